@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import smara
 from bench.corpus import Corpus
 from bench.measure import Report, p50, p95
-from smara.adapters.hosts import briefs
+from smara.adapters.hosts import brief
 
 MESSAGES = 100_000
 _RUNS = 25
@@ -102,7 +102,7 @@ def _fail_twice(place: Path, store: Path) -> None:
 
 
 def _forget_briefs(store: Path) -> None:
-    for path in Path(f"{store}-spool", briefs.FOLDER).glob("*"):
+    for path in Path(f"{store}-spool", brief.FOLDER).glob("*"):
         path.unlink()
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.corpus import Corpus
 from bench.measure import Report
 from smara.messages.models import Message, Part, Role
-from smara.observations.models import Draft, ObserveRequest
+from smara.observations.models import ObservationDraft, ObserveRequest
 from smara.observations.offline import OfflineObserver
 
 SIZES = (10_000, 100_000)
@@ -63,7 +63,7 @@ def observe(size: int) -> tuple[float, int]:
     return spent, notes
 
 
-def _rendered(draft: Draft) -> str:
+def _rendered(draft: ObservationDraft) -> str:
     return "\n".join(f"* {note.text}" for note in draft.notes[-40:])
 
 

@@ -25,7 +25,7 @@ def run(folder: Path, report: Report) -> None:
             lines.write(json.dumps({"thread": f"t{number // 1000}", **message}) + "\n")
     code = (
         "import resource, sys; from smara.memory import open_memory; from "
-        "smara.adapters.importing import Importer\n"
+        "smara.adapters.importer import Importer\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         f"with open_memory({str(store)!r}, durability='normal') as memory:\n"
         f"    report = Importer(memory).import_file({str(path)!r})\n"

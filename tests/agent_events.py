@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from smara.behavior.models import Finding, Seen
-from smara.behavior.pad import Pad
-from smara.behavior.table import detect_all
-from smara.behavior.taking import take
+from smara.behavior.models import Seen, SignalFinding
+from smara.behavior.record import take
+from smara.behavior.scratchpad import Pad
+from smara.behavior.signals.registry import detect_all
 from smara.core.events import HostEvent
 
 ROOT = "/nowhere/shop"
@@ -91,10 +91,10 @@ class Script:
             take(found.setdefault(event.subagent_id, Pad()), event)
         return [found[part] for part in sorted(found)]
 
-    def findings(self, kind: str) -> list[Finding]:
+    def findings(self, kind: str) -> list[SignalFinding]:
         return [each for each in detect_all(self.pads()) if each.kind == kind]
 
 
-def seen_again(finding: Finding, times: int, **given: Any) -> Seen:
+def seen_again(finding: SignalFinding, times: int, **given: Any) -> Seen:
     """As if the same had shown in so many sessions."""
     return Seen(times, (finding.data,) * times, **given)

@@ -263,7 +263,10 @@ def is_constant(piece: ast.expr) -> bool:
             if isinstance(piece.func, ast.Attribute)
             else getattr(piece.func, "id", "")
         )
-        return name in ("int", "max", "min", "len") or name in _SAFE_IN_SQL
+        return (
+            name in ("int", "max", "min", "len", "join_terms", "where_clause")
+            or name in _SAFE_IN_SQL
+        )
     name = piece.attr if isinstance(piece, ast.Attribute) else getattr(piece, "id", "")
     return name.lstrip("_").isupper() or name in _SAFE_IN_SQL or name.endswith("_ms")
 

@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from smara.aio import AsyncMemory, open_async
-    from smara.context.moments.models import Receipt, Told
+    from smara.context.models import Injection, Receipt
     from smara.core.events import HostEvent
     from smara.errors import SmaraError
     from smara.memory import Memory
@@ -21,6 +21,7 @@ __all__ = [
     "AsyncMemory",
     "Hit",
     "HostEvent",
+    "Injection",
     "Memory",
     "Message",
     "NewMessage",
@@ -29,7 +30,6 @@ __all__ = [
     "Receipt",
     "SmaraError",
     "Thread",
-    "Told",
     "__version__",
     "open",
     "open_async",
@@ -49,8 +49,8 @@ _WHERE = {
     "Answer": ("smara.search.models", "Answer"),
     "Hit": ("smara.search.models", "Hit"),
     "HostEvent": ("smara.core.events", "HostEvent"),
-    "Receipt": ("smara.context.moments.models", "Receipt"),
-    "Told": ("smara.context.moments.models", "Told"),
+    "Receipt": ("smara.context.models", "Receipt"),
+    "Injection": ("smara.context.models", "Injection"),
 }
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from smara.config import AUTO_PROJECT, Settings, default_store, load_settings
 from smara.core import log
 from smara.core.clock import Clock, SystemClock
+from smara.core.git import find_repository
 from smara.core.ids import IdMaker, Uuid7
-from smara.core.repository import find_repository
 from smara.core.scope import DEFAULT_PROJECT, Scope
 from smara.core.tokens import counter_for
 from smara.database.database import Database
@@ -26,17 +26,17 @@ from smara.rooms import Rooms, redacted
 if TYPE_CHECKING:
     from smara.messages.summarize import Summarizer
     from smara.models.chat import ChatModel
-    from smara.models.embedding import Embedder
-    from smara.models.rerank import Reranker
-    from smara.observations.compacting import CompactedThread
+    from smara.models.embedder import Embedder
+    from smara.models.reranker import Reranker
     from smara.observations.models import Extractor
-    from smara.observations.rounds import StoreWorker
+    from smara.observations.observations import CompactedThread
+    from smara.observations.worker import StoreWorker
     from smara.search.models import (
         Answer,
         Hit,
         MemoryAnswer,
         ObservationHit,
-        Packed,
+        PackedAnswer,
         TaskAnswer,
         ThreadHit,
     )
@@ -55,8 +55,8 @@ class Memory(Rooms):
     @cached_property
     def workers(self) -> StoreWorker:
         """Observes the threads of every project of this store that nobody is talking in."""
-        from smara.observations.rounds import StoreWorker
-        from smara.observations.wiring import due_rules
+        from smara.observations.factory import due_rules
+        from smara.observations.worker import StoreWorker
 
         rules = due_rules(self.settings)
         return StoreWorker(
@@ -89,7 +89,7 @@ class Memory(Rooms):
         *,
         phase: str | None = None,
         is_unasked: bool = False,
-    ) -> Packed:
+    ) -> PackedAnswer:
         """An answer as one text within a budget of tokens, without repetition, each entry cited."""
         from smara.search.pack import pack
 
@@ -107,12 +107,14 @@ class Memory(Rooms):
 
     def search_tasks(self, query: str, limit: int = 3, **filters: Any) -> TaskAnswer:
         """Find tasks by words of their titles and descriptions; see
-        :meth:`smara.search.tasks.TaskSearch.search`.
+        :meth:`smara.search.record_search.TaskSearch.search`.
         """
         return self._task_search.search(query, limit, **filters)
 
     def search_memories(self, query: str, limit: int = 10, **filters: Any) -> MemoryAnswer:
-        """Find memories by their words; see :meth:`smara.search.memories.MemorySearch.search`."""
+        """Find memories by their words; see
+        :meth:`smara.search.record_search.MemorySearch.search`.
+        """
         return self._memory_search.search(query, limit, **filters)
 
     def search_observations(
@@ -177,9 +179,9 @@ class Memory(Rooms):
         self, thread_id: str, keep: int = 0, *, is_when_due: bool = False
     ) -> CompactedThread:
         """Show a thread's old messages as what was observed of them; see
-        :mod:`smara.observations.compacting`.
+        :mod:`smara.observations.observations`.
         """
-        from smara.observations.compacting import compact_thread
+        from smara.observations.observations import compact_thread
 
         return compact_thread(
             self.compactions,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from smara.config import Settings, default_actor, local_timezone
 from smara.core.clock import Clock
+from smara.core.git import find_repository
 from smara.core.ids import IdMaker
-from smara.core.repository import find_repository
 from smara.core.scope import Scope
 from smara.core.tokens import TokenCounter, counter_for
 from smara.database.database import Database
@@ -22,45 +22,41 @@ if TYPE_CHECKING:
     from smara.behavior.behavior import Behavior
     from smara.codegraph.anchors.anchors import Anchors
     from smara.codegraph.graph import CodeGraph
-    from smara.context.moments.lately import Lately
     from smara.context.moments.moments import Moments
+    from smara.context.moments.start import RecentWork
     from smara.context.processors import Processors
     from smara.core.freshness import Freshness
     from smara.database.database import Session
     from smara.database.leases import Leases
     from smara.intake.intake import Intake
     from smara.knowledge.memories import Memories
-    from smara.links.code_knowledge import CodeKnowledge
-    from smara.links.freshness import CodeUpkeep
+    from smara.links.code import CodeKnowledge, CodeUpkeep
     from smara.links.links import Links
-    from smara.meaning.background import Filling
+    from smara.meaning.background import BackgroundEmbedding
     from smara.meaning.embeddings import Embeddings
-    from smara.meaning.reading import Meaning
-    from smara.meaning.wiring import Room
+    from smara.meaning.query import Meaning
+    from smara.meaning.room import MeaningRoom
     from smara.messages.compaction import Compactions
-    from smara.messages.history import History
-    from smara.messages.messages import Messages
+    from smara.messages.messages import History, Messages
     from smara.messages.summarize import Summarizer
     from smara.messages.threads import Threads
     from smara.models.caller import Models
     from smara.models.chat import ChatModel
-    from smara.models.embedding import Embedder
-    from smara.models.rerank import Reranker
+    from smara.models.embedder import Embedder
+    from smara.models.reranker import Reranker
     from smara.observations.background import Background
-    from smara.observations.failing import OutageGate
     from smara.observations.models import Extractor
     from smara.observations.observations import Observations
+    from smara.observations.retries import OutageGate
     from smara.observations.worker import Worker
-    from smara.search.code_trees import CodeTrees
+    from smara.search.code import CodeTrees
     from smara.search.index import Index
-    from smara.search.locating import CodeLocator
-    from smara.search.memories import MemorySearch
-    from smara.search.observations import ObservationSearch
+    from smara.search.locate import CodeLocator
     from smara.search.patterns import PatternSearch
+    from smara.search.record_search import MemorySearch, ObservationSearch, TaskSearch
     from smara.search.search import Search
-    from smara.search.tasks import TaskSearch
     from smara.tasks.tasks import Tasks
-    from smara.tasks.turn import Turns
+    from smara.tasks.transaction import TaskTransactions
     from smara.working.working import Working
 
 _ANCHORED_A_ROUND = 200
@@ -131,7 +127,7 @@ class Rooms:
         """Summaries that are shown in the place of old messages."""
         from smara.messages.compaction import CompactionRules, Compactions
         from smara.messages.summarize import OfflineSummarizer
-        from smara.observations.summarizing import ObservedSummarizer
+        from smara.observations.summarizer import ObservedSummarizer
 
         settings = self.settings
         rules = CompactionRules(
@@ -149,7 +145,7 @@ class Rooms:
     @cached_property
     def history(self) -> History:
         """Windows over threads, for showing to a model."""
-        from smara.messages.history import History
+        from smara.messages.messages import History
 
         return History(self.messages, self._counter)
 
@@ -171,9 +167,8 @@ class Rooms:
     @cached_property
     def memories(self) -> Memories:
         """What is known: typed statements with evidence and trust."""
-        from smara.links.files import TreeFiles
-        from smara.links.freshness import MemoryCode
-        from smara.links.provenance import make_memories
+        from smara.links.code import MemoryCode
+        from smara.links.provenance import TreeFiles, make_memories
 
         actor, session_id = self.settings.actor or default_actor(), self.settings.session
         return make_memories(
@@ -189,7 +184,7 @@ class Rooms:
 
     @cached_property
     def _anchors(self) -> Anchors:
-        from smara.codegraph.anchors.wiring import make_anchors
+        from smara.codegraph.anchors.anchors import make_anchors
 
         return make_anchors(
             self.database,
@@ -214,7 +209,7 @@ class Rooms:
     @cached_property
     def upkeep(self) -> CodeUpkeep:
         """Keeps what is remembered and the code it names together."""
-        from smara.links.freshness import CodeUpkeep
+        from smara.links.code import CodeUpkeep
 
         return CodeUpkeep(
             self._anchors, self.database, self.scope, find_memories=lambda: self.memories
@@ -238,7 +233,7 @@ class Rooms:
         return graph
 
     def _locator(self, tree_no: int) -> CodeLocator:
-        from smara.search.locating import CodeLocator
+        from smara.search.locate import CodeLocator
 
         return CodeLocator(
             self._code_trees,
@@ -249,7 +244,7 @@ class Rooms:
 
     @cached_property
     def _code_trees(self) -> CodeTrees:
-        from smara.search.code_trees import CodeTrees
+        from smara.search.code import CodeTrees
 
         return CodeTrees(self.database, self.scope, self._code_root)
 
@@ -257,7 +252,7 @@ class Rooms:
     def code_knowledge(self) -> CodeKnowledge:
         """What is known about the code: memories as nodes that are linked to it."""
         from smara.knowledge.store import KnowledgeStore
-        from smara.links.code_knowledge import CodeKnowledge
+        from smara.links.code import CodeKnowledge
 
         return CodeKnowledge(lambda: self._anchors, KnowledgeStore(self.database, self.scope))
 
@@ -300,16 +295,16 @@ class Rooms:
 
     @cached_property
     def _outages(self) -> OutageGate:
-        from smara.observations.failing import OutageGate
+        from smara.observations.retries import OutageGate
 
         return OutageGate()
 
     @cached_property
     def _observing(self) -> tuple[Observations, Worker, Background]:
-        from smara.observations.wiring import Parts, make_observations
+        from smara.observations.factory import ObservationParts, make_observations
 
         return make_observations(
-            Parts(
+            ObservationParts(
                 self.database,
                 self.scope,
                 self._store,
@@ -365,7 +360,7 @@ class Rooms:
         """What agents are told unasked, when, and what came of it."""
         from smara.behavior.habits import Habits
         from smara.behavior.store import BehaviorStore
-        from smara.context.moments.moments import Moments, MomentSettings, Parts
+        from smara.context.moments.moments import MomentParts, Moments, MomentSettings
         from smara.context.moments.store import MomentStore
 
         chosen = self.settings
@@ -377,7 +372,7 @@ class Rooms:
             has_prefetch=chosen.moment_prefetch,
         )
         return Moments(
-            Parts(
+            MomentParts(
                 MomentStore(self.database, self.scope),
                 self._clock,
                 self._new_id,
@@ -393,13 +388,13 @@ class Rooms:
             )
         )
 
-    def _lately(self) -> Lately:
+    def _lately(self) -> RecentWork:
         from smara.behavior.store import BehaviorStore
-        from smara.context.moments.lately import Lately
-        from smara.context.moments.lately import Rooms as Around
+        from smara.context.moments.start import RecentRooms as Around
+        from smara.context.moments.start import RecentWork
         from smara.observations.store import ObservationStore
 
-        return Lately(
+        return RecentWork(
             Around(
                 lambda: self.threads,
                 self._store,
@@ -422,12 +417,12 @@ class Rooms:
         return Links(self.tasks, self._turns, self.threads, messages=self._store)
 
     @cached_property
-    def _turns(self) -> Turns:
+    def _turns(self) -> TaskTransactions:
         from smara.tasks.store import TaskStore
-        from smara.tasks.turn import Turns
+        from smara.tasks.transaction import TaskTransactions
 
         actor = self.settings.actor or default_actor()
-        return Turns(
+        return TaskTransactions(
             TaskStore(self.database, self.scope),
             self._clock,
             self._new_id,
@@ -442,7 +437,7 @@ class Rooms:
             "activeTaskId" not in metadata
         ):  # a thread without one should not even load what knows about tasks
             return None
-        from smara.links.active import ActiveTask
+        from smara.links.links import ActiveTask
 
         return ActiveTask(self._turns.store).of(
             session, metadata, session_id or self.settings.session, now_ms
@@ -473,14 +468,15 @@ class Rooms:
     @cached_property
     def models(self) -> Models:
         """What thinks, within its budget."""
-        from smara.models.budget import Budget, limits_of
+        from smara.models.budget import ModelBudget, Prices, limits_of, parse_prices
         from smara.models.caller import Models
-        from smara.models.prices import Prices, parse_prices
         from smara.models.store import CallStore
 
         settings, store = self.settings, CallStore(self.database, self.scope)
         prices = Prices(parse_prices(settings.model_prices))
-        budget = Budget(store, self._clock, self._new_id, limits=limits_of(settings), prices=prices)
+        budget = ModelBudget(
+            store, self._clock, self._new_id, limits=limits_of(settings), prices=prices
+        )
         return Models(
             store,
             budget,
@@ -511,8 +507,7 @@ class Rooms:
     @cached_property
     def intake(self) -> Intake:
         """What hosts told, taken in exactly once."""
-        from smara.intake.intake import Intake
-        from smara.intake.store import IntakeStore
+        from smara.intake.intake import Intake, IntakeStore
 
         return Intake(IntakeStore(self.database, self.scope), self._clock, self.leases)
 
@@ -531,11 +526,11 @@ class Rooms:
         return None if self.settings.embedder == "off" else self._vectors.meaning
 
     @cached_property
-    def _vectors(self) -> Room:
-        from smara.meaning.wiring import Parts, Room
+    def _vectors(self) -> MeaningRoom:
+        from smara.meaning.room import MeaningParts, MeaningRoom
 
-        return Room(
-            Parts(
+        return MeaningRoom(
+            MeaningParts(
                 self.database,
                 self.scope,
                 lambda: self.leases,
@@ -563,15 +558,15 @@ class Rooms:
         return self.settings.embed_in_background and self.settings.embedder != "off"
 
     @cached_property
-    def _filling(self) -> Filling:
-        from smara.meaning.background import Filling
+    def _filling(self) -> BackgroundEmbedding:
+        from smara.meaning.background import BackgroundEmbedding
 
-        filling = Filling(lambda stop: self.embeddings.embed_pending(stop=stop))
+        filling = BackgroundEmbedding(lambda stop: self.embeddings.embed_pending(stop=stop))
         self._fillings.append(filling)
         return filling
 
     @cached_property
-    def _fillings(self) -> list[Filling]:
+    def _fillings(self) -> list[BackgroundEmbedding]:
         return []
 
     def start(self) -> None:
@@ -589,8 +584,7 @@ class Rooms:
 
     @cached_property
     def _search(self) -> Search:
-        from smara.search.search import Parts, Search
-        from smara.search.wiring import record_finders
+        from smara.search.search import Search, SearchParts, record_finders
 
         meaning = self._meaning
         finders = record_finders(
@@ -602,7 +596,7 @@ class Rooms:
             freshness=self._judge_code,
         )
         return Search(
-            Parts(
+            SearchParts(
                 self._store,
                 self._clock,
                 self.settings,
@@ -621,7 +615,7 @@ class Rooms:
     def _pattern_search(self) -> PatternSearch:
         from smara.knowledge.store import KnowledgeStore
         from smara.search.patterns import PatternSearch
-        from smara.search.record_sources import MemorySource
+        from smara.search.records import MemorySource
 
         source = MemorySource(
             KnowledgeStore(self.database, self.scope), self._clock, self._judge_code
@@ -645,7 +639,7 @@ class Rooms:
 
     @cached_property
     def _task_search(self) -> TaskSearch:
-        from smara.search.tasks import TaskSearch
+        from smara.search.record_search import TaskSearch
 
         return TaskSearch(
             self._turns.store,
@@ -657,7 +651,7 @@ class Rooms:
     @cached_property
     def _memory_search(self) -> MemorySearch:
         from smara.knowledge.store import KnowledgeStore
-        from smara.search.memories import MemorySearch
+        from smara.search.record_search import MemorySearch
 
         store = KnowledgeStore(self.database, self.scope)
         deadline = self.settings.search_deadline_seconds
@@ -668,7 +662,7 @@ class Rooms:
     @cached_property
     def _observation_search(self) -> ObservationSearch:
         from smara.observations.store import ObservationStore
-        from smara.search.observations import ObservationSearch
+        from smara.search.record_search import ObservationSearch
 
         store = ObservationStore(self.database, self.scope)
         return ObservationSearch(store, self._store, self.settings.search_deadline_seconds)

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 from smara.errors import ModelAbortedError
 from smara.memory import Memory, open_memory
 from smara.models.chat import Abort, ChatReply, ChatRequest, Usage
-from smara.models.embedding import Kind, unit_rows
+from smara.models.embedder import Kind, unit_rows
 from smara.models.failures import timed_out
 
 if TYPE_CHECKING:
-    from smara.models.embedding import Vectors
+    from smara.models.embedder import Vectors
 
 _LOOK_SECONDS = 0.001
 """How often somebody who waits for an event looks whether the clock was advanced."""

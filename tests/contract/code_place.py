@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from smara.codegraph.edges import edges_of
-from smara.database.records import record_no
+from smara.codegraph.codec import edges_of
+from smara.database.fulltext import record_no
 
 
 def write(root: Path, files: Mapping[str, str | None]) -> None:

@@ -19,8 +19,8 @@ from smara.core.text import analyze, words
 from smara.core.tokens import TokenCounter, counter_for
 from smara.database.leases import Lease
 from smara.errors import ConflictError, InvalidInputError, LeaseLostError, NotFoundError
-from smara.messages.compaction import Compacted, folds_due, runs_due
-from smara.messages.history import Shown
+from smara.messages.compaction import CompactionResult, folds_due, runs_due
+from smara.messages.messages import HistoryEntry
 from smara.messages.models import (
     ROLES,
     Compaction,
@@ -406,12 +406,12 @@ class History:
         last: int | None = None,
         tokens: int | None = None,
         before: int | None = None,
-    ) -> list[Shown]:
-        entries: dict[Any, Shown] = {}
+    ) -> list[HistoryEntry]:
+        entries: dict[Any, HistoryEntry] = {}
         for message in self._messages.list(thread_id=thread_id, before=before):
             run = message.compaction
             if run is None:
-                entries[message.seq] = Shown(
+                entries[message.seq] = HistoryEntry(
                     message.role,
                     message.raw_content,
                     message.seq,
@@ -421,7 +421,7 @@ class History:
                 )
             else:
                 text = run.injection_text
-                entries[run.id] = Shown(
+                entries[run.id] = HistoryEntry(
                     "system",
                     text,
                     run.start_seq,
@@ -449,18 +449,18 @@ class Compactions:
         self._archive_after = settings.get("archive_after_messages", 90)
         self._run = settings.get("compact_run_messages", 10)
 
-    def compact_when_due(self, thread_id: str) -> Compacted:
+    def compact_when_due(self, thread_id: str) -> CompactionResult:
         return self._compact(thread_id, self._after)
 
-    def end_session(self, thread_id: str) -> Compacted:
+    def end_session(self, thread_id: str) -> CompactionResult:
         return self._compact(thread_id, self._run)
 
-    def compact(self, thread_id: str, keep: int = 0) -> Compacted:
+    def compact(self, thread_id: str, keep: int = 0) -> CompactionResult:
         return self._compact(thread_id, 1, keep, by_command=True)
 
     def _compact(
         self, thread_id: str, after: int, keep: int = 0, by_command: bool = False
-    ) -> Compacted:
+    ) -> CompactionResult:
         if thread_id not in self._kept.threads:
             raise NotFoundError(f"There is no thread {thread_id!r} in this project.")
         log, records = self._kept.messages[thread_id], self._kept.compactions[thread_id]
@@ -481,7 +481,7 @@ class Compactions:
         ]
         folded = [self._record(thread_id, 2, *fold) for fold in folds]
         count = sum(record.message_count for record in made)
-        return Compacted((*made, *folded), count, len(whole) - count)
+        return CompactionResult((*made, *folded), count, len(whole) - count)
 
     def _is_shown(self, record: Compaction) -> bool:
         return record.undone_at is None and record.id not in self._kept.folded_into

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 from smara.memory import Memory
-from smara.observations.cycle import Cycle
-from smara.observations.models import Draft, Note, ObserveRequest, ReflectRequest
+from smara.observations.cycle import ObservationCycle
+from smara.observations.models import Note, ObservationDraft, ObserveRequest, ReflectRequest
 from smara.observations.observations import Observations
 from smara.testing import FakeClock
 
@@ -51,13 +51,15 @@ class Watcher:
             for message in asked.messages
         ]
 
-    def observe(self, request: ObserveRequest) -> Draft:
+    def observe(self, request: ObserveRequest) -> ObservationDraft:
         self.requests.append(request)
         if self._meanwhile is not None:
             self._meanwhile()
         if self._errors:
             raise self._errors.pop(0)
-        return Draft(tuple(self._note(message) for message in request.messages), **self._draft)
+        return ObservationDraft(
+            tuple(self._note(message) for message in request.messages), **self._draft
+        )
 
     def _note(self, message: Any) -> Note:
         words = message.raw_content[:40]
@@ -90,15 +92,17 @@ class Condenser:
         self._text = text
         self._is_smaller = is_smaller
 
-    def reflect(self, request: ReflectRequest) -> Draft:
+    def reflect(self, request: ReflectRequest) -> ObservationDraft:
         self.requests.append(request)
         if self._meanwhile is not None:
             self._meanwhile()
         if self._errors:
             raise self._errors.pop(0)
         if not self._is_smaller:
-            return Draft(tuple(request.notes))
-        return Draft((Note("high", "note", self._text, said_at=request.notes[-1].said_at),))
+            return ObservationDraft(tuple(request.notes))
+        return ObservationDraft(
+            (Note("high", "note", self._text, said_at=request.notes[-1].said_at),)
+        )
 
 
 def watch(
@@ -120,7 +124,7 @@ def watch(
         "_fallback": fallback or Watcher(method="offline"),
     }
 
-    def cycle_for(mode: Any) -> Cycle:
+    def cycle_for(mode: Any) -> ObservationCycle:
         return _with(make_cycle(mode), _owner=owner, **thinking)
 
     room._cycle_for = cycle_for

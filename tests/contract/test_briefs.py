@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 import smara
-from smara.adapters.hosts import briefs, telling
-from smara.adapters.hosts.prepared import choose
-from smara.adapters.hosts.preparing import instructions_of
-from smara.adapters.hosts.speaking import drain_in_background
-from smara.context.moments.arms import arm_of
+from smara.adapters.hosts import answer
+from smara.adapters.hosts import brief as briefs
+from smara.adapters.hosts.hook_store import drain_in_background
+from smara.adapters.hosts.precompute import instructions_of
+from smara.adapters.hosts.reply import choose
+from smara.context.moments.experiment import arm_of
 from smara.environment import spool_folder
 from smara.memory import Memory
 from tests.unit.hosts.hooks import claude, spooled
@@ -58,7 +59,7 @@ def brief(folder: str, cwd: str = ".") -> None:
 
 def hooked(event: str, folder: str, session_id: str = "s1", **fields: object) -> str | None:
     payload = {"session_id": session_id, "cwd": str(Path.cwd()), **fields}
-    said = telling.answer("claude", event, json.dumps(payload).encode(), folder=folder)
+    said = answer.answer("claude", event, json.dumps(payload).encode(), folder=folder)
     return json.loads(said)["hookSpecificOutput"]["additionalContext"] if said else None
 
 

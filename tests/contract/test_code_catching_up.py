@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import smara
-from smara.codegraph import catching_up
-from smara.codegraph.catching_up import MOST_FILES, UNSURE
+from smara.codegraph.index import update
+from smara.codegraph.index.update import MOST_FILES, UNSURE
 from smara.errors import NotFoundError
 from smara.testing import FakeClock
 from tests.contract.code_place import git, write
@@ -96,7 +96,7 @@ def test_much_that_has_changed_is_told_and_left_to_an_index(memory, root):
 
 
 def test_of_a_very_large_tree_only_the_commit_is_compared(memory, root, monkeypatch):
-    monkeypatch.setattr(catching_up, "MOST_LOOKED_AT", 1)
+    monkeypatch.setattr(update, "MOST_LOOKED_AT", 1)
     memory.code.index(root)
     write(root, {"shop/late.py": "def late(): ...\n"})
     assert memory.code.catch_up() is None

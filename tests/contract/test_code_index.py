@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from smara.codegraph import partial
-from smara.codegraph.asked import Notes
-from smara.codegraph.indexing import Tree, _leased, index
+from smara.codegraph.index.dependents import DependencyKeys
+from smara.codegraph.index.indexer import IndexTree, _leased, index
+from smara.codegraph.parse import incremental
 from smara.codegraph.resolve.resolver import Resolver
 from smara.core.clock import SystemClock
 from smara.errors import BusyError, InvalidInputError, NotFoundError
@@ -320,7 +320,7 @@ def test_a_folder_that_is_not_there_is_refused(memory, root):
 
 def test_who_comes_second_waits_and_is_told_when_it_takes_too_long(place, memory, root):
     write(root, APP)
-    tree: Tree = memory.code.tree(root)
+    tree: IndexTree = memory.code.tree(root)
     with _leased(tree, 0), pytest.raises(BusyError):
         place.open(**OFF).code.index(root, wait_seconds=1)
     assert memory.code.index(root).files == 6
@@ -373,7 +373,7 @@ def test_after_any_sequence_of_edits_the_graph_is_that_of_a_fresh_index(place, m
 def test_an_index_that_forgot_whom_a_change_concerns_would_be_caught(
     place, memory, app, monkeypatch
 ):
-    monkeypatch.setattr(Notes, "touched", lambda self, changes: set())
+    monkeypatch.setattr(DependencyKeys, "touched", lambda self, changes: set())
     write(app, {"app/client.py": APP["app/client.py"].replace("fetch_raw", "fetch_bytes")})
     memory.code.update(["app/client.py"], app)
     assert picture(memory, app) != fresh(place, memory, app)
@@ -430,7 +430,7 @@ def test_a_save_that_kept_edges_of_names_that_mean_something_else_would_be_caugh
 ):
     write(app, {"app/cup.py": HELD})
     memory.code.update(["app/cup.py"], app)
-    monkeypatch.setattr(partial, "_unmoved", lambda facts, names: list(facts.taken))
+    monkeypatch.setattr(incremental, "_unmoved", lambda facts, names: list(facts.taken))
     write(app, {"app/cup.py": HELD.replace("held = Tea", "held = Milk")})
     memory.code.update(["app/cup.py"], app)
     assert picture(memory, app) != fresh(place, memory, app)

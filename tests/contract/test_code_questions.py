@@ -53,7 +53,7 @@ def test_every_question_is_answered(memory, shop):
     assert ask.cochange("shop/store.py")[0].path == "shop/prices.py"
     assert ask.hotspots()[0].commits == 3
 
-    from smara.codegraph.describing import Described
+    from smara.codegraph.modules import Described
 
     ask._descriptions.put(
         {

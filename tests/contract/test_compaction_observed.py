@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smara.errors import ModelUnavailableError, NotFoundError
-from smara.observations.models import Draft, Note
+from smara.observations.models import Note, ObservationDraft
 from tests.contract.both import EACH_DATABASE
 from tests.contract.observing import SMALL, Condenser, Watcher, fill, problems, watch
 
@@ -60,7 +60,7 @@ def test_every_word_stays_stored_and_found_and_the_summary_can_be_undone(memory:
 
 def test_important_observations_are_told_first_when_there_is_little_room(memory: Any) -> None:
     class Ranked(Watcher):
-        def observe(self, request: Any) -> Draft:
+        def observe(self, request: Any) -> ObservationDraft:
             told = [
                 Note(
                     "high" if message.seq == 9 else "low",
@@ -72,7 +72,7 @@ def test_important_observations_are_told_first_when_there_is_little_room(memory:
                 )
                 for message in request.messages
             ]
-            return Draft(tuple(told))
+            return ObservationDraft(tuple(told))
 
     watch(memory, Ranked())
     fill(memory, 10, words="and so on ")
@@ -108,9 +108,9 @@ def test_note_over_several_runs_is_told_in_the_one_it_begins_in_or_in_one_that_h
     memory: Any,
 ) -> None:
     class Wide(Watcher):
-        def observe(self, request: Any) -> Draft:
+        def observe(self, request: Any) -> ObservationDraft:
             at = request.messages[0].created_at
-            return Draft(
+            return ObservationDraft(
                 (
                     Note("high", "note", "the long work", said_at=at, first_seq=2, last_seq=19),
                     Note("high", "note", "the end", said_at=at, first_seq=25, last_seq=25),

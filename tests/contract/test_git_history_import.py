@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from smara.adapters.git_history import import_history
-from smara.adapters.git_history.importing import warm_up
+from smara.adapters.git_history import import_history, warm_up
 from smara.errors import InvalidInputError
 from tests.contract.both import EACH_DATABASE
 

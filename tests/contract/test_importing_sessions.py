@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from smara.adapters.importing import Importer
-from smara.adapters.warming import Learner
+from smara.adapters.importer import Importer
+from smara.adapters.replay import Learner
 from smara.core.events import HostEvent
 from smara.messages.models import NewMessage, NewThread
 from tests.contract.both import ON_BOTH

@@ -141,7 +141,7 @@ def test_vectors_that_are_loaded_once_can_be_compared_with_several_questions(mem
 def test_a_scope_is_kept_whether_it_is_listed_or_sieved(
     memory: Any, monkeypatch: Any, narrow: int
 ) -> None:
-    monkeypatch.setattr("smara.meaning.scoping.NARROW", narrow)
+    monkeypatch.setattr("smara.meaning.query.NARROW", narrow)
     fill(memory, ["cat"] * 60, thread_id="a")
     fill(memory, ["cat", "cat", "dog"], thread_id="b", resource_id="ann")
     project = memory.scope.project_no

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
+from smara.knowledge.lifecycle import GRACE_DAYS
 from smara.knowledge.models import Evidence, NewMemory, Relation
-from smara.knowledge.pruning import GRACE_DAYS
 from tests.contract.both import EACH_DATABASE, kinds, refused
 from tests.contract.memory_place import DAY, Files, contents, learned, taught
 
@@ -618,7 +618,7 @@ def test_an_audit_measures_what_a_store_is_full_of(memories, clock):
     with memories._turns.begin(
         None, None, "system"
     ) as turn:  # as another program's rules would have let it in
-        from smara.knowledge.adding import prepare_new
+        from smara.knowledge.add import prepare_new
 
         for text in (
             "I will now run the tests",

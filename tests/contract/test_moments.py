@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from smara.context.moments.models import BUDGETS
+from smara.context.models import BUDGETS
 from smara.errors import NotFoundError
 from smara.knowledge.models import Evidence
 from tests.contract.both import EACH_DATABASE

@@ -8,10 +8,10 @@ from dataclasses import asdict
 
 import pytest
 
-from smara.context.moments.models import BUDGETS
+from smara.context.models import BUDGETS
 from smara.context.moments.store import MomentStore
 from smara.core.events import HostEvent
-from smara.core.triggers import starts
+from smara.core.tool_triggers import starts
 from smara.errors import InvalidInputError
 from tests.agent_events import Script
 from tests.contract.both import EACH_DATABASE

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from smara.context.moments.arms import arm_of
+from smara.context.moments.experiment import arm_of
 from smara.core.events import HostEvent
 from smara.errors import InvalidInputError, NotFoundError
 from tests.contract.both import EACH_DATABASE

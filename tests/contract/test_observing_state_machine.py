@@ -25,8 +25,8 @@ from hypothesis.stateful import (
 import smara
 from smara.database.leases import Leases
 from smara.errors import BadReplyError, ModelUnavailableError
-from smara.observations.buffered import BufferedReflections
-from smara.observations.cycle import Cycle
+from smara.observations.buffer import BufferedReflections
+from smara.observations.cycle import ObservationCycle
 from smara.testing import FakeClock
 from tests import stores
 from tests.contract.observing import SMALL, Condenser, Watcher, cursors, leases, problems, watch
@@ -395,6 +395,6 @@ def test_machine_sees_a_reflection_that_waits_although_another_was_made(
 def test_machine_sees_an_observation_that_steps_over_what_is_buffered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Cycle, "_activate_all", lambda *_: None)
+    monkeypatch.setattr(ObservationCycle, "_activate_all", lambda *_: None)
     with pytest.raises(AssertionError):
         explore("sqlite", 60, 30, is_short=True)

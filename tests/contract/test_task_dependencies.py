@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from smara.errors import DependencyCycleError, InvalidInputError, NotFoundError, TaskBlockedError
-from smara.tasks.models import Progress, TaskTotals
+from smara.tasks.models import TaskProgress, TaskTotals
 from tests.contract.both import EACH_DATABASE, kinds, refused
 from tests.contract.task_place import titles
 
@@ -392,7 +392,7 @@ def test_a_tree_shows_children_and_needs_with_their_progress(tasks, task):
         "epic",
         "root",
         True,
-        Progress(1, 3),
+        TaskProgress(1, 3),
     )
     nodes = {node.task.title: node for node in root.nodes}
     assert {title: node.relation for title, node in nodes.items()} == {
@@ -480,18 +480,18 @@ def test_progress_counts_children_and_their_children_each_once_and_not_itself(ta
     left, right = task("left", parent=epic.id), task("right", parent=epic.id)
     shared = task("shared", parent=left.id)
     tasks.depend(shared.id, right.id, type="parent-child")
-    assert tasks.progress(epic.id) == Progress(0, 3)
+    assert tasks.progress(epic.id) == TaskProgress(0, 3)
     tasks.close(shared.id, "done")
-    assert tasks.progress(epic.id) == Progress(1, 3)
+    assert tasks.progress(epic.id) == TaskProgress(1, 3)
     assert tasks.progress(epic.id).percent == 33
-    assert tasks.show(epic.id).progress == Progress(1, 3)
-    assert tasks.progress(right.id) == Progress(1, 1)
+    assert tasks.show(epic.id).progress == TaskProgress(1, 3)
+    assert tasks.progress(right.id) == TaskProgress(1, 1)
 
 
 def test_progress_of_a_task_without_children_is_nothing_of_nothing(tasks, named):
     (door,) = named(["door"])
     tasks.depend(door.id, tasks.add("hinge").id)
-    assert tasks.progress(door.id) == Progress(0, 0)
+    assert tasks.progress(door.id) == TaskProgress(0, 0)
     assert tasks.show(door.id).progress is None
 
 

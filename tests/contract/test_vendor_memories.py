@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from smara.adapters.vendor_memories import import_vendor_memories
-from smara.adapters.vendor_memories.finding import slug
+from smara.adapters.vendor_memories import import_vendor_memories, slug
 from smara.errors import InvalidInputError
 from tests.contract.both import EACH_DATABASE
 

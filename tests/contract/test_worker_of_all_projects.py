@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from smara.errors import ModelUnavailableError
-from smara.observations.rounds import StoreWorker
+from smara.observations.worker import StoreWorker
 from smara.testing import FakeClock, ScriptedModel
 from tests.contract.both import EACH_DATABASE
 from tests.contract.observing import SMALL, fill, problems

@@ -14,7 +14,7 @@ from typing import Any
 import smara
 from smara.database.leases import Leases
 from smara.errors import DatabaseError
-from smara.observations import cycle, reflecting
+from smara.observations import cycle, reflection
 from smara.testing import FakeClock
 from tests.contract.observing import SMALL, Condenser, Watcher, watch
 from tests.faults.workers import READY
@@ -46,7 +46,7 @@ CURSOR = "cursor"
 
 def set_lease_seconds(seconds: float) -> None:
     """Leases of this process end so soon."""
-    cycle.LEASE_SECONDS = reflecting.LEASE_SECONDS = seconds  # type: ignore[misc]  # a constant for everybody else
+    cycle.LEASE_SECONDS = reflection.LEASE_SECONDS = seconds  # type: ignore[misc]  # a constant for everybody else
 
 
 def without(checks: tuple[str, ...]) -> None:
@@ -54,7 +54,7 @@ def without(checks: tuple[str, ...]) -> None:
     if FENCE in checks:
         Leases.guard = lambda *_: None  # type: ignore[method-assign]
     if CURSOR in checks:
-        cycle.Cycle._expect = lambda *_: None  # type: ignore[method-assign]
+        cycle.ObservationCycle._expect = lambda *_: None  # type: ignore[method-assign]
 
 
 def do(room: Any, act: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import smara
-from smara.adapters.hosts.draining import drain
+from smara.adapters.hosts.drain import drain
 from smara.core.ids import Uuid7
 from smara.memory import Memory
 from smara.testing import FakeClock

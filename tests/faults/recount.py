@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from smara.core.storable import from_storable
+from smara.core.escape import from_storable
 from smara.core.text import analyze_chunks
 from smara.database.database import Session
 from smara.memory import Memory

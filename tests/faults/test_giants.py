@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import smara
-from smara.adapters.importing import Importer
+from smara.adapters.importer import Importer
 from smara.errors import InvalidInputError
 from tests.faults import recount
 from tests.faults.sizes import IS_LARGE, count

@@ -17,8 +17,8 @@ import pytest
 
 import smara
 from smara.adapters.hosts import spool
-from smara.adapters.hosts.draining import drain
-from smara.adapters.hosts.speaking import drain_in_background
+from smara.adapters.hosts.drain import drain
+from smara.adapters.hosts.hook_store import drain_in_background
 from smara.intake.intake import Intake
 from tests.faults.sizes import SEED, count
 from tests.unit.hosts.hooks import claude, spooled

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import smara
-from smara.codegraph import files, reading
+from smara.codegraph.index import files, tree_reader
 from tests.contract.code_place import picture
 from tests.faults.hostile_trees import CANARY, Hostile
 from tests.faults.sizes import SEED, count
@@ -68,13 +68,15 @@ def test_a_reader_that_follows_links_would_be_caught(memory, outside, tmp_path, 
 
     def looked_at(entry):
         found = followed(os.path.join(tmp_path, "tree", entry.name))
-        return found.st_mode, files.Found(found.st_size, found.st_mtime_ns)
+        return found.st_mode, files.FileEntry(found.st_size, found.st_mtime_ns)
 
     monkeypatch.setattr(files, "_looked_at", looked_at)
-    monkeypatch.setattr(reading, "_HAS_STEPS", False)
-    monkeypatch.setattr(reading, "_FLAGS", os.O_RDONLY)
+    monkeypatch.setattr(tree_reader, "_HAS_STEPS", False)
+    monkeypatch.setattr(tree_reader, "_FLAGS", os.O_RDONLY)
     monkeypatch.setattr(
-        reading.TreeReader, "_inside", lambda self, path, is_wanted: os.path.join(self.root, path)
+        tree_reader.TreeReader,
+        "_inside",
+        lambda self, path, is_wanted: os.path.join(self.root, path),
     )
     root = tmp_path / "tree"
     root.mkdir()

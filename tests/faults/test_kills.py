@@ -21,7 +21,7 @@ import apsw
 import pytest
 
 import smara
-from smara.adapters.importing import Importer
+from smara.adapters.importer import Importer
 from smara.core.clock import SystemClock
 from smara.database.migrate import HEAD, migrate
 from smara.database.sqlite import SqliteDatabase

@@ -246,10 +246,13 @@ def only_sessions(keep, other):
 
 
 MUTANTS = {
-    "deriving launders": ("smara.knowledge.adding.lowest_taint", lambda inputs: ()),
-    "merging launders": ("smara.knowledge.replacing.taken_over", only_sessions),
+    "deriving launders": ("smara.knowledge.add.lowest_taint", lambda inputs: ()),
+    "merging launders": ("smara.knowledge.change.inherited_fields", only_sessions),
     "messages are believed": ("smara.links.provenance.taint_of", lambda messages: ()),
-    "agents are persons": ("smara.knowledge.turn.Turn.refuse_others", lambda self, what: None),
+    "agents are persons": (
+        "smara.knowledge.journal.MemoryChange.refuse_others",
+        lambda self, what: None,
+    ),
 }
 
 

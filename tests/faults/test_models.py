@@ -12,7 +12,7 @@ import pytest
 
 from smara.core.clock import SystemClock
 from smara.errors import BadReplyError, BudgetSpentError, ModelRefusedError, ModelUnavailableError
-from smara.models.budget import Budget
+from smara.models.budget import ModelBudget
 from smara.models.chat import ChatReply, ChatRequest, Usage
 from smara.models.deadline import THREAD_NAME
 from smara.models.models import HOUR_MS, Reservation
@@ -268,7 +268,7 @@ def smara_at(address):
     return smara.open(address, check_index=False)
 
 
-class ChecksBeforeItWrites(Budget):
+class ChecksBeforeItWrites(ModelBudget):
     """A mutant: it looks whether there is room, and writes afterwards."""
 
     barrier: threading.Barrier

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import smara
-from smara.database import fulltext_sqlite, records_sqlite, words_sqlite
+from smara.database import fulltext_sqlite
+from smara.database import fulltext_sqlite as records_sqlite
+from smara.database import fulltext_sqlite as words_sqlite
 from smara.errors import InvalidInputError
 from smara.search import gather
 from smara.search.gather import CANDIDATES

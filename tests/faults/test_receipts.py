@@ -11,9 +11,9 @@ from dataclasses import asdict
 
 import pytest
 
-from smara.adapters.hosts.prepared import NOTICE
+from smara.adapters.hosts.reply import NOTICE
 from smara.adapters.hosts.spool import names, put
-from smara.context.moments.models import Receipt
+from smara.context.models import Receipt
 from smara.memory import Memory
 from tests.faults.receipt_workers import AT_MS, die_while_saying, opened, teach, told, work
 from tests.faults.sizes import IS_LARGE

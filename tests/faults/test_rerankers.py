@@ -11,8 +11,7 @@ import pytest
 
 from smara.errors import BadReplyError
 from smara.models.http import post_json
-from smara.models.rerankers.cohere import CohereReranker
-from smara.models.rerankers.ollama import OllamaReranker
+from smara.models.rerankers.servers import CohereReranker, OllamaReranker
 from tests.faults.sizes import SEED, count
 from tests.models_server import computed, scripted_server
 

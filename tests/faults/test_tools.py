@@ -311,11 +311,11 @@ def test_fuzz_sees_a_refusal_that_says_nothing(
 ) -> None:
     """The mutant: a check that says no more than no."""
     from smara.errors import InvalidInputError
-    from smara.tools import toolbox, validate
+    from smara.tools import schemas, toolbox
 
     def curt(tool: Any, given: object, tools: Any) -> Any:
         try:
-            return validate.read_call(tool, given, tools)
+            return schemas.read_call(tool, given, tools)
         except InvalidInputError:
             raise InvalidInputError("No.") from None
 

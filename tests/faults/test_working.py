@@ -10,8 +10,7 @@ import pytest
 
 import smara
 from smara.errors import ConflictError
-from smara.working.outline import sections
-from smara.working.sections import replace_section
+from smara.working.markdown import replace_section, sections
 from tests.faults.conftest import Start
 from tests.faults.sizes import count
 from tests.faults.workers import READY

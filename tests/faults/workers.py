@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import smara
-from smara.adapters.importing import Importer
+from smara.adapters.importer import Importer
 from smara.database.leases import Lease
 from smara.errors import LeaseLostError
 from smara.testing import open_temporary

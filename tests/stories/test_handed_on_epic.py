@@ -10,7 +10,7 @@ import pytest
 
 import smara
 from smara.errors import TaskBlockedError, TaskClaimedError
-from smara.tasks.models import Progress, TaskTotals
+from smara.tasks.models import TaskProgress, TaskTotals
 from smara.testing import FakeClock
 
 HOUR = 3_600
@@ -116,7 +116,7 @@ class Epic:
         said = self.say(self.second, "Index on expires_at is there; the query uses it")
         assert said.task_id == self.tokens.id
         tasks.close(self.tokens.id, "refresh_tokens with an index on expires_at")
-        assert tasks.progress(self.epic.id) == Progress(2, 3)
+        assert tasks.progress(self.epic.id) == TaskProgress(2, 3)
         assert titles(tasks.ready()) == ["Show the form"]
         self.second.links.claim(tasks.ready()[0].id, thread_id="resume")
         tasks.close(self.form.id, "LoginForm in src/ui/login.tsx")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from smara.adapters.hosts import briefs, spool
+from smara.adapters.hosts import brief, spool
 from tests.surfaces.shell import smara as call
 from tests.surfaces.shell import spawn
 
@@ -285,8 +285,8 @@ def test_init_brings_in_past_sessions_and_the_first_session_need_not_open_the_st
     assert not (at_home / ".claude").exists()
     done = call("init", "--yes", "--json").data
     assert (done["sessions"]["stored"], done["sessions"]["learned"]) == (20, 1)
-    head = briefs.head_of(f"{db}-spool", str(at_home))
-    assert briefs.words_of(f"{db}-spool", head, "claude")["start"]["tokens"] > 0
+    head = brief.head_of(f"{db}-spool", str(at_home))
+    assert brief.words_of(f"{db}-spool", head, "claude")["start"]["tokens"] > 0
     assert "starts with" in texts("brief")[0]
 
 
@@ -295,8 +295,8 @@ def test_what_a_person_teaches_is_said_by_the_next_session_without_the_store_bei
 ):
     call("init", "--yes")
     call("remember", "Invoices are numbered without gaps: never delete one")
-    head = briefs.head_of(f"{db}-spool", str(at_home))
-    assert "never delete one" in briefs.words_of(f"{db}-spool", head, "claude")["start"]["text"]
+    head = brief.head_of(f"{db}-spool", str(at_home))
+    assert "never delete one" in brief.words_of(f"{db}-spool", head, "claude")["start"]["text"]
     said = hook("claude", "SessionStart", b'{"session_id": "s1", "source": "startup"}')
     assert b"never delete one" in said.stdout
 
@@ -308,11 +308,10 @@ def test_a_task_that_a_command_changes_is_said_by_the_next_session_without_the_s
     call("tasks", "add", "Number the invoices anew")
     added = call("tasks", "list", "--json").data["tasks"][0]["id"]
     call("tasks", "claim", added)
-    head = briefs.head_of(f"{db}-spool", str(at_home))
+    head = brief.head_of(f"{db}-spool", str(at_home))
     assert head["is_same"]
     assert (
-        "Number the invoices anew"
-        in briefs.words_of(f"{db}-spool", head, "claude")["start"]["text"]
+        "Number the invoices anew" in brief.words_of(f"{db}-spool", head, "claude")["start"]["text"]
     )
 
 

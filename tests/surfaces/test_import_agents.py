@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from smara.adapters import reading
+from smara.adapters import lines
 from tests.surfaces.shell import on_terminal, plain, smara, spawn
 from tests.unit.adapters.foreign import (
     CODEX,
@@ -152,7 +152,7 @@ def cold(shop, tmp_path):
 
 
 def test_files_whose_compression_nothing_undoes_are_told_of(cold, monkeypatch):
-    monkeypatch.setattr(reading, "_find_module", lambda name: None)
+    monkeypatch.setattr(lines, "_find_module", lambda name: None)
     data = smara("import", "--from", "codex", "--json").data
     assert [each["reason"][:39] for each in data["unread"]] == [
         "This file is compressed with zstd. Inst"

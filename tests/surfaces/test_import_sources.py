@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from smara.adapters.vendor_memories.finding import slug
+from smara.adapters.vendor_memories import slug
 from tests import mastra_stores
 from tests.surfaces.shell import on_terminal, plain, smara, spawn
 
@@ -56,11 +56,11 @@ def test_a_dry_run_of_git_stores_nothing(db, repository):
 
 
 def test_the_code_is_indexed_or_not_as_asked(db, repository, monkeypatch):
-    from smara.adapters.git_history import importing
+    from smara.adapters import git_history
 
     (told,) = smara("import", "--from", "git", "--no-code", "--json").data["repositories"]
     assert (told["countedTogether"], told["filesNotIndexed"]) == (None, None)
-    monkeypatch.setattr(importing, "MOST_FILES_UNASKED", 0)
+    monkeypatch.setattr(git_history, "MOST_FILES_UNASKED", 0)
     (told,) = smara("import", "--from", "git", "--json").data["repositories"]
     assert (told["countedTogether"], told["filesNotIndexed"]) == (None, 1)
     assert smara("graph", "status", "--json").data["state"] == "none"

@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from smara.errors import InvalidInputError
-from smara.surfaces.mcp.http import Guard, is_loopback, parse_address
+from smara.surfaces.mcp.transport import Guard, is_loopback, parse_address
 from tests.surfaces.mcp_server import INITIALIZE, http_server
 from tests.surfaces.shell import DEADLINE_SECONDS, spawn
 

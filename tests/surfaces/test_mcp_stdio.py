@@ -162,7 +162,7 @@ def test_stray_print_misses_the_wire(db, tmp_path):
         "    os.write(1, b'stray write\\n')\n"
         "    subprocess.run(['echo', 'stray child'])\n"
         "    return real(text)\n"
-        "import smara.search.understanding as u\n"
+        "import smara.search.query as u\n"
         "u.analyze_query = noisy\n"
     )
     with Lines(env={"PYTHONPATH": str(tmp_path)}) as server:

@@ -15,11 +15,11 @@ import pytest
 
 import smara as library
 from smara.errors import BusyError, ModelUnavailableError
-from smara.observations.models import CATEGORIES, PRIORITIES, STATES, Extractor, Outcome
+from smara.observations.models import CATEGORIES, PRIORITIES, STATES, CycleOutcome, Extractor
 from smara.providers.models import Turn
 from smara.providers.registry import create_provider
-from smara.surfaces.cli.holding import held
-from smara.surfaces.cli.observation_lines import require_success
+from smara.surfaces.cli.commands.worker import hold_instance
+from smara.surfaces.cli.render.observations import require_success
 from smara.testing import ScriptedModel
 from tests.surfaces.shell import DEADLINE_SECONDS, command, environment, on_terminal, plain, smara
 
@@ -372,7 +372,7 @@ def test_thread_that_is_being_observed_is_busy(store):
 def test_refusal_leaves_with_the_error_it_came_from():
     with pytest.raises(ModelUnavailableError, match="2 messages were observed before that"):
         require_success(
-            Outcome(
+            CycleOutcome(
                 "observe",
                 False,
                 2,
@@ -384,7 +384,7 @@ def test_refusal_leaves_with_the_error_it_came_from():
         )
     with pytest.raises(BusyError, match="call it again"):
         require_success(
-            Outcome("observe", False, error="Lost.", code="lease_lost", is_retryable=True)
+            CycleOutcome("observe", False, error="Lost.", code="lease_lost", is_retryable=True)
         )
 
 
@@ -546,7 +546,7 @@ def held_worker(store: str, project: str | None) -> Iterator[None]:
     """The place of a worker, held by this process."""
     with (
         library.open(store, project=project) as memory,
-        held(memory, "worker", threading.Event(), project=project),
+        hold_instance(memory, "worker", threading.Event(), project=project),
     ):
         yield
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 import smara as library
-from smara.adapters.hosts.emitting import emit
+from smara.adapters.hook_output import emit
 from tests.surfaces.shell import on_terminal, plain, smara
 
 TRAP = "src/queue.py is drained with `drain_queue()` before its rules change"

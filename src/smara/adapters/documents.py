@@ -1,7 +1,7 @@
-"""Whole JSON documents: their elements one by one, as far as the document goes.
+"""Read the elements of a whole JSON document one by one.
 
-A list that breaks off in the middle still gives the elements before the break; what is lost is
-counted. Decoding makes every element as safe as a line of JSONL is.
+A list that breaks off in the middle still yields the elements before the break; the rest
+is counted as lost.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from smara.adapters.decoding import Entry, load_json, without_surrogates
-from smara.adapters.reading import read_lines, read_whole
+from smara.adapters.lines import JsonLine, load_json, read_lines, read_whole, without_surrogates
 from smara.adapters.records import Counted, Progress
 
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
@@ -29,7 +28,7 @@ _GAP = re.compile(r"[\s,]*")
 class Document:
     """The elements of a list in a document, and what stands around the list."""
 
-    entries: list[Entry | Counted]
+    entries: list[JsonLine | Counted]
     around: Any = None
     """The document without the list; of a broken one what stands before it; ``None`` when it is the
     list itself.
@@ -41,7 +40,7 @@ def is_document(path: str | os.PathLike[str]) -> bool:
     """Whether a file is one JSON document, rather than one object a line: it opens what its first
     line does not close.
 
-    Raises as :func:`smara.adapters.reading.read_lines` does.
+    Raises as :func:`smara.adapters.lines.read_lines` does.
     """
     return is_document_head(head_of(path))
 
@@ -107,14 +106,14 @@ def elements(
     return Document(entries, around if isinstance(value, dict) else None)
 
 
-def entry_of(number: int, value: Any, repairs: tuple[str, ...] = ()) -> Entry | Counted:
+def entry_of(number: int, value: Any, repairs: tuple[str, ...] = ()) -> JsonLine | Counted:
     """An element as if it stood on a line of its own."""
     if not isinstance(value, dict):
         return Counted(number, "broken", "not a JSON object")
     raw = json.dumps(
         without_surrogates(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True
     )
-    return Entry(number, raw.encode("utf-8", "replace"), value, repairs=repairs)
+    return JsonLine(number, raw.encode("utf-8", "replace"), value, repairs=repairs)
 
 
 def _decoded(data: bytes) -> tuple[str, list[str]]:
@@ -126,7 +125,7 @@ def _decoded(data: bytes) -> tuple[str, list[str]]:
 
 def _salvaged(text: str, keys: tuple[str, ...], problem: str | None) -> Document:
     """The elements that can be read of a document that is broken, and a count of the break."""
-    entries: list[Entry | Counted] = []
+    entries: list[JsonLine | Counted] = []
     start = _list_start(text, keys)
     for number, value in enumerate(_objects(text, start), 1) if start is not None else ():
         entries.append(entry_of(number, value))

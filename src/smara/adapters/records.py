@@ -1,8 +1,8 @@
-"""What an importer makes of a file: one record for every line.
+"""Define the records that an importer makes of a file's lines.
 
-A line either becomes a message (`Imported`) or is counted with the reason why it did
-not (`Counted`). Nothing else can happen to it, so the two always add up to the number
-of lines; `Account` keeps the sum.
+A line becomes a message (`Imported`) or is counted with a reason (`Counted`). The two
+always add up to the number of lines; `Account` keeps the sum. `Identities` gives messages
+their client ids, so that importing a file again stores nothing twice.
 """
 
 from __future__ import annotations
@@ -17,6 +17,15 @@ from typing import Any
 
 from smara.messages.models import NewMessage, NewThread, Part, Role
 from smara.secrets import redact
+
+MAX_TITLE_CHARS = 100
+
+
+def shorten_title(text: str) -> str:
+    """The first line with words, cut to the length of a title."""
+    line = next((line.strip() for line in text[:10_000].splitlines() if line.strip()), "")
+    return line if len(line) <= MAX_TITLE_CHARS else line[: MAX_TITLE_CHARS - 1].rstrip() + "…"
+
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes in the file, as they lie on disk."""

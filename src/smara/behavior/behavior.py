@@ -1,4 +1,4 @@
-"""Behavior: watches sessions of agents, and learns from what they do."""
+"""Offer the behavior room: watch sessions, finalize them, learn from them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from smara.behavior import qa, unfinished
-from smara.behavior.finalizing import SUBTASKS_PROMOTED_AFTER, Finalizer, Wanted, is_outranked
-from smara.behavior.habits import Calibration, Edge, Habits, KnownFailure, Prefetch
-from smara.behavior.jobs import Jobs
-from smara.behavior.jobs import Parts as JobParts
+from smara.behavior import work_state
+from smara.behavior.finalize import (
+    SUBTASKS_PROMOTED_AFTER,
+    Finalizer,
+    FinalizeRequest,
+    is_outranked,
+)
+from smara.behavior.habits import Calibration, FilePair, Habits, KnownFailure, Prefetch
+from smara.behavior.jobs import JobParts, Jobs
 from smara.behavior.methodology.contexts import Contexts, PlannerContext, PrefetchedFile, step_limit
-from smara.behavior.methodology.outcomes import outcome_of
 from smara.behavior.methodology.plugin import ExecutionContext, WorkUnitResult
 from smara.behavior.methodology.registry import (
     custom_type_of,
@@ -26,23 +29,24 @@ from smara.behavior.models import (
     BehaviorStatus,
     EarlyTrigger,
     Finalized,
-    Finding,
+    FindingVerdict,
     JobsDone,
-    Judged,
     Noticed,
     Passed,
     Seen,
+    SignalFinding,
     WatchedSession,
 )
-from smara.behavior.pad import Pad
+from smara.behavior.phrase import ModelAccess
 from smara.behavior.promote import new_memory
+from smara.behavior.rolling_tables import RollingTables
+from smara.behavior.scratchpad import Pad
+from smara.behavior.sessions import Watcher, WatchResult, triggers_of
+from smara.behavior.signals import qa
+from smara.behavior.signals.registry import draft_of, signal_of
 from smara.behavior.store import BehaviorStore
 from smara.behavior.synthesis import Synthesis, Synthesized
-from smara.behavior.table import draft_of, signal_of
-from smara.behavior.tables import Tables
-from smara.behavior.triggers import triggers_of
-from smara.behavior.watching import Taken, Watcher
-from smara.behavior.wording import Asked
+from smara.behavior.work_state import outcome_of
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.events import HostEvent
@@ -52,7 +56,7 @@ from smara.core.tokens import TokenCounter
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.knowledge.gate import SESSION_TYPES, SessionType
 from smara.knowledge.memories import Memories
-from smara.knowledge.models import Added, WorkUnit
+from smara.knowledge.models import AddResult, WorkUnit
 from smara.secrets import redact
 
 
@@ -71,14 +75,14 @@ class Behavior:
         clock: Clock,
         new_id: IdMaker,
         counter: TokenCounter,
-        models: Callable[[], Asked | None],
+        models: Callable[[], ModelAccess | None],
         deadline_seconds: float = 30.0,
         evict: Callable[[], int] | None = None,
     ) -> None:
         self._store = store
         self._memories = memories
         self._watcher = Watcher(store, clock)
-        tables = Tables(store, new_id)
+        tables = RollingTables(store, new_id)
         self._finalizer = Finalizer(
             store,
             self._watcher,
@@ -115,7 +119,7 @@ class Behavior:
         """Take an event in. It is kept for good when the turn ends, or with :meth:`checkpoint`."""
         self._watcher.observe(event)
 
-    def observe_batch(self, events: Iterable[HostEvent]) -> Taken:
+    def observe_batch(self, events: Iterable[HostEvent]) -> WatchResult:
         """Take events in and keep them, in one transaction; what was told before is dropped. Safe
         to repeat.
         """
@@ -184,7 +188,7 @@ class Behavior:
             _one_of(outcome, PASSED, "outcome")
         if type is not None:
             _one_of(type, SESSION_TYPES, "type")
-        return self._finalizer.finalize(session_id, Wanted(outcome, type, work_unit))
+        return self._finalizer.finalize(session_id, FinalizeRequest(outcome, type, work_unit))
 
     def subtask_done(
         self, session_id: str, work_unit: WorkUnit, *, is_success: bool = True
@@ -201,12 +205,12 @@ class Behavior:
                 self._store.put(session, row.no, {"subtasks": row.subtasks + 1})
                 return None
         return self._finalizer.finalize(
-            session_id, Wanted("passed", None, work_unit, is_over=False)
+            session_id, FinalizeRequest("passed", None, work_unit, is_over=False)
         )
 
     def work_unit_done(
         self, methodology: str, context: ExecutionContext, result: WorkUnitResult
-    ) -> Added:
+    ) -> AddResult:
         """A piece of work has ended: what came of it is remembered, and of long work what it
         showed.
 
@@ -230,7 +234,7 @@ class Behavior:
         *,
         methodology: str = "native",
         work_unit: WorkUnit | None = None,
-    ) -> Added | None:
+    ) -> AddResult | None:
         """Remember how far work stands, by what an agent says of it; ``None`` when it says that
         nothing is left.
 
@@ -244,10 +248,10 @@ class Behavior:
         older = [
             each.id
             for each in self._memories.list(type="work_state", limit=50)
-            if unfinished.is_before(each, session_id, state, branch="")
+            if work_state.is_before(each, session_id, state, branch="")
             and not is_outranked((), each)
         ]
-        new = unfinished.memory_of(
+        new = work_state.memory_of(
             state,
             session_id,
             "",
@@ -288,7 +292,7 @@ class Behavior:
 
     def remember_as(
         self, methodology: str, name: str, content: str, *, session_id: str, **fields: Any
-    ) -> Added:
+    ) -> AddResult:
         """Remember something as a type that only a methodology knows; ``fields`` are those of
         ``NewMemory``.
         """
@@ -314,7 +318,7 @@ class Behavior:
 
     def qa_report(
         self, text: str, *, session_id: str, work_unit: WorkUnit | None = None
-    ) -> builtins.list[Added]:
+    ) -> builtins.list[AddResult]:
         """Remember the issues of a report on quality, each that names a place or a test (source
         ``qa_auto``).
         """
@@ -333,9 +337,9 @@ class Behavior:
             else []
         )
 
-    def _issue(self, finding: Finding) -> Judged:
+    def _issue(self, finding: SignalFinding) -> FindingVerdict:
         made = draft_of(finding, Seen(1, (finding.data,)))
-        return Judged(
+        return FindingVerdict(
             finding,
             "promoted",
             "it was reported",
@@ -437,7 +441,7 @@ class Behavior:
         """The modules that were worked on, each with the number of sessions."""
         return self._habits.modules(limit)
 
-    def edges(self, path: str | None = None, limit: int = 50) -> builtins.list[Edge]:
+    def edges(self, path: str | None = None, limit: int = 50) -> builtins.list[FilePair]:
         """Files that are touched together."""
         return self._habits.edges(path, limit)
 

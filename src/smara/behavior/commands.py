@@ -1,6 +1,4 @@
-"""Shell commands as behavior sees them: what they do, whether they are the same, and whether they
-only look.
-"""
+"""Parse shell commands: purpose, program, sameness and side effects."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from smara.core.shell_kinds import is_check_run, is_test_run
+from smara.core.command_kinds import is_check_run, is_test_run
 
 Purpose = Literal[
     "test",

@@ -1,4 +1,7 @@
-"""What the rolling tables say, for those who plan and for those who are about to do something."""
+"""Answer questions about habits from the rolling tables.
+
+Known failures, files to prefetch, step calibration, files edited together.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from dataclasses import dataclass
 
 from smara.behavior.commands import parse
 from smara.behavior.failures import fingerprint, is_harness, lacking, telling_line
-from smara.behavior.quoting import quote
+from smara.behavior.scratchpad import quote
 from smara.behavior.signals.file_access import ALWAYS, FREQUENT
 from smara.behavior.store import BehaviorStore
-from smara.core.storable import from_storable, to_storable
-from smara.core.triggers import program_triggers, starts
+from smara.core.escape import from_storable, to_storable
+from smara.core.tool_triggers import program_triggers, starts
 from smara.database.database import Row, Session
 
 LEAST_SESSIONS = 3
@@ -76,7 +79,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class FilePair:
     """Two files that are touched together."""
 
     file_a: str
@@ -242,7 +245,7 @@ class Habits:
             )
         return [(from_storable(row[0]), row[1]) for row in rows]
 
-    def edges(self, path: str | None = None, limit: int = 50) -> list[Edge]:
+    def edges(self, path: str | None = None, limit: int = 50) -> list[FilePair]:
         """Files that are touched together, of one file or of all, the strongest first."""
         where = " AND (file_a = ? OR file_b = ?)" if path is not None else ""
         values = (to_storable(path), to_storable(path)) if path is not None else ()
@@ -259,7 +262,7 @@ class Habits:
                 (*values, limit),
             )
         return [
-            Edge(
+            FilePair(
                 from_storable(row[0]),
                 from_storable(row[1]),
                 row[2],

@@ -1,8 +1,7 @@
-"""What the background does: decides on sessions that have ended, looks over modules, prunes once a
-day.
+"""Run the background jobs: finalize idle sessions, synthesize, prune daily.
 
-Each job is taken by whoever comes first and is then not due for a while, so any number of workers
-may run. Trouble with one job keeps no other from being done.
+The first worker takes a job, so any number of workers may run. A job that fails does
+not stop the others.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ later.
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class JobParts:
     """What the jobs work with."""
 
     store: BehaviorStore
@@ -44,7 +43,7 @@ class Parts:
 class Jobs:
     """Does what is due."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: JobParts) -> None:
         self._parts = parts
 
     def run_due(self, limit: int = 8) -> JobsDone:

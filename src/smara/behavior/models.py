@@ -1,13 +1,14 @@
-"""Behavior as values: signals, what was found of them in a session, and what came of it.
+"""Define signals, findings, drafts and verdicts as frozen values.
 
-A *signal* is a kind of habit that is watched for. A *finding* is one place in one session where
-it showed. A *draft* is the memory that a finding would make. Nothing here knows a database.
+A signal is a kind of habit; a finding is one signal in one session; a draft is the
+memory that the finding would make.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import Any, Literal, get_args
 
 from smara.knowledge.gate import SessionType
@@ -76,7 +77,7 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SignalFinding:
     """One signal in one session. ``key`` is the same whenever the same thing shows again."""
 
     kind: Kind
@@ -116,7 +117,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class MemoryDraft:
     """The memory that a finding would make, composed from its evidence."""
 
     type: MemoryType
@@ -132,13 +133,13 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class FindingVerdict:
     """A finding with what became of it, and why."""
 
-    finding: Finding
+    finding: SignalFinding
     verdict: Verdict
     why: str
-    draft: Draft | None = None
+    draft: MemoryDraft | None = None
     confidence: float = 0.0
     taint: tuple[str, ...] = ()
     memory_id: str | None = None
@@ -147,7 +148,7 @@ class Judged:
 
     @property
     def value(self) -> float:
-        from smara.behavior.table import signal_of
+        from smara.behavior.signals.registry import signal_of
 
         return signal_of(self.finding.kind).value
 
@@ -199,12 +200,12 @@ class Finalized:
     type: SessionType
     outcome: Passed
     why: str
-    judged: tuple[Judged, ...] = ()
+    judged: tuple[FindingVerdict, ...] = ()
     steps: int = 0
     model_calls: int = 0
 
     @property
-    def promoted(self) -> tuple[Judged, ...]:
+    def promoted(self) -> tuple[FindingVerdict, ...]:
         return tuple(each for each in self.judged if each.verdict == "promoted")
 
 
@@ -249,3 +250,17 @@ class JobsDone:
     @property
     def total(self) -> int:
         return self.finalized + self.synthesized + self.pruned + self.evicted
+
+
+_NINE_OF_TEN = 1.2816
+
+
+def wilson_lower_bound(times: int, of: int) -> float:
+    """The share that is at least behind a count, nine times out of ten (Wilson's lower bound).
+
+    >>> [round(surely(*each), 2) for each in ((3, 3), (3, 5), (30, 50))]
+    [0.65, 0.33, 0.51]
+    """
+    share, width = times / of, _NINE_OF_TEN**2 / of
+    spread = _NINE_OF_TEN * sqrt(share * (1 - share) / of + width / (4 * of))
+    return (share + width / 2 - spread) / (1 + width)

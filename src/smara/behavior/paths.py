@@ -1,4 +1,4 @@
-"""Paths as behavior sees them: within the project, their module, and what kind of file they are."""
+"""Map file paths to project paths, modules and kinds of file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import posixpath
 import re
 from functools import lru_cache
 
-from smara.core.repository import find_repository
-from smara.core.source_paths import is_test_path
+from smara.core.git import find_repository
+from smara.core.paths import is_test_path
 
 _REMEMBERED = 4_096
 """A session touches the same files again and again."""

@@ -1,10 +1,4 @@
-"""Plans: the list of steps that an agent keeps, whichever tool it keeps it with.
-
-Two ways are known. One tool writes the whole list anew each time (``TodoWrite``, ``update_plan``);
-or the items are made one by one and changed by their number (``TaskCreate``, ``TaskUpdate``). Held
-are how many steps a plan had when work on it began, how many it came to, and what is done and left
-of the newest one.
-"""
+"""Track the step list that an agent maintains with any tool."""
 
 from __future__ import annotations
 
@@ -12,8 +6,7 @@ import hashlib
 import re
 from typing import Any
 
-from smara.behavior.pad import Pad
-from smara.behavior.quoting import quote
+from smara.behavior.scratchpad import Pad, quote
 from smara.core.events import HostEvent
 
 LISTS = frozenset({"TodoWrite", "update_plan", "todo_write", "write_todos", "todowrite"})

@@ -1,27 +1,260 @@
-"""The promotion pipeline: from what a session showed to what is remembered of it.
+"""Promote findings of a session to memories.
 
-Eight steps: what failed goes, what showed too seldom waits, what is known is not said again, what
-came from outside is marked, what is left gets its confidence, a model may put it into words,
-vectors are made, and all is written at once. The first five are here, and pure. Novelty is decided
-twice: here by what was promoted before, and in the transaction by the words and the meaning of
-everything that is known.
+The session's type and outcome decide which kinds may be learned. Findings of parallel
+agents are merged. Taint follows the source of a finding, not its wording: an agent that
+has read a web page may repeat what the page wants. All steps here are pure.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from smara.behavior.merging import is_quorum
-from smara.behavior.models import Draft, Finding, Judged, Kind, Passed, Seen
-from smara.behavior.pad import Pad
-from smara.behavior.session_types import Gate
+from smara.behavior.models import FindingVerdict, Kind, MemoryDraft, Passed, Seen, SignalFinding
+from smara.behavior.paths import is_config, is_prose, is_source, is_test
+from smara.behavior.scratchpad import Pad
 from smara.behavior.signals.co_access import is_implied
+from smara.behavior.signals.registry import draft_of, signal_of
 from smara.behavior.signals.tool_sequence import own_runs
-from smara.behavior.table import draft_of, signal_of
-from smara.behavior.trust_gate import taint_of, trusted
-from smara.knowledge.models import Evidence, NewMemory, WorkUnit
+from smara.core.text import find_words
+from smara.knowledge.gate import LEARNED_PER_SESSION, SessionType
+from smara.knowledge.models import LOCAL_TAINT, Evidence, MemoryType, NewMemory, WorkUnit
+
+_CHANGELOG = re.compile(
+    r"(?:^|/)(?:changelog|changes|history|release[-_]?notes)[^/]*$", re.IGNORECASE
+)
+ALL: frozenset[str] = frozenset({"*"})
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What may be learned from a session: how much, from which signals, and into which types."""
+
+    most: int
+    kinds: frozenset[str]
+    types: frozenset[MemoryType] = frozenset()
+
+    def lets(self, kind: Kind, types: Sequence[MemoryType]) -> bool:
+        return self.kinds == ALL or kind in self.kinds or not self.types.isdisjoint(types)
+
+
+GATES: Mapping[SessionType, Gate] = {
+    "build": Gate(LEARNED_PER_SESSION["build"], ALL),
+    "insights": Gate(
+        LEARNED_PER_SESSION["insights"],
+        frozenset({"co_access", "self_correction", "repeated_grep", "e2e"}),
+    ),
+    "roadmap": Gate(
+        LEARNED_PER_SESSION["roadmap"], frozenset(), frozenset({"decision", "requirement"})
+    ),
+    "terminal": Gate(
+        LEARNED_PER_SESSION["terminal"],
+        frozenset({"error_retry", "tool_sequence", "e2e", "parallel_conflict"}),
+    ),
+    "changelog": Gate(LEARNED_PER_SESSION["changelog"], frozenset()),
+    "spec": Gate(
+        LEARNED_PER_SESSION["spec"], frozenset({"file_access"}), frozenset({"module_insight"})
+    ),
+    "pr_review": Gate(
+        LEARNED_PER_SESSION["pr_review"], frozenset({"error_retry", "self_correction", "qa_report"})
+    ),
+}
+"""By session type. A browser's findings belong to no type of their own: they pass where somebody
+was looking.
+"""
+
+
+def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[SessionType, str]:
+    """The type of a session, and the reason for it."""
+    if stated is not None:
+        return stated, "it was stated"
+    edited = [path for pad in pads for path, entry in pad["files"] if entry.get("e")]
+    sources = [path for path in edited if is_source(path) or is_test(path) or is_config(path)]
+    cues = {cue for pad in pads for cue in pad.facts["cues"]}
+    reviewed = any(pad.facts["reviewed"] for pad in pads)
+    if not sources and (reviewed or "review" in cues):
+        return (
+            "pr_review",
+            "a review was submitted"
+            if reviewed
+            else "a review was asked for, and no code was changed",
+        )
+    if not sources and (
+        "changelog" in cues or (edited and all(_CHANGELOG.search(path) for path in edited))
+    ):
+        return "changelog", "it was about a changelog"
+    if not sources and any(pad.facts["accepted"] for pad in pads):
+        return "spec", "a plan was accepted, and no code was changed"
+    if not sources and "spec" in cues and all(map(is_prose, edited)):
+        return "spec", "a specification was asked for, and no code was changed"
+    if not sources and "roadmap" in cues:
+        return "roadmap", "a roadmap was asked for, and no code was changed"
+    if edited:
+        return "build", f"{len(edited)} files were changed"
+    steps, runs = sum(pad.step for pad in pads), sum(pad.facts["runs"] for pad in pads)
+    if runs and runs >= steps / 2:
+        return "terminal", f"nothing was changed, and {runs} of {steps} tool calls were commands"
+    return "insights", "nothing was changed"
+
+
+def passed_of(type_: SessionType, pads: Sequence[Pad]) -> tuple[Passed, str]:
+    """Whether the work of a session was proven, and by what."""
+    if type_ == "pr_review":
+        if any(pad.facts["reviewed"] for pad in pads):
+            return "passed", "the review was submitted"
+        done = any(pad.facts["turns"] for pad in pads)
+        return ("passed", "the review was given") if done else ("unproven", "no review was given")
+    if type_ == "spec":
+        if any(pad.facts["accepted"] or pad.facts["last_commit"] for pad in pads):
+            return "passed", "the plan was accepted or committed"
+        return "unproven", "nobody accepted it"
+    return _built(pads) if type_ == "build" else ("passed", "the session has ended")
+
+
+def _built(pads: Sequence[Pad]) -> tuple[Passed, str]:
+    """The agents of one session are judged together: each by its own steps, and one that failed is
+    enough.
+    """
+    verdicts = [_one_built(pad) for pad in pads if pad.facts["edits"] or pad.facts["test_runs"]]
+    for wanted in ("failed", "passed"):
+        found = [each for each in verdicts if each[0] == wanted]
+        if found:
+            return found[0]
+    return "unproven", "no test ran and no commit was made after the last change"
+
+
+def _one_built(pad: Pad) -> tuple[Passed, str]:
+    facts = pad.facts
+    last_change = facts["last_source_edit"] or facts["last_edit"]
+    is_red = facts["last_test_ok"] is False
+    if facts["last_test_ok"] and facts["last_test"] > last_change:
+        return "passed", "the tests were green after the last change"
+    if is_red:
+        return "failed", "the last tests were red"
+    if facts["last_commit"] > last_change:
+        return "passed", "it was committed after the last change"
+    return "unproven", "no test ran and no commit was made after the last change"
+
+
+def gate_for(type_: SessionType, passed: Passed) -> tuple[Gate, SessionType]:
+    """The gate of a session, and the type under which knowledge counts what it brings."""
+    if type_ in ("build", "spec", "pr_review") and passed != "passed":
+        return GATES["terminal"], "terminal"
+    return GATES[type_], type_
+
+
+SAME = 0.85
+QUORUM = 2
+_OBSERVED = frozenset(
+    {
+        "error_retry",
+        "self_correction",
+        "repeated_grep",
+        "read_abandon",
+        "glob_ignore",
+        "backtrack",
+        "dead_end",
+        "e2e",
+    }
+)
+
+
+def merge(findings: Iterable[SignalFinding]) -> list[SignalFinding]:
+    """Each finding once, with how many agents had it; those of one agent are told apart by their
+    keys alone.
+    """
+    merged: dict[tuple[str, str], SignalFinding] = {}
+    for finding in findings:
+        same = merged.get((finding.kind, finding.key)) or _alike(finding, merged.values())
+        if same is None:
+            merged[(finding.kind, finding.key)] = finding
+        else:
+            merged[(same.kind, same.key)] = _joined(same, finding)
+    return list(merged.values())
+
+
+def _joined(one: SignalFinding, other: SignalFinding) -> SignalFinding:
+    better = one if one.is_proven or not other.is_proven else other
+    agents = one.agents + (0 if one.kind == "parallel_conflict" else other.agents)
+    return replace(
+        better,
+        key=one.key,
+        step=min(one.step, other.step),
+        agents=agents,
+        counts_as=max(one.counts_as, other.counts_as),
+        is_proven=one.is_proven or other.is_proven,
+    )
+
+
+def _alike(finding: SignalFinding, others: Iterable[SignalFinding]) -> SignalFinding | None:
+    """A correction or a dead end in nearly the same words; other signals have keys that say it
+    exactly.
+    """
+    if finding.kind not in ("self_correction", "dead_end"):
+        return None
+    words = _words(finding.subject)
+    for other in others:
+        if other.kind == finding.kind and _share(words, _words(other.subject)) > SAME:
+            return other
+    return None
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in find_words(text))
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / len(one | other) if one or other else 0.0
+
+
+def is_quorum(finding: SignalFinding) -> bool:
+    """Whether enough agents saw it. Which files a task takes is no observation: its agents share
+    the task.
+    """
+    return finding.agents >= QUORUM and finding.kind in _OBSERVED
+
+
+OUTSIDE_FACTOR = 0.7
+_TOOL_TEXT = frozenset({"error_retry", "backtrack", "dead_end", "qa_report", "e2e"})
+
+
+def taint_of(
+    finding: SignalFinding, draft: MemoryDraft | None, pads: Sequence[Pad]
+) -> tuple[str, ...]:
+    """What a finding is tainted with: all that came into any of the session's agents before it
+    began to show.
+    """
+    found = set(draft.taint if draft is not None else ())
+    if finding.kind in _TOOL_TEXT:
+        found.add("tool")
+    if signal_of(finding.kind).has_text:
+        for pad in pads:
+            # Agents that work side by side tell each other what they read, at steps that cannot be
+            # compared.
+            is_before = [
+                kind
+                for kind, step in pad.facts["outside"].items()
+                if len(pads) > 1 or _last_step(finding) > step
+            ]
+            found.update(is_before)
+    return tuple(sorted(found))
+
+
+def _last_step(finding: SignalFinding) -> int:
+    """What was said of a fix may come later than the failure, from a page read in between."""
+    return max(finding.step, int(finding.data.get("last_step", finding.step)))
+
+
+def is_from_outside(taint: Sequence[str]) -> bool:
+    return not LOCAL_TAINT.issuperset(taint)
+
+
+def trusted(confidence: float, taint: Sequence[str]) -> float:
+    """The confidence that is left."""
+    return round(confidence * OUTSIDE_FACTOR, 3) if is_from_outside(taint) else confidence
+
 
 _PER_SESSION = 0.02
 """What every session beyond the needed ones adds to the confidence."""
@@ -30,7 +263,7 @@ TOLD: tuple[Kind, ...] = ("tool_sequence", "co_access")
 """Of these kinds one memory may say what another does, in other words."""
 
 
-class Known(NamedTuple):
+class FindingHistory(NamedTuple):
     """What the store knows of a finding: where else it showed, and what it was made into."""
 
     seen: Seen
@@ -46,21 +279,21 @@ class Judge(NamedTuple):
     gate: Gate
     type_name: str
     pads: Sequence[Pad]
-    known: Callable[[Finding], Known]
+    known: Callable[[SignalFinding], FindingHistory]
 
-    def judge(self, finding: Finding) -> Judged:
+    def judge(self, finding: SignalFinding) -> FindingVerdict:
         """The verdict on one finding: ``promoted`` means that nothing speaks against it so far."""
         signal = signal_of(finding.kind)
         against = self._not_valid(finding)
         if against:
-            return Judged(finding, "discarded", against)
+            return FindingVerdict(finding, "discarded", against)
         taint = taint_of(finding, None, self.pads)
         if not self.gate.lets(finding.kind, signal.targets):
             why = f"nothing is learned from it in a session of type {self.type_name}"
-            return Judged(finding, "discarded", why, taint=taint, is_valid=True)
+            return FindingVerdict(finding, "discarded", why, taint=taint, is_valid=True)
         known = self.known(finding)
         if known.memory_id is not None or known.is_told:
-            return Judged(
+            return FindingVerdict(
                 finding,
                 "known",
                 "it was promoted before",
@@ -71,10 +304,10 @@ class Judge(NamedTuple):
         needed = 1 if is_quorum(finding) else signal.least_sessions
         if known.seen.sessions < needed:
             why = f"seen in {known.seen.sessions} of the {needed} sessions that it takes"
-            return Judged(finding, "waiting", why, taint=taint, is_valid=True)
+            return FindingVerdict(finding, "waiting", why, taint=taint, is_valid=True)
         made = draft_of(finding, known.seen)
         if made is None:
-            return Judged(
+            return FindingVerdict(
                 finding, "discarded", "its evidence says too little", taint=taint, is_valid=True
             )
         taint = taint_of(finding, made, self.pads)
@@ -86,11 +319,11 @@ class Judge(NamedTuple):
         )
         if is_quorum(finding):
             why = f"seen by {finding.agents} agents"
-        return Judged(
+        return FindingVerdict(
             finding, "promoted", why, draft=made, confidence=confidence, taint=taint, is_valid=True
         )
 
-    def _not_valid(self, finding: Finding) -> str | None:
+    def _not_valid(self, finding: SignalFinding) -> str | None:
         if self.passed == "failed" and finding.kind != "dead_end":
             return "the work of the session failed"
         if self.passed == "unproven" and not finding.is_proven:
@@ -99,15 +332,15 @@ class Judge(NamedTuple):
 
 
 def judge_within(
-    judge: Callable[[Finding], Judged],
-    findings: Sequence[Finding],
+    judge: Callable[[SignalFinding], FindingVerdict],
+    findings: Sequence[SignalFinding],
     seconds: float,
     cpu: Callable[[], float],
-) -> list[Judged]:
+) -> list[FindingVerdict]:
     """The verdicts on as many findings as the time allows, which is processor time; the most
     valuable come first.
     """
-    judged: list[Judged] = []
+    judged: list[FindingVerdict] = []
     until = cpu() + seconds
     for finding in findings:
         if cpu() > until:
@@ -122,8 +355,8 @@ def confidence_of(value: float, further_sessions: int) -> float:
 
 
 def choose(
-    judged: Iterable[Judged], most: int, told: Sequence[Mapping[str, Any]] = ()
-) -> list[Judged]:
+    judged: Iterable[FindingVerdict], most: int, told: Sequence[Mapping[str, Any]] = ()
+) -> list[FindingVerdict]:
     """The best ones of those that could be promoted, each statement once; the others with the
     reason.
 
@@ -132,7 +365,7 @@ def choose(
     """
     ranked = sorted(judged, key=_rank)
     habits = list(told)
-    chosen: list[Judged] = []
+    chosen: list[FindingVerdict] = []
     said: set[str] = set()
     count = 0
     for each in ranked:
@@ -153,7 +386,7 @@ def choose(
     return chosen
 
 
-def _rank(judged: Judged) -> tuple[bool, float, int, str]:
+def _rank(judged: FindingVerdict) -> tuple[bool, float, int, str]:
     """The most certain first; of two sequences the longer one, which says more."""
     return (
         judged.verdict != "promoted",
@@ -163,7 +396,7 @@ def _rank(judged: Judged) -> tuple[bool, float, int, str]:
     )
 
 
-def _is_part(finding: Finding, others: Iterable[Mapping[str, Any]]) -> bool:
+def _is_part(finding: SignalFinding, others: Iterable[Mapping[str, Any]]) -> bool:
     """Whether a sequence and one that is a memory already have half of the project's own commands
     in common.
     """
@@ -174,7 +407,7 @@ def _is_part(finding: Finding, others: Iterable[Mapping[str, Any]]) -> bool:
     return any(2 * len(runs & each) >= min(len(runs), len(each)) for each in known if each)
 
 
-def _follows(finding: Finding, others: Iterable[Mapping[str, Any]]) -> bool:
+def _follows(finding: SignalFinding, others: Iterable[Mapping[str, Any]]) -> bool:
     """Whether two files are joined by a third one, of which memories tell already."""
     if finding.kind != "co_access":
         return False
@@ -187,10 +420,14 @@ def _follows(finding: Finding, others: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def new_memory(
-    judged: Judged, content: str, session_id: str, work_unit: WorkUnit | None, methodology: str
+    judged: FindingVerdict,
+    content: str,
+    session_id: str,
+    work_unit: WorkUnit | None,
+    methodology: str,
 ) -> NewMemory:
     """A memory on its way into knowledge, with its evidence quoted and its taint kept."""
-    made: Draft = judged.draft  # type: ignore[assignment]  # only what has a draft is promoted
+    made: MemoryDraft = judged.draft  # type: ignore[assignment]  # only what has a draft is promoted
     evidence = [Evidence(quote=quote) for quote in made.quotes]
     if made.commit:
         evidence.append(Evidence(commit=made.commit))

@@ -1,6 +1,6 @@
-"""Behavior in the database: SQL and the mapping of rows, no decisions.
+"""Read and write watched sessions, scratchpads and signals in the database.
 
-Every statement names ``:project``, the wall; see ``core.scope``.
+SQL and row mapping only; the store decides nothing.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from smara.behavior.models import Judged, Noticed, WatchedSession
-from smara.behavior.pad import Saved
+from smara.behavior.models import FindingVerdict, Noticed, WatchedSession
+from smara.behavior.scratchpad import PadSnapshot
+from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent
-from smara.core.storable import from_storable, to_storable
 from smara.database.database import Row, Session, marks, parts
-from smara.database.stores import ProjectStore
+from smara.database.project_store import ProjectStore
 
 _SESSION = (
     "session_id, agent, state, events, started_at, last_event_at, finalized_at, type, outcome, "
@@ -27,7 +27,7 @@ _HISTORY = 24
 """Of so many sessions it is looked at what was seen in each."""
 
 
-class SessionRow(NamedTuple):
+class WatchedSessionRow(NamedTuple):
     """What is needed of a session to decide on it."""
 
     no: int
@@ -63,7 +63,7 @@ class BehaviorStore(ProjectStore):
 
     # sessions
 
-    def lock(self, session: Session, event: HostEvent) -> SessionRow:
+    def lock(self, session: Session, event: HostEvent) -> WatchedSessionRow:
         """The row of a session, made when it is new, and nobody else's until the transaction
         ends.
         """
@@ -82,7 +82,7 @@ class BehaviorStore(ProjectStore):
             raise AssertionError("a row that was just written is not there")
         return found
 
-    def find(self, session: Session, session_id: str) -> SessionRow | None:
+    def find(self, session: Session, session_id: str) -> WatchedSessionRow | None:
         row = session.one(
             self.sql(
                 "SELECT no, version, state, stated_type, methodology, work_unit, promoted, "
@@ -91,7 +91,7 @@ class BehaviorStore(ProjectStore):
             ),
             (to_storable(session_id),),
         )
-        return None if row is None else SessionRow(*row)
+        return None if row is None else WatchedSessionRow(*row)
 
     def move(self, session: Session, no: int, version: int, fields: Mapping[str, Any]) -> bool:
         """Change a session if nobody has since it was read; ``False`` when somebody has."""
@@ -170,7 +170,9 @@ class BehaviorStore(ProjectStore):
             found.setdefault(from_storable(part), []).append(bytes(pad))
         return found
 
-    def put_pad(self, session: Session, no: int, part: str, saved: Saved, now_ms: int) -> None:
+    def put_pad(
+        self, session: Session, no: int, part: str, saved: PadSnapshot, now_ms: int
+    ) -> None:
         """Keep a scratchpad: a whole one in the place of all there was, or what changed since."""
         if saved.number == 0:
             session.run(
@@ -272,7 +274,9 @@ class BehaviorStore(ProjectStore):
         )
         return [json.loads(from_storable(row[0])) for row in rows]
 
-    def put_finding(self, session: Session, session_no: int, judged: Judged, now_ms: int) -> None:
+    def put_finding(
+        self, session: Session, session_no: int, judged: FindingVerdict, now_ms: int
+    ) -> None:
         """Write what became of a finding; what was promoted once stays so."""
         finding = judged.finding
         is_promoted = judged.verdict == "promoted"

@@ -1,9 +1,8 @@
-"""Synthesis over sessions, in three modes.
+"""Synthesize memories from the counts of many sessions.
 
-After every session the rolling tables are counted anew (``tables``; no model). When a module has
-been worked on in 5, 10, 20, 50 and 100 sessions, its counts are looked at as a whole: by a model in
-one call, or by rules. Once a week, files of different modules that go together and are in no memory
-yet are. Each is done once, whoever comes first, and the log says what was done and what it brought.
+A module is examined at its 5th, 10th, 20th, 50th and 100th session: by a model in one
+call, or by rules. Once a week, files of different modules that change together are
+examined. Each run happens once, however many workers there are, and is logged.
 """
 
 from __future__ import annotations
@@ -14,23 +13,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from smara.behavior.habits import Edge, Habits, KnownFailure
-from smara.behavior.models import Draft
+from smara.behavior.habits import FilePair, Habits, KnownFailure
+from smara.behavior.models import MemoryDraft, wilson_lower_bound
 from smara.behavior.paths import is_lock, is_test_of, module_of
-from smara.behavior.quoting import code, quote
+from smara.behavior.phrase import PROMPTS, ModelAccess
+from smara.behavior.scratchpad import code, quote
 from smara.behavior.signals.co_access import Pair, coupled
 from smara.behavior.signals.error_retry import is_lasting
 from smara.behavior.store import BehaviorStore
-from smara.behavior.sureness import surely
-from smara.behavior.wording import PROMPTS, Asked
 from smara.core import log
 from smara.core.clock import Clock
+from smara.core.escape import from_storable, to_storable
 from smara.core.prompts import load_prompt
-from smara.core.storable import from_storable, to_storable
 from smara.database.database import Session
 from smara.errors import SmaraError
 from smara.knowledge.memories import Memories
-from smara.knowledge.models import Added, Evidence, MemoryType, NewMemory
+from smara.knowledge.models import AddResult, Evidence, MemoryType, NewMemory
 from smara.models.chat import ChatRequest
 
 THRESHOLDS = (5, 10, 20, 50, 100)
@@ -77,7 +75,7 @@ class ModuleStats:
     module: str
     sessions: int
     files: list[tuple[str, int]] = field(default_factory=list)
-    pairs: list[Edge] = field(default_factory=list)
+    pairs: list[FilePair] = field(default_factory=list)
     errors: list[KnownFailure] = field(default_factory=list)
     edit_sessions: dict[str, int] = field(default_factory=dict)
     all_sessions: int = 0
@@ -92,7 +90,7 @@ class Synthesis:
         habits: Habits,
         memories: Memories,
         clock: Clock,
-        models: Callable[[], Asked | None],
+        models: Callable[[], ModelAccess | None],
         deadline_seconds: float,
     ) -> None:
         self._store = store
@@ -163,9 +161,9 @@ class Synthesis:
             drafts, method = self._untold(by_rule(stats))[:MOST_MEMORIES], "rules"
         return self._write(module, threshold, "threshold", drafts, method)
 
-    def _untold(self, drafts: Iterable[Draft]) -> list[Draft]:
+    def _untold(self, drafts: Iterable[MemoryDraft]) -> list[MemoryDraft]:
         """Those that no signal has become a memory of already, in other words perhaps."""
-        found: list[Draft] = []
+        found: list[MemoryDraft] = []
         with self._store.database.read() as session:
             for draft in drafts:
                 kind, name = _SIGNAL_OF.get(draft.type, ("", ""))
@@ -183,7 +181,7 @@ class Synthesis:
         """
         across = self._across()
         edits, total = self._edits(across)
-        clusters: dict[str, tuple[list[Edge], list[Draft]]] = {}
+        clusters: dict[str, tuple[list[FilePair], list[MemoryDraft]]] = {}
         for edge in across:
             if (made := _coupled(edge, edits, total)) is not None:
                 name = " + ".join(
@@ -198,7 +196,7 @@ class Synthesis:
         ]
 
     def _cluster(
-        self, name: str, week: int, edges: Sequence[Edge], drafts: Sequence[Draft]
+        self, name: str, week: int, edges: Sequence[FilePair], drafts: Sequence[MemoryDraft]
     ) -> Synthesized:
         sessions = max(edge.session_count for edge in edges)
         asked, method = self._asked(ModuleStats(name, sessions, pairs=list(edges[:20])))
@@ -244,13 +242,13 @@ class Synthesis:
             *self._edits(edges),
         )
 
-    def _edits(self, edges: Sequence[Edge]) -> tuple[dict[str, int], int]:
+    def _edits(self, edges: Sequence[FilePair]) -> tuple[dict[str, int], int]:
         """In how many sessions each file was changed, and in how many any was."""
         paths = sorted({path for each in edges for path in (each.file_a, each.file_b)})[:400]
         with self._store.database.read() as session:
             return self._store.edit_sessions(session, paths), self._store.changing_sessions(session)
 
-    def _across(self) -> list[Edge]:
+    def _across(self) -> list[FilePair]:
         edges = [
             each for each in self._habits.edges(limit=400) if each.edit_session_count >= _STRONG
         ]
@@ -268,7 +266,7 @@ class Synthesis:
             and "tests" not in (one, other)
         ]
 
-    def _asked(self, stats: ModuleStats) -> tuple[list[Draft] | None, str]:
+    def _asked(self, stats: ModuleStats) -> tuple[list[MemoryDraft] | None, str]:
         models = self._models()
         if models is None or models.is_offline:
             return None, "rules"
@@ -298,7 +296,7 @@ class Synthesis:
         return list(read_reply(reply.text, stats, text))[:MOST_MEMORIES], f"model v{prompt.version}"
 
     def _write(
-        self, module: str, trigger: int, mode: str, drafts: Sequence[Draft], method: str
+        self, module: str, trigger: int, mode: str, drafts: Sequence[MemoryDraft], method: str
     ) -> Synthesized:
         """The memories and the entry of the log, in one transaction; nothing when somebody was
         faster.
@@ -322,7 +320,7 @@ class Synthesis:
         ]
         entry: list[Synthesized] = []
 
-        def also(session: Session, added: Sequence[Added]) -> None:
+        def also(session: Session, added: Sequence[AddResult]) -> None:
             count = sum(each.outcome == "added" for each in added)
             told = ", ".join(
                 each.memory.short_id for each in added if each.outcome == "added" and each.memory
@@ -339,7 +337,7 @@ class Synthesis:
                 )
             )
             if not self._put_log(session, entry[0]):
-                raise _Done
+                raise _AlreadyLogged
             for draft in drafts:
                 for pair in (
                     combinations(sorted(draft.files), 2) if draft.type != "prefetch_pattern" else ()
@@ -350,7 +348,7 @@ class Synthesis:
             self._memories.add_many(
                 new, by="system", actor="smara", session_type="build", also=also
             )
-        except _Done:
+        except _AlreadyLogged:
             return Synthesized(
                 module,
                 trigger,
@@ -405,11 +403,11 @@ def _lines(lines: Iterable[str]) -> str:
     return "\n".join(f"- {line}" for line in lines) or "- none"
 
 
-class _Done(Exception):
+class _AlreadyLogged(Exception):
     """The log has the entry already."""
 
 
-def by_rule(stats: ModuleStats) -> Iterator[Draft]:
+def by_rule(stats: ModuleStats) -> Iterator[MemoryDraft]:
     """What the counts of a module say without a model: files to read, files that go together,
     errors with their fix.
     """
@@ -417,7 +415,7 @@ def by_rule(stats: ModuleStats) -> Iterator[Draft]:
     always = [
         path
         for path, count in stats.files
-        if count / max(1, total) > 0.8 and surely(count, total) >= _SURE
+        if count / max(1, total) > 0.8 and wilson_lower_bound(count, total) >= _SURE
     ][:10]
     often = [path for path, count in stats.files if 0.5 < count / max(1, total) <= 0.8][:10]
     if 2 <= len(always) <= 10:
@@ -432,7 +430,7 @@ def by_rule(stats: ModuleStats) -> Iterator[Draft]:
             "frequently_read_files": often,
             "session_count": total,
         }
-        yield Draft(
+        yield MemoryDraft(
             "prefetch_pattern",
             content,
             (f"read in more than 80 % of {total} sessions",),
@@ -457,12 +455,14 @@ def by_rule(stats: ModuleStats) -> Iterator[Draft]:
             yield _error(error)
 
 
-def _coupled(edge: Edge, edit_sessions: Mapping[str, int], all_sessions: int) -> Draft | None:
+def _coupled(
+    edge: FilePair, edit_sessions: Mapping[str, int], all_sessions: int
+) -> MemoryDraft | None:
     pair = Pair(edge.file_a, edge.file_b, edge.directional, together=edge.edit_session_count)
     return coupled(pair, edit_sessions, all_sessions)
 
 
-def _error(error: KnownFailure) -> Draft:
+def _error(error: KnownFailure) -> MemoryDraft:
     fix = f"running {code(str(error.fix))} first" if error.how == "first" else code(str(error.fix))
     content = f"Running {code(error.command)} failed with {code(error.error)}; what worked: {fix}."
     data = {
@@ -473,7 +473,7 @@ def _error(error: KnownFailure) -> Draft:
         "occurrences": error.occurrences,
         "fingerprint": error.fingerprint,
     }
-    return Draft(
+    return MemoryDraft(
         "error_pattern",
         content,
         (f"$ {error.command}\n{error.error}",),
@@ -484,7 +484,7 @@ def _error(error: KnownFailure) -> Draft:
     )
 
 
-def read_reply(text: str, stats: ModuleStats, asked: str) -> Iterator[Draft]:
+def read_reply(text: str, stats: ModuleStats, asked: str) -> Iterator[MemoryDraft]:
     """The memories of a model's reply: only of the allowed types, and only with names that it was
     given.
     """
@@ -522,7 +522,7 @@ def read_reply(text: str, stats: ModuleStats, asked: str) -> Iterator[Draft]:
                 f"counted over {stats.sessions} sessions on {stats.module}: {', '.join(names)}", 400
             ),
         )
-        yield Draft(
+        yield MemoryDraft(
             kind,
             content,
             quotes,

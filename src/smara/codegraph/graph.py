@@ -1,5 +1,6 @@
-"""The code of a project: its trees, indexed and kept up to date, and everything that is asked of
-them.
+"""Index a project's trees, keep them current, and answer queries on them.
+
+`CodeGraph` is the room's entry point. It imports the heavy parts only when they are called.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from smara.codegraph.indexing import Parts, Progress, Tree, index
+from smara.codegraph.file_store import TreeRow
+from smara.codegraph.index.indexer import IndexParts, IndexTree, Progress, index
 from smara.codegraph.models import DEPTH, LIMIT, IndexReport, TreeStatus
-from smara.codegraph.rows import TreeRow
 from smara.codegraph.store import CodeStore
 from smara.core.clock import Clock
+from smara.core.git import find_repository
 from smara.core.ids import IdMaker
-from smara.core.repository import find_repository
 from smara.core.scope import Scope
 from smara.core.tokens import TokenCounter
 from smara.database.database import Database
@@ -23,23 +24,24 @@ from smara.database.leases import Leases
 from smara.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from smara.codegraph.asking import Asking
-    from smara.codegraph.catching_up import CatchingUp
     from smara.codegraph.history import HistoryReport
+    from smara.codegraph.index.update import CatchUp
     from smara.codegraph.models import (
         CoChange,
+        CodeLocation,
         CodeMap,
         CodeModule,
         CodePiece,
-        Cycle,
         Edge,
         EntryPoint,
         HotSpot,
-        Located,
+        ImpactWalk,
+        ImportCycle,
         Node,
         SymbolCard,
-        Walk,
     )
+    from smara.codegraph.queries import CodeQueries
+
 
 OnIndexed = Callable[[str, Sequence[str] | None], None]
 
@@ -62,7 +64,7 @@ class CodeGraph:
         on_indexed: OnIndexed | None = None,
     ) -> None:
         self.store = CodeStore(database, scope)
-        self._parts = Parts(self.store, leases, clock, new_id=new_id)
+        self._parts = IndexParts(self.store, leases, clock, new_id=new_id)
         self._counter = counter
         self.on_indexed = on_indexed
         """Called after each change of an index with the tree's root and the paths, ``None`` for
@@ -72,9 +74,9 @@ class CodeGraph:
         """Gives, for a tree's number, what finds files by text; it lives where searching is
         done.
         """
-        self._trees: dict[str, Tree] = {}
-        self._asking: dict[str, Asking] = {}
-        self._catching_up: dict[str, CatchingUp] = {}
+        self._trees: dict[str, IndexTree] = {}
+        self._asking: dict[str, CodeQueries] = {}
+        self._catching_up: dict[str, CatchUp] = {}
         self._lock = threading.Lock()
 
     # keeping the index
@@ -110,8 +112,10 @@ class CodeGraph:
     def update(
         self, paths: Sequence[str | os.PathLike[str]], root: str | os.PathLike[str] | None = None
     ) -> IndexReport:
-        """Read some files again, as after a save; see :func:`smara.codegraph.updating.update`."""
-        from smara.codegraph.updating import update
+        """Read some files again, as after a save; see
+        :func:`smara.codegraph.index.update.update`.
+        """
+        from smara.codegraph.index.update import update
 
         tree = self.tree(root if root is not None else self._root())
         report = update(tree, paths)
@@ -122,7 +126,7 @@ class CodeGraph:
         """Load now what the first update would have to wait for; whoever watches does so by
         itself.
         """
-        from smara.codegraph.updating import get_ready
+        from smara.codegraph.index.update import get_ready
 
         tree = self.tree(root if root is not None else self._root())
         get_ready(tree)
@@ -135,9 +139,9 @@ class CodeGraph:
         on_update: Callable[[IndexReport], None] | None = None,
     ) -> None:
         """Keep the index up to date with every save until told to stop; see
-        :mod:`smara.codegraph.watching`.
+        :mod:`smara.codegraph.index.watch`.
         """
-        from smara.codegraph.watching import watch
+        from smara.codegraph.index.watch import watch
 
         tree = self.tree(root if root is not None else self._root())
 
@@ -169,7 +173,7 @@ class CodeGraph:
         """Which files look different, new or gone since they were indexed: (changed, added,
         removed).
         """
-        from smara.codegraph.updating import changed_paths
+        from smara.codegraph.index.update import changed_paths
 
         return changed_paths(self.tree(root if root is not None else self._root()))
 
@@ -207,9 +211,9 @@ class CodeGraph:
 
         The questions themselves answer from the index as it is: in milliseconds, and right where
         somebody watches. Who asks for a person or an agent calls this before; see
-        :mod:`smara.codegraph.catching_up`.
+        :mod:`smara.codegraph.index.update`.
         """
-        from smara.codegraph.catching_up import CatchingUp
+        from smara.codegraph.index.update import CatchUp
 
         row = self._row(None)
         if row is None:
@@ -218,7 +222,7 @@ class CodeGraph:
         with self._lock:
             looking = self._catching_up.get(row.root)
             if looking is None:
-                looking = CatchingUp(tree, lambda paths: self._tell(tree, paths))
+                looking = CatchUp(tree, lambda paths: self._tell(tree, paths))
                 self._catching_up[row.root] = looking
         told = looking.look()
         return self.note or told
@@ -235,10 +239,10 @@ class CodeGraph:
             f"this folder is not indexed: answers are of {root}; `smara graph index` reads this one"
         )
 
-    def asking(self, root: str | os.PathLike[str] | None = None) -> Asking:
+    def asking(self, root: str | os.PathLike[str] | None = None) -> CodeQueries:
         """All questions to one tree; ``NotFoundError`` when it is not indexed."""
-        from smara.codegraph.asking import Asking
         from smara.codegraph.lookup import CodeLookup
+        from smara.codegraph.queries import CodeQueries
 
         row = self._row(root)
         if row is None:
@@ -249,13 +253,13 @@ class CodeGraph:
             found = self._asking.get(row.root)
             if found is None or found.lookup.tree_no != row.no:
                 lookup = CodeLookup(self.store.database, self.store.scope, row.no)
-                found = Asking(lookup, row.root, self._counter(), clock=self._parts.clock)
+                found = CodeQueries(lookup, row.root, self._counter(), clock=self._parts.clock)
                 self._asking[row.root] = found
         return found
 
     def locate(
         self, text: str, limit: int = 10, *, tests: bool = False, graph: bool = True
-    ) -> list[Located]:
+    ) -> list[CodeLocation]:
         """The files that an issue, an error or a question is most likely about, the best first.
 
         Tests are left out unless asked for; ``graph=False`` ranks by words alone.
@@ -265,7 +269,9 @@ class CodeGraph:
             raise NotFoundError(
                 "The code of this project is not indexed yet. `smara graph index` does it."
             )
-        found: list[Located] = self.locator(row.no).locate(text, limit, tests=tests, graph=graph)
+        found: list[CodeLocation] = self.locator(row.no).locate(
+            text, limit, tests=tests, graph=graph
+        )
         return found
 
     def piece(self, place: str) -> CodePiece | None:
@@ -293,19 +299,19 @@ class CodeGraph:
         """
         return self.asking().find(target)
 
-    def impact(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> Walk:
+    def impact(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> ImpactWalk:
         """Who depends on this, directly or through others, and by which path."""
         return self.asking().impact(target, depth, limit)
 
-    def deps(self, target: str, depth: int = 1, limit: int = LIMIT) -> Walk:
+    def deps(self, target: str, depth: int = 1, limit: int = LIMIT) -> ImpactWalk:
         """What this depends on."""
         return self.asking().deps(target, depth, limit)
 
-    def callers(self, target: str, depth: int = 1, limit: int = LIMIT) -> Walk:
+    def callers(self, target: str, depth: int = 1, limit: int = LIMIT) -> ImpactWalk:
         """Who calls this."""
         return self.asking().callers(target, depth, limit)
 
-    def tests_for(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> Walk:
+    def tests_for(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> ImpactWalk:
         """The tests that come to this, the nearest first."""
         return self.asking().tests_for(target, depth, limit)
 
@@ -329,7 +335,7 @@ class CodeGraph:
         """The parts of the program, the most central first."""
         return self.asking().modules(only)
 
-    def cycles(self, limit: int = 50, *, with_lazy: bool = False) -> list[Cycle]:
+    def cycles(self, limit: int = 50, *, with_lazy: bool = False) -> list[ImportCycle]:
         """Files that import each other in a circle, the smallest circles first."""
         return self.asking().cycles(limit, with_lazy=with_lazy)
 
@@ -351,12 +357,12 @@ class CodeGraph:
 
     # which tree
 
-    def tree(self, root: str | os.PathLike[str]) -> Tree:
+    def tree(self, root: str | os.PathLike[str]) -> IndexTree:
         """What this process holds of a tree."""
         path = os.path.realpath(root)
         with self._lock:
             if path not in self._trees:
-                self._trees[path] = Tree(self._parts, path)
+                self._trees[path] = IndexTree(self._parts, path)
             return self._trees[path]
 
     def _row(self, root: str | os.PathLike[str] | None) -> TreeRow | None:
@@ -376,7 +382,7 @@ class CodeGraph:
         row = self._row(None)
         return row.root if row is not None else _current_root()
 
-    def _tell(self, tree: Tree, paths: Sequence[str] | None) -> None:
+    def _tell(self, tree: IndexTree, paths: Sequence[str] | None) -> None:
         if self.on_indexed is not None:
             self.on_indexed(tree.root, paths)
 

@@ -1,9 +1,7 @@
-"""What the history of a repository tells: how often a file changes, and which files change
-together.
+"""Count how often files change, and which files change together.
 
-Read from git once, then only the commits since. Merges are left out, a mass commit (a reformatting,
-a new license) says nothing about what belongs together, and a renamed file keeps its past.
-A project that Smara meets for the first time so starts warm.
+The git log is read once, then only the commits since. Merges are left out. A mass commit (a
+reformatting, a new license) counts as a change but pairs no files.
 """
 
 from __future__ import annotations
@@ -12,10 +10,10 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from smara.codegraph.commits import MOST_COMMITS, Commit, checked_out, commits, is_ancestor
+from smara.codegraph.git import MOST_COMMITS, Commit, checked_out, commits, is_ancestor
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import CoChange
-from smara.core.storable import from_storable, to_storable
+from smara.core.escape import from_storable, to_storable
 from smara.database.database import Session, marks
 
 MOST_TOGETHER = 30
@@ -117,7 +115,7 @@ class HistoryReport:
     pairs: int = 0
 
 
-class History:
+class CodeHistory:
     """The tables ``code_churn`` and ``code_cochange`` of one tree."""
 
     def __init__(self, lookup: CodeLookup, root: str, most_commits: int = MOST_COMMITS) -> None:

@@ -1,8 +1,8 @@
-"""The code as values: what one file says by itself, and what a whole tree adds to it.
+"""Define the code's values: facts of a file, nodes, edges, reports.
 
-A *tree* is one checked-out folder: a repository's main folder or one of its worktrees. A file's
-*facts* are read from its text alone; *nodes* and *edges* are facts that found their place among
-those of the other files.
+A tree is one checked-out folder: a repository's main folder or one of its worktrees. A file's
+facts are read from its text alone. Nodes and edges are those facts after they were joined to the
+rest of the tree. Paths are relative to the root, lines count from one.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Unit(NamedTuple):
     digest: int
 
 
-class Taken(NamedTuple):
+class Reuse(NamedTuple):
     """Definitions that were taken over from an earlier text: so many from a place on, which was
     another then.
     """
@@ -157,7 +157,7 @@ class FileFacts(NamedTuple):
     """In bytes, of the text that offsets are of."""
     units: tuple[Unit, ...] = ()
     """Definitions that may be taken over unread, in their order; see ``splicing``."""
-    taken: tuple[Taken, ...] = ()
+    taken: tuple[Reuse, ...] = ()
     """Those that were; not stored."""
 
     @property
@@ -325,7 +325,7 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class ImpactWalk:
     """What depends on some code, or what it depends on; the nearest first."""
 
     targets: tuple[Node, ...]
@@ -347,7 +347,7 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class Cycle:
+class ImportCycle:
     """Files that import each other in a circle. ``path`` ends where it begins; ``lines`` are the
     imports in it.
     """
@@ -440,7 +440,7 @@ class SymbolCard:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class CodeLocation:
     """A file that a text is likely about, and where in it. ``score`` is 1 for the best of an
     answer.
 

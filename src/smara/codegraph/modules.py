@@ -1,22 +1,37 @@
-"""The parts of a program: what each folder is for, what matters in it, and whom it has to do with.
+"""Summarize each folder: its purpose, central code, neighbors and flows.
 
-All of it is read from the structure, so it is there without a model and never out of date. A
-model, where one is configured, says the purpose better; see ``describing``.
+The structure alone gives a summary, so it exists without a model. A configured model writes a
+better purpose, which is stored until the names in the folder change. If the model fails, the
+summary from the structure stays.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+import secrets
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from smara.codegraph.central import file_ranks, node_ranks
+from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import CodeModule, Node
-from smara.codegraph.walking import KIND_NO, NODE_KIND_NO, Floats, Graph, Ints
+from smara.codegraph.query.memory_graph import KIND_NO, NODE_KIND_NO, Floats, Graph, Ints
+from smara.codegraph.query.rank import file_ranks, node_ranks
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.escape import from_storable, neutralize, to_storable
+from smara.core.prompts import load_prompt
+from smara.database.database import Session
+from smara.errors import BadReplyError
+from smara.models.caller import Models
+from smara.models.chat import ChatRequest
+from smara.secrets.redact import redact
 
 FetchNodes = Callable[[Collection[int]], Mapping[int, Node]]
 FirstWords = Callable[[str], str]
@@ -34,7 +49,7 @@ _CODE_KINDS = [NODE_KIND_NO[kind] for kind in ("class", "function", "method")]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ModuleSources:
     """A graph with all that the modules are read from."""
 
     graph: Graph
@@ -51,7 +66,7 @@ def folder_of(path: str) -> str:
     return path.rpartition("/")[0] or "."
 
 
-def make_modules(parts: Parts, only: Collection[str] = ()) -> list[CodeModule]:
+def make_modules(parts: ModuleSources, only: Collection[str] = ()) -> list[CodeModule]:
     """The modules of a tree, the most central first; with ``only``, just those folders."""
     graph = parts.graph
     ranks, by_file = node_ranks(graph), file_ranks(graph)
@@ -70,7 +85,11 @@ def make_modules(parts: Parts, only: Collection[str] = ()) -> list[CodeModule]:
 
 
 def _module(
-    parts: Parts, folder: str, files: list[int], ranks: Floats, uses: Mapping[str, Counter[str]]
+    parts: ModuleSources,
+    folder: str,
+    files: list[int],
+    ranks: Floats,
+    uses: Mapping[str, Counter[str]],
 ) -> CodeModule:
     graph = parts.graph
     inside = np.flatnonzero(np.isin(graph.files, files))
@@ -96,7 +115,7 @@ def _module(
     )
 
 
-def _central(parts: Parts, inside: Ints, ranks: Floats) -> list[Node]:
+def _central(parts: ModuleSources, inside: Ints, ranks: Floats) -> list[Node]:
     """The classes and functions that are used most, private ones last."""
     graph = parts.graph
     code = inside[np.isin(graph.kinds[inside], _CODE_KINDS)]
@@ -125,7 +144,9 @@ def _most(counts: Counter[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_NEIGHBORS]
 
 
-def _flows(parts: Parts, starts: Sequence[int], ranks: Floats) -> tuple[tuple[str, ...], ...]:
+def _flows(
+    parts: ModuleSources, starts: Sequence[int], ranks: Floats
+) -> tuple[tuple[str, ...], ...]:
     """A few ways that a call takes, each step to the callee that matters most and leads on."""
     found: list[tuple[int, ...]] = []
     for start in dict.fromkeys(starts):
@@ -156,7 +177,9 @@ def _flow(graph: Graph, start: int, ranks: Floats) -> tuple[int, ...]:
     return tuple(path)
 
 
-def _purpose(parts: Parts, folder: str, files: Sequence[int], central: Sequence[Node]) -> str:
+def _purpose(
+    parts: ModuleSources, folder: str, files: Sequence[int], central: Sequence[Node]
+) -> str:
     """What a folder says of itself: its README, its door, its main file; else what is in it."""
     graph = parts.graph
     here = "" if folder == "." else f"{folder}/"
@@ -198,3 +221,180 @@ def fingerprint(graph: Graph, names: Sequence[str], folder: str) -> str:
     inside = np.flatnonzero(np.isin(graph.files, files)).tolist()
     told = sorted(f"{graph.paths[graph.files[place]]}\x00{names[place]}" for place in inside)
     return hashlib.sha256("\n".join(told).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+PURPOSE = "describe"
+AT_ONCE = 8
+_PROMPTS = Path(__file__).parent / "prompts"
+_OUTPUT_TOKENS = 4_000
+_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What is kept of a module."""
+
+    purpose: str
+    flows: tuple[tuple[str, ...], ...]
+    model: str | None
+    fingerprint: str
+
+
+class Descriptions:
+    """The table ``code_modules`` of one tree."""
+
+    def __init__(self, lookup: CodeLookup, clock: Clock) -> None:
+        self._lookup = lookup
+        self._clock = clock
+
+    def all(self) -> dict[str, Described]:
+        """What models said of folders, by path."""
+        with self._lookup.database.read() as session:
+            rows = session.all(
+                self._lookup.sql(
+                    "SELECT path, purpose, flows, model, fingerprint FROM code_modules"
+                    " WHERE project_no = :project AND tree_no = ?"
+                ),
+                (self._lookup.tree_no,),
+            )
+        return {
+            from_storable(path): Described(
+                from_storable(purpose),
+                _flows_in_reply(json.loads(flows)),
+                model,
+                fingerprint=fingerprint,
+            )
+            for path, purpose, flows, model, fingerprint in rows
+        }
+
+    def put(self, found: Mapping[str, Described]) -> None:
+        """Keep what was said of some folders."""
+        version = load_prompt(_PROMPTS, "describe_system").version
+        with self._lookup.database.write(is_derived=True) as session:
+            for path, each in found.items():
+                self._put_one(session, path, each, version=version)
+
+    def _put_one(self, session: Session, path: str, each: Described, version: int) -> None:
+        session.run(
+            self._lookup.sql(
+                "INSERT INTO code_modules (project_no, tree_no, path, purpose, flows, source, "
+                "model, prompt_version,"
+                " fingerprint, made_at) VALUES (:project, ?, ?, ?, ?, 'model', ?, ?, ?, ?)"
+                " ON CONFLICT (tree_no, path) DO UPDATE SET purpose = excluded.purpose, flows = "
+                "excluded.flows,"
+                " source = excluded.source, model = excluded.model, prompt_version = "
+                "excluded.prompt_version,"
+                " fingerprint = excluded.fingerprint, made_at = excluded.made_at"
+            ),
+            (
+                self._lookup.tree_no,
+                to_storable(path),
+                to_storable(each.purpose),
+                json.dumps(each.flows),
+                each.model,
+                version,
+                each.fingerprint,
+                self._clock.now_ms(),
+            ),
+        )
+
+
+def with_words(
+    modules: Sequence[CodeModule], said: Mapping[str, Described], prints: Mapping[str, str]
+) -> list[CodeModule]:
+    """Modules with what a model said of them; what it said of other names is told as stale."""
+    found = []
+    for module in modules:
+        each = said.get(module.path)
+        if each is None:
+            found.append(module)
+            continue
+        found.append(
+            replace(
+                module,
+                purpose=each.purpose,
+                source="model",
+                flows=each.flows or module.flows,
+                is_stale=each.fingerprint != prints.get(module.path),
+            )
+        )
+    return found
+
+
+def describe(
+    models: Models, modules: Sequence[CodeModule], prints: Mapping[str, str]
+) -> dict[str, Described]:
+    """What the model says of some modules, in one call. Raises ``ModelError``; what it leaves out
+    is left out.
+    """
+    mark = secrets.token_hex(4)
+    told = neutralize("\n\n".join(_told(module) for module in modules))
+    prompt = load_prompt(_PROMPTS, "describe").render({"mark": mark, "folders": told})
+    system = load_prompt(_PROMPTS, "describe_system").text
+    reply = models.complete(
+        ChatRequest(prompt, system, max_output_tokens=_OUTPUT_TOKENS), purpose=PURPOSE
+    )
+    name = models.names[0] if models.names else None
+    known = {module.path for module in modules}
+    return {
+        path: Described(purpose, flows, name, fingerprint=prints.get(path, ""))
+        for path, purpose, flows in read_reply(reply.text)
+        if path in known
+    }
+
+
+def read_reply(text: str) -> Iterable[tuple[str, str, tuple[tuple[str, ...], ...]]]:
+    """Path, purpose and flows of each folder in a reply. ``BadReplyError`` when it is no such
+    object.
+    """
+    found = _OBJECT.search(text)
+    try:
+        folders = json.loads(found[0])["folders"] if found else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        folders = None
+    if not isinstance(folders, list):
+        raise BadReplyError(
+            "The model did not answer with the JSON it was asked for. Ask again.",
+            reason="unreadable",
+        )
+    read = []
+    for each in folders:
+        if (
+            isinstance(each, dict)
+            and isinstance(each.get("path"), str)
+            and isinstance(each.get("purpose"), str)
+        ):
+            purpose = redact(" ".join(each["purpose"].split())).text[:LONGEST_PURPOSE]
+            if purpose:
+                read.append((each["path"].strip(), purpose, _flows_in_reply(each.get("flows"))))
+    if not read:
+        log.warning("modules.undescribed", reason="empty")
+    return read
+
+
+def _flows_in_reply(given: Any) -> tuple[tuple[str, ...], ...]:
+    flows = given if isinstance(given, list | tuple) else ()
+    lists = [
+        flow[:LONGEST_FLOW] for flow in flows if isinstance(flow, list | tuple) and len(flow) > 1
+    ]
+    return tuple(
+        tuple(redact(str(name)[:LONGEST_PURPOSE]).text for name in flow)
+        for flow in lists[:MOST_FLOWS]
+    )
+
+
+def _told(module: CodeModule) -> str:
+    lines = [
+        f"folder {module.path} ({module.files} files, {module.symbols} names)",
+        f"says: {module.purpose}",
+    ]
+    lines += [
+        f"defines: {node.signature or node.kind + ' ' + node.qualname} in {node.path}"
+        + (f" ({node.doc.splitlines()[0][:120]})" if node.doc else "")
+        for node in module.central
+    ]
+    lines += [f"uses: {', '.join(path for path, _ in module.uses)}"] if module.uses else []
+    lines += [f"used by: {', '.join(path for path, _ in module.used_by)}"] if module.used_by else []
+    lines += [f"entered at: {', '.join(module.entry_points)}"] if module.entry_points else []
+    lines += [f"calls: {' -> '.join(flow)}" for flow in module.flows]
+    return "\n".join(lines)

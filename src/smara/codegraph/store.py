@@ -1,8 +1,8 @@
-"""The code in the database: SQL and the mapping of rows, no decisions.
+"""Store the nodes, chunks and facts of files: SQL only, no decisions.
 
-Every statement names ``:project``, the wall; see ``core.scope``. A tree's *revision* grows with
-every transaction that changes it, and a file keeps the revision of its last change: who holds the
-graph in memory reads only what is newer.
+Every statement names ``:project``; see ``core.scope``. A tree's revision grows with every
+transaction that changes it, and each file keeps the revision of its last change. A reader that
+holds the tree in memory compares revisions to see which files to read again.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from smara.codegraph.file_store import FileStore
+from smara.codegraph.file_store import ChunkRow, FileStore, NodeRow, node, node_row
 from smara.codegraph.models import CodePiece, Node
-from smara.codegraph.rows import ChunkRow, NodeRow, node, node_row
-from smara.core.storable import from_storable
+from smara.core.escape import from_storable
 from smara.database.database import PART, Row, Session, marks, parts
 
 _OUTLINES = (

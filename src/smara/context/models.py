@@ -1,10 +1,13 @@
-"""A context as values: sections in order, messages, and the receipt of what was put in."""
+"""Define contexts, injections and their receipts as values.
+
+A context is built for an agent that asks; an injection is given unasked at a point of its work.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, get_args
 
 SectionName = Literal[
     "instructions",
@@ -37,7 +40,7 @@ class ContextMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class ContextReceipt:
     """What was put into a context, and what it cost."""
 
     thread_id: str
@@ -56,7 +59,7 @@ class Context:
 
     sections: tuple[Section, ...]
     messages: tuple[ContextMessage, ...]
-    receipt: Receipt
+    receipt: ContextReceipt
 
     @property
     def system(self) -> str:
@@ -71,3 +74,211 @@ class Context:
         """System text and messages in the shape that chat models take."""
         said = [{"role": message.role, "content": message.content} for message in self.messages]
         return [{"role": "system", "content": self.system}, *said] if self.system else said
+
+
+Point = Literal[
+    "start", "first_message", "before_tool", "after_tool", "between_steps", "planner", "coder", "qa"
+]
+"""When something is said: four points of a session (a tool has two sides), and before each stage of
+planned work.
+"""
+Arm = Literal["control", "passive", "full"]
+"""What a session of an experiment is told: nothing, only what stands before the work, or
+everything.
+"""
+ItemKind = Literal["memory", "failure", "task", "working", "left_off", "review", "file"]
+ItemOutcome = Literal["used", "repeated"]
+"""What became of something that was told: the agent used it, or did again what it was warned of."""
+
+POINTS: tuple[Point, ...] = get_args(Point)
+ASKED: tuple[Point, ...] = ("planner", "coder", "qa")
+"""Points at which somebody asks: it is said each time, and in every arm."""
+ARMS: tuple[Arm, ...] = get_args(Arm)
+
+
+class PointBudget(NamedTuple):
+    """How much may be said at a point, and how long it may take to find it; out of time is
+    silence.
+    """
+
+    tokens: int
+    characters: int
+    seconds: float
+
+
+BUDGETS: Mapping[Point, PointBudget] = {
+    "start": PointBudget(2_400, 9_500, 0.5),
+    "first_message": PointBudget(600, 2_500, 0.5),
+    "before_tool": PointBudget(250, 1_100, 0.1),
+    "after_tool": PointBudget(300, 1_300, 0.1),
+    "between_steps": PointBudget(300, 1_300, 0.05),
+    "planner": PointBudget(2_400, 9_500, 2.0),
+    "coder": PointBudget(32_000, 200_000, 2.0),
+    "qa": PointBudget(2_400, 9_500, 2.0),
+}
+"""Hosts cut what is longer than 10,000 characters, or about 2,500 tokens; files read ahead go to
+one's own agents.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class InjectionItem:
+    """One thing that was said: what, why just now, and how one would see that it is used.
+
+    ``key`` is the same whenever the same thing would be said again. ``saved_tokens`` is an estimate
+    of the reading that knowing it spares, made by the method ``saved_how`` names. ``signs`` tell
+    what to look for in what happens after, such as ``ran:npm ci``; see ``signs``.
+    """
+
+    kind: ItemKind
+    id: str
+    why: str
+    text: str = ""
+    key: str = ""
+    tokens: int = 0
+    saved_tokens: int = 0
+    saved_how: str = ""
+    signs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """What is said to an agent at a point. ``is_kept`` is false when its receipt could not be
+    written yet.
+    """
+
+    text: str
+    tokens: int
+    point: Point
+    items: tuple[InjectionItem, ...] = ()
+    receipt_id: str = ""
+    source: str = ""
+    agent: str = ""
+    arm: Arm | None = None
+    is_kept: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTrigger:
+    """One thing that would be said around a tool call, and the call that brings it up.
+
+    Of ``file`` (from the root of the repository), ``command`` (as it is compared, see
+    ``behavior.commands``), ``pattern`` (one identifier of what is searched for, in lower case),
+    ``needs`` (a program with subcommands and options, see ``core.triggers.starts``) and ``words``
+    (all of which an error's text must hold) one is given.
+    """
+
+    point: Literal["before_tool", "after_tool", "tool_failure"]
+    told: Injection
+    tools: tuple[str, ...] = ()
+    file: str = ""
+    command: str = ""
+    pattern: str = ""
+    words: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MessageTrigger:
+    """What is said to a first message that names one of these words, or holds most of these stems.
+
+    At least 60 % of them, of three or more; fewer words are no evidence and are not given.
+    """
+
+    words: tuple[str, ...]
+    told: Injection
+    stems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PrecomputedInjections:
+    """Everything that a session which was told nothing yet may be told, for those who cannot open a
+    store each time.
+    """
+
+    start: Injection | None = None
+    firsts: tuple[MessageTrigger, ...] = ()
+    tools: tuple[ToolTrigger, ...] = ()
+    most_said: int = 0
+    has_arms: bool = False
+    """Whether sessions take part in an experiment: then a session's arm decides what of this it is
+    told.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptItem:
+    """One thing of a receipt, with what became of it: ``None`` while nothing tells."""
+
+    kind: ItemKind
+    id: str
+    why: str
+    text: str
+    tokens: int
+    saved_tokens: int
+    saved_how: str
+    outcome: ItemOutcome | None = None
+    how: str = ""
+    """By what it is known: ``ran``, ``cited``, ``named``, ``opened``, ``avoided``, ``repeated``, or
+    somebody's word.
+    """
+    settled_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was said once: every injection has one.
+
+    ``is_said`` is false for what a session of the control arm would have been told.
+    ``delivered_at`` is when it was handed to the host, ``reached_at`` when the host gave it to its
+    model, as far as its record of the session tells.
+    """
+
+    id: str
+    session_id: str
+    point: Point
+    at: int
+    text: str
+    tokens: int
+    agent: str = ""
+    source: str = ""
+    arm: Arm | None = None
+    is_said: bool = True
+    elapsed_ms: int = 0
+    delivered_at: int | None = None
+    used_at: int | None = None
+    used_how: str = ""
+    items: tuple[ReceiptItem, ...] = ()
+    reached_at: int | None = None
+
+    @property
+    def characters(self) -> int:
+        return len(self.text)
+
+    @property
+    def is_used(self) -> bool:
+        return self.used_at is not None
+
+    @property
+    def saved_tokens(self) -> int:
+        """The reading that was spared, by estimate: of what was used, less what saying it cost;
+        never below 0.
+        """
+        used = [each for each in self.items if each.outcome == "used"]
+        return max(0, sum(each.saved_tokens for each in used) - sum(each.tokens for each in used))
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptTotals:
+    """All receipts of a project in numbers; ``by_arm`` has (sessions, receipts, used) of each arm
+    of an experiment.
+    """
+
+    receipts: int = 0
+    said: int = 0
+    delivered: int = 0
+    used: int = 0
+    tokens: int = 0
+    saved_tokens: int = 0
+    by_arm: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    reached: int = 0

@@ -1,29 +1,27 @@
-"""The two processors around a model call: memory first on the way in, memory last on the way out.
+"""Build the context before a model call and observe after it.
 
-``process_input`` gives what the agent should see; ``process_output`` keeps what was said.
-Neither ever breaks the agent: whatever fails, the messages come back within the deadline,
-and the receipt says what was done without.
+Observation may take longer than a turn can wait; then it goes on in its own thread.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from smara.context.models import Context, ContextMessage, Receipt, Section
+from smara.context.models import Context, ContextMessage, ContextReceipt, Section
 from smara.context.stack import (
+    GAP_MS,
     PROMPTS,
     days_of,
+    duration,
     others_section,
     section,
     stable_sections,
     task_section,
     time_section,
 )
-from smara.context.times import GAP_MS, duration
-from smara.context.within import run_within
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.prompts import load_prompt
@@ -35,6 +33,32 @@ from smara.messages.threads import Threads
 from smara.observations.models import AgentMode
 from smara.observations.observations import Observations
 from smara.working.working import Working
+
+
+def run_within(clock: Clock, seconds: float, action: Callable[[threading.Event], object]) -> bool:
+    """Run an action for at most so long, by the clock; whether it ended in time.
+
+    It goes on in its thread when it takes longer, and is told by its event that nobody waits
+    any more. What it raises is logged: whoever waits wants to go on in any case.
+    """
+    done, is_over = threading.Event(), threading.Event()
+
+    def run() -> None:
+        try:
+            action(is_over)
+        except SmaraError as error:
+            log.warning("observations.failed", error=error.code)
+        except Exception as error:  # noqa: BLE001 - the edge of a thread: nobody else would hear of it
+            log.warning("observations.failed", error=type(error).__name__)
+        finally:
+            done.set()
+
+    threading.Thread(target=run, name="smara-observe", daemon=True).start()
+    try:
+        return clock.wait_for(done, seconds)
+    finally:
+        is_over.set()  # also for a KeyboardInterrupt: nobody waits any more
+
 
 _OTHERS_TOKENS = 2_000
 _MOST_CACHED = 64
@@ -116,7 +140,7 @@ class Processors:
         try:
             thread = self._threads.find(thread_id)
             if thread is None:
-                return Context((), given, Receipt(thread_id))
+                return Context((), given, ContextReceipt(thread_id))
             waited, notes = self._advance(
                 thread, mode, self._is_cold(thread, model), deadline_seconds=deadline_seconds
             )
@@ -127,11 +151,15 @@ class Processors:
             )
         except SmaraError as error:
             log.warning("context.failed", error=error.code)
-            return Context((), given, Receipt(thread_id, notes=(f"memory was left out: {error}",)))
+            return Context(
+                (), given, ContextReceipt(thread_id, notes=(f"memory was left out: {error}",))
+            )
         except Exception as error:  # noqa: BLE001 - the agent's turn must not die of its memory
             log.warning("context.failed", error=type(error).__name__)
             return Context(
-                (), given, Receipt(thread_id, notes=("memory was left out: unexpected trouble",))
+                (),
+                given,
+                ContextReceipt(thread_id, notes=("memory was left out: unexpected trouble",)),
             )
 
     def _is_cold(self, thread: Thread, model: str | None) -> bool:
@@ -208,7 +236,7 @@ class Processors:
         sizes: dict[str, int] = {}
         for each in sections:
             sizes[each.name] = sizes.get(each.name, 0) + each.tokens
-        receipt = Receipt(
+        receipt = ContextReceipt(
             thread.id,
             drawn.ids,
             sizes,
@@ -331,8 +359,8 @@ def _as_context(message: Mapping[str, Any] | NewMessage) -> ContextMessage:
     """A message as it came; one that memory could not keep is still the agent's, and goes through
     as it is.
     """
-    from smara.messages.layout import pack, parts_of
     from smara.messages.models import plain
+    from smara.messages.parts import pack, parts_of
     from smara.messages.prepare import as_new_message
 
     try:

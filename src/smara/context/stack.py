@@ -1,8 +1,6 @@
-"""The stack of a context: what memory says before the messages, the steadiest part first.
+"""Build the sections that stand before an agent's messages.
 
-Instructions never change; reflections and observations change when something is activated;
-working memory when somebody edits it; the task, other conversations and the time are last.
-So a prompt cache hits up to the first thing that really changed.
+The section that changes least comes first, so that prompt caches hit.
 """
 
 from __future__ import annotations
@@ -12,13 +10,51 @@ from dataclasses import replace
 from pathlib import Path
 
 from smara.context.models import Section, SectionName
-from smara.context.times import ago
-from smara.core.delimiters import neutralized
+from smara.core.escape import neutralize
 from smara.core.prompts import load_prompt
 from smara.core.tokens import TokenCounter
 from smara.messages.models import Message, Thread
 from smara.observations.models import Observation
 from smara.observations.render import local, render, render_by_thread
+
+_MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
+GAP_MS = 3 * _HOUR
+"""A longer silence between two messages is told."""
+
+
+def ago(milliseconds: int) -> str:
+    """How long something is past, or lies ahead.
+
+    >>> ago(30_000), ago(5 * 60_000), ago(26 * 3_600_000), ago(9 * 86_400_000), ago(-3 * 86_400_000)
+    ('just now', '5 minutes ago', '1 day ago', '1 week ago', 'in 3 days')
+    """
+    length = duration(abs(milliseconds))
+    if abs(milliseconds) < _MINUTE:
+        return "just now"
+    return f"{length} ago" if milliseconds >= 0 else f"in {length}"
+
+
+def duration(milliseconds: int) -> str:
+    """A length of time in its largest unit.
+
+    >>> duration(90 * 60_000), duration(45 * 86_400_000), duration(800 * 86_400_000)
+    ('1 hour', '1 month', '2 years')
+    """
+    for size, name in (
+        (365 * _DAY, "year"),
+        (30 * _DAY, "month"),
+        (7 * _DAY, "week"),
+        (_DAY, "day"),
+        (_HOUR, "hour"),
+    ):
+        if milliseconds >= size:
+            return _counted(milliseconds // size, name)
+    return _counted(max(1, milliseconds // _MINUTE), "minute")
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name}" if count == 1 else f"{count} {name}s"
+
 
 PROMPTS = Path(__file__).parent / "prompts"
 _MOST_DATES = 12
@@ -57,10 +93,10 @@ def task_section(thread: Thread, wants_response: bool, counter: TokenCounter) ->
         return None
     lines = []
     if kept.get("currentTask"):
-        lines.append(f"<current-task>\n{neutralized(str(kept['currentTask']))}\n</current-task>")
+        lines.append(f"<current-task>\n{neutralize(str(kept['currentTask']))}\n</current-task>")
     if wants_response and kept.get("suggestedResponse"):
         lines.append(
-            f"<suggested-response>\n{neutralized(str(kept['suggestedResponse']))}\n</suggested-response>"
+            f"<suggested-response>\n{neutralize(str(kept['suggestedResponse']))}\n</suggested-response>"
         )
     return _section("current_task", "\n".join(lines), counter) if lines else None
 
@@ -81,7 +117,7 @@ def others_section(
         used += counter.count(line).tokens
         if used > most_tokens:
             break
-        by_thread.setdefault(message.thread_id, []).append(neutralized(line))
+        by_thread.setdefault(message.thread_id, []).append(neutralize(line))
     if not by_thread:
         return None
     blocks = [
@@ -145,11 +181,11 @@ def _shown(row: Observation) -> Observation:
 
 
 def _attribute(text: str) -> str:
-    return neutralized(text).replace('"', "&quot;").replace(">", "&gt;")
+    return neutralize(text).replace('"', "&quot;").replace(">", "&gt;")
 
 
 def _one(text: str) -> str:
-    return neutralized(text).strip().replace("\n", "\n    ")
+    return neutralize(text).strip().replace("\n", "\n    ")
 
 
 def _short(text: str, width: int = 600) -> str:

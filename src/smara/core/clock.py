@@ -1,4 +1,7 @@
-"""Time, as something that is handed in, so that tests can hold it still."""
+"""Read the time from a clock that callers pass in.
+
+Tests pass a clock that stands still, so no room calls `time.time()` itself.
+"""
 
 from __future__ import annotations
 

@@ -1,15 +1,18 @@
-"""A date named in a text: "on 16 March 2022", "in July", "2024-05-03".
+"""Find the dates and days that a text names.
 
-What was said about a day is mostly said on it or within the days after it, so a message
-from that time is a better match. Dates that depend on when something is said ("last
-week") are found by `days`.
+`find_period` reads written dates: "16 March 2022", "2024-05-03". `find_days` also resolves
+relative ones, such as "last Friday", against the day on which the text was written.
 """
 
 from __future__ import annotations
 
+import calendar
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import lru_cache, partial
+from zoneinfo import ZoneInfo
 
 _DAYS_AFTER = 7
 _NAMES = (
@@ -81,3 +84,333 @@ def _period(year: str | None, month: int, day: str | None) -> Period | None:
     if not 1 <= month <= 12 or (number is not None and not 1 <= number <= 31):
         return None
     return Period(int(year) if year else None, month, number)
+
+
+_READ_CHARACTERS = 2_000
+_SLACK = timedelta(days=1)
+_NUMBERS = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
+    "eight": 8, "nine": 9,
+    "ten": 10, "twelve": 12, "couple of": 2, "a couple of": 2, "un": 1, "une": 1, "deux": 2,
+    "trois": 3, "einem": 1,
+    "einer": 1, "zwei": 2, "drei": 3, "dos": 2, "tres": 3, "两": 2, "一": 1, "二": 2, "三": 3,
+}  # fmt: skip
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_UNITS = {
+    "day": "day", "jour": "day", "tag": "day", "día": "day", "dia": "day", "天": "day", "日": "day",
+    "week": "week", "semaine": "week", "woche": "week", "semana": "week", "周": "week", "週間": "week",  # noqa: E501
+    "month": "month", "mois": "month", "monat": "month", "mes": "month", "个月": "month",
+    "ヶ月": "month",
+    "year": "year", "an": "year", "année": "year", "jahr": "year", "año": "year", "年": "year",
+}  # fmt: skip
+_DAYS_AWAY = {
+    "yesterday": -1, "last night": -1, "tomorrow": 1, "day before yesterday": -2,
+    "day after tomorrow": 2,
+    "hier": -1, "demain": 1, "avant-hier": -2, "après-demain": 2, "gestern": -1, "vorgestern": -2,
+    "übermorgen": 2,
+    "ayer": -1, "anteayer": -2, "ieri": -1, "domani": 1, "ontem": -1, "amanhã": 1, "вчера": -1,
+    "завтра": 1,
+    "昨天": -1, "明天": 1, "前天": -2, "后天": 2, "昨日": -1, "明日": 1, "一昨日": -2, "明後日": 2,
+    "어제": -1, "내일": 1,
+}  # fmt: skip
+_SPANS_AWAY = {
+    "last week": ("week", -1), "this week": ("week", 0), "next week": ("week", 1),
+    "last month": ("month", -1),
+    "this month": ("month", 0), "next month": ("month", 1), "last year": ("year", -1),
+    "next year": ("year", 1),
+    "last weekend": ("weekend", -1), "this weekend": ("weekend", 0), "next weekend": ("weekend", 1),
+    "semaine dernière": ("week", -1), "semaine prochaine": ("week", 1), "mois dernier": ("month",
+    -1),
+    "letzte woche": ("week", -1), "nächste woche": ("week", 1), "letzten monat": ("month", -1),
+    "semana pasada": ("week", -1), "próxima semana": ("week", 1), "mes pasado": ("month", -1),
+    "上周": ("week", -1), "下周": ("week", 1), "上个月": ("month", -1), "下个月": ("month", 1),
+    "先週": ("week", -1), "来週": ("week", 1), "先月": ("month", -1), "来月": ("month", 1),
+}  # fmt: skip
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+_COUNT = rf"(\d{{1,3}}|{_any_of(_NUMBERS)})"
+_UNIT = rf"({_any_of(_UNITS)})(?:s|es|en|e|n)?"
+_WORD = r"(?<![^\W_])(?:{})(?![^\W_])"
+_CJK_WORD = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+def _words(table: Iterable[str]) -> re.Pattern[str]:
+    words = list(table)
+    spaced = [word for word in words if not _CJK_WORD.search(word)]
+    glued = [word for word in words if _CJK_WORD.search(word)]
+    return re.compile(rf"{_WORD.format(_any_of(spaced))}|{_any_of(glued)}", re.IGNORECASE)
+
+
+_DAY_WORD = _words(_DAYS_AWAY)
+_SPAN_WORD = _words(_SPANS_AWAY)
+_AGO = re.compile(
+    rf"\b{_COUNT}\s{{0,3}}{_UNIT}\s{{1,3}}ago\b|\b(?:il y a|hace"
+    rf"|vor)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b",
+    re.I,
+)
+_CJK_AGO = re.compile(r"(\d{1,3}|[一二三两])\s?(天|日|周|週間|个月|ヶ月|年)(前|后|後)")
+_AHEAD = re.compile(rf"\b(?:in|dans|en)\s{{1,3}}{_COUNT}\s{{1,3}}{_UNIT}\b", re.IGNORECASE)
+_WEEKDAY = re.compile(
+    rf"(?:\b(last|next|this|by|until|before|due|on|every)\s{{1,3}})?\b({'|'.join(_WEEKDAYS)})\b",
+    re.I,
+)
+_BACK = re.compile(
+    rf"\b(?:past|last|previous)\s{{1,3}}(?:{_COUNT}|few|several)\s{{1,3}}(day|week|month|year)s?\b"
+    r"|\bpast\s{1,3}(day|weekend|week|month|year)\b",
+    re.IGNORECASE,
+)
+_SINCE = re.compile(r"\bsince\b", re.IGNORECASE)
+_A_FEW = 3
+_DAYS_OF = {"day": 1, "week": 7, "month": 31, "year": 366}
+_END_OF_MONTH = re.compile(r"\bend of (?:the|this) month\b", re.IGNORECASE)
+_FUTURE = re.compile(
+    r"\b(?:will|going to|gonna|plan|plans|planning|by|until|due|deadline|upcoming|next)\b|'ll\b",
+    re.I,
+)
+_PAST = re.compile(
+    r"\b(?:was|were|went|had|did|been|got|bought|met|saw|took|made|ago|last|[a-z]{3,20}ed)\b", re.I
+)
+_RECURRING = re.compile(
+    r"\b(?:every|each|anniversary|birthday|annual|annually|yearly)\b", re.IGNORECASE
+)
+_HINTS = (
+    *(
+        "day",
+        "week",
+        "month",
+        "year",
+        "morrow",
+        "night",
+        "hier",
+        "demain",
+        "gestern",
+        "woche",
+        "monat",
+        "semain",
+    ),
+    *("semana", " mes", "jour", "tag", "ayer", "ieri", "domani", "ontem", "20", "19"),
+    *(
+        " jan",
+        " feb",
+        " mar",
+        " apr",
+        " may",
+        " jun",
+        " jul",
+        " aug",
+        " sep",
+        " oct",
+        " nov",
+        " dec",
+    ),
+)
+_QUOTED = re.compile(r"`[^`\n]{0,300}`|\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”")
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """A day, or the days from the first to the last."""
+
+    first: date
+    last: date
+
+    def contains(self, time_ms: int) -> bool:
+        """Whether a moment lies in these days, or in the day before or after them: clocks and words
+        are not exact.
+        """
+        try:
+            moment = datetime.fromtimestamp(time_ms / 1000, UTC).date()
+        except (ValueError, OverflowError, OSError):
+            return False
+        return self.first - _SLACK <= moment <= self.last + _SLACK
+
+    def render(self) -> str:
+        """``2026-03-10``, or ``2026-03-02..2026-03-08``."""
+        if self.first == self.last:
+            return self.first.isoformat()
+        return f"{self.first.isoformat()}..{self.last.isoformat()}"
+
+
+@lru_cache(maxsize=64)
+def zone_of(name: str) -> tzinfo:
+    """The time zone of that name; UTC when there is none or its table is not on this machine."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
+        return UTC
+
+
+def local_time(zone: tzinfo, time_ms: int) -> datetime:
+    """A time in milliseconds as it is on the clocks of a zone; what no calendar has becomes
+    1970.
+    """
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, zone)
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0, zone)
+
+
+def find_days(text: str, said_on: date) -> Days | None:
+    """The first days that a text names, seen from the day it was said, or None.
+
+    What stands in quotation marks or back quotes is a name, not a date.
+    """
+    if not _may_name_days(text[:_READ_CHARACTERS]):
+        return None
+    read = _QUOTED.sub(" ", text[:_READ_CHARACTERS])
+    found: list[tuple[int, Callable[[], Days | None]]] = []
+    for pattern, resolve in _RESOLVERS:
+        if match := pattern.search(read):
+            found.append((match.start(), partial(resolve, match, read, said_on)))
+    try:
+        for _, resolve_one in sorted(found, key=lambda each: each[0]):
+            if days := resolve_one():
+                return days
+        return None if _RECURRING.search(read) else _written_days(read, said_on)
+    except (
+        OverflowError,
+        ValueError,
+        KeyError,
+    ):  # no such day, or a letter whose small form is another
+        return None
+
+
+def find_past_days(text: str, today: date) -> Days | None:
+    """The days that a question looks back on: as in ``days_meant``, and "the past two weeks", which
+    end today.
+
+    >>> days_asked("what did I bake in the past two weeks?", date(2026, 3, 11)).render()
+    '2026-02-25..2026-03-11'
+    """
+    read = _QUOTED.sub(" ", text[:_READ_CHARACTERS])
+    try:
+        if match := _BACK.search(read):
+            return _past_span(match, today)
+        days = find_days(read, today)
+        if days is not None and days.first < today and _SINCE.search(read):
+            return Days(days.first, today)
+        return days
+    except (OverflowError, ValueError, KeyError):
+        return None
+
+
+def _past_span(match: re.Match[str], today: date) -> Days:
+    count, unit = match[1], (match[2] or match[3]).lower()
+    if unit == "weekend":
+        return _shift_days(today, unit, -1)
+    number = _number(count) if count else 1 if match[3] else _A_FEW
+    return Days(today - timedelta(days=number * _DAYS_OF[unit]), today)
+
+
+def _may_name_days(text: str) -> bool:
+    """A cheap look that spares most texts the patterns."""
+    return not text.isascii() or any(map(f" {text.lower()}".__contains__, _HINTS))
+
+
+def _day(match: re.Match[str], _text: str, today: date) -> Days:
+    day = today + timedelta(days=_DAYS_AWAY[match[0].lower()])
+    return Days(day, day)
+
+
+def _span(match: re.Match[str], _text: str, today: date) -> Days:
+    unit, count = _SPANS_AWAY[match[0].lower()]
+    return _shift_days(today, unit, count)
+
+
+def _ago(match: re.Match[str], _text: str, today: date) -> Days:
+    count, unit = [group for group in match.groups() if group]
+    return _shift_days(today, _UNITS[unit.lower()], -_number(count))
+
+
+def _cjk_ago(match: re.Match[str], _text: str, today: date) -> Days:
+    sign = -1 if match[3] == "前" else 1
+    return _shift_days(today, _UNITS[match[2]], sign * _number(match[1]))
+
+
+def _ahead(match: re.Match[str], text: str, today: date) -> Days | None:
+    # "It was done in 2 days" tells how long it took.
+    if _PAST.search(text) and not _FUTURE.search(text):
+        return None
+    return _shift_days(today, _UNITS[match[2].lower()], _number(match[1]))
+
+
+def _end_of_month(_match: re.Match[str], _text: str, today: date) -> Days:
+    last = _month(today.year, today.month).last
+    return Days(last, last)
+
+
+def _weekday(match: re.Match[str], text: str, today: date) -> Days | None:
+    before, weekday = (match[1] or "").lower(), _WEEKDAYS.index(match[2].lower())
+    ahead = today + timedelta(days=(weekday - today.weekday()) % 7)
+    if before == "next":
+        day = today - timedelta(days=today.weekday()) + timedelta(days=7 + weekday)
+    elif before == "last":
+        day = ahead - timedelta(days=7)
+    elif before == "every" or text[match.end() : match.end() + 1] == "s":
+        return None
+    elif before in ("by", "until", "before", "due", "this") or _FUTURE.search(text):
+        day = ahead
+    elif _PAST.search(text):
+        day = ahead - timedelta(days=7)
+    else:
+        return None
+    return Days(day, day)
+
+
+def _written_days(text: str, today: date) -> Days | None:
+    """A date with a month in it; without a year, the one that the tense of the sentence makes
+    likely.
+    """
+    period = find_period(text)
+    if period is None:
+        return None
+    year = period.year or _likely_year(text, period.month, period.day, today=today)
+    if period.day is None:
+        return _month(year, period.month)
+    day = date(year, period.month, period.day)
+    return Days(day, day)
+
+
+def _likely_year(text: str, month: int, day: int | None, today: date) -> int:
+    named, now = (month, day or 0), (today.month, today.day if day else 0)
+    if _FUTURE.search(text):
+        return today.year + (named < now)
+    return today.year - (named > now)
+
+
+def _shift_days(today: date, unit: str, count: int) -> Days:
+    if unit == "day":
+        day = today + timedelta(days=count)
+        return Days(day, day)
+    if unit == "month":
+        months = today.year * 12 + today.month - 1 + count
+        return _month(months // 12, months % 12 + 1)
+    if unit == "year":
+        return Days(date(today.year + count, 1, 1), date(today.year + count, 12, 31))
+    monday = today - timedelta(days=today.weekday()) + timedelta(weeks=count)
+    return Days(monday + timedelta(days=5 if unit == "weekend" else 0), monday + timedelta(days=6))
+
+
+def _month(year: int, month: int) -> Days:
+    return Days(date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1]))
+
+
+def _number(word: str) -> int:
+    return int(word) if word.isdigit() else _NUMBERS[word.lower()]
+
+
+_RESOLVERS: tuple[
+    tuple[re.Pattern[str], Callable[[re.Match[str], str, date], Days | None]], ...
+] = (
+    (_DAY_WORD, _day),
+    (_SPAN_WORD, _span),
+    (_AGO, _ago),
+    (_CJK_AGO, _cjk_ago),
+    (_AHEAD, _ahead),
+    (_END_OF_MONTH, _end_of_month),
+    (_WEEKDAY, _weekday),
+)

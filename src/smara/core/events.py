@@ -1,8 +1,7 @@
-"""What an agent did, as one value: whichever host told it, and however.
+"""Represent one agent action as a `HostEvent`, whatever its host.
 
-Hooks, transcripts and calls of an SDK all become a :class:`HostEvent`. Its tool names are
-those of one vocabulary (:mod:`smara.core.tool_names`), its times milliseconds, and its
-``key`` says which event it is: two tellings of one event have the same key.
+Hooks and transcripts report the same action under the same key, so that it counts once.
+Hooks load this module: keep its imports few.
 """
 
 from __future__ import annotations
@@ -142,10 +141,10 @@ def _digest(content: bytes) -> str:
     return digest
 
 
-SAME_TELLING_MS = 5_000
+DUPLICATE_WITHIN_MS = 5_000
 
 
-def is_same_telling(key: str, other: str) -> bool:
+def is_duplicate_key(key: str, other: str) -> bool:
     """Whether two keys name one event. A tilde and a time end the keys of events that nothing else
     tells apart.
 
@@ -159,7 +158,7 @@ def is_same_telling(key: str, other: str) -> bool:
         return True
     stem, at_ms = stem_of(key)
     other_stem, other_at_ms = stem_of(other)
-    return at_ms > 0 and stem == other_stem and abs(at_ms - other_at_ms) < SAME_TELLING_MS
+    return at_ms > 0 and stem == other_stem and abs(at_ms - other_at_ms) < DUPLICATE_WITHIN_MS
 
 
 def stem_of(key: str) -> tuple[str, int]:

@@ -1,11 +1,34 @@
-"""What can be taken out of a text without understanding it: names, first sentences, lines that
-define something.
+"""Extract pieces, words, names, sentences and code lines from a text.
+
+Everything here is mechanical: no model and no index is needed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+
+def pieces(text: str, size: int) -> Iterator[str]:
+    """The text in pieces of at most ``size`` characters that together are the text.
+
+    >>> list(pieces("one two three", 6)), list(pieces("abcdefgh", 3))
+    (['one', ' two', ' three'], ['abc', 'def', 'gh'])
+    """
+    start = 0
+    while len(text) - start > size:
+        cut = max(text.rfind(" ", start, start + size), text.rfind("\n", start, start + size))
+        end = cut if cut > start else start + size
+        yield text[start:end]
+        start = end
+    if start < len(text):
+        yield text[start:]
+
+
+def word_set(words: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(words.split())
+
 
 _AROUND = ".,;:!?\"'()[]{}<>*~=|&%$^`-“”‘’…—–"
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)

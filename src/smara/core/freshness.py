@@ -1,9 +1,8 @@
-"""How a statement stands to the code it names: fresh, moved, drifted, orphaned, or not known.
+"""Judge whether a statement still matches the code it names.
 
-A statement is *anchored* to code when it is made: to a definition, to lines or to a file as
-they were then. Whoever reads it gets a verdict for each anchor, made from the code as it is
-now and without a model, and from these one for the whole: what may be told, and what must be
-said beside it.
+A statement is anchored to code when it is made: to a definition, to lines or to a file.
+Each anchor gets a verdict from the code as it is now, without a model. The verdicts are
+combined into one, which decides whether the statement is shown, hedged or withheld.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from typing import Literal, get_args
 
 Verdict = Literal["fresh", "moved", "drifted", "orphaned", "unknown"]
 """As it was; the same elsewhere; changed; gone; or nobody has read the code as it is now."""
-Telling = Literal["tell", "hedge", "withhold"]
+Disclosure = Literal["tell", "hedge", "withhold"]
 """Told as it is; told with what has changed since; not told unasked."""
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-TELLINGS: tuple[Telling, ...] = get_args(Telling)
+DISCLOSURES: tuple[Disclosure, ...] = get_args(Disclosure)
 LITTLE_OF_A_FILE = 0.1
 """A file changes all the time: where only the file is named, so much of it may differ before that
 counts.
@@ -49,12 +48,12 @@ class AnchorVerdict:
     @property
     def was(self) -> str:
         """Where it was: ``src/auth.py:Session.login``."""
-        return _named(self.path, self.symbol)
+        return _code_name(self.path, self.symbol)
 
     @property
     def now(self) -> str | None:
         """Where it is now, if it is anywhere."""
-        return None if self.now_path is None else _named(self.now_path, self.now_symbol)
+        return None if self.now_path is None else _code_name(self.now_path, self.now_symbol)
 
     @property
     def told(self) -> str:
@@ -76,8 +75,8 @@ class AnchorVerdict:
 class Policy:
     """What is done with a statement whose code has changed or gone."""
 
-    drifted: Telling = "hedge"
-    orphaned: Telling = "withhold"
+    drifted: Disclosure = "hedge"
+    orphaned: Disclosure = "withhold"
     withhold_fraction: float = 0.5
     """When more than this share of the code differs, a drifted statement is treated as an orphaned
     one.
@@ -92,7 +91,7 @@ class Freshness:
     anchors: tuple[AnchorVerdict, ...] = ()
     changed: float | None = None
     """The share of the code it names that differs."""
-    telling: Telling = "tell"
+    telling: Disclosure = "tell"
 
     @property
     def is_withheld(self) -> bool:
@@ -130,7 +129,7 @@ class Freshness:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedAnchor:
     """An anchor's verdict with what decides how much it counts."""
 
     verdict: AnchorVerdict
@@ -146,7 +145,7 @@ NOTHING_NAMED = Freshness("fresh")
 """Of a statement that names no code we know: nothing speaks against it."""
 
 
-def together(judged: Sequence[Judged], policy: Policy | None = None) -> Freshness:
+def combine_verdicts(judged: Sequence[JudgedAnchor], policy: Policy | None = None) -> Freshness:
     """The verdict over all anchors of one statement.
 
     It is orphaned when everything it names is gone, and drifted when a part of it has changed or
@@ -158,7 +157,7 @@ def together(judged: Sequence[Judged], policy: Policy | None = None) -> Freshnes
     >>> both.verdict, both.changed, both.telling
     ('drifted', 0.5, 'hedge')
     """
-    counted = _counted(judged)
+    counted = _without_covered_files(judged)
     if not counted:
         return NOTHING_NAMED
     shares = [_share(each) for each in counted]
@@ -171,17 +170,17 @@ def together(judged: Sequence[Judged], policy: Policy | None = None) -> Freshnes
         verdict,
         anchors,
         changed if has_drifted else None,
-        telling=_telling(verdict, changed or 0.0, policy or Policy()),
+        telling=_disclosure(verdict, changed or 0.0, policy or Policy()),
     )
 
 
-def _counted(judged: Sequence[Judged]) -> list[Judged]:
+def _without_covered_files(judged: Sequence[JudgedAnchor]) -> list[JudgedAnchor]:
     """Without the files of which a definition is named: what happens to it says more."""
     inside = {each.verdict.path for each in judged if not each.is_file}
     return [each for each in judged if not each.is_file or each.verdict.path not in inside]
 
 
-def _effective(judged: Judged) -> Verdict:
+def _effective(judged: JudgedAnchor) -> Verdict:
     found = judged.verdict
     is_little = (
         judged.is_file and found.verdict == "drifted" and (found.changed or 0.0) < LITTLE_OF_A_FILE
@@ -189,7 +188,7 @@ def _effective(judged: Judged) -> Verdict:
     return "fresh" if is_little else found.verdict
 
 
-def _share(judged: Judged) -> float | None:
+def _share(judged: JudgedAnchor) -> float | None:
     if judged.verdict.verdict == "unknown":
         return None
     return {"orphaned": 1.0, "drifted": judged.verdict.changed}.get(judged.verdict.verdict, 0.0)
@@ -209,16 +208,16 @@ def _worst(verdicts: Sequence[Verdict]) -> Verdict:
     return "fresh"
 
 
-def _telling(verdict: Verdict, changed: float, policy: Policy) -> Telling:
+def _disclosure(verdict: Verdict, changed: float, policy: Policy) -> Disclosure:
     if verdict == "orphaned":
         return policy.orphaned
     if verdict == "drifted":
         much = policy.orphaned if changed > policy.withhold_fraction else "tell"
-        return max(policy.drifted, much, key=TELLINGS.index)
+        return max(policy.drifted, much, key=DISCLOSURES.index)
     return "hedge" if verdict in ("unknown", "moved") else "tell"
 
 
-def _named(path: str, symbol: str) -> str:
+def _code_name(path: str, symbol: str) -> str:
     return f"{path}:{symbol}" if symbol else path
 
 

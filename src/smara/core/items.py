@@ -1,4 +1,4 @@
-"""Answers that are lists with something more to say."""
+"""Make a record behave as the sequence of one of its fields."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Log lines: ``noun.verb`` events with facts, redacted before they are written.
+"""Write log events named `noun.verb`, redacted before they are written.
 
-Nothing is written unless the program that uses Smara configures logging, or the command
-line is run with ``--verbose``. What is remembered never goes into a log line; its ids do.
+The secrets room sets the redactor. Until then only the name of an event is written.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ def set_redactor(redact: Callable[[str], str]) -> None:
     _redact = redact
 
 
-def redacted(text: str) -> str:
+def redact_text(text: str) -> str:
     """A text that may go into a log or onto a screen; withheld while nobody can redact."""
     return _redact(text) if _redact is not None else "(details withheld)"
 

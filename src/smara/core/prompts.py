@@ -1,8 +1,7 @@
-"""Prompts: texts for models, kept as Markdown files beside the code that speaks them.
+"""Load prompts from Markdown files beside the code that uses them.
 
-A file begins with a head between two lines of ``---``: its ``name``, its ``version``
-(stored with whatever the prompt produced) and the ``inputs`` it wants. In the text an
-input stands as ``{{input}}``.
+The head of a file gives its name, version and inputs. The version is stored with every
+row that the prompt produced.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""The wall around what is remembered.
+"""Isolate each project: every statement names the project it reads.
 
-A *project* is the wall: nothing said in one is found in another. Inside it a *resource*
-(who the threads belong to) and a *thread* (one conversation) narrow what is seen. The
-wall is enforced in one place: a statement that reads or writes project data runs through
-:func:`walled`, which refuses SQL that does not name ``:project``.
+A statement without `:project` would read other projects; `scoped_sql` refuses it.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ class Scope:
     project_id: str
 
 
-def walled(scope: Scope, sql: str) -> str:
+def scoped_sql(scope: Scope, sql: str) -> str:
     """The statement with its wall put in.
 
     Raises ``AssertionError`` for a statement without ``:project``: it would see through

@@ -1,9 +1,7 @@
-"""Texts as terms: what the index holds, and where a match stands in the raw text.
+"""Analyze texts into index terms, and locate matches in the raw text.
 
-Everything that is searched goes through ``analyze``, and every query through the same
-words and terms, so that both meet. Prose and code are two streams because a name in
-code says more than a word in a sentence. The work per word is done once and kept in a
-bounded table; a text then costs little more than a split at spaces and a look-up each.
+An analysis gives the terms of a text. `spans` and `snippet` lead from a term back to its
+places in the text as it was written.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from smara.core.pieces import pieces
+from smara.core.extract import pieces
 from smara.core.terms import LONGEST_TERM, MARKS, cjk_run, expand, fold
 
 # A separator joins two words only when it stands alone between them: ``a.b`` is one word, ``a. b``

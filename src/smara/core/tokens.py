@@ -1,8 +1,6 @@
-"""How many tokens a text costs, and how that was counted.
+"""Count the tokens of a text, exactly or by estimate.
 
-Exact for the encodings whose tables come with the tokenizer package (OpenAI's cl100k and
-o200k, and several open models), offline. Where no tokenizer is published (Claude), an
-estimate calibrated against o200k. Every count says by which method it was made.
+A count says how it was made. An exact counter is used where the model's encoding is known.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
-from smara.core.pieces import pieces
+from smara.core.extract import pieces
 
 DEFAULT_ENCODING = "o200k_base"
 

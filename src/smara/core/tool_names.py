@@ -1,7 +1,6 @@
-"""One vocabulary for the tools of all agents: names, and the names of the arguments that matter.
+"""Map every host's tool and argument names to one vocabulary.
 
-A gotcha learned from an edit in one agent must be found when another agent edits the
-same file, so ``apply_patch``, ``str_replace_editor`` and ``Edit`` are one tool here.
+Hooks load this module: it imports nothing but builtins until a shell line is split.
 """
 
 from __future__ import annotations

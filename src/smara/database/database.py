@@ -1,8 +1,7 @@
-"""What a room may ask of a database, whichever it is.
+"""Define what a room may ask of either database.
 
-``write()`` is one transaction that either happens whole or not at all; on SQLite it
-takes the write lock at once, so that a reader never has to be turned into a writer.
-``read()`` is a connection for reading. Both are short: no model is called inside them.
+A `Session` runs statements inside a transaction; a `Database` opens sessions and offers
+the text and vector indexes.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from smara.database.fulltext import FullText
-    from smara.database.records import RecordIndex
+    from smara.database.fulltext import FullText, RecordIndex, Words
     from smara.database.vectors import Vectors
-    from smara.database.words import Words
+
 
 Row = tuple[Any, ...]
 DatabaseKind = Literal["sqlite", "postgres"]

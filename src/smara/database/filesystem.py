@@ -1,4 +1,4 @@
-"""Is a path on a network file system? There SQLite's locks cannot be trusted."""
+"""Detect network file systems, on which SQLite's locks are unreliable."""
 
 from __future__ import annotations
 

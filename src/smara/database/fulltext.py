@@ -1,18 +1,17 @@
-"""The text index as the rooms see it: rows of terms, matched by term, inside a scope.
+"""Define the full-text indexes: messages, records and vocabulary.
 
-The terms come ready-made from ``core.text``; a database only keeps and finds them. It
-answers *which* rows hold a term; how well they answer a question is decided above, by
-the same code for both databases. A long text is several rows: the row number is the
-number of the record and the chunk within it.
+`FullText` matches message chunks by term, inside a scope. `RecordIndex` does the same for
+small records of every other kind. `Words` lists the distinct words of a project, for
+completion and partial names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
-from smara.database.database import Session
+from smara.database.database import Row, Session
 
 CHUNK_BITS = 16
 MAX_CHUNKS = 1 << CHUNK_BITS
@@ -139,6 +138,175 @@ class FullText(Protocol):
         ...
 
 
-def joined(conditions: Iterable[str]) -> str:
+def join_terms(conditions: Iterable[str]) -> str:
     """Conditions as the tail of a ``WHERE``."""
     return "".join(f" AND {condition}" for condition in conditions)
+
+
+RecordKind = Literal["task", "observation", "memory", "working", "code"]
+_CODES: dict[RecordKind, int] = {"task": 1, "observation": 2, "memory": 3, "working": 4, "code": 5}
+_KINDS: dict[int, RecordKind] = {code: kind for kind, code in _CODES.items()}
+PIECE_BITS = 8
+KIND_BITS = 8
+MAX_PIECES = 1 << PIECE_BITS
+
+
+class RecordTerms(NamedTuple):
+    """A record as terms: its head, and its body in one piece or several."""
+
+    head: str
+    bodies: tuple[str, ...]
+
+
+def terms_of(head: str, body: str) -> RecordTerms:
+    """The terms of a record's texts."""
+    from smara.core.text import analyze, analyze_chunks  # not needed by those who only open a store
+
+    pieces = analyze_chunks(body)[:MAX_PIECES]
+    title = analyze(head)
+    return RecordTerms(
+        _join_record_terms(title.prose, title.code),
+        tuple(_join_record_terms(piece.prose, piece.code) for piece in pieces),
+    )
+
+
+def record_row(kind: RecordKind, no: int, piece: int = 0) -> int:
+    """The row number of one piece of a record.
+
+    >>> record_kind(record_row("task", 7, 3)), record_no(record_row("task", 7, 3))
+    ('task', 7)
+    """
+    return (no << KIND_BITS | _CODES[kind]) << PIECE_BITS | piece
+
+
+def kind_code(kind: RecordKind) -> int:
+    """The number that stands for a kind in a row number."""
+    return _CODES[kind]
+
+
+def record_no(row: int) -> int:
+    """The number of the record a row belongs to."""
+    return row >> (PIECE_BITS + KIND_BITS)
+
+
+def record_kind(row: int) -> RecordKind:
+    """The kind of the record a row belongs to."""
+    return _KINDS[row >> PIECE_BITS & (1 << KIND_BITS) - 1]
+
+
+class RecordIndex(Protocol):
+    """The index of records of one database."""
+
+    def put(
+        self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms
+    ) -> None:
+        """Index a record in the place of what was there; part of the caller's transaction."""
+        ...
+
+    def add(
+        self,
+        session: Session,
+        kind: RecordKind,
+        project_no: int,
+        records: Sequence[tuple[int, RecordTerms]],
+    ) -> None:
+        """Index many records that are new; part of the caller's transaction."""
+        ...
+
+    def remove(self, session: Session, kind: RecordKind, numbers: Sequence[int]) -> None:
+        """Take records out of the index; those that are not in it are left alone. Part of the
+        caller's transaction.
+        """
+        ...
+
+    def match(
+        self,
+        session: Session,
+        term: str,
+        project_no: int | None,
+        kind: RecordKind,
+        limit: int,
+        prefix: bool = False,
+    ) -> list[int]:
+        """Rows that hold a term, newest record first, at most ``limit``; with ``prefix`` the term
+        may go on.
+
+        ``None`` for the project is for a store with a single one, where the wall would only cost
+        time.
+        """
+        ...
+
+    def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
+        """The stored terms of rows: head and body."""
+        ...
+
+    def problems(self, session: Session, deep: bool) -> list[str]:
+        """What is wrong with the index; quick checks at every open, ``deep`` reads all of it."""
+        ...
+
+    def is_sound(self, session: Session) -> bool:
+        """Whether its tables can be read at all."""
+        ...
+
+    def recreate(self, session: Session, is_damaged: bool) -> None:
+        """Empty the index; the caller puts every record in again."""
+        ...
+
+    def optimize(self, session: Session) -> None:
+        """Merge the index into its most compact form."""
+        ...
+
+
+def _join_record_terms(prose: str, code: str) -> str:
+    return f"{prose} {code}".strip()
+
+
+class Words(Protocol):
+    """The vocabulary tables of one database."""
+
+    def add(self, session: Session, project_no: int, words: Sequence[str]) -> None:
+        """Add words; those already known are left alone."""
+        ...
+
+    def starting(self, session: Session, project_no: int, prefix: str, limit: int) -> list[str]:
+        """Words that start with ``prefix``, shortest first."""
+        ...
+
+    def containing(self, session: Session, project_no: int, fragment: str, limit: int) -> list[str]:
+        """Words that contain ``fragment`` (three characters or more), shortest first."""
+        ...
+
+    def problems(self, session: Session, deep: bool) -> list[str]:
+        """What is wrong with the vocabulary."""
+        ...
+
+    def is_sound(self, session: Session) -> bool:
+        """Whether its tables can be read at all, whatever they hold."""
+        ...
+
+    def recreate(self, session: Session, is_damaged: bool) -> None:
+        """Empty the vocabulary; the caller adds every word again; see ``FullText.recreate``."""
+        ...
+
+
+def trigrams(word: str) -> list[str]:
+    """The distinct runs of three characters in a word.
+
+    >>> trigrams("banana")
+    ['ban', 'ana', 'nan']
+    """
+    return list(dict.fromkeys(word[i : i + 3] for i in range(len(word) - 2)))
+
+
+def shortest(rows: Sequence[Row], limit: int) -> list[str]:
+    """The words of one-column rows, shortest first."""
+    return sorted({row[0] for row in rows}, key=lambda word: (len(word), word))[:limit]
+
+
+def after(prefix: str) -> str:
+    """The smallest text greater than every text that starts with ``prefix``."""
+    return (
+        prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        if ord(prefix[-1]) < 0xD7FF
+        else prefix + "\U0010ffff"
+    )

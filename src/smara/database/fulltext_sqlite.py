@@ -1,27 +1,39 @@
-"""The text index on SQLite: one FTS5 table with a tokenizer that only cuts at spaces.
+"""Implement the full-text indexes on SQLite with FTS5.
 
-The scope is indexed too, as terms that no text can contain (``^p1``, ``^t7``): the wall is
-part of every match (but in a store with a single project, where there is nothing behind
-it), and a search inside one thread of a large store costs no more than the thread.
+The tokenizer only cuts at spaces; terms are made in Python. The project is a term of each
+row, and a trigram index follows the vocabulary with some delay.
 """
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Sequence
 
+from smara.core import log
 from smara.database.database import Session, marks, parts
 from smara.database.fulltext import (
     CHUNK_BITS,
+    KIND_BITS,
     MAX_CHUNKS,
+    MAX_PIECES,
+    PIECE_BITS,
     IndexRow,
     Matching,
+    RecordKind,
+    RecordTerms,
     Within,
-    joined,
+    after,
+    join_terms,
+    kind_code,
+    record_kind,
+    record_row,
     row_of,
+    shortest,
+    trigrams,
 )
 from smara.database.sqlite_repair import are_sound, remake
-from smara.errors import CorruptError
+from smara.errors import CorruptError, DatabaseError
 
 _TABLE = "message_index"
 _DEFINITION = (
@@ -86,7 +98,8 @@ class SqliteFullText:
         conditions, values = record_conditions(within)
         sql = (
             "SELECT i.rowid FROM message_index i CROSS JOIN messages m"
-            f" WHERE message_index MATCH ? AND m.no = (i.rowid >> {CHUNK_BITS}){joined(conditions)}"
+            " WHERE message_index MATCH ? AND m.no = (i.rowid >> "
+            f"{CHUNK_BITS}){join_terms(conditions)}"
             f" ORDER BY i.rowid DESC LIMIT {int(limit)}"
         )
         return [row[0] for row in session.all(sql, (expression, *values))]
@@ -202,3 +215,255 @@ def first_varint(block: bytes) -> int:
         if byte < 0x80:
             break
     return value
+
+
+_COLUMNS = "(head, body, scope, tokenize = \"ascii tokenchars '!#$%&()*+,-./:;<=>?@[]^_`{|}~'\""
+_DEFINITIONS = {
+    "record_index": f"CREATE VIRTUAL TABLE record_index USING fts5 {_COLUMNS})",
+    # Nobody asks where in a chunk a term stands, and without places the table is made a third
+    # sooner.
+    "code_index": f"CREATE VIRTUAL TABLE code_index USING fts5 {_COLUMNS}, detail = none)",
+}
+_TABLES: tuple[tuple[str, str], ...] = (("record_index", "tasks"), ("code_index", "code"))
+
+_KIND_OF_ROW = f"(rowid >> {PIECE_BITS} & {(1 << KIND_BITS) - 1})"
+
+
+class SqliteRecordIndex:
+    """FTS5, asked for rows and never for an order of merit."""
+
+    def put(
+        self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms
+    ) -> None:
+        self.remove(session, kind, [no])
+        self.add(session, kind, project_no, [(no, terms)])
+
+    def add(
+        self,
+        session: Session,
+        kind: RecordKind,
+        project_no: int,
+        records: Sequence[tuple[int, RecordTerms]],
+    ) -> None:
+        table, scope = _table_of(kind), f"^p{project_no}"
+        rows = [
+            (record_row(kind, no, piece), terms.head if piece == 0 else "", body, scope)
+            for no, terms in records
+            for piece, body in enumerate(terms.bodies)
+        ]
+        session.run_many(
+            f"INSERT INTO {table} (rowid, head, body, scope) VALUES (?, ?, ?, ?)", rows
+        )
+        _count(session, table, len(rows))
+
+    def remove(self, session: Session, kind: RecordKind, numbers: Sequence[int]) -> None:
+        table = _table_of(kind)
+        removed = 0
+        for no in numbers:
+            pieces = (record_row(kind, no), record_row(kind, no, MAX_PIECES - 1))
+            removed += session.run(f"DELETE FROM {table} WHERE rowid BETWEEN ? AND ?", pieces)
+        _count(session, table, -removed)
+
+    def match(
+        self,
+        session: Session,
+        term: str,
+        project_no: int | None,
+        kind: RecordKind,
+        limit: int,
+        prefix: bool = False,
+    ) -> list[int]:
+        expression = (
+            quoted(term)
+            + (" *" if prefix else "")
+            + ("" if project_no is None else f' AND "^p{project_no}"')
+        )
+        # The kind is read off the row number, which costs less than one more list to meet. A bound
+        # limit would make SQLite prepare the statement anew at every call.
+        table = _table_of(kind)
+        statement = (
+            f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND {_KIND_OF_ROW} = ?"
+            f" ORDER BY rowid DESC LIMIT {int(limit)}"
+        )
+        return [row[0] for row in session.all(statement, (expression, kind_code(kind)))]
+
+    def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
+        found: dict[int, tuple[str, str]] = {}
+        for table, wanted in _by_table(rows):
+            for part in parts(wanted):
+                statement = (
+                    f"SELECT id, c0, c1 FROM {table}_content WHERE id IN ({marks(len(part))})"
+                )
+                found.update((row[0], (row[1], row[2])) for row in session.all(statement, part))
+        return found
+
+    def problems(self, session: Session, deep: bool) -> list[str]:
+        return [
+            problem
+            for table, what in _TABLES
+            for problem in _problems(session, table, what, deep=deep)
+        ]
+
+    def is_sound(self, session: Session) -> bool:
+        return are_sound(session, tuple(_DEFINITIONS))
+
+    def recreate(self, session: Session, is_damaged: bool) -> None:
+        for table, definition in _DEFINITIONS.items():
+            remake(session, (table,), definition, is_damaged=is_damaged)
+            session.run(
+                "INSERT INTO index_state (name, rows, analysis) VALUES (?, 0, 1)"
+                " ON CONFLICT (name) DO UPDATE SET rows = 0",
+                (table,),
+            )
+
+    def optimize(self, session: Session) -> None:
+        for table in _DEFINITIONS:
+            session.run(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+
+
+def _table_of(kind: RecordKind) -> str:
+    return "code_index" if kind == "code" else "record_index"
+
+
+def _by_table(rows: Sequence[int]) -> list[tuple[str, list[int]]]:
+    code = [row for row in rows if record_kind(row) == "code"]
+    if not code:
+        return [("record_index", list(rows))]
+    return [
+        ("code_index", code),
+        ("record_index", [row for row in rows if record_kind(row) != "code"]),
+    ]
+
+
+def _count(session: Session, table: str, more: int) -> None:
+    if more:
+        session.run("UPDATE index_state SET rows = rows + ? WHERE name = ?", (more, table))
+
+
+def _problems(session: Session, table: str, what: str, deep: bool) -> list[str]:
+    try:
+        expected = session.one("SELECT rows FROM index_state WHERE name = ?", (table,))
+        averages = session.one(f"SELECT block FROM {table}_data WHERE id = 1")
+        if expected is None or averages is None:
+            return [f"The index of {what} has lost its own records."]
+        there = first_varint(averages[0]) if averages[0] else 0
+        if there != expected[0]:
+            return [f"The index of {what} holds {there} rows, and {expected[0]} were put in."]
+        session.all(f"SELECT rowid FROM {table} WHERE {table} MATCH '\"^p1\"' LIMIT 1")
+        if deep:
+            session.run(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")
+    except CorruptError as error:
+        return [f"The index of {what} is damaged ({error.facts.get('reason')})."]
+    return []
+
+
+BACKLOG = 20_000
+"""So many words may wait for the trigram index; scanning them takes about a millisecond."""
+
+# As the newest migration leaves them; tests/migrations compares a rebuilt store with a fresh one.
+_VOCABULARY_DEFINITION = """
+CREATE TABLE words (
+  no         INTEGER PRIMARY KEY,
+  project_no INTEGER NOT NULL REFERENCES projects (no),
+  word       TEXT NOT NULL,
+  UNIQUE (project_no, word)
+) STRICT;
+CREATE VIRTUAL TABLE word_trigrams USING fts5 (
+  word, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram'
+);
+"""
+
+
+class SqliteWords:
+    """Words in a table, their trigrams in FTS5."""
+
+    def add(self, session: Session, project_no: int, words: Sequence[str]) -> None:
+        session.run(
+            "INSERT INTO words (project_no, word) SELECT ?, value FROM json_each(?) WHERE true ON "
+            "CONFLICT DO NOTHING",
+            (project_no, json.dumps(list(words))),
+        )
+        session.run(
+            "UPDATE index_state SET rows = (SELECT coalesce(max(no), 0) FROM words) WHERE name = "
+            "'words'"
+        )
+
+    def problems(self, session: Session, deep: bool) -> list[str]:
+        """Compare the table with what was put in, and try the trigram index."""
+        try:
+            state = session.one("SELECT rows FROM index_state WHERE name = 'words'")
+            found = session.one(
+                "SELECT count(*) FROM words" if deep else "SELECT max(no) FROM words"
+            )
+            session.all(
+                "SELECT rowid FROM word_trigrams WHERE word_trigrams MATCH '\"the\"' LIMIT 1"
+            )
+            if deep:
+                session.run("INSERT INTO word_trigrams (word_trigrams) VALUES ('integrity-check')")
+        except CorruptError as error:
+            return [f"The vocabulary is damaged ({error.facts.get('reason')})."]
+        expected, there = int(state[0]) if state else -1, int((found[0] if found else None) or 0)
+        if expected != there:
+            return [f"The vocabulary holds {there} words, and {max(expected, 0)} were put in."]
+        return []
+
+    def starting(self, session: Session, project_no: int, prefix: str, limit: int) -> list[str]:
+        rows = session.all(
+            "SELECT word FROM words WHERE project_no = ? AND word >= ? AND word < ? LIMIT ?",
+            (project_no, prefix, after(prefix), limit * 20),
+        )
+        return shortest(rows, limit)
+
+    def containing(self, session: Session, project_no: int, fragment: str, limit: int) -> list[str]:
+        indexed = self._catch_up(session)
+        expression = " AND ".join(quoted(piece) for piece in trigrams(fragment))
+        rows = session.all(
+            "SELECT w.word FROM word_trigrams t JOIN words w ON w.no = t.rowid"
+            " WHERE word_trigrams MATCH ? AND w.project_no = ? AND instr(w.word, ?) > 0 LIMIT ?",
+            (expression, project_no, fragment, limit * 20),
+        )
+        rows += session.all(
+            "SELECT word FROM words WHERE no > ? AND project_no = ? AND instr(word, ?) > 0 LIMIT ?",
+            (indexed, project_no, fragment, limit * 20),
+        )
+        return shortest(rows, limit)
+
+    def _catch_up(self, session: Session) -> int:
+        """Index the waiting words when they are many; up to which word the index reaches."""
+        state = session.one("SELECT rows FROM index_state WHERE name = 'word_trigrams'")
+        newest = session.one("SELECT max(no) FROM words")
+        indexed, last = int(state[0] if state else 0), int((newest[0] if newest else None) or 0)
+        if last - indexed <= BACKLOG:
+            return indexed
+        try:
+            session.run("BEGIN IMMEDIATE")
+            try:
+                session.run(
+                    "INSERT INTO word_trigrams (rowid, word) SELECT no, word FROM words WHERE no "
+                    "> ?",
+                    (indexed,),
+                )
+                moved = session.run(
+                    "UPDATE index_state SET rows = ? WHERE name = 'word_trigrams' AND rows = ?",
+                    (last, indexed),
+                )
+            except DatabaseError:
+                session.run("ROLLBACK")
+                raise
+            session.run("COMMIT" if moved else "ROLLBACK")
+        except DatabaseError as error:
+            # Read-only, busy or full: the words are scanned instead, which is slower and right.
+            log.event("words.not_indexed", error=error.code)
+            return indexed
+        return last if moved else indexed
+
+    def is_sound(self, session: Session) -> bool:
+        return are_sound(session, ("word_trigrams", "words"))
+
+    def recreate(self, session: Session, is_damaged: bool) -> None:
+        remake(session, ("word_trigrams", "words"), _VOCABULARY_DEFINITION, is_damaged=is_damaged)
+        session.run(
+            "INSERT INTO index_state (name, rows, analysis) VALUES ('words', 0, 1), "
+            "('word_trigrams', 0, 1)"
+            " ON CONFLICT (name) DO UPDATE SET rows = 0"
+        )

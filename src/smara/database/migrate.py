@@ -1,8 +1,6 @@
-"""Numbered migrations, the same numbers for both databases.
+"""Apply numbered migrations, the same numbers for both databases.
 
-All missing steps run in one transaction under the database's write lock, so two processes
-that migrate at once take turns, and a killed one leaves nothing half done. A database
-written by a newer Smara is refused before anything is touched.
+Released migrations are never edited. A database that is newer than the code is refused.
 """
 
 from __future__ import annotations

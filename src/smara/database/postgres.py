@@ -1,9 +1,4 @@
-"""PostgreSQL, through psycopg 3 and its pool.
-
-Everything lives in a schema of its own (``smara`` unless the URL says ``?schema=name``),
-so that a database shared with other programs stays tidy. Statements arrive with ``?`` for
-values, as for SQLite, and are rewritten once.
-"""
+"""Connect to PostgreSQL through psycopg 3 and its connection pool."""
 
 from __future__ import annotations
 
@@ -16,14 +11,10 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
 from smara.database.database import Row
-from smara.database.fulltext import FullText
-from smara.database.fulltext_postgres import PostgresFullText
-from smara.database.records import RecordIndex
-from smara.database.records_postgres import PostgresRecordIndex
+from smara.database.fulltext import FullText, RecordIndex, Words
+from smara.database.fulltext_postgres import PostgresFullText, PostgresRecordIndex, PostgresWords
+from smara.database.vector_tables import PostgresVectors
 from smara.database.vectors import Vectors
-from smara.database.vectors_postgres import PostgresVectors
-from smara.database.words import Words
-from smara.database.words_postgres import PostgresWords
 from smara.errors import (
     BusyError,
     CannotOpenError,
@@ -47,21 +38,25 @@ class PostgresSession:
         self._connection = connection
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
-        with translating():
-            return int(self._connection.execute(rewritten(sql), values or None).rowcount)
+        with PostgresErrorTranslation():
+            return int(self._connection.execute(with_dollar_marks(sql), values or None).rowcount)
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        with translating(), self._connection.cursor() as cursor:
-            cursor.executemany(rewritten(sql), rows)
+        with PostgresErrorTranslation(), self._connection.cursor() as cursor:
+            cursor.executemany(with_dollar_marks(sql), rows)
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        with translating():
-            found: list[Row] = self._connection.execute(rewritten(sql), values or None).fetchall()
+        with PostgresErrorTranslation():
+            found: list[Row] = self._connection.execute(
+                with_dollar_marks(sql), values or None
+            ).fetchall()
             return found
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
-        with translating():
-            found: Row | None = self._connection.execute(rewritten(sql), values or None).fetchone()
+        with PostgresErrorTranslation():
+            found: Row | None = self._connection.execute(
+                with_dollar_marks(sql), values or None
+            ).fetchone()
             return found
 
 
@@ -139,7 +134,7 @@ class PostgresDatabase:
 
     @contextmanager
     def read(self, deadline_seconds: float | None = None) -> Iterator[PostgresSession]:
-        with translating(), self._connection() as connection:
+        with PostgresErrorTranslation(), self._connection() as connection:
             if deadline_seconds is None:
                 yield PostgresSession(connection)
                 return
@@ -152,13 +147,13 @@ class PostgresDatabase:
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresSession]:
-        with translating(), self._connection() as connection, connection.transaction():
+        with PostgresErrorTranslation(), self._connection() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield PostgresSession(connection)
 
     @contextmanager
     def write(self, is_derived: bool = False) -> Iterator[PostgresSession]:
-        with translating(), self._connection() as connection, connection.transaction():
+        with PostgresErrorTranslation(), self._connection() as connection, connection.transaction():
             if is_derived:
                 connection.execute("SET LOCAL synchronous_commit TO off")
             yield PostgresSession(connection)
@@ -198,7 +193,7 @@ class PostgresDatabase:
             self._pool.close()
 
 
-class translating:
+class PostgresErrorTranslation:
     """A block whose psycopg errors come out as Smara's."""
 
     __slots__ = ()
@@ -211,10 +206,10 @@ class translating:
     ) -> None:
         if error is None or kind is None or not kind.__module__.startswith("psycopg"):
             return
-        raise translate(error) from error
+        raise translate_postgres_error(error) from error
 
 
-def translate(error: BaseException) -> DatabaseError:
+def translate_postgres_error(error: BaseException) -> DatabaseError:
     """The Smara error for a psycopg error, by its SQLSTATE."""
     state = getattr(error, "sqlstate", None) or ""
     reason = _reason(error)
@@ -252,7 +247,7 @@ def _reason(error: BaseException) -> str:
 
 
 @lru_cache(maxsize=1024)
-def rewritten(sql: str) -> str:
+def with_dollar_marks(sql: str) -> str:
     """A statement with ``?`` as psycopg wants it, with ``%s``."""
     return sql.replace("%", "%%").replace("?", "%s") if "?" in sql else sql
 

@@ -1,7 +1,7 @@
-"""Projects in the database: who is behind which wall.
+"""Find and create the projects of a database.
 
-A project made from a git repository is known by its common directory, so that worktrees
-share it; a clone that moved is recognized by its first commit together with its remote.
+A project made from a git repository is identified by its common directory, so worktrees
+share it. A clone that moved is recognized by its first commit together with its remote.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from smara.core.clock import Clock
+from smara.core.git import Repository
 from smara.core.ids import IdMaker
-from smara.core.repository import Repository
 from smara.core.scope import Scope, require_id
 from smara.database.database import Database, Session
 

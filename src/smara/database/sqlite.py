@@ -1,10 +1,4 @@
-"""SQLite, through apsw.
-
-One writer at a time and any number of readers, in any number of processes. A transaction
-that may write takes the write lock at its start (``BEGIN IMMEDIATE``) and waits for it up
-to the busy timeout: deferring the lock is what makes other programs say "database is
-locked". Connections are kept in a small pool and are never carried over a ``fork``.
-"""
+"""Open SQLite through apsw: sessions, write-ahead log and deadlines."""
 
 from __future__ import annotations
 
@@ -22,15 +16,11 @@ import apsw
 from smara.core import log
 from smara.database.database import Row
 from smara.database.filesystem import network_filesystem
-from smara.database.fulltext import FullText
-from smara.database.fulltext_sqlite import SqliteFullText
-from smara.database.records import RecordIndex
-from smara.database.records_sqlite import SqliteRecordIndex
-from smara.database.sqlite_errors import explain, translating
+from smara.database.fulltext import FullText, RecordIndex, Words
+from smara.database.fulltext_sqlite import SqliteFullText, SqliteRecordIndex, SqliteWords
+from smara.database.sqlite_errors import SqliteErrorTranslation, explain
+from smara.database.vector_tables import SqliteVectors
 from smara.database.vectors import Vectors
-from smara.database.vectors_sqlite import SqliteVectors
-from smara.database.words import Words
-from smara.database.words_sqlite import SqliteWords
 from smara.errors import BusyError, CannotOpenError, ReadOnlyError
 
 Durability = Literal["full", "normal"]
@@ -66,20 +56,20 @@ class SqliteSession:
         self.connection = connection
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
-        with translating():
+        with SqliteErrorTranslation():
             self.connection.execute(sql, values).fetchall()
             return self.connection.changes()
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        with translating():
+        with SqliteErrorTranslation():
             self.connection.executemany(sql, rows).fetchall()
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        with translating():
+        with SqliteErrorTranslation():
             return self.connection.execute(sql, values).fetchall()
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
-        with translating():
+        with SqliteErrorTranslation():
             return self.connection.execute(sql, values).fetchone()
 
 
@@ -165,7 +155,7 @@ class SqliteDatabase:
             return self._connect_read_only()
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         try:
-            with translating(self.path):
+            with SqliteErrorTranslation(self.path):
                 connection = apsw.Connection(self.path, flags=flags, vfs=self._vfs)
                 try:
                     self._configure(connection)
@@ -197,7 +187,7 @@ class SqliteDatabase:
         from urllib.parse import quote
 
         address = f"file:{quote(os.path.abspath(self.path))}?immutable=1"
-        with translating(self.path):
+        with SqliteErrorTranslation(self.path):
             return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
     def _configure(self, connection: apsw.Connection) -> None:
@@ -289,13 +279,13 @@ class SqliteDatabase:
         with self._write_lock:
             connection = self._take()
             try:
-                with translating(self.path):
+                with SqliteErrorTranslation(self.path):
                     if is_relaxed:
                         connection.execute("PRAGMA synchronous = NORMAL")
                     connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield SqliteSession(connection)
-                    with translating(self.path):
+                    with SqliteErrorTranslation(self.path):
                         connection.execute("COMMIT")
                 except BaseException:
                     _roll_back(connection)
@@ -324,7 +314,7 @@ class SqliteDatabase:
     def shrink_log(self) -> bool:
         if self._is_memory or self.journal_mode != "wal":
             return True
-        with self._write_lock, self._borrow() as connection, translating(self.path):
+        with self._write_lock, self._borrow() as connection, SqliteErrorTranslation(self.path):
             connection.set_busy_timeout(1_000)  # a reader that holds it may do so for hours
             try:
                 pages, moved = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -365,7 +355,7 @@ class SqliteDatabase:
 
     def vacuum(self) -> None:
         """Write the file anew, without the pages nobody uses."""
-        with self._write_lock, self._borrow() as connection, translating(self.path):
+        with self._write_lock, self._borrow() as connection, SqliteErrorTranslation(self.path):
             connection.execute("VACUUM").fetchall()
 
     def close_idle(self) -> None:

@@ -1,4 +1,4 @@
-"""apsw's exceptions, told as Smara's errors: what happened, and what to do next."""
+"""Translate apsw exceptions into Smara's errors, with advice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smara.errors import (
     ReadOnlyError,
 )
 
-_TOLD: tuple[tuple[type[apsw.Error], type[DatabaseError], str], ...] = (
+_TRANSLATIONS: tuple[tuple[type[apsw.Error], type[DatabaseError], str], ...] = (
     (
         apsw.BusyError,
         BusyError,
@@ -73,7 +73,7 @@ _SIGNS_OF_DAMAGE = (
 )
 
 
-class translating:
+class SqliteErrorTranslation:
     """A block whose apsw errors come out as Smara's. A class, because a generator costs four times
     as much.
     """
@@ -90,16 +90,16 @@ class translating:
         self, kind: type[BaseException] | None, error: BaseException | None, _: object
     ) -> None:
         if isinstance(error, apsw.Error):
-            raise translate(error, self.path) from error
+            raise translate_sqlite_error(error, self.path) from error
         if isinstance(error, UnicodeDecodeError):
             raise CorruptError(
                 f"{_DAMAGED} (a text is not UTF-8)", path=self.path, reason=str(error)
             ) from error
 
 
-def translate(error: apsw.Error, path: str | None = None) -> DatabaseError:
+def translate_sqlite_error(error: apsw.Error, path: str | None = None) -> DatabaseError:
     """The Smara error for an apsw error."""
-    for source, target, advice in _TOLD:
+    for source, target, advice in _TRANSLATIONS:
         if isinstance(error, source):
             return target(f"{advice} ({explain(error)})", path=path, reason=explain(error))
     if any(sign in str(error) for sign in _SIGNS_OF_DAMAGE):

@@ -1,8 +1,7 @@
-"""Making derived tables again, also when they are damaged.
+"""Rebuild derived SQLite tables, damaged ones included.
 
-Dropping a damaged table is dangerous: its pages go where their broken pointers lead, and
-may be those of another table. The entry of such a table is taken out of the schema instead;
-its pages stay behind, unused, until the file is written anew.
+Dropping a damaged table is dangerous: broken pointers may lead to pages of another table.
+Its entry is removed from the schema instead; its pages stay unused until a vacuum.
 """
 
 from __future__ import annotations

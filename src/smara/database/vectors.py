@@ -1,10 +1,7 @@
-"""Vectors as the rooms see them: kept per space, project and kind, found again by row.
+"""Define vector storage: spaces, kinds, blocks and their byte format.
 
-A vector is stored as one signed byte per dimension. Only its direction counts, so no scale is kept:
-on real conversations the ten nearest are the same in 99.6 of 100 cases, for a quarter of the bytes.
-The signs of 256 records at a time stand together in a *block*, 1/8 of that again: they are all that
-a search has to read of everything, and a block's stamp tells who has read it before that it
-changed. Blocks are made from the vectors and can be made again at any time.
+Vectors are stored per space, project and kind, and found again by row. numpy is imported
+only where arrays are made.
 """
 
 from __future__ import annotations

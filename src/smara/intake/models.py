@@ -1,4 +1,4 @@
-"""The values of the intake room."""
+"""Define jobs and host contacts as values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ JobKind = Literal["transcript", "finalize"]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HostContact:
     """When a host last told an event of one kind, how many it told, and how many of those twice."""
 
     agent: str

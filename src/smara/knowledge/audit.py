@@ -1,8 +1,7 @@
-"""An audit: how much of what is remembered is junk, said twice, contradicted or stale, with
-examples.
+"""Audit stored memories for junk, duplicates, contradictions and staleness.
 
-The same rules that keep memories out at the door are applied to those that are inside, so
-the numbers mean the same for a store that was filled by somebody else's rules.
+The rules of the gate are applied to what is stored, so the numbers also hold for memories that
+other rules let in.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from dataclasses import dataclass
 from smara.core.freshness import Freshness
 from smara.knowledge import gate
 from smara.knowledge.contradictions import find_contradiction
+from smara.knowledge.decay import FileHistory, staleness_of
 from smara.knowledge.models import TypedMemory
 from smara.knowledge.prepare import INFERRED
-from smara.knowledge.staleness import FileHistory, staleness_of
-from smara.knowledge.statements import Statement, is_repeated_in, read
+from smara.knowledge.statements import Statement, is_repeated_in, parse_statement
 
 _BLOCK_MARKS = 10
 _LARGEST_BLOCK = 60
@@ -78,7 +77,7 @@ def audit(
     """Measure the active memories of a store; ``code`` is how they stand to the code they name, by
     id.
     """
-    counted = _Counted(len(memories), examples)
+    counted = _Count(len(memories), examples)
     pairs = list(_pairs(memories))
     types: dict[str, int] = {}
     for memory in memories:
@@ -103,7 +102,7 @@ def audit(
     )
 
 
-class _Counted:
+class _Count:
     """Counts findings against the number of memories."""
 
     def __init__(self, active: int, examples: int) -> None:
@@ -145,7 +144,7 @@ def _pairs(memories: Sequence[TypedMemory]) -> Iterator[tuple[TypedMemory, Typed
 
     What nearly everything shares is passed over, so the cost stays far from comparing every pair.
     """
-    marks = [_marks(read(memory.content)) for memory in memories]
+    marks = [_marks(parse_statement(memory.content)) for memory in memories]
     often = Counter(mark for found in marks for mark in found)
     blocks: dict[object, list[int]] = {}
     for number, found in enumerate(marks):
@@ -175,7 +174,7 @@ def _junk(memory: TypedMemory) -> tuple[str, ...]:
 
 
 def _repeated(older: TypedMemory, newer: TypedMemory) -> str:
-    one, other = read(older.content), read(newer.content)
+    one, other = parse_statement(older.content), parse_statement(newer.content)
     if one.fingerprint == other.fingerprint:
         return f"the same words as {older.short_id}"
     if older.type == newer.type and (is_repeated_in(other, one) or is_repeated_in(one, other)):

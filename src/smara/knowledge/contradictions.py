@@ -1,9 +1,8 @@
-"""When two memories cannot both be true: found by words alone, seldom, and always with the reason.
+"""Detect memories that contradict each other, with the reason.
 
-Four signs count: one denies what the other says; a number, a version or a name has changed
-behind the same words; the newer one says itself that something changed ("no longer", "moved
-from … to …"); both are versions of one thing (``kinds.subject_key``). What is left over is
-missed on purpose: retiring a memory that was right is worse than keeping two.
+Four signs count: a negation of the same words; a changed number, version or name; an announced
+change ("no longer", "moved from … to …"); two versions of one subject. Precision comes before
+recall: a wrongly retired memory costs more than a missed contradiction.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Literal
 
 from smara.knowledge.kinds import subject_key
 from smara.knowledge.models import MemoryType, TypedMemory
-from smara.knowledge.statements import Statement, Word, overlap, read
+from smara.knowledge.statements import Statement, Word, overlap, parse_statement
 
 _CLAIMS: frozenset[MemoryType] = frozenset(
     {"gotcha", "decision", "preference", "pattern", "requirement", "module_insight"}
@@ -104,7 +103,11 @@ def find_contradiction(new: TypedMemory, old: TypedMemory) -> Contradiction | No
             )
     if not _may_contradict(new, old):
         return None
-    return compare(read(new.content), read(old.content), bool(set(new.files) & set(old.files)))
+    return compare(
+        parse_statement(new.content),
+        parse_statement(old.content),
+        bool(set(new.files) & set(old.files)),
+    )
 
 
 def compare(new: Statement, old: Statement, has_same_files: bool = False) -> Contradiction | None:
@@ -177,10 +180,10 @@ def _ruled_out(statement: Statement) -> frozenset[str]:
     """
     found: set[str] = set()
     for match in _CONTRAST.finditer(statement.text):
-        found.update(read(match[1]).content_set)
+        found.update(parse_statement(match[1]).content_set)
     if not _CHOOSING.isdisjoint(statement.stems):
         for match in _OVER.finditer(statement.text):
-            found.update(read(match[1]).content_set)
+            found.update(parse_statement(match[1]).content_set)
     return frozenset(found)
 
 
@@ -206,7 +209,7 @@ def _changed(new: Statement, old: Statement, has_same_files: bool) -> Contradict
         return None
     if not (_is_phrase(old, was) and _is_phrase(new, now)):
         return None  # two values have changed, so the subject may be another one
-    place = _Place(new, mine[:begin], mine[stop:], has_same_files=has_same_files)
+    place = _SentencePlace(new, mine[:begin], mine[stop:], has_same_files=has_same_files)
     verdict = place.holds_one(was, now)
     if verdict == "no":
         return None
@@ -226,7 +229,7 @@ def _is_phrase(statement: Statement, words: Sequence[Word]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _SentencePlace:
     """A place in a sentence where a value stands: what is before it and behind it in both
     statements.
     """
@@ -275,7 +278,7 @@ def _replaced(new: Statement, old: Statement, has_same_files: bool) -> Contradic
     """The newer one says itself that something has gone, and the older one still says it."""
     for pattern in _CHANGES:
         for match in pattern.finditer(new.text):
-            gone = read(match[1]).content_set
+            gone = parse_statement(match[1]).content_set
             shared = (new.content_set & old.content_set) - gone
             is_about_it = (
                 bool(gone)
@@ -294,7 +297,7 @@ def _still_said(old: Statement, gone: frozenset[str]) -> bool:
     if gone & _ruled_out(old):
         return False
     return not any(
-        read(match[1]).content_set & gone
+        parse_statement(match[1]).content_set & gone
         for pattern in _CHANGES
         for match in pattern.finditer(old.text)
     )

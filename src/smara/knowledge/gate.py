@@ -1,9 +1,8 @@
-"""The gate: what is not worth remembering, or was only said back to us, is refused with its reason.
+"""Reject statements that are not worth remembering, with the reason.
 
-Most of what automatic memories collect is junk: boot files said again in other words,
-memories that were recalled and then learned anew, plans, questions, half sentences. None of
-it needs judgment to be seen. What a person teaches passes; everything else must be a
-statement, new to the agent, with evidence, and one of few.
+Most automatic memories are junk: repeated boot files, injected memories learned again, plans,
+questions, fragments. What a person teaches passes. Everything else must be a new statement with
+evidence, within the limit of a session.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
-from smara.core.delimiters import BLOCKS
-from smara.core.instruction_files import is_instruction_file
+from smara.core.escape import BLOCKS
+from smara.core.paths import is_instruction_file
 from smara.knowledge.models import Evidence, MemorySource
 from smara.knowledge.prepare import INFERRED
-from smara.knowledge.statements import Statement, read
+from smara.knowledge.statements import Statement, parse_statement
 
 SessionType = Literal["build", "insights", "roadmap", "terminal", "changelog", "spec", "pr_review"]
 SESSION_TYPES: tuple[SessionType, ...] = get_args(SessionType)
@@ -127,7 +126,7 @@ def reasons_against(
     """
     if source == "user_taught":
         return ()
-    statement = read(content)
+    statement = parse_statement(content)
     found = [*_form(statement, source), *_origin(content, source, evidence)]
     if source != "imported" and is_echo(statement, already_told):
         found.append("the agent was told this already, by a file or by a memory")
@@ -149,7 +148,7 @@ def is_echo(statement: Statement, already_told: Sequence[str]) -> bool:
         return False
     for text in already_told:
         for part in _passages(text):
-            told = read(part)
+            told = parse_statement(part)
             words = len(statement.content_set & told.content_set) / len(statement.content_set)
             has_same_sign = statement.negations % 2 == told.negations % 2
             if words >= _ECHO_SHARE and has_same_sign and statement.protected <= told.stems:

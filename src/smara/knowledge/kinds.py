@@ -1,9 +1,8 @@
-"""The sixteen types of memories, in one table: how fast each fades, why, and what more it may hold.
+"""Define the sixteen memory types: half-life, fields and subject.
 
-A *half-life* is the number of days without verified use after which a memory is worth half.
-A type's *shape* is what it may say besides its sentence, as ``data``: a person may leave it
-out, what is inferred must have the fields marked as needed. Where fields make two memories
-speak of the same thing (``subject``), the newer one takes the older one's place.
+A *half-life* is the number of days without verified use after which a memory is worth half. Fields
+are optional for a person; an inferred memory must have the required ones. The fields marked as
+``subject`` decide when two memories are versions of one thing.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _MOST_STEPS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class KindField:
     """One thing a memory of a type may hold besides its sentence."""
 
     name: str
@@ -44,16 +43,16 @@ class Kind:
     half_life_days: float | None
     because: str
     scope: MemoryScope
-    fields: tuple[Field, ...] = ()
+    fields: tuple[KindField, ...] = ()
     subject: tuple[str, ...] = ()
 
 
-def _needed(name: str, kind: FieldKind, meaning: str, *choices: str) -> Field:
-    return Field(name, kind, meaning, is_needed=True, choices=choices)
+def _needed(name: str, kind: FieldKind, meaning: str, *choices: str) -> KindField:
+    return KindField(name, kind, meaning, is_needed=True, choices=choices)
 
 
-def _may(name: str, kind: FieldKind, meaning: str, *choices: str) -> Field:
-    return Field(name, kind, meaning, is_needed=False, choices=choices)
+def _may(name: str, kind: FieldKind, meaning: str, *choices: str) -> KindField:
+    return KindField(name, kind, meaning, is_needed=False, choices=choices)
 
 
 _TABLE: tuple[Kind, ...] = (
@@ -276,7 +275,7 @@ def json_schema(type_: MemoryType) -> dict[str, Any]:
     return {**schema, "required": needed} if needed else schema
 
 
-def _schema_of(field: Field) -> dict[str, Any]:
+def _schema_of(field: KindField) -> dict[str, Any]:
     shapes: dict[FieldKind, dict[str, Any]] = {
         "text": {"type": "string"},
         "texts": {"type": "array", "items": {"type": "string"}},
@@ -303,7 +302,7 @@ def _schema_of(field: Field) -> dict[str, Any]:
     return {**shapes[field.kind], "description": field.meaning}
 
 
-def _checked(field: Field, value: Any) -> Any:
+def _checked(field: KindField, value: Any) -> Any:
     if field.kind == "steps":
         return _steps(field, value)
     if field.kind == "texts":
@@ -317,13 +316,13 @@ def _checked(field: Field, value: Any) -> Any:
     return _text(field, value) if field.kind == "text" else _number(field, value)
 
 
-def _text(field: Field, value: Any) -> str:
+def _text(field: KindField, value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_TEXT:
         raise _refused(field, f"a text of 1 to {_LONGEST_TEXT} characters", value)
     return value.strip()
 
 
-def _number(field: Field, value: Any) -> int | float:
+def _number(field: KindField, value: Any) -> int | float:
     whole = field.kind in ("count", "time")
     is_number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
     if (
@@ -341,7 +340,7 @@ def _number(field: Field, value: Any) -> int | float:
     return value  # type: ignore[no-any-return]  # checked above
 
 
-def _steps(field: Field, value: Any) -> list[dict[str, Any]]:
+def _steps(field: KindField, value: Any) -> list[dict[str, Any]]:
     if (
         isinstance(value, str)
         or not isinstance(value, Sequence)
@@ -361,16 +360,16 @@ def _steps(field: Field, value: Any) -> list[dict[str, Any]]:
                 sorted(named),
             )
         made: dict[str, Any] = {
-            "order": _number(Field("order", "count", ""), named.get("order", number)),
-            "description": _text(Field("description", "text", ""), named.get("description")),
+            "order": _number(KindField("order", "count", ""), named.get("order", number)),
+            "description": _text(KindField("description", "text", ""), named.get("description")),
         }
         if "canonical_file" in named:
             made["canonical_file"] = _text(
-                Field("canonical_file", "text", ""), named["canonical_file"]
+                KindField("canonical_file", "text", ""), named["canonical_file"]
             )
         if "canonical_line" in named:
             made["canonical_line"] = _number(
-                Field("canonical_line", "count", ""), named["canonical_line"]
+                KindField("canonical_line", "count", ""), named["canonical_line"]
             )
         steps.append(made)
     return sorted(steps, key=lambda step: int(step["order"]))
@@ -380,7 +379,7 @@ def _snake(name: object) -> str:
     return _CAMEL.sub("_", str(name)).lower()
 
 
-def _refused(field: Field, wanted: str, got: object) -> InvalidInputError:
+def _refused(field: KindField, wanted: str, got: object) -> InvalidInputError:
     return InvalidInputError(
         f"{field.name} must be {wanted}; got {str(got)[:80]!r}.", field=f"data.{field.name}"
     )

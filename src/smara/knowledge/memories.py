@@ -1,4 +1,7 @@
-"""Memories: what is known, with its evidence and its trust; every change with its event."""
+"""Manage memories: add, change, review, list and explain them.
+
+:class:`Memories` is the room's public face. Every change writes an event.
+"""
 
 from __future__ import annotations
 
@@ -9,47 +12,58 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from smara.core import log
-from smara.core.checks import one_of
 from smara.core.freshness import CODE_CHANGED, Freshness
+from smara.core.validate import one_of
 from smara.errors import SmaraError
-from smara.knowledge import changing, levels, prepare, pruning, reading, replacing, undo, using
-from smara.knowledge.code import NamedCode, NoCode, tell
-from smara.knowledge.decay import DAY_MS, ConfidenceNow, confidence_now
-from smara.knowledge.edits import edited_fields
-from smara.knowledge.lookup import require
+from smara.knowledge import change, lifecycle, prepare, queries
+from smara.knowledge import trust as levels
+from smara.knowledge.change import edited_fields
+from smara.knowledge.decay import (
+    DAY_MS,
+    ConfidenceNow,
+    FileHistory,
+    Staleness,
+    confidence_now,
+    staleness_of,
+)
+from smara.knowledge.journal import MemoryChange, MemoryJournal, require
 from smara.knowledge.models import (
-    AcceptedAll,
-    Added,
+    AcceptResult,
+    AddResult,
     By,
     Evidence,
     MemoryEvent,
+    MemoryPage,
     MemoryTotals,
     MemoryType,
     NewMemory,
     Order,
-    Page,
-    Pruned,
+    PruneResult,
     Relation,
     State,
     TypedMemory,
     UseOutcome,
     Visibility,
 )
-from smara.knowledge.sources import NoSources, Sources
-from smara.knowledge.staleness import FileHistory, Staleness, staleness_of
-from smara.knowledge.store import Stored
-from smara.knowledge.telling import told_unasked
-from smara.knowledge.trust import Tellable, TrustStatus, Verdict, may_inject, trust_told
-from smara.knowledge.turn import Turn, Turns
-from smara.secrets.names import clean_name
+from smara.knowledge.provenance import NamedCode, NoCode, NoSources, Sources, notify_code
+from smara.knowledge.store import StoredMemory
+from smara.knowledge.trust import (
+    Tellable,
+    TrustStatus,
+    Verdict,
+    find_tellable,
+    may_inject,
+    trust_report,
+)
+from smara.secrets.redact import clean_name
 
-if TYPE_CHECKING:  # what learns and what measures is loaded by its first use: hooks only look up
+if TYPE_CHECKING:
     from smara.database.database import Session
-    from smara.knowledge.adding import Prepared
+    from smara.knowledge.add import PreparedMemory, SimilarMemories
     from smara.knowledge.audit import Audit
     from smara.knowledge.gate import SessionType
-    from smara.knowledge.novelty import SimilarMemories
-    from smara.knowledge.why import Why
+    from smara.knowledge.provenance import Why
+
 
 _REVIEWED_AT_ONCE = 1_000
 _EVENTS_SHOWN = 50
@@ -67,7 +81,7 @@ class Memories:
 
     def __init__(
         self,
-        turns: Turns,
+        turns: MemoryJournal,
         sources: Sources | None = None,
         files: FileHistory | None = None,
         similar: SimilarMemories | None = None,
@@ -95,7 +109,7 @@ class Memories:
         is_pinned: bool = False,
         actor: str | None = None,
         session_id: str | None = None,
-    ) -> Added:
+    ) -> AddResult:
         """What a person teaches: confirmed at once. Without a type, the words decide."""
         new = NewMemory(
             prepare.clean_content(text),
@@ -122,7 +136,7 @@ class Memories:
         thread_id: str | None = None,
         already_told: Sequence[str] = (),
         **fields: Any,
-    ) -> Added:
+    ) -> AddResult:
         """Remember a statement; ``fields`` are those of :class:`NewMemory`. See
         :meth:`add_many`.
         """
@@ -147,8 +161,8 @@ class Memories:
         thread_id: str | None = None,
         already_told: Sequence[str] = (),
         put_aside: Mapping[str, str] | None = None,
-        also: Callable[[Session, Sequence[Added]], object] | None = None,
-    ) -> builtins.list[Added]:
+        also: Callable[[Session, Sequence[AddResult]], object] | None = None,
+    ) -> builtins.list[AddResult]:
         """Remember statements, all in one transaction; what came of each, in their order.
 
         ``thread_id`` is the conversation in which they were noted: what came into it from outside
@@ -157,7 +171,7 @@ class Memories:
         are forgotten with it, and why; those that are put aside already are left. ``also`` is
         called within the transaction, with what came of them; when it raises, nothing was changed.
         """
-        from smara.knowledge.adding import Adder, prepare_new
+        from smara.knowledge.add import Adder, prepare_new
         from smara.knowledge.gate import SESSION_TYPES
 
         one_of(session_type, SESSION_TYPES, "session_type")
@@ -176,16 +190,16 @@ class Memories:
                 if each.outcome == "added" and each.memory is not None
             ]
             numbers = self._store.numbers_of_ids(turn.session, new_ids)
-            ended = changing.put_aside(turn, put_aside or {})
+            ended = change.put_aside(turn, put_aside or {})
             if also is not None:
                 also(turn.session, added)
         made = [
             each.memory for each in added if each.memory is not None and each.memory.id in numbers
         ]
         if made:
-            self._code.written([Stored(numbers[each.id], each) for each in made])
+            self._code.written([StoredMemory(numbers[each.id], each) for each in made])
         for before, after in ended:
-            tell(self._code, before.memory, after)
+            notify_code(self._code, before.memory, after)
         outcomes = [each.outcome for each in added]
         log.event(
             "memory.added",
@@ -199,7 +213,7 @@ class Memories:
 
         return prepare.clean_type(type_of(text).type)
 
-    def _with_cosines(self, prepared: Prepared) -> Prepared:
+    def _with_cosines(self, prepared: PreparedMemory) -> PreparedMemory:
         """What is close in meaning, looked up before anything is locked; trouble there never keeps
         a memory out.
 
@@ -241,43 +255,43 @@ class Memories:
                 found.update(self._sources.ambient_taint(turn.session, thread_id))
             if "evidence" in fields:
                 found.update(self._taint_of(turn, fields["evidence"]))
-            return changing.update(turn, stored, fields, taint=found).memory
+            return change.update(turn, stored, fields, taint=found).memory
 
     def pin(self, memory_id: str, *, by: By = "person", **who: Any) -> TypedMemory:
         """Keep a memory from fading and from being pruned."""
         return self._change(
-            memory_id, lambda turn, stored: changing.pin(turn, stored, True), by, **who
+            memory_id, lambda turn, stored: change.pin(turn, stored, True), by, **who
         )
 
     def unpin(self, memory_id: str, *, by: By = "person", **who: Any) -> TypedMemory:
         """Let it fade again."""
         return self._change(
-            memory_id, lambda turn, stored: changing.pin(turn, stored, False), by, **who
+            memory_id, lambda turn, stored: change.pin(turn, stored, False), by, **who
         )
 
     def verify(self, memory_id: str, *, by: By = "person", **who: Any) -> TypedMemory:
         """A person says that it is true: its taint is cleared, and it counts as used now."""
-        return self._change(memory_id, changing.verify, by, **who)
+        return self._change(memory_id, change.verify, by, **who)
 
     def forget(self, memory_id: str, why: str = "", *, by: By = "agent", **who: Any) -> TypedMemory:
         """Put a memory aside; it can be restored, and after a month of grace it is removed."""
         return self._change(
-            memory_id, lambda turn, stored: changing.forget(turn, stored, why), by, **who
+            memory_id, lambda turn, stored: change.forget(turn, stored, why), by, **who
         )
 
     def restore(self, memory_id: str, *, by: By = "agent", **who: Any) -> TypedMemory:
         """Bring back what was put aside, however that was; an agent only what was pruned."""
-        return self._change(memory_id, changing.restore, by, **who)
+        return self._change(memory_id, change.restore, by, **who)
 
     def used(
         self, memory_id: str, outcome: UseOutcome, *, note: str = "", by: By = "agent", **who: Any
     ) -> TypedMemory:
         """Say what came of using a memory; being shown is no use. One use per session counts."""
 
-        def act(turn: Turn, stored: Stored) -> Stored:
+        def act(turn: MemoryChange, stored: StoredMemory) -> StoredMemory:
             if turn.session_id is not None:
                 levels.see_session(turn, turn.session_id)
-            return using.use(turn, stored, outcome, note=note)
+            return lifecycle.use(turn, stored, outcome, note=note)
 
         return self._change(memory_id, act, by, **who)
 
@@ -288,9 +302,9 @@ class Memories:
         one.
         """
 
-        def act(turn: Turn, new: Stored) -> Stored:
+        def act(turn: MemoryChange, new: StoredMemory) -> StoredMemory:
             old = require(turn.session, self._store, old_id)
-            return replacing.supersede(
+            return change.supersede(
                 turn, old, new, why=prepare.clean_optional(why, "why", 500) or "somebody said so"
             )
 
@@ -303,9 +317,9 @@ class Memories:
         besides.
         """
 
-        def act(turn: Turn, keep: Stored) -> Stored:
+        def act(turn: MemoryChange, keep: StoredMemory) -> StoredMemory:
             others = [require(turn.session, self._store, each) for each in other_ids]
-            return replacing.merge(turn, keep, others)
+            return change.merge(turn, keep, others)
 
         return self._change(keep_id, act, by, **who)
 
@@ -314,8 +328,8 @@ class Memories:
     ) -> TypedMemory:
         """Say what a memory has to do with another, or with a file."""
 
-        def act(turn: Turn, stored: Stored) -> Stored:
-            changing.relate(turn, stored, relation)
+        def act(turn: MemoryChange, stored: StoredMemory) -> StoredMemory:
+            change.relate(turn, stored, relation)
             return stored
 
         return self._change(memory_id, act, by, **who)
@@ -325,8 +339,8 @@ class Memories:
     ) -> TypedMemory:
         """Take such a relation away."""
 
-        def act(turn: Turn, stored: Stored) -> Stored:
-            changing.unrelate(turn, stored, relation)
+        def act(turn: MemoryChange, stored: StoredMemory) -> StoredMemory:
+            change.unrelate(turn, stored, relation)
             return stored
 
         return self._change(memory_id, act, by, **who)
@@ -334,18 +348,18 @@ class Memories:
     def mark_stale(self, memory_id: str, why: str, *, by: By = "agent", **who: Any) -> TypedMemory:
         """Say that a memory no longer holds; it is kept and found, and told to nobody unasked."""
         return self._change(
-            memory_id, lambda turn, stored: changing.mark_stale(turn, stored, why), by, **who
+            memory_id, lambda turn, stored: change.mark_stale(turn, stored, why), by, **who
         )
 
     def mark_fresh(self, memory_id: str, *, by: By = "agent", **who: Any) -> TypedMemory:
         """Take that back."""
-        return self._change(memory_id, changing.mark_fresh, by, **who)
+        return self._change(memory_id, change.mark_fresh, by, **who)
 
     def undo(self, memory_id: str, *, by: By = "agent", **who: Any) -> TypedMemory:
         """Take back the newest change that was not taken back yet, with its other half; again to go
         further back.
         """
-        return self._change(memory_id, undo.undo, by, **who)
+        return self._change(memory_id, change.undo, by, **who)
 
     # review
 
@@ -356,7 +370,7 @@ class Memories:
         type: MemoryType | None = None,
         limit: int = 50,
         offset: int = 0,
-    ) -> Page:
+    ) -> MemoryPage:
         """What waits for a person, the newest first."""
         return self.list(
             needs_review=True, session_id=session_id, type=type, limit=limit, offset=offset
@@ -375,35 +389,35 @@ class Memories:
         """A person says that it is true, perhaps after mending it; what it surely contradicts gives
         way.
         """
-        from smara.knowledge import reviewing
+        from smara.knowledge import review
 
         with self._changing(memory_id, version, by, actor, session_id) as (turn, stored):
-            return reviewing.accept(turn, stored, edited_fields(stored.memory, changes)).memory
+            return review.accept(turn, stored, edited_fields(stored.memory, changes)).memory
 
     def accept_all(
         self, *, session_id: str | None = None, by: By = "person", actor: str | None = None
-    ) -> AcceptedAll:
+    ) -> AcceptResult:
         """Accept what waits, of one session or of all; the tainted, disputed and flagged are left,
         with the reason.
         """
-        from smara.knowledge import reviewing
+        from smara.knowledge import review
 
-        filters = reading.filters_for(self._store, {"needs_review": True, "session_id": session_id})
+        filters = queries.filters_for(self._store, {"needs_review": True, "session_id": session_id})
         with self._turns.begin(actor, None, by) as turn:
             active = ("m.deprecated_at IS NULL", ())
-            waiting = reading.select(
+            waiting = queries.select(
                 turn.session, self._store, [active, *filters], order="m.no", limit=_REVIEWED_AT_ONCE
             )
-            return reviewing.accept_all(turn, waiting)
+            return review.accept_all(turn, waiting)
 
     def reject(
         self, memory_id: str, why: str = "", *, by: By = "person", **who: Any
     ) -> TypedMemory:
         """A person says that it is not to be remembered; the same words are not learned again."""
-        from smara.knowledge import reviewing
+        from smara.knowledge import review
 
         return self._change(
-            memory_id, lambda turn, stored: reviewing.reject(turn, stored, why), by, **who
+            memory_id, lambda turn, stored: review.reject(turn, stored, why), by, **who
         )
 
     # asking
@@ -427,17 +441,17 @@ class Memories:
         limit: int = 50,
         offset: int = 0,
         **filters: Any,
-    ) -> Page:
+    ) -> MemoryPage:
         """Memories, the newest first.
 
         Filters: ``type`` or ``types``, ``source``, ``scope``, ``visibility``, ``tier``, ``tag``,
         ``file``, ``module``, ``session_id``, ``evidence_path``, ``message_id``, ``observation_id``,
         ``is_pinned``, ``is_verified``, ``needs_review``.
         """
-        reading.check_page(limit, offset)
-        conditions = reading.filters_for(self._store, filters)
+        queries.check_page(limit, offset)
+        conditions = queries.filters_for(self._store, filters)
         with self._store.database.read() as session:
-            return reading.list_page(
+            return queries.list_page(
                 session,
                 self._store,
                 conditions,
@@ -463,10 +477,10 @@ class Memories:
         One look-up by index, for hooks. With ``is_injectable_only``, those that may be told
         unasked.
         """
-        reading.check_page(limit, 0)
+        queries.check_page(limit, 0)
         now, most = self._turns.clock.now_ms(), 10 * limit if is_injectable_only else limit
         with self._store.database.read() as session:
-            found = reading.for_files(
+            found = queries.for_files(
                 session,
                 self._store,
                 paths,
@@ -484,13 +498,13 @@ class Memories:
             found = [
                 each
                 for each in found
-                if told_unasked(each, now, level, code=code.get(each.id)) is not None
+                if find_tellable(each, now, level, code=code.get(each.id)) is not None
             ]
         return found[:limit]
 
     def history(self, memory_id: str, *, limit: int = 50) -> builtins.list[MemoryEvent]:
         """What happened to a memory, newest first."""
-        reading.check_page(limit, 0)
+        queries.check_page(limit, 0)
         with self._store.database.read() as session:
             stored = require(session, self._store, memory_id)
             return self._store.events(session, stored.no, stored.memory.id, limit)
@@ -500,13 +514,13 @@ class Memories:
         without any.
         """
         with self._store.database.read() as session:
-            return reading.chain_of(session, self._store, require(session, self._store, memory_id))
+            return queries.chain_of(session, self._store, require(session, self._store, memory_id))
 
     def why(self, memory_id: str) -> Why:
         """Where a memory came from, how far it is trusted, what it is worth today, and what
         happened to it.
         """
-        from smara.knowledge.why import Why
+        from smara.knowledge.provenance import Why
 
         with self._store.database.snapshot() as session:
             stored = require(session, self._store, memory_id)
@@ -527,13 +541,13 @@ class Memories:
             return Why(
                 memory,
                 tuple(self._sources.shown(session, memory.evidence)),
-                trust_told(memory),
+                trust_report(memory),
                 confidence=worth,
                 staleness=stale,
                 injection=may_inject(
                     memory, telling, self._store.state(session).trust_level, is_gone=stale.is_gone
                 ),
-                chain=tuple(reading.chain_of(session, self._store, stored)),
+                chain=tuple(queries.chain_of(session, self._store, stored)),
                 origins=tuple(self._store.by_numbers(session, numbers).values()),
                 events=tuple(self._store.events(session, stored.no, memory.id, _EVENTS_SHOWN)),
                 code=code,
@@ -580,7 +594,7 @@ class Memories:
         with self._store.database.read() as session:
             level = self._store.state(session).trust_level
             code = self._freshness(session, [memory.id for memory in memories])
-        found = (told_unasked(memory, now, level, code=code.get(memory.id)) for memory in memories)
+        found = (find_tellable(memory, now, level, code=code.get(memory.id)) for memory in memories)
         return [told for told in found if told is not None]
 
     def audit(self, *, examples: int = 5) -> Audit:
@@ -589,7 +603,7 @@ class Memories:
         """
         from smara.knowledge.audit import audit
 
-        reading.check_page(examples, 0)
+        queries.check_page(examples, 0)
         active = [memory for memory in self.export() if memory.is_active]
         code = self.freshness(active)
         return audit(
@@ -608,7 +622,7 @@ class Memories:
 
     def export(self) -> Iterator[TypedMemory]:
         """Every memory, the oldest first, also those that were put aside."""
-        yield from reading.pages(self._store)
+        yield from queries.pages(self._store)
 
     def problems(self) -> builtins.list[str]:
         """What is wrong with the totals; counts every memory, for the doctor."""
@@ -660,18 +674,18 @@ class Memories:
         with self._turns.begin(None, name, "system") as turn:
             levels.end_session(turn, name)
             if turn.now_ms - turn.state.pruned_at >= DAY_MS:
-                pruning.prune(turn)
+                lifecycle.prune(turn)
             return levels.status(turn.session, self._store, turn.state)
 
-    def prune(self, *, dry_run: bool = False) -> Pruned:
+    def prune(self, *, dry_run: bool = False) -> PruneResult:
         """Put aside what has faded, and remove what was put aside a month ago; ``dry_run`` only
         tells.
         """
         if dry_run:
             with self._store.database.snapshot() as session:
-                return pruning.preview(session, self._store, self._turns.clock.now_ms())
+                return lifecycle.preview(session, self._store, self._turns.clock.now_ms())
         with self._turns.begin(None, None, "system") as turn:
-            return pruning.prune(turn)
+            return lifecycle.prune(turn)
 
     def check_files(self, files: FileHistory | None = None) -> builtins.list[TypedMemory]:
         """Ask what became of the files that memories speak of; those that are stale now, or to be
@@ -690,7 +704,7 @@ class Memories:
                 continue
             with self._turns.begin(None, None, "system") as turn:
                 stored = require(turn.session, self._store, memory.id)
-                found.append(changing.note_staleness(turn, stored, verdict).memory)
+                found.append(change.note_staleness(turn, stored, verdict).memory)
         return found
 
     def check_code(self, paths: Sequence[str] | None = None) -> builtins.list[TypedMemory]:
@@ -711,8 +725,8 @@ class Memories:
         changed: builtins.list[TypedMemory] = []
         for no in asked:
             with self._turns.begin(None, None, "system") as turn:
-                before = Stored(no, self._store.by_number(turn.session, no))
-                after = changing.note_code(turn, before, found[no])
+                before = StoredMemory(no, self._store.by_number(turn.session, no))
+                after = change.note_code(turn, before, found[no])
             if after is not before:
                 changed.append(after.memory)
         return changed
@@ -722,18 +736,18 @@ class Memories:
     @contextmanager
     def _changing(
         self, memory_id: str, version: int | None, by: By, actor: str | None, session_id: str | None
-    ) -> Iterator[tuple[Turn, Stored]]:
+    ) -> Iterator[tuple[MemoryChange, StoredMemory]]:
         with self._turns.begin(actor, session_id, by) as turn:
             stored = require(turn.session, self._store, memory_id)
             turn.refuse_other_version(stored.memory, version)
             yield turn, stored
             changed = self._store.by_number(turn.session, stored.no)
-        tell(self._code, stored.memory, Stored(stored.no, changed))
+        notify_code(self._code, stored.memory, StoredMemory(stored.no, changed))
 
     def _change(
         self,
         memory_id: str,
-        act: Callable[[Turn, Stored], Stored],
+        act: Callable[[MemoryChange, StoredMemory], StoredMemory],
         by: By,
         *,
         version: int | None = None,
@@ -744,7 +758,7 @@ class Memories:
             changed = act(turn, stored)
             return self._store.by_number(turn.session, changed.no)
 
-    def _taint_of(self, turn: Turn, evidence: Iterable[Mapping[str, Any]]) -> set[str]:
+    def _taint_of(self, turn: MemoryChange, evidence: Iterable[Mapping[str, Any]]) -> set[str]:
         pieces = [Evidence(**each) for each in evidence]
         return {word for shown in self._sources.shown(turn.session, pieces) for word in shown.taint}
 

@@ -1,10 +1,9 @@
-"""Memories as values: one statement each, of a type, with where it comes from and how far it is to
-be trusted.
+"""Define memories, their evidence, relations and events as values.
 
-A memory is never trusted because it was shown. What it comes from decides its *tier*:
-``quarantined`` holds something from outside (the web, other servers, imported files, other
-people), ``observed`` something that tools on this machine printed, ``unconfirmed`` only
-what agents and people said here, and ``confirmed`` what a person taught or verified.
+A memory is never trusted because it was shown. Its sources decide its *tier*: ``quarantined`` holds
+text from outside (the web, other servers, imported files, other people), ``observed`` output of
+tools on this machine, ``unconfirmed`` statements of agents and people here, ``confirmed`` what a
+person verified.
 """
 
 from __future__ import annotations
@@ -328,7 +327,7 @@ def rank_of(tier: TrustTier) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddResult:
     """What came of adding a memory: it is new, it was known already, or it was refused, and why.
 
     A *duplicate* gives the memory that was there; a refusal gives none.
@@ -346,7 +345,7 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Items[TypedMemory]):
+class MemoryPage(Items[TypedMemory]):
     """Some memories of a longer list; a sequence. ``next_offset`` is ``None`` on the last page."""
 
     memories: tuple[TypedMemory, ...]
@@ -382,7 +381,7 @@ class MemoryTotals:
 
 
 @dataclass(frozen=True, slots=True)
-class AcceptedAll:
+class AcceptResult:
     """What "accept all" did: those it accepted, and those it left, each with the reason."""
 
     accepted: tuple[TypedMemory, ...] = ()
@@ -390,7 +389,7 @@ class AcceptedAll:
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class PruneResult:
     """What pruning did, or would do: short ids of those put aside, and of those removed for
     good.
     """

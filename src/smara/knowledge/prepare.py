@@ -1,6 +1,4 @@
-"""From what a caller gives to what is stored: checked, redacted, with errors that say what is
-allowed.
-"""
+"""Check and redact the fields of a memory before it is stored."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from smara.core.checks import invalid, one_of
 from smara.core.scope import require_id
+from smara.core.validate import invalid, one_of
 from smara.knowledge.kinds import KINDS, checked_data
 from smara.knowledge.models import (
     CHUNK_TYPES,

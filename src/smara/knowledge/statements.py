@@ -1,10 +1,7 @@
-"""Statements as words that can be compared: when two say the same, and which words must not be
-overlooked.
+"""Compare statements by their words, numbers, names and negations.
 
-Two sentences that share nearly all words may still mean the opposite ("use pnpm 8", "use
-pnpm 9"; "do", "do not"). So numbers, names and negations are *protected*: statements are
-the same only when each has those of the other. Everything here is arithmetic on words; the
-same two texts always compare alike.
+Sentences that share nearly all words may mean the opposite ("use pnpm 8", "use pnpm 9"). Numbers,
+names and negations are *protected*: statements are the same only if these agree.
 """
 
 from __future__ import annotations
@@ -114,7 +111,7 @@ class Statement:
 
 
 @lru_cache(maxsize=4096)
-def read(text: str) -> Statement:
+def parse_statement(text: str) -> Statement:
     """The statement of a text; texts that are compared again and again are read once."""
     return Statement(text)
 

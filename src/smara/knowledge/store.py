@@ -1,7 +1,7 @@
-"""Memories in the database: SQL and the mapping of rows, no decisions.
+"""Store memories, evidence, events and trust state in the database.
 
-Every statement names ``:project``, the wall; see ``core.scope``. ``m`` is always the memory
-a condition is about.
+SQL and row mapping only; no decisions. Every statement names ``:project``, which isolates projects;
+see ``core.scope``. ``m`` is always the memory that a condition is about.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from smara.core.storable import from_storable
+from smara.core.escape import from_storable
 from smara.database.database import PART, Row, Session, marks, parts
-from smara.database.stores import NamedStore
+from smara.database.project_store import NamedStore
 from smara.knowledge.models import (
     Chunk,
     Evidence,
@@ -41,7 +41,7 @@ _FROM = "FROM memories m LEFT JOIN memories r ON r.no = m.replaced_by_no"
 _SELECT = f"SELECT {_COLUMNS}, r.id, m.no, m.project_no {_FROM}"
 
 
-class Stored(NamedTuple):
+class StoredMemory(NamedTuple):
     """A memory and its number."""
 
     no: int
@@ -66,7 +66,7 @@ class KnowledgeStore(NamedStore):
 
     # reading
 
-    def select(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[Stored]:
+    def select(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[StoredMemory]:
         """Memories by the rest of a statement: conditions behind the wall, order and limit."""
         rows = session.all(self.sql(f"{_SELECT} WHERE m.project_no = :project{rest}"), values)
         return self._with_relations(session, rows)
@@ -133,12 +133,12 @@ class KnowledgeStore(NamedStore):
         )
         return int(row[0]) if row else 0
 
-    def _with_relations(self, session: Session, rows: Sequence[Row]) -> list[Stored]:
+    def _with_relations(self, session: Session, rows: Sequence[Row]) -> list[StoredMemory]:
         numbers = [int(row[-2]) for row in rows]
         relations = self._relations(session, numbers)
         older = self._superseded(session, numbers)
         return [
-            Stored(no, _memory(row, relations.get(no, ()), older.get(no, ())))
+            StoredMemory(no, _memory(row, relations.get(no, ()), older.get(no, ())))
             for no, row in zip(numbers, rows, strict=True)
         ]
 

@@ -1,31 +1,78 @@
-"""Links between tasks and messages: by claiming a task in a thread, or by hand for what was said
-before.
+"""Link messages to tasks.
+
+A message belongs to the task that its thread has claimed, until the task is closed, released
+or claimed by another session. Earlier messages are linked by hand.
 """
 
 from __future__ import annotations
 
-from smara.core.checks import one_of
+import json
+
 from smara.core.scope import is_id, require_id
+from smara.core.validate import one_of
 from smara.database.database import Session
 from smara.errors import NotFoundError
-from smara.links.active import ACTIVE_SESSION, ACTIVE_TASK
 from smara.links.models import Link, LinkedMessage
 from smara.messages.models import NewThread
 from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
-from smara.tasks.lookup import require
 from smara.tasks.models import RELATIONS, Relation, Task
-from smara.tasks.reading import check_page
+from smara.tasks.queries import check_page, require_task
 from smara.tasks.store import TaskStore
 from smara.tasks.tasks import Tasks
-from smara.tasks.turn import Turns
+from smara.tasks.transaction import TaskTransactions
+
+ACTIVE_TASK = "activeTaskId"
+ACTIVE_SESSION = "activeTaskSession"
+_SIGN_OF_LIFE_MS = 60_000
+
+
+class ActiveTask:
+    """Says which task a message belongs to, inside the transaction that stores it."""
+
+    def __init__(self, store: TaskStore) -> None:
+        self._store = store
+
+    def of(
+        self, session: Session, metadata: str, session_id: str | None, now_ms: int
+    ) -> str | None:
+        """The id of the task that a thread with this metadata works on, if the writer still holds
+        it.
+
+        ``session_id`` is the session that writes; without one, it is taken to be the session
+        that claimed the task in this thread.
+        """
+        marked = json.loads(metadata)
+        task_id = marked.get(ACTIVE_TASK)
+        if not isinstance(task_id, str):
+            return None
+        holder = session_id if session_id is not None else marked.get(ACTIVE_SESSION)
+        row = session.one(
+            self._store.sql(
+                "SELECT t.status, t.session_id FROM tasks t WHERE t.project_no = :project AND "
+                "t.id = ?"
+            ),
+            (task_id,),
+        )
+        if row is None or row[0] != "in_progress" or row[1] != holder:
+            return None
+        if holder is not None:
+            # Who writes is alive; once a minute is enough to say so.
+            session.run(
+                self._store.sql(
+                    "UPDATE sessions SET seen_at = ? WHERE project_no = :project AND id = ? AND "
+                    "seen_at < ?"
+                ),
+                (now_ms, holder, now_ms - _SIGN_OF_LIFE_MS),
+            )
+        return task_id
 
 
 class Links:
     """The links of one project."""
 
     def __init__(
-        self, tasks: Tasks, turns: Turns, threads: Threads, messages: MessageStore
+        self, tasks: Tasks, turns: TaskTransactions, threads: Threads, messages: MessageStore
     ) -> None:
         self._tasks = tasks
         self._turns = turns
@@ -85,7 +132,7 @@ class Links:
         """Link a message of the past to a task; twice is the same as once."""
         one_of(relation, RELATIONS, "relation")
         with self._turns.begin(actor, session_id) as turn:
-            stored = require(turn.session, self._store, task_id)
+            stored = require_task(turn.session, self._store, task_id)
             message_no = self._message_no(turn.session, message_id)
             before = self._store.link_relation(turn.session, stored.no, message_no)
             is_new = self._store.add_link(
@@ -114,7 +161,7 @@ class Links:
         A message that was written while the task was active says so itself, and keeps saying it.
         """
         with self._turns.begin(actor, session_id) as turn:
-            stored = require(turn.session, self._store, task_id)
+            stored = require_task(turn.session, self._store, task_id)
             message_no = self._message_no(turn.session, message_id)
             relation = self._store.remove_link(turn.session, stored.no, message_no)
             if relation is not None:
@@ -126,7 +173,7 @@ class Links:
         """The messages of a task, linked by hand or written while it was active; oldest first."""
         check_page(limit, offset)
         with self._store.database.read() as session:
-            stored = require(session, self._store, task_id)
+            stored = require_task(session, self._store, task_id)
             rows = session.all(
                 self._store.sql(f"{_LINKED} ORDER BY no LIMIT ? OFFSET ?"),
                 (stored.no, stored.task.id, stored.no, limit, offset),

@@ -1,4 +1,4 @@
-"""Links as values."""
+"""Define links between tasks, messages, memories and code as values."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
-"""Where memories and what was said meet: the messages and observations they rest on, and the taint
-of these.
+"""Trace memories to the messages, observations and files they rest on.
 
-What a memory rests on directly gives it all of its taint. What an agent merely had before its
-eyes, earlier in the same conversation, gives what came from outside: a page that was read
-before something was noted may speak through the note.
+A memory inherits the taint of its sources. Files without an anchor are followed by their
+git history.
 """
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from smara.core.clock import Clock
 from smara.core.ids import IdMaker
@@ -18,19 +18,100 @@ from smara.core.scope import is_id
 from smara.core.text import snippet
 from smara.database.database import Session
 from smara.environment import patience
-from smara.knowledge.code import NamedCode
+from smara.knowledge.decay import FileHistory
+from smara.knowledge.journal import MemoryJournal
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import LOCAL_TAINT, Evidence, TypedMemory
-from smara.knowledge.sources import SourceShown
-from smara.knowledge.staleness import FileHistory
+from smara.knowledge.provenance import NamedCode, SourceExcerpt
 from smara.knowledge.store import KnowledgeStore
-from smara.knowledge.turn import Turns
 from smara.messages.store import MessageStore
-from smara.observations.taint import taint_of
+from smara.observations.models import taint_of
 
 if TYPE_CHECKING:
-    from smara.meaning.reading import Meaning
+    from smara.codegraph.git import GitFiles
+    from smara.meaning.query import Meaning
     from smara.observations.store import ObservationStore
+
+
+ALLOWED_SECONDS = 1.5
+_SECONDS_EACH = 0.5
+T = TypeVar("T")
+
+
+class TreeFiles:
+    """The files of the folder that asks."""
+
+    def __init__(
+        self, find_root: Callable[[], str | None], allowed_seconds: float = ALLOWED_SECONDS
+    ) -> None:
+        self._find_root = find_root
+        self._left = allowed_seconds * patience()
+        self._pasts: dict[str, GitFiles] = {}
+        self._known: dict[tuple[str, str, str, str], bool | int | None] = {}
+
+    def exists(self, path: str) -> bool | None:
+        """Whether the file is there; gone is only what git still has."""
+        root = self._root_of(path)
+        if root is None:
+            return None
+        if os.path.lexists(os.path.join(root, path)):
+            return True
+        was = self._asked(root, "knows", path, lambda past: past.knows(path))
+        return False if was else None
+
+    def changed_since(self, path: str, commit: str) -> bool | None:
+        """Whether the file differs from what it was at a commit."""
+        root = self._root_of(path)
+        if root is None:
+            return None
+        found = self._asked(
+            root, "changed", f"{path}\0{commit}", lambda past: past.changed_since(path, commit)
+        )
+        return None if found is None else bool(found)
+
+    def modified_at(self, path: str) -> int | None:
+        """When the file was last written: by a commit, for a checkout writes every file anew; else
+        by its time.
+        """
+        root = self._root_of(path)
+        if root is None or not os.path.isfile(os.path.join(root, path)):
+            return None
+        committed = self._asked(root, "modified", path, lambda past: past.modified_at(path))
+        if committed is not None:
+            return committed
+        try:
+            return (
+                None
+                if os.path.exists(os.path.join(root, ".git"))
+                else _mtime(os.path.join(root, path))
+            )
+        except OSError:
+            return None
+
+    def _root_of(self, path: str) -> str | None:
+        root = self._find_root()
+        is_inside = not os.path.isabs(path) and ".." not in path.split("/")
+        return root if is_inside else None
+
+    def _asked(self, root: str, what: str, about: str, ask: Callable[[GitFiles], T]) -> T | None:
+        from smara.codegraph.git import GitFiles
+
+        past = self._pasts.setdefault(root, GitFiles(root, _SECONDS_EACH))
+        key = (root, past.head() or "", what, about)
+        if key in self._known:
+            return self._known[key]  # type: ignore[return-value]  # the same question was answered so before
+        if self._left <= 0:
+            return None
+        begin = time.monotonic()
+        found = ask(past)
+        self._left -= time.monotonic() - begin
+        self._known[key] = found  # type: ignore[assignment]
+        return found
+
+
+def _mtime(path: str) -> int:
+    return os.stat(path).st_mtime_ns // 1_000_000
+
 
 _LOOKED_BACK = 400
 """How many messages of a conversation are looked at for what came from outside."""
@@ -68,7 +149,7 @@ def make_memories(
         with database.read() as session:
             return meaning.nearest(session, "memory", vector, _NEAREST)
 
-    turns = Turns(
+    turns = MemoryJournal(
         KnowledgeStore(database, scope),
         clock,
         new_id,
@@ -90,7 +171,7 @@ class Provenance:
 
         return ObservationStore(self._messages.database, self._messages.scope)
 
-    def shown(self, session: Session, evidence: Sequence[Evidence]) -> list[SourceShown]:
+    def shown(self, session: Session, evidence: Sequence[Evidence]) -> list[SourceExcerpt]:
         """Pieces of evidence with what they say, in their order."""
         return [self._one(session, each) for each in evidence]
 
@@ -111,17 +192,17 @@ class Provenance:
         found = self._messages.by_numbers(session, [row[0] for row in rows])
         return tuple(word for word in taint_of(found.values()) if word not in LOCAL_TAINT)
 
-    def _one(self, session: Session, evidence: Evidence) -> SourceShown:
+    def _one(self, session: Session, evidence: Evidence) -> SourceExcerpt:
         if evidence.message_id is not None:
             return self._message(session, evidence, evidence.message_id)
         if evidence.observation_id is not None:
             return self._observation(session, evidence, evidence.observation_id)
-        return SourceShown(evidence, None, evidence.quote or "")
+        return SourceExcerpt(evidence, None, evidence.quote or "")
 
-    def _message(self, session: Session, evidence: Evidence, message_id: str) -> SourceShown:
+    def _message(self, session: Session, evidence: Evidence, message_id: str) -> SourceExcerpt:
         found = self._messages.find_message(session, message_id) if is_id(message_id) else None
         if found is None:
-            return SourceShown(evidence, False, evidence.quote or "")
+            return SourceExcerpt(evidence, False, evidence.quote or "")
         message = found[1]
         taint = set(taint_of([message]))
         if (
@@ -132,7 +213,7 @@ class Provenance:
                 self._outside(session, thread_no, message.seq) if thread_no is not None else ()
             )
         text = evidence.quote or snippet(message.raw_content, ())
-        return SourceShown(
+        return SourceExcerpt(
             evidence,
             True,
             text,
@@ -143,17 +224,17 @@ class Provenance:
 
     def _observation(
         self, session: Session, evidence: Evidence, observation_id: str
-    ) -> SourceShown:
+    ) -> SourceExcerpt:
         rows = (
             self._observations.select(session, " AND o.id = ?", (observation_id,))
             if is_id(observation_id)
             else []
         )
         if not rows:
-            return SourceShown(evidence, False, evidence.quote or "")
+            return SourceExcerpt(evidence, False, evidence.quote or "")
         observation = rows[0][1]
         text = evidence.quote or observation.text
-        return SourceShown(
+        return SourceExcerpt(
             evidence,
             True,
             text,

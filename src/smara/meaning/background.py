@@ -1,8 +1,7 @@
-"""Making vectors in a process that lives: one thread, woken by writes, gone when there is nothing
-to do.
+"""Embed new records in a background thread, woken by writes.
 
-A short-lived process never comes so far: the thread first waits until the writing has paused for a
-moment. It is a daemon, and what it does may be cut off at any time.
+The thread waits until writing has paused for a moment, so a short-lived process never starts it. It
+is a daemon and may be stopped at any time.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ from smara.core import log
 from smara.errors import SmaraError
 
 if TYPE_CHECKING:
-    from smara.meaning.models import Progress  # a process that only writes should not load the room
+    from smara.meaning.models import EmbeddingProgress
+
 
 QUIET_SECONDS = 1.0
 _IDLE_SECONDS = 10.0
@@ -26,11 +26,13 @@ _AGAIN_SECONDS = {"busy": 5.0, "unavailable": 60.0, "lease_lost": 5.0, "failed":
 _JOIN_SECONDS = 5.0
 
 
-class Filling:
+class BackgroundEmbedding:
     """Runs the work of making vectors whenever something was written."""
 
     def __init__(
-        self, work: Callable[[threading.Event], Progress], quiet_seconds: float = QUIET_SECONDS
+        self,
+        work: Callable[[threading.Event], EmbeddingProgress],
+        quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
         self._work = work
         self._quiet_seconds = quiet_seconds
@@ -120,7 +122,7 @@ class Filling:
         return _AGAIN_SECONDS.get(stopped, 0.0)
 
 
-_alive: WeakSet[Filling] = WeakSet()
+_alive: WeakSet[BackgroundEmbedding] = WeakSet()
 
 
 def _close_at_exit() -> None:

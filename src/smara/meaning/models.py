@@ -1,4 +1,4 @@
-"""What the room hands out: spaces, the vector of a question, and how far embedding has come."""
+"""Define vector spaces, query vectors and the progress of embedding."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from smara.database.vectors import VectorKind
 if TYPE_CHECKING:
     from smara.database.vectors import Floats
 
+
 SpaceState = Literal["filling", "ready", "retired"]
-Stopped = Literal["done", "limit", "deadline", "busy", "off", "unavailable", "lease_lost", "closed"]
+StopReason = Literal[
+    "done", "limit", "deadline", "busy", "off", "unavailable", "lease_lost", "closed"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Vector:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class EmbeddingFailure:
     """A record that the model refused."""
 
     kind: VectorKind
@@ -73,7 +76,7 @@ class SpaceStatus:
     """How many vectors there are of each kind."""
     waiting: int
     """How many records wait for their vectors."""
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[EmbeddingFailure, ...] = ()
     holder: str | None = None
     """Who embeds at this moment."""
 
@@ -98,7 +101,7 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class EmbeddingProgress:
     """What one call of ``embed_pending`` did, and why it stopped."""
 
     model_id: str | None = None
@@ -109,7 +112,7 @@ class Progress:
     failed: int = 0
     waiting: int = 0
     """Records that still wait; at least so many."""
-    stopped: Stopped = "done"
+    stopped: StopReason = "done"
     note: str = ""
     cached: int = 0
     """Vectors that were at hand because the same text had been embedded before."""

@@ -1,7 +1,7 @@
-"""Spaces, walks, the queue, failures and the cache in the database: SQL and the mapping of rows, no
-decisions.
+"""Store vector spaces, walks, the queue, failures and the cache.
 
-Every statement names ``:project``, the wall; see ``core.scope``.
+SQL and row mapping only; no decisions. Every statement names ``:project``, which isolates projects;
+see ``core.scope``.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from smara.database.database import Row, Session, marks, parts
-from smara.database.stores import ProjectStore
+from smara.database.project_store import ProjectStore
 from smara.database.vectors import VECTOR_KINDS, Shelf, VectorKind, vector_code, vector_kind
-from smara.meaning.models import Failure, Space
+from smara.meaning.models import EmbeddingFailure, Space
 
 _SPACES = (
     "SELECT s.no, s.model_id, s.dims, s.embedder, f.state, f.created_at, f.ready_at, f.chosen_at,"
@@ -25,7 +25,7 @@ EVERY_SPACE = 0
 """The number that stands in the queue for all spaces."""
 
 
-class Entry(NamedTuple):
+class QueueEntry(NamedTuple):
     """A record that waits in the queue: for all spaces or for one, with the stamp of its last
     change.
     """
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
     stamp: int
 
 
-class Walk(NamedTuple):
+class SpaceWalk(NamedTuple):
     """How far the walk over the records of one kind has come."""
 
     kind: VectorKind
@@ -156,7 +156,7 @@ class VectorStore(ProjectStore):
 
     # walks
 
-    def walks(self, session: Session, space_no: int) -> list[Walk]:
+    def walks(self, session: Session, space_no: int) -> list[SpaceWalk]:
         """How far each kind was walked, in the order of the kinds; not begun ones included."""
         rows = session.all(
             self.sql(
@@ -169,10 +169,10 @@ class VectorStore(ProjectStore):
         found = []
         for kind in VECTOR_KINDS:
             _, walked, is_done = known.get(vector_code(kind), (0, _NOT_BEGUN, 0))
-            found.append(Walk(kind, int(walked), bool(is_done)))
+            found.append(SpaceWalk(kind, int(walked), bool(is_done)))
         return found
 
-    def put_walk(self, session: Session, space_no: int, walk: Walk) -> None:
+    def put_walk(self, session: Session, space_no: int, walk: SpaceWalk) -> None:
         session.run(
             self.sql(
                 "INSERT INTO vector_walks (project_no, space_no, kind, walked_no, is_done)"
@@ -190,14 +190,14 @@ class VectorStore(ProjectStore):
 
     def entries(
         self, session: Session, space_no: int, limit: int, own: bool = False
-    ) -> list[Entry]:
+    ) -> list[QueueEntry]:
         """The records that wait for a space, those written for all spaces first and the newest of
         them first.
 
         Code comes last: the first index of a repository is fifty thousand pieces, and what was just
         said should not wait for them. With ``own`` only those that wait for this space alone.
         """
-        found: list[Entry] = []
+        found: list[QueueEntry] = []
         spaces, code = (space_no,) if own else (EVERY_SPACE, space_no), vector_code("code")
         for first, last in ((0, code - 1), (code, code)):
             for waiting_for in spaces:
@@ -213,7 +213,7 @@ class VectorStore(ProjectStore):
                     (waiting_for, first, last, limit - len(found)),
                 )
                 found += [
-                    Entry(int(row[0]), vector_kind(row[1]), int(row[2]), stamp=int(row[3]))
+                    QueueEntry(int(row[0]), vector_kind(row[1]), int(row[2]), stamp=int(row[3]))
                     for row in rows
                 ]
         return found
@@ -253,7 +253,7 @@ class VectorStore(ProjectStore):
 
     # failures
 
-    def fail(self, session: Session, space_no: int, failures: Sequence[Failure]) -> None:
+    def fail(self, session: Session, space_no: int, failures: Sequence[EmbeddingFailure]) -> None:
         session.run_many(
             self.sql(
                 "INSERT INTO embedding_failures (project_no, space_no, kind, no, code, message, "
@@ -282,7 +282,7 @@ class VectorStore(ProjectStore):
                 (space_no, vector_code(kind), *part),
             )
 
-    def failures(self, session: Session, space_no: int, limit: int = 100) -> list[Failure]:
+    def failures(self, session: Session, space_no: int, limit: int = 100) -> list[EmbeddingFailure]:
         rows = session.all(
             self.sql(
                 "SELECT kind, no, code, message, failed_at FROM embedding_failures"
@@ -292,7 +292,9 @@ class VectorStore(ProjectStore):
             (space_no, limit),
         )
         return [
-            Failure(vector_kind(row[0]), int(row[1]), row[2], message=row[3], failed_at=int(row[4]))
+            EmbeddingFailure(
+                vector_kind(row[0]), int(row[1]), row[2], message=row[3], failed_at=int(row[4])
+            )
             for row in rows
         ]
 

@@ -1,17 +1,16 @@
-"""What is embedded of a record: its text with what it is about put before it.
+"""Build the text that is embedded for each kind of record.
 
-A text alone often does not say what it is about: a line of a file, an answer of one word. What is
-put before it comes from the record itself and from what was there before it, so that the same
-record has the same text whenever it is looked at.
+A record alone often does not say what it is about, so its context is put before it. The context
+comes from the record and from what preceded it: the same record always gives the same text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from smara.codegraph.rows import ChunkRow
+from smara.codegraph.file_store import ChunkRow
 from smara.codegraph.store import CodeStore
-from smara.core.pieces import pieces
+from smara.core.extract import pieces
 from smara.core.text import CHUNK_CHARACTERS
 from smara.database.database import Session, marks
 from smara.database.vectors import VectorKind

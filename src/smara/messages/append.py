@@ -1,28 +1,58 @@
-"""Appending: one transaction that stores, numbers and indexes messages, or does nothing.
+"""Append messages in one transaction: store, number and index them.
 
-When it returns, the messages are durable and can be found. It is safe to repeat for
-messages with a ``client_id``: the same id in the same thread is stored once.
+Either every message is stored or none is. One client id stands for one text, so repeating
+an append stores nothing twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from smara.core.escape import from_storable
+from smara.core.extract import pieces
 from smara.core.ids import IdMaker
-from smara.core.storable import from_storable
 from smara.core.text import analyze_chunks, words
 from smara.database.database import Session, parts
 from smara.database.fulltext import IndexRow, row_of
 from smara.errors import ConflictError, NotFoundError
-from smara.messages.layout import unpack
 from smara.messages.models import Message
-from smara.messages.prepare import Prepared
+from smara.messages.parts import unpack
+from smara.messages.prepare import PreparedMessage
 from smara.messages.store import MessageStore
-from smara.messages.vocabulary import Vocabulary
+
+_KEPT = 300_000
+_SLICE = 65_536
+MOST_NEW = 50_000
+"""A single append adds at most so many; a huge dump of random strings is not a vocabulary."""
 
 
-class Appended(NamedTuple):
+class Vocabulary:
+    """What stands between spaces, once met."""
+
+    def __init__(self) -> None:
+        self._met: set[str] = set()
+
+    def unmet(self, texts: Iterable[str]) -> set[str]:
+        """What the texts hold that was not met before."""
+        found: set[str] = set()
+        for text in texts:
+            for piece in pieces(text, _SLICE):
+                found.update(piece.split())
+            if len(found) > MOST_NEW:
+                found -= self._met
+                if len(found) > MOST_NEW:
+                    return set(sorted(found)[:MOST_NEW])
+        return found - self._met
+
+    def remember(self, met: set[str]) -> None:
+        """Call it after the commit: what was rolled back must be offered again."""
+        if len(self._met) + len(met) > _KEPT:
+            self._met = set()
+        self._met |= met
+
+
+class AppendResult(NamedTuple):
     """What an append did: every message in the order given, and those of them that are new in the
     order stored.
     """
@@ -57,12 +87,12 @@ class Appender:
     def append(
         self,
         thread_row: Sequence[Any],
-        prepared: Sequence[Prepared],
+        prepared: Sequence[PreparedMessage],
         now_ms: int,
         wanted_resource: str | None = None,
         may_differ: bool = False,
         session_id: str | None = None,
-    ) -> Appended:
+    ) -> AppendResult:
         """Append to the thread of ``thread_row`` (see ``Threads.row_for``), making it on first use.
 
         A ``client_id`` that is known already is not stored again; when its text differs,
@@ -89,9 +119,9 @@ class Appender:
             if fresh:
                 met = self._add_words(session, fresh)
         self._vocabulary.remember(met)
-        return Appended(_in_given_order(prepared, messages, known), messages)
+        return AppendResult(_in_given_order(prepared, messages, known), messages)
 
-    def reindex(self, session: Session, no: int, message: Message, packed: Prepared) -> None:
+    def reindex(self, session: Session, no: int, message: Message, packed: PreparedMessage) -> None:
         """Put the new terms of a message that has grown in the place of the old ones."""
         thread_no = self._store.thread_no(session, message.thread_id) or 0
         fulltext = self._store.database.fulltext
@@ -138,7 +168,11 @@ class Appender:
         return int(locked[0]), str(locked[1]), int(locked[2]), str(locked[3])
 
     def _repeated(
-        self, session: Session, thread_no: int, prepared: Sequence[Prepared], may_differ: bool
+        self,
+        session: Session,
+        thread_no: int,
+        prepared: Sequence[PreparedMessage],
+        may_differ: bool,
     ) -> dict[str | None, Message]:
         given = list(
             dict.fromkeys(item.client_id for item in prepared if item.client_id is not None)
@@ -159,7 +193,7 @@ class Appender:
         last_seq: int,
         thread_id: str,
         resource_id: str,
-        fresh: Sequence[Prepared],
+        fresh: Sequence[PreparedMessage],
         now_ms: int,
     ) -> list[Message]:
         if not fresh:
@@ -227,7 +261,7 @@ class Appender:
         )
         return messages
 
-    def _add_words(self, session: Session, fresh: Sequence[Prepared]) -> set[str]:
+    def _add_words(self, session: Session, fresh: Sequence[PreparedMessage]) -> set[str]:
         """Add words that were not met before to the vocabulary; what was between spaces and is now
         known.
         """
@@ -239,7 +273,7 @@ class Appender:
         return unmet
 
 
-def _refuse_other_texts(prepared: Sequence[Prepared], known: dict[str | None, str]) -> None:
+def _refuse_other_texts(prepared: Sequence[PreparedMessage], known: dict[str | None, str]) -> None:
     """One client id stands for one text, in the store and within a batch."""
     for item in prepared:
         if item.client_id is None:
@@ -254,7 +288,7 @@ def _refuse_other_texts(prepared: Sequence[Prepared], known: dict[str | None, st
 
 
 def _in_given_order(
-    prepared: Sequence[Prepared], stored: Sequence[Message], known: dict[str | None, Message]
+    prepared: Sequence[PreparedMessage], stored: Sequence[Message], known: dict[str | None, Message]
 ) -> list[Message]:
     by_client = dict(known)
     by_client.update(
@@ -268,8 +302,8 @@ def _in_given_order(
 
 
 def _first_of_each(
-    prepared: Sequence[Prepared], known: dict[str | None, Message]
-) -> list[Prepared]:
+    prepared: Sequence[PreparedMessage], known: dict[str | None, Message]
+) -> list[PreparedMessage]:
     seen: set[str] = set()
     fresh = []
     for item in prepared:
@@ -281,7 +315,7 @@ def _first_of_each(
     return fresh
 
 
-def _about(task_id: str | None, fresh: list[Prepared]) -> list[Prepared]:
+def _about(task_id: str | None, fresh: list[PreparedMessage]) -> list[PreparedMessage]:
     """The messages as being about a task, but those that say otherwise themselves."""
     if task_id is None:
         return fresh
@@ -289,7 +323,12 @@ def _about(task_id: str | None, fresh: list[Prepared]) -> list[Prepared]:
 
 
 def _as_message(
-    item: Prepared, message_id: str, thread_id: str, resource_id: str, seq: int, created_at: int
+    item: PreparedMessage,
+    message_id: str,
+    thread_id: str,
+    resource_id: str,
+    seq: int,
+    created_at: int,
 ) -> Message:
     import json
 

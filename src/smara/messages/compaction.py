@@ -1,8 +1,7 @@
-"""Compaction: old messages are shown as summaries; nothing that was said is changed.
+"""Show old messages as summaries without changing any message.
 
-A thread with 30 whole messages has its oldest 10 summarized (level 1); summaries 90
-messages back are folded together, three to one (level 2). The raw text stays stored and
-searchable at every level, and every compaction can be undone.
+Runs of old messages get a summary; runs of old summaries are folded into one. A compaction
+can be undone, because the messages stay in the store.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from itertools import pairwise
 
 from smara.core import log
 from smara.core.clock import Clock
+from smara.core.escape import from_storable, to_storable
 from smara.core.ids import IdMaker
 from smara.core.scope import is_id, require_id
-from smara.core.storable import from_storable, to_storable
 from smara.database.database import Row, Session
 from smara.errors import NotFoundError
 from smara.messages.models import Compaction, Message
@@ -33,7 +32,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class CompactionResult:
     """What a compaction did."""
 
     compactions: tuple[Compaction, ...]
@@ -101,7 +100,7 @@ def _unbroken(seqs: Sequence[int]) -> Sequence[int]:
     return seqs
 
 
-class _TakenByAnotherError(Exception):
+class _CompactionConflictError(Exception):
     """Another process compacted the same messages first; the transaction is undone."""
 
 
@@ -122,20 +121,20 @@ class Compactions:
         self._new_id = new_id
         self._rules = rules
 
-    def compact_when_due(self, thread_id: str, newest: Sequence[Message] = ()) -> Compacted:
+    def compact_when_due(self, thread_id: str, newest: Sequence[Message] = ()) -> CompactionResult:
         """Compact what the rules say is old enough; nothing when nothing is.
 
         ``newest`` are messages at the thread's end that the caller has at hand.
         """
         if newest and newest[-1].seq < self._rules.after_messages:
-            return Compacted((), 0, newest[-1].seq)
+            return CompactionResult((), 0, newest[-1].seq)
         return self._compact(thread_id, self._rules.after_messages, at_hand=newest)
 
-    def compact(self, thread_id: str, keep: int = 0) -> Compacted:
+    def compact(self, thread_id: str, keep: int = 0) -> CompactionResult:
         """Compact every whole message but the newest ``keep``, now."""
         return self._compact(thread_id, 1, keep, undone_too=True)
 
-    def end_session(self, thread_id: str) -> Compacted:
+    def end_session(self, thread_id: str) -> CompactionResult:
         """What a session's end calls: compact the full runs that are left, keep the rest whole."""
         return self._compact(thread_id, self._rules.run_messages)
 
@@ -201,7 +200,7 @@ class Compactions:
         keep: int = 0,
         undone_too: bool = False,
         at_hand: Sequence[Message] = (),
-    ) -> Compacted:
+    ) -> CompactionResult:
         thread_no, last_seq = self._thread(thread_id)
         whole = self._whole(thread_no, last_seq, undone_too)
         due = whole[: max(0, len(whole) - keep)] if keep else whole
@@ -213,7 +212,7 @@ class Compactions:
         compacted = sum(compaction.message_count for compaction in made)
         if made or folded:
             log.event("thread.compacted", thread=thread_id, messages=compacted, folded=len(folded))
-        return Compacted((*made, *folded), compacted, len(whole) - compacted)
+        return CompactionResult((*made, *folded), compacted, len(whole) - compacted)
 
     def _thread(self, thread_id: str) -> tuple[int, int]:
         with self._store.database.read() as session:
@@ -320,7 +319,7 @@ class Compactions:
                 )
                 for compaction in made:
                     self._write(session, thread_no, compaction)
-        except _TakenByAnotherError:
+        except _CompactionConflictError:
             return []
         return made
 
@@ -340,7 +339,7 @@ class Compactions:
             stretch,
         )
         if [row[0] for row in rows] != ([] if compaction.level == 1 else [1] * FOLD):
-            raise _TakenByAnotherError
+            raise _CompactionConflictError
         no = self._insert(session, thread_no, compaction)
         if compaction.level == 2:
             session.run(

@@ -1,9 +1,13 @@
-"""Messages: add them, read them, in windows or as a stream."""
+"""Add and read messages, and build a thread's history.
+
+`Messages` reads windows and streams. `History` gives what a model is shown: whole
+messages, and each compacted run once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -13,10 +17,10 @@ from smara.core.scope import is_id, require_id
 from smara.core.tokens import TokenCounter
 from smara.database.database import Session
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
-from smara.messages.append import Appended, Appender
+from smara.messages.append import Appender, AppendResult
 from smara.messages.compaction import Compactions
 from smara.messages.models import Message, NewMessage, NewThread, Part, Role
-from smara.messages.prepare import Prepared, as_new_message, pack_again, prepare
+from smara.messages.prepare import PreparedMessage, as_new_message, prepare, repack
 from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
 
@@ -114,7 +118,7 @@ class Messages:
         may_differ: bool = False,
         compact: bool = True,
         session_id: str | None = None,
-    ) -> Appended:
+    ) -> AppendResult:
         """Append one batch in one transaction; what importers use. ``first`` numbers errors.
 
         With ``may_differ`` a known ``client_id`` is left as it is, whatever its text now.
@@ -122,7 +126,7 @@ class Messages:
         prepared = [self._prepare(value, position) for position, value in enumerate(batch, first)]
         return self._append(thread, prepared, may_differ, compact, session_id)
 
-    def _prepare(self, value: NewMessage | Mapping[str, Any], position: int) -> Prepared:
+    def _prepare(self, value: NewMessage | Mapping[str, Any], position: int) -> PreparedMessage:
         try:
             return prepare(as_new_message(value), self._counter, self._max_message_bytes)
         except InvalidInputError as error:
@@ -133,15 +137,15 @@ class Messages:
     def _append(
         self,
         thread: NewThread,
-        prepared: Sequence[Prepared],
+        prepared: Sequence[PreparedMessage],
         may_differ: bool = False,
         compact: bool = True,
         session_id: str | None = None,
-    ) -> Appended:
+    ) -> AppendResult:
         now = self._clock.now_ms()
         if not prepared:
             self._threads.row_for(thread)  # a wrong id is told, also when there is nothing to add
-            return Appended([], [])
+            return AppendResult([], [])
         if thread.created_at is None:
             # A thread begins with its first message, which for an imported one was long ago.
             said_at = [now if item.created_at is None else item.created_at for item in prepared]
@@ -153,7 +157,7 @@ class Messages:
             self._compact_when_due(thread.id, appended)
         return appended
 
-    def _compact_when_due(self, thread_id: str, appended: Appended) -> None:
+    def _compact_when_due(self, thread_id: str, appended: AppendResult) -> None:
         """Every so many messages; trouble here must not fail a message that is already stored."""
         if not self._compact_every or not appended.stored:
             return
@@ -298,7 +302,7 @@ class Messages:
         """
         with self._store.database.write() as session:
             no, message = self._held(session, message_id)
-            packed = pack_again(
+            packed = repack(
                 message.parts, content, self._counter, max_bytes=self._max_message_bytes
             )
             values = (
@@ -319,4 +323,91 @@ class Messages:
             content=content,
             task_id=message.task_id,
             metadata={"continues": message.id},
+        )
+
+
+_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One entry of a window: a message, or the summary of a run of them."""
+
+    role: Role
+    text: str
+    first_seq: int
+    last_seq: int
+    token_count: int
+    message_id: str | None = None
+    compaction_id: str | None = None
+
+
+class History:
+    """Windows over threads, for building a context."""
+
+    def __init__(self, messages: Messages, counter: TokenCounter) -> None:
+        self._messages = messages
+        self._counter = counter
+
+    def window(
+        self,
+        thread_id: str,
+        *,
+        last: int | None = None,
+        tokens: int | None = None,
+        before: int | None = None,
+    ) -> list[HistoryEntry]:
+        """The newest entries, oldest first: at most ``last`` of them, within ``tokens``.
+
+        A compacted run counts as one entry and costs its summary. The newest entry is
+        always there, whatever its size. ``before`` ends the window at a sequence number.
+        """
+        if last is not None and last < 1:
+            return []
+        found: list[HistoryEntry] = []
+        used = 0
+        for entry in self._backwards(thread_id, before):
+            if found and (
+                (last is not None and len(found) >= last)
+                or (tokens is not None and used + entry.token_count > tokens)
+            ):
+                break
+            used += entry.token_count
+            found.append(entry)
+        return found[::-1]
+
+    def _backwards(self, thread_id: str, before: int | None) -> Iterator[HistoryEntry]:
+        """Entries from the newest to the oldest, a page at a time; a run is stepped over whole."""
+        while page := self._messages.list(thread_id=thread_id, limit=_PAGE, before=before):
+            skip_from: int | None = None
+            for message in reversed(page):
+                before = message.seq
+                if skip_from is not None and message.seq >= skip_from:
+                    continue
+                entry = self._entry(message)
+                if message.compaction is not None:
+                    skip_from = message.compaction.start_seq
+                yield entry
+            if skip_from is not None:
+                before = min(before or skip_from, skip_from)
+
+    def _entry(self, message: Message) -> HistoryEntry:
+        run = message.compaction
+        if run is None:
+            return HistoryEntry(
+                message.role,
+                message.raw_content,
+                message.seq,
+                last_seq=message.seq,
+                token_count=message.token_count,
+                message_id=message.id,
+            )
+        text = run.injection_text
+        return HistoryEntry(
+            "system",
+            text,
+            run.start_seq,
+            last_seq=run.end_seq,
+            token_count=self._counter.count(text).tokens,
+            compaction_id=run.id,
         )

@@ -1,10 +1,4 @@
-"""What was said: the values of the messages room.
-
-A message is kept as *parts* (text, tool call, tool result, reasoning, placeholders
-for images and files). Its ``raw_content`` is the plain text of those parts, after
-redaction, and never changes afterwards. ``search_text`` is what the index holds and
-``injection_text`` what a model is shown; compaction changes only the latter.
-"""
+"""Define the records of the messages room: threads, messages, parts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""From what a caller gives to what is stored: redact, lay out, count, analyze.
+"""Prepare a message for storage: check, redact, pack, count, analyze.
 
-All of it happens before the transaction begins, so that the write lock is held only for
-writing. Nothing that was not redacted leaves this module.
+All of it happens before the transaction, so that the database is locked only briefly.
 """
 
 from __future__ import annotations
@@ -11,20 +10,20 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from smara.core.clock import check_time
+from smara.core.escape import to_storable
 from smara.core.scope import require_id
-from smara.core.storable import to_storable
 from smara.core.text import Analysis, analyze_chunks
 from smara.core.tokens import TokenCounter
 from smara.errors import InvalidInputError
-from smara.messages.layout import pack, parts_of
 from smara.messages.models import ROLES, NewMessage, Part, Role
+from smara.messages.parts import pack, parts_of
 from smara.secrets import redact, redact_value
-from smara.secrets.metadata import dump_metadata
+from smara.secrets.redact import dump_metadata
 
 _FIELDS = frozenset(NewMessage.__slots__)
 
 
-class Prepared(NamedTuple):
+class PreparedMessage(NamedTuple):
     """A message ready to be written."""
 
     role: Role
@@ -64,7 +63,7 @@ def as_new_message(value: NewMessage | Mapping[str, Any]) -> NewMessage:
     return NewMessage(**value)
 
 
-def prepare(message: NewMessage, counter: TokenCounter, max_bytes: int) -> Prepared:
+def prepare(message: NewMessage, counter: TokenCounter, max_bytes: int) -> PreparedMessage:
     """Check and ready one message; raises ``InvalidInputError`` with what to change."""
     if message.role not in ROLES:
         raise InvalidInputError(
@@ -80,7 +79,7 @@ def prepare(message: NewMessage, counter: TokenCounter, max_bytes: int) -> Prepa
             size=size,
         )
     counted = counter.count(raw)
-    return Prepared(
+    return PreparedMessage(
         role=message.role,
         parts=parts,
         raw_content=to_storable(raw),
@@ -115,9 +114,9 @@ def _redact_part(part: Part) -> Part:
     )
 
 
-def pack_again(
+def repack(
     parts: Sequence[Part], content: str | Sequence[Part], counter: TokenCounter, max_bytes: int
-) -> Prepared:
+) -> PreparedMessage:
     """A stored message's parts with more behind them; text goes on in the last text part."""
     more = parts_of(content)
     if parts and more and parts[-1].type == more[0].type == "text":

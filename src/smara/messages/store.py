@@ -1,7 +1,4 @@
-"""Threads and messages in the database: SQL and the mapping of rows, no decisions.
-
-Every statement names ``:project``, the wall; see ``core.scope``.
-"""
+"""Store threads and messages: SQL and row mapping, no decisions."""
 
 from __future__ import annotations
 
@@ -9,12 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from smara.core.storable import from_storable
+from smara.core.escape import from_storable
 from smara.database.database import Row, Session, marks, parts
 from smara.database.fulltext import Matching
-from smara.database.stores import ProjectStore
-from smara.messages.layout import unpack
+from smara.database.project_store import ProjectStore
 from smara.messages.models import Compaction, Message, Thread
+from smara.messages.parts import unpack
 
 # as in _thread
 _THREAD_COLUMNS = (

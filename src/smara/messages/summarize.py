@@ -1,9 +1,4 @@
-"""The seam for summaries, and the summarizer that needs no model.
-
-The offline one does not pretend to understand. It keeps what a later search or a later
-model needs: what was asked, the names, paths and commands that appeared, and the lines
-of code that define something.
-"""
+"""Define the summarizer interface and one that needs no model."""
 
 from __future__ import annotations
 
@@ -56,9 +51,9 @@ class OfflineSummarizer:
         )
         names = distinct(name for _, text in texts for name in names_in(text[:_NAMES_CHARACTERS]))
         lines = [
-            _told("User asked", asked, budget // 2),
-            _told("Assistant", answered, budget // 3),
-            _told("Names", names, budget // 2, separator=", "),
+            _summary_line("User asked", asked, budget // 2),
+            _summary_line("Assistant", answered, budget // 3),
+            _summary_line("Names", names, budget // 2, separator=", "),
         ]
         text = " ".join(line for line in lines if line) or first_sentence(
             texts[0][1] if texts else ""
@@ -67,7 +62,7 @@ class OfflineSummarizer:
         return Summary(text or "(nothing but empty messages)", code)
 
 
-def _told(label: str, items: Sequence[str], characters: int, separator: str = "; ") -> str:
+def _summary_line(label: str, items: Sequence[str], characters: int, separator: str = "; ") -> str:
     kept = fit(
         distinct(stripped for item in items if (stripped := item.rstrip(".;, "))), characters
     )

@@ -1,4 +1,4 @@
-"""Threads: conversations, each belonging to a resource."""
+"""Create, find and update threads, each owned by a resource."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from smara.core.clock import Clock, check_time
+from smara.core.escape import to_storable
 from smara.core.ids import IdMaker
 from smara.core.scope import is_id, require_id
-from smara.core.storable import to_storable
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.messages.models import NewThread, Thread, ThreadKind
 from smara.messages.store import MessageStore
 from smara.secrets import redact
-from smara.secrets.metadata import dump_metadata
+from smara.secrets.redact import dump_metadata
 
 MAX_TITLE_LENGTH = 500
 

@@ -1,29 +1,30 @@
-"""The budget: what models may use in any hour and in any day, in tokens and in money.
+"""Limit the tokens and dollars that models use per hour and day.
 
-Before a call, the most that it can use is reserved: a bound of its input and the whole of its
-allowed output. All reservations of a store are made one after the other, in a transaction that sums
-up what the calls of the last hour and day used, so that any number of processes together stay
-within the limits. Afterwards the reservation becomes what was really used. Where that cannot be
-known, because the server hung or the process was killed, it stays what it was until it leaves the
-window: the vendor may well charge for it, and a worker that dies in every call must not call for
-ever.
-
-The windows slide. With 1,000,000 tokens per hour of which 900,000 were used at 10:40, a call of up
-to 150,000 is refused until 11:40.
+Before a call its upper bound is reserved: a bound of the input and all of the allowed output.
+Reservations run one after the other in a transaction, so that many processes together stay within
+the limits. Afterwards the reservation becomes the actual usage, priced from ``genai-prices`` or
+from the setting ``model_prices``. :class:`Meter` wraps a call with these two steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 
 from smara.config import Settings
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.ids import IdMaker
+from smara.core.tokens import TokenCounter
 from smara.database.database import Session
-from smara.errors import BudgetSpentError, DatabaseError, ModelRefusedError
-from smara.models.chat import Usage
+from smara.errors import BudgetSpentError, ConfigError, DatabaseError, ModelError, ModelRefusedError
+from smara.models import failures
+from smara.models.chat import ChatRequest, Usage
 from smara.models.models import (
     DAY_MS,
     HOUR_MS,
@@ -32,10 +33,144 @@ from smara.models.models import (
     Pause,
     Remaining,
     Reservation,
-    Spent,
+    WindowUsage,
 )
-from smara.models.prices import MICRO, Prices
 from smara.models.store import CallStore
+
+# Vendors put a few tokens around every message.
+_AROUND = 64
+# Public comparisons put other vendors' counts of English and code at up to 1.3 of o200k's.
+_SAFETY = 1.5
+# Numbers, white space and ruled lines, which o200k takes several at a time and others one by one.
+_NO_LETTERS = re.compile(r"[\W\d_]{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The tokens of an input, and a number that it should not pass with any vendor's tokenizer."""
+
+    tokens: int
+    bound_tokens: int
+
+
+def size_of(request: ChatRequest, counter: TokenCounter) -> Size:
+    """The size of a request's input."""
+    text = request.system + "\n" + request.prompt
+    tokens = counter.count(text).tokens
+    return Size(tokens, bound(text, tokens))
+
+
+def bound(text: str, tokens: int) -> int:
+    """The most tokens that a text should have with anybody's tokenizer, from its o200k count.
+
+    One and a half times the count, and one more for each further character of a run without
+    letters, and for letters outside of ASCII all of their bytes but the first, since a tokenizer
+    that does not know a script spells it byte by byte. No tokenizer needs more than one token for a
+    byte, so that is the most in any case. The published tokenizers at hand use at most 0.6 of it on
+    code and prose; a text made for the purpose could pass it, and then counts with what the vendor
+    says. For 1,000 tokens of plain words in 4,200 bytes: ``min(1000 × 1.5, 4200) + 64``.
+
+    >>> bound("x" * 4200, 1000)
+    1564
+    """
+    size = len(text.encode("utf-8", "replace"))
+    runs = sum(found.end() - found.start() - 1 for found in _NO_LETTERS.finditer(text))
+    return min(math.ceil(tokens * _SAFETY) + runs + size - len(text), size) + _AROUND
+
+
+MICRO = 1_000_000
+"""Millionths of a dollar in a dollar; also the tokens that a price is given for."""
+
+_LISTED = ("anthropic", "openai", "google")
+# Cohere's list price is 2 dollars for 1,000 searches, each of up to 100 pieces of 500 tokens.
+_SEARCH_MICRODOLLARS = 2_000
+_SEARCH_TOKENS = 50_000
+_OWN = re.compile(r"(?P<model>\S+?)\s*=\s*(?P<read>\d+(?:\.\d+)?)\s*/\s*(?P<written>\d+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars per million tokens read and written."""
+
+    read: Decimal
+    written: Decimal
+
+    def cost(self, usage: Usage) -> int:
+        """Rounded up: many small calls must not be free.
+
+        >>> Price(Decimal("1"), Decimal("5")).cost(Usage(10_000, 200))
+        11000
+        """
+        return math.ceil(self.read * usage.input_tokens + self.written * usage.output_tokens)
+
+
+# OpenAI's embedders are asked without the extra that brings the table, so what they cost must be
+# known without it.
+_EMBEDDERS = {
+    f"openai:text-embedding-{name}": Price(Decimal(dollars), Decimal(0))
+    for name, dollars in (("3-small", "0.02"), ("3-large", "0.13"), ("ada-002", "0.10"))
+}
+
+
+class Prices:
+    """Knows the price of models by their names, such as ``openai:gpt-5-mini``."""
+
+    def __init__(self, own: Mapping[str, Price] | None = None) -> None:
+        self._own = own or {}
+
+    def cost(self, model: str, usage: Usage) -> int | None:
+        """What this usage of a model costs; ``None`` when its price is not known."""
+        if usage.tokens == 0:
+            return 0
+        if model in self._own:
+            return self._own[model].cost(usage)
+        vendor, _, name = model.partition(":")
+        if vendor == "ollama":
+            return 0
+        if vendor == "cohere":
+            return _SEARCH_MICRODOLLARS * math.ceil(usage.input_tokens / _SEARCH_TOKENS)
+        # A compatible server may serve anybody's model, at a price of its own: nothing is guessed
+        # there.
+        found = _listed(vendor, name, usage) if vendor in _LISTED else None
+        return _EMBEDDERS[model].cost(usage) if found is None and model in _EMBEDDERS else found
+
+
+def parse_prices(setting: str | None) -> dict[str, Price]:
+    """The prices of the setting ``model_prices``.
+
+    >>> parse_prices("openai:gpt-x=0.5/2; ollama:qwen3=0/0")["openai:gpt-x"]
+    Price(read=Decimal('0.5'), written=Decimal('2'))
+    """
+    found = {}
+    for part in filter(None, (each.strip() for each in (setting or "").split(";"))):
+        match = _OWN.fullmatch(part)
+        if match is None:
+            raise ConfigError(
+                f"{part!r} of the setting model_prices cannot be read. Write "
+                "VENDOR:MODEL=READ/WRITTEN in dollars per "
+                "million tokens, such as openai-compatible:qwen3=0.5/2, with ; between two models."
+            )
+        found[match["model"]] = Price(Decimal(match["read"]), Decimal(match["written"]))
+    return found
+
+
+def _listed(vendor: str, name: str, usage: Usage) -> int | None:
+    try:
+        import genai_prices
+    except ImportError:
+        return None
+    counted = genai_prices.Usage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+    )
+    try:
+        found = genai_prices.calc_price(counted, model_ref=name, provider_id=vendor)
+    except LookupError:
+        return None
+    return math.ceil(found.total_price * MICRO)
+
 
 # A call that is still running so long after its deadline belongs to a process that is gone.
 _GRACE_MS = 60_000
@@ -64,7 +199,7 @@ def limits_of(settings: Settings) -> tuple[Limit, ...]:
     )
 
 
-class Budget:
+class ModelBudget:
     """Admits calls, and notes what they used."""
 
     def __init__(
@@ -130,7 +265,7 @@ class Budget:
                 used=usage.tokens,
             )
 
-    def spent(self, window_ms: int) -> Spent:
+    def spent(self, window_ms: int) -> WindowUsage:
         """What models used in the last ``window_ms``, calls under way included at their most."""
         with self._store.database.read() as session:
             return self._store.spent(session, self._clock.now_ms() - window_ms)
@@ -181,7 +316,7 @@ def _needed(limit: Limit, wanted: Reservation) -> int | None:
     return wanted.microdollars
 
 
-def _fits(limit: Limit, spent: Spent, wanted: Reservation) -> bool:
+def _fits(limit: Limit, spent: WindowUsage, wanted: Reservation) -> bool:
     needed = _needed(limit, wanted)
     # A call that needs nothing of a limit is not held up by it: a free model, when the money is
     # spent.
@@ -189,7 +324,7 @@ def _fits(limit: Limit, spent: Spent, wanted: Reservation) -> bool:
 
 
 def _spent(
-    wanted: Reservation, opens_at: int | None, limit: Limit, spent: Spent
+    wanted: Reservation, opens_at: int | None, limit: Limit, spent: WindowUsage
 ) -> BudgetSpentError:
     needed = _needed(limit, wanted)
     budget = f"the budget of {limit.told(limit.most)} per {limit.window}"
@@ -234,3 +369,67 @@ def _paused(pause: Pause) -> ModelRefusedError:
 
 def _time(milliseconds: int) -> str:
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+@dataclass(slots=True)
+class MeteredCall:
+    """A call under way. Whoever makes it puts in what it used, as soon as that is known."""
+
+    seconds_left: float
+    usage: Usage | None = None
+
+
+class Meter:
+    """Admits calls and notes what they used. Safe to use from several threads and processes."""
+
+    def __init__(self, budget: ModelBudget, clock: Clock, is_enabled: bool) -> None:
+        self.budget = budget
+        self._clock = clock
+        self._is_enabled = is_enabled
+
+    def require_on(self) -> None:
+        """``ModelRefusedError`` when the settings turn models off."""
+        if not self._is_enabled:
+            raise ModelRefusedError(
+                "Models are turned off. Set models_enabled (SMARA_MODELS_ENABLED=1) to use them.",
+                reason="disabled",
+                may_be_billed=False,
+            )
+
+    @contextmanager
+    def call(self, model: str, purpose: str, most: Usage, ends_at: float) -> Iterator[MeteredCall]:
+        """A block that makes one call, which uses at most ``most`` and ends at a moment of the
+        clock.
+
+        ``BudgetSpentError`` and ``ModelRefusedError`` (a pause) before the block is entered. An
+        error that says ``may_be_billed=False`` counts nothing; where nobody says what was used, the
+        reservation stays.
+        """
+        reservation = self.budget.reserve(
+            model, purpose, most, max(0.0, ends_at - self._clock.monotonic())
+        )
+        began = self._clock.monotonic()
+        call = MeteredCall(ends_at - began)
+        outcome, reason = "failed", None
+        try:
+            if began >= ends_at:  # the store was busy for so long
+                raise failures.timed_out(model, 0, may_be_billed=False)
+            yield call
+            outcome = "done"
+        except ModelError as error:
+            outcome, reason = error.code, error.facts.get("reason")
+            is_free = not error.facts.get("may_be_billed", True)
+            call.usage = Usage() if is_free else error.facts.get("usage", call.usage)
+            raise
+        finally:
+            self.budget.settle(reservation, outcome, call.usage, reason)
+            log.event(
+                "model.called",
+                call=reservation.id,
+                model=model,
+                purpose=purpose,
+                outcome=outcome,
+                reason=reason,
+                tokens=call.usage.tokens if call.usage else None,
+                seconds=round(self._clock.monotonic() - began, 3),
+            )

@@ -1,8 +1,7 @@
-"""Models: every call of a model goes through here.
+"""Route every model call through switch, redaction, budget and retries.
 
-Switch, redaction, choice by size, and then, for each attempt: a reservation in the budget, the
-model itself, the settling of what it used. Nothing else in Smara asks a model, so nothing else can
-forget one of these.
+:class:`Models` is the only caller of a model in Smara, so no other code can forget one of these
+steps. For each attempt it reserves budget, calls the model, and settles what the call used.
 """
 
 from __future__ import annotations
@@ -19,15 +18,13 @@ from smara.core.scope import require_id
 from smara.core.tokens import TokenCounter, estimate_o200k
 from smara.errors import BadReplyError, InvalidInputError, MissingSettingError, SmaraError
 from smara.models import failures
-from smara.models.budget import Budget
+from smara.models.budget import Meter, ModelBudget, Size, size_of
 from smara.models.chat import Abort, ChatModel, ChatReply, ChatRequest, Usage
-from smara.models.embedding import Embedder, EmbeddingServer
-from smara.models.metering import Meter
-from smara.models.models import DAY_MS, HOUR_MS, ModelCall, Pause, Remaining, Spent
+from smara.models.embedder import Embedder, EmbeddingServer
+from smara.models.failures import with_retries
+from smara.models.models import DAY_MS, HOUR_MS, ModelCall, Pause, Remaining, WindowUsage
 from smara.models.registry import Tier, Tiers, is_offline, load_tiers, parse_tiers
-from smara.models.rerank import Reranker
-from smara.models.retry import with_retries
-from smara.models.size import Size, size_of
+from smara.models.reranker import Reranker
 from smara.models.store import CallStore
 
 # A reply of so many times the allowed tokens shows that the server does not heed the limit.
@@ -45,7 +42,7 @@ class Models:
     def __init__(
         self,
         store: CallStore,
-        budget: Budget,
+        budget: ModelBudget,
         clock: Clock,
         settings: Settings,
         counter: TokenCounter,
@@ -116,8 +113,8 @@ class Models:
         What is sent to it passes the switch, the redaction and the budget, and its calls are noted
         with the purpose ``rerank``. ``ConfigError`` when the setting ``reranker`` cannot be used.
         """
-        from smara.models.rerankers.guarded import GuardedReranker
-        from smara.models.rerankers.ladder import open_reranker
+        from smara.models.guard import GuardedReranker
+        from smara.models.rerankers.choice import open_reranker
 
         if self._settings.reranker.strip() == "off":
             return None
@@ -142,8 +139,8 @@ class Models:
         cannot be used, ``ModelError`` when Ollama has to be asked for its models and does not
         answer.
         """
-        from smara.models.embedders.guarded import GivenEmbedder, GuardedEmbedder
-        from smara.models.embedders.ladder import choose
+        from smara.models.embedders.choice import choose
+        from smara.models.guard import GivenEmbedder, GuardedEmbedder
 
         settings = self._settings if setting is None else replace(self._settings, embedder=setting)
         if (
@@ -166,7 +163,7 @@ class Models:
         """Which embedder is in force and why, for ``smara models show``; a failure is told, not
         raised.
         """
-        from smara.models.embedders.ladder import choose
+        from smara.models.embedders.choice import choose
 
         setting = self._settings.embedder
         try:
@@ -210,7 +207,7 @@ class Models:
         with self._store.database.read() as session:
             return self._store.find_pause(session)
 
-    def spent(self, window_ms: int = HOUR_MS) -> Spent:
+    def spent(self, window_ms: int = HOUR_MS) -> WindowUsage:
         """What models used in the last ``window_ms`` in this store."""
         return self.budget.spent(window_ms)
 

@@ -1,8 +1,7 @@
-"""The protocol of a chat model: text in, text and usage out, within a deadline, and it can be taken
-back.
+"""Define the chat model protocol: request, reply, usage, abort.
 
-The seam is synchronous. Whoever implements :class:`ChatModel` promises to come back within
-``deadline_seconds``, with a reply or with a ``ModelError``, also when the other side hangs.
+The protocol is synchronous. An implementation of :class:`ChatModel` must return within
+``deadline_seconds``, with a reply or with a ``ModelError``, even if the server hangs.
 """
 
 from __future__ import annotations

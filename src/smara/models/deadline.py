@@ -1,9 +1,8 @@
-"""A coroutine, run within a deadline for a caller that is not asynchronous.
+"""Run a coroutine within a deadline for a synchronous caller.
 
-It runs in a thread of its own with an event loop of its own, so that a server that hangs holds
-up nobody: at the deadline, or when the caller aborts, the coroutine is cancelled, which closes its
-sockets, and the thread ends. What cannot be cancelled (a name server that does not answer, a
-package that is still being imported) is left behind; its thread ends when it returns.
+The coroutine has its own thread and event loop. At the deadline, or when the caller aborts, it is
+cancelled, which closes its sockets. Work that cannot be cancelled, such as a silent name server, is
+left behind; its thread ends when the work returns.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def run_within(
 
     ``work`` is called in the new thread, so that what it imports counts against the deadline too.
     """
-    call = _Call(work, time.monotonic() + seconds)
+    call = _DeadlineThread(work, time.monotonic() + seconds)
     call.start()
     try:
         with abort.calling(call.take_back) if abort else nullcontext():
@@ -47,7 +46,7 @@ def run_within(
     raise InterruptedError if abort is not None and abort.is_set() else TimeoutError
 
 
-class _Call(threading.Thread, Generic[T]):
+class _DeadlineThread(threading.Thread, Generic[T]):
     """One call. Its result is told when its loop is closed: who has it may count on closed
     sockets.
     """

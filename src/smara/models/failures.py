@@ -1,17 +1,26 @@
-"""What went wrong with a call, in our words.
+"""Translate vendor errors into model errors, and retry the transient ones.
 
-The one question that matters to whoever gets an error is whether asking again can help. The second,
-for the budget, is whether the call may have been paid for: a request that was refused with a
-status, or never left the machine, was not; one that was sent and never answered may have been.
+The caller needs to know if a retry can help. The budget needs to know if the call may have been
+billed: a refused request was not, a request that was sent and never answered may have been.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from smara.core import log
-from smara.errors import BadReplyError, ModelError, ModelRefusedError, ModelUnavailableError
+from smara.core.clock import Clock
+from smara.errors import (
+    BadReplyError,
+    ModelAbortedError,
+    ModelError,
+    ModelRefusedError,
+    ModelUnavailableError,
+)
+from smara.models.chat import Abort
 
 _MOST_CHARACTERS = 300
 
@@ -51,7 +60,7 @@ def failure(
     reasons.
     """
     kind = ModelUnavailableError if reason in _TRY_AGAIN else ModelRefusedError
-    told = f", {log.redacted(detail)[:_MOST_CHARACTERS]}" if detail else ""
+    told = f", {log.redact_text(detail)[:_MOST_CHARACTERS]}" if detail else ""
     what = "did not answer" if kind is ModelUnavailableError else "will not answer"
     return kind(
         f"{model} {what}: {reason.replace('_', ' ')}{told}. "
@@ -73,7 +82,7 @@ def timed_out(
 
 def unreadable(model: str, detail: str) -> BadReplyError:
     """A reply that is no reply."""
-    told = log.redacted(detail)[:_MOST_CHARACTERS]
+    told = log.redact_text(detail)[:_MOST_CHARACTERS]
     return BadReplyError(
         f"{model} sent what cannot be read ({told}). Check that the address speaks the vendor's "
         "format.",
@@ -157,3 +166,66 @@ def _message(body: object) -> str:
             body.get("message") or body.get("error") or body.get("detail") or body.get("code") or ""
         )
     return str(body)
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRules:
+    """How often is asked, and how long is waited in between."""
+
+    attempts: int = 3
+    first_wait_seconds: float = 1.0
+    longest_wait_seconds: float = 20.0
+
+    def wait_seconds(self, attempt: int, asked_seconds: float | None, drawn: float) -> float:
+        """How long to wait after a failed attempt.
+
+        Doubled each time, and half of it by chance, so that many who failed together do not
+        come back together; never less than the server asked for. After the second attempt, with
+        a chance of 0.5: ``2 × (0.5 + 0.25)``.
+
+        >>> RetryRules().wait_seconds(2, None, 0.5), RetryRules().wait_seconds(1, 7.0, 0.0)
+        (1.5, 7.0)
+        """
+        doubled: float = min(
+            self.longest_wait_seconds, self.first_wait_seconds * 2 ** (attempt - 1)
+        )
+        return max(asked_seconds or 0.0, doubled * (0.5 + drawn / 2))
+
+
+def with_retries(
+    call: Callable[[], T],
+    ends_at: float,
+    clock: Clock,
+    abort: Abort | None = None,
+    rules: RetryRules = RetryRules(),  # noqa: B008
+    draw: Callable[[], float] = random.random,  # noqa: B008, RUF100
+) -> T:
+    """The result of ``call``, asked again while that can help and the clock has not reached
+    ``ends_at``.
+
+    A wait that would pass the deadline is not begun: the error is raised at once, and its fact
+    ``retry_after_seconds`` says when to come back.
+    """
+    attempt = 1
+    while True:
+        try:
+            return call()
+        except ModelUnavailableError as error:
+            wait = rules.wait_seconds(attempt, error.facts.get("retry_after_seconds"), draw())
+            if attempt >= rules.attempts or clock.monotonic() + wait >= ends_at:
+                raise
+            log.event(
+                "model.retried",
+                reason=error.facts.get("reason"),
+                attempt=attempt,
+                wait_seconds=round(wait, 3),
+            )
+        clock.wait(wait, abort)
+        if abort is not None and abort.is_set():
+            raise ModelAbortedError(
+                "The call was taken back while it waited to ask again. Nothing was changed."
+            )
+        attempt += 1

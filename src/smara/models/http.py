@@ -1,10 +1,8 @@
-"""JSON over HTTP, for the servers that no package of a vendor is needed for: embedders and
-rerankers.
+"""Exchange JSON over HTTP with embedding and reranking servers.
 
-It is the standard library alone, so that a plain installation can ask Ollama. An exchange has a
-thread of its own, and whoever asks is back at the deadline, whatever the other side does: a name
-server that is silent, headers or a body that come byte by byte. Then the socket is shut, and the
-thread ends. Redirects are not followed: they would carry a key to another address.
+Standard library only, so that a plain installation can call Ollama. Each exchange has its own
+thread, and the caller returns at the deadline whatever the server does. Redirects are not followed:
+they would carry a key to another address.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls of models and what they used: the values of this room."""
+"""Define the values of model calls: limits, reservations, usage, pauses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ModelCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class WindowUsage:
     """What models used within a window. ``unpriced_calls`` have no known price; their money is not
     in it.
     """

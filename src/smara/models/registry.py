@@ -1,9 +1,9 @@
-"""Which model: read from one string, or from tiers by the size of the input.
+"""Parse model settings and choose a chat model by input size.
 
-``anthropic:claude-haiku-4-5`` names a vendor and its model; with a URL in front of the model,
-``ollama:http://box:11434/v1#qwen3``, it is asked there. Tiers look like
-``<8000: ollama:qwen3; <100000: anthropic:claude-haiku-4-5; else: anthropic:claude-sonnet-4-5``:
-the first whose bound, in tokens, is above the size of the input is taken.
+``anthropic:claude-haiku-4-5`` names a vendor and its model. A URL before the model,
+``ollama:http://box:11434/v1#qwen3``, names the server. Tiers look like ``<8000: ollama:qwen3;
+<100000: anthropic:claude-haiku-4-5; else: anthropic:claude-sonnet-4-5``: the first tier whose
+bound, in tokens, is above the size of the input is used.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""Calls of models in the database: SQL and the mapping of rows, no decisions.
+"""Store model calls and the pause switch in the database.
 
-A call belongs to a project, and its list is behind the wall like everything else. The sums are not:
-the budget is the store's, so that many projects cannot spend it many times.
+SQL and row mapping only; no decisions. A call belongs to a project and its list is isolated like
+everything else. The sums are not: the budget belongs to the whole store, so that many projects
+cannot spend it many times.
 """
 
 from __future__ import annotations
 
-from smara.core.scope import Scope, walled
-from smara.core.storable import from_storable, to_storable
+from smara.core.escape import from_storable, to_storable
+from smara.core.scope import Scope, scoped_sql
 from smara.database.database import Database, Row, Session
 from smara.models.chat import Usage
-from smara.models.models import READING, ModelCall, Pause, Reservation, Spent
+from smara.models.models import READING, ModelCall, Pause, Reservation, WindowUsage
 
 
 class CallStore:
@@ -42,7 +43,7 @@ class CallStore:
             "UPDATE model_switch SET paused_at = ?, reason = ?, actor = ? WHERE no = 1", values
         )
 
-    def spent(self, session: Session, since_ms: int) -> Spent:
+    def spent(self, session: Session, since_ms: int) -> WindowUsage:
         """What was used after a moment; a call that has not ended counts with the most it can
         use.
         """
@@ -57,9 +58,9 @@ class CallStore:
             " FROM model_calls WHERE started_at > ?",
             (*READING, *READING, since_ms),
         )
-        return Spent(*(int(value) for value in row)) if row else Spent()
+        return WindowUsage(*(int(value) for value in row)) if row else WindowUsage()
 
-    def uses(self, session: Session, since_ms: int) -> list[tuple[int, Spent]]:
+    def uses(self, session: Session, since_ms: int) -> list[tuple[int, WindowUsage]]:
         """When and what every call after a moment used, oldest first."""
         rows = session.all(
             "SELECT started_at, input_tokens + output_tokens, coalesce(cost_microdollars, 0), "
@@ -81,7 +82,7 @@ class CallStore:
         expires_at: int,
     ) -> None:
         session.run(
-            walled(
+            scoped_sql(
                 self.scope,
                 "INSERT INTO model_calls (project_no, id, model, purpose, input_tokens, "
                 "output_tokens, cached_tokens,"
@@ -105,7 +106,7 @@ class CallStore:
     ) -> None:
         """Note how a call ended; what it used stays as it was reserved."""
         session.run(
-            walled(
+            scoped_sql(
                 self.scope,
                 "UPDATE model_calls SET outcome = ?, reason = ?, ended_at = ?"
                 " WHERE project_no = :project AND id = ? AND outcome IS NULL",
@@ -118,7 +119,7 @@ class CallStore:
     ) -> None:
         """Put what a call really used in the place of the most it could have used."""
         session.run(
-            walled(
+            scoped_sql(
                 self.scope,
                 "UPDATE model_calls SET input_tokens = ?, output_tokens = ?, cached_tokens = ?, "
                 "cost_microdollars = ?,"
@@ -137,7 +138,7 @@ class CallStore:
     def list(self, session: Session, limit: int, now_ms: int) -> list[ModelCall]:
         """The newest calls of this project, newest first."""
         rows = session.all(
-            walled(
+            scoped_sql(
                 self.scope,
                 "SELECT id, model, purpose, outcome, reason, input_tokens, output_tokens, "
                 "cached_tokens,"
@@ -155,9 +156,9 @@ def _pause(row: Row | None) -> Pause | None:
     return Pause(int(row[0]), from_storable(row[1]), from_storable(row[2]))
 
 
-def _spent(tokens: int, microdollars: int, purpose: str) -> Spent:
+def _spent(tokens: int, microdollars: int, purpose: str) -> WindowUsage:
     is_reading = purpose in READING
-    return Spent(
+    return WindowUsage(
         0 if is_reading else tokens, microdollars, embedding_tokens=tokens if is_reading else 0
     )
 

@@ -1,7 +1,7 @@
-"""Anthropic, OpenAI and what is compatible with it, Ollama, and Google, over pydantic-ai.
+"""Call Anthropic, OpenAI, Ollama and Google chat models through pydantic-ai.
 
-Every call makes its client and closes it: nothing is kept open between two calls, which are minutes
-apart. The vendors' own retries are off, because each attempt has to be within the budget.
+Every call opens its own client and closes it: calls are minutes apart, so no connection is kept.
+The vendors' own retries are off, because each attempt must fit into the budget.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import httpx2
     from pydantic_ai.messages import ModelResponse
     from pydantic_ai.models import Model
+
 
 _OLLAMA_URL = "http://127.0.0.1:11434/v1"
 _NO_KEY = "none"
@@ -58,7 +59,7 @@ class VendorModel:
                 "Google takes no provider_options. Use settings, such as google_thinking_config."
             )
         seconds = request.deadline_seconds or _DEADLINE_SECONDS
-        call = _Call(self.spec, self._api_key, request)
+        call = _VendorCall(self.spec, self._api_key, request)
         try:
             return run_within(call.run, seconds, abort)
         except InterruptedError:
@@ -72,7 +73,7 @@ class VendorModel:
             raise failures.timed_out(self.name, seconds, call.was_sent) from None
 
 
-class _Call:
+class _VendorCall:
     """One request and its answer."""
 
     def __init__(self, spec: ModelSpec, api_key: str | None, request: ChatRequest) -> None:

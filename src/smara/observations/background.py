@@ -1,7 +1,6 @@
-"""Work that must not hold up a turn: one thread per process, started when there is something to do.
+"""Run named jobs in one background thread per process.
 
-It is a daemon, and what it does is safe to lose at any moment: a killed observation moves
-no cursor, and its lease expires. Asking twice for the same work is the same as once.
+A job is safe to lose at any moment: a killed observation moves no cursor.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The cycle: observe, buffer, activate, reflect; exactly once, whoever does it and whenever it
-dies.
+"""Run the observation cycle: observe, buffer, activate, reflect.
 
-A worker takes a lease, reads, lets the observer think outside any transaction, and writes
-once: the rows and the cursor move together, behind the lease's fence. A failure moves
-nothing. What is active changes only under the record's lock.
+The cycle takes a lease, calls the observer outside any transaction, and writes once.
+A process that dies midway moves no cursor, so messages are observed exactly once.
 """
 
 from __future__ import annotations
@@ -15,31 +13,30 @@ from typing import Any, Literal, NamedTuple
 
 from smara.core import log
 from smara.core.clock import Clock
+from smara.core.escape import to_storable
 from smara.core.ids import IdMaker
-from smara.core.storable import to_storable
 from smara.core.tokens import TokenCounter
 from smara.database.database import Session
-from smara.database.heartbeat import Heartbeat
-from smara.database.leases import Lease, Leases
+from smara.database.leases import Heartbeat, Lease, Leases
 from smara.errors import DatabaseError, LeaseLostError, SmaraError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
-from smara.observations.buffered import BufferedReflections
-from smara.observations.failing import MOST_ATTEMPTS, Failing, JobKey, is_outage
+from smara.observations.buffer import BufferedReflections
 from smara.observations.models import (
     AgentMode,
-    Draft,
+    CycleOutcome,
     Extractor,
     Note,
+    ObservationDraft,
     Observer,
     ObserveRequest,
-    Outcome,
+    RecordKey,
+    taint_of,
 )
 from smara.observations.render import render_note
-from smara.observations.scopes import Place
-from smara.observations.store import Batch, Cursor, ObservationStore, StoredRecord
-from smara.observations.taint import taint_of
-from smara.observations.thresholds import Pending, Thresholds, chunks_to_activate
+from smara.observations.retries import MOST_ATTEMPTS, FailureLog, JobKey, is_outage
+from smara.observations.store import Cursor, ObservationBatch, ObservationStore, StoredRecord
+from smara.observations.thresholds import PendingTokens, Thresholds, chunks_to_activate
 from smara.secrets import redact, redact_value
 
 LEASE_SECONDS = 60.0
@@ -65,7 +62,7 @@ class CycleSettings:
     """
 
 
-class Job(NamedTuple):
+class ObserveJob(NamedTuple):
     """Messages of one thread that are to be observed in one go."""
 
     record: StoredRecord
@@ -86,7 +83,7 @@ class Job(NamedTuple):
         return JobKey(self.record.no, self.cursor.thread_no, self.first_seq)
 
 
-class Cycle:
+class ObservationCycle:
     """Observes the threads of one project."""
 
     def __init__(
@@ -102,9 +99,9 @@ class Cycle:
         settings: CycleSettings,
         owner: str,
         known: Callable[[Session, int], str],
-        failing: Failing | None = None,
+        failing: FailureLog | None = None,
     ) -> None:
-        self._failing = failing or Failing(store, clock)
+        self._failing = failing or FailureLog(store, clock)
         self._store = store
         self._messages = messages
         self._leases = leases
@@ -120,7 +117,7 @@ class Cycle:
     # what is pending
 
     def cursors(
-        self, session: Session, place: Place, is_pending_only: bool = True
+        self, session: Session, place: RecordKey, is_pending_only: bool = True
     ) -> tuple[StoredRecord | None, list[Cursor]]:
         """The record of a place, if there is one, and how far its threads are."""
         record = self._store.find_record(session, place.lookup_key)
@@ -134,10 +131,10 @@ class Cycle:
         )
         return record, cursors
 
-    def pending(self, session: Session, place: Place) -> Pending:
+    def pending(self, session: Session, place: RecordKey) -> PendingTokens:
         """The tokens that no active observation covers, over all threads of the place."""
         _, cursors = self.cursors(session, place)
-        return Pending(
+        return PendingTokens(
             sum(cursor.tokens - cursor.observed_tokens for cursor in cursors),
             sum(cursor.tokens - cursor.covered_tokens for cursor in cursors),
         )
@@ -146,13 +143,13 @@ class Cycle:
 
     def observe(
         self,
-        place: Place,
+        place: RecordKey,
         mode: AgentMode,
         *,
         is_buffered: bool,
         retain_tokens: int = 0,
         is_now: bool = False,
-    ) -> Outcome:
+    ) -> CycleOutcome:
         """Observe what is pending, the oldest first, until nothing is left but the retained newest
         tokens.
 
@@ -163,7 +160,9 @@ class Cycle:
         action: Literal["buffer", "observe"] = "buffer" if is_buffered else "observe"
         lease = self._leases.acquire(self._lease_name(place), self._owner, LEASE_SECONDS)
         if lease is None:
-            return Outcome(action, False, error=IN_PROGRESS, code="in_progress", is_retryable=True)
+            return CycleOutcome(
+                action, False, error=IN_PROGRESS, code="in_progress", is_retryable=True
+            )
         recovered = self._recovered(lease, place)
         try:
             with Heartbeat(self._leases, lease, LEASE_SECONDS) as beat:
@@ -178,7 +177,7 @@ class Cycle:
                     beat=beat,
                     is_now=is_now,
                 )
-            return Outcome(
+            return CycleOutcome(
                 action,
                 done.error is None,
                 done.messages,
@@ -189,7 +188,7 @@ class Cycle:
                 recovered=recovered,
             )
         except LeaseLostError as error:
-            return Outcome(
+            return CycleOutcome(
                 action,
                 False,
                 error=str(error),
@@ -202,15 +201,15 @@ class Cycle:
 
     def _observe_all(
         self,
-        place: Place,
+        place: RecordKey,
         mode: AgentMode,
         lease: Lease,
         is_buffered: bool,
         retain_tokens: int,
         beat: Heartbeat,
         is_now: bool,
-    ) -> _Done:
-        done = _Done()
+    ) -> _CycleResult:
+        done = _CycleResult()
         for thread_id in self._threads(place):
             while job := self._next_job(
                 place, thread_id, retain_tokens, is_first=done.messages == 0
@@ -224,15 +223,15 @@ class Cycle:
                 done.notes += noted
         return done
 
-    def _threads(self, place: Place) -> list[str]:
+    def _threads(self, place: RecordKey) -> list[str]:
         if place.scope == "thread":
             return [place.thread_id]
         with self._store.database.read() as session:
             return [cursor.thread_id for cursor in self.cursors(session, place)[1]]
 
     def _next_job(
-        self, place: Place, thread_id: str, retain_tokens: int, is_first: bool = True
-    ) -> Job | None:
+        self, place: RecordKey, thread_id: str, retain_tokens: int, is_first: bool = True
+    ) -> ObserveJob | None:
         """The next messages of a thread, sealed from now on: what arrives later for them is a
         message of its own.
         """
@@ -251,7 +250,7 @@ class Cycle:
             if batch:
                 self._messages.seal(session, cursor.thread_no, batch[-1].seq, self._clock.now_ms())
         return (
-            Job(record, cursor, batch, tokens=sum(message.token_count for message in batch))
+            ObserveJob(record, cursor, batch, tokens=sum(message.token_count for message in batch))
             if batch
             else None
         )
@@ -282,7 +281,7 @@ class Cycle:
         return batch
 
     def _observe_job(
-        self, job: Job, mode: AgentMode, lease: Lease, is_buffered: bool, is_now: bool
+        self, job: ObserveJob, mode: AgentMode, lease: Lease, is_buffered: bool, is_now: bool
     ) -> int | tuple[str, str, bool]:
         """Let the observer think and write what it found; how many notes, or what went wrong."""
         failure, outage = self._failing.found(job.key)
@@ -318,7 +317,7 @@ class Cycle:
         return len(draft.notes)
 
     def _without_model(
-        self, job: Job, mode: AgentMode, lease: Lease, is_buffered: bool, code: str
+        self, job: ObserveJob, mode: AgentMode, lease: Lease, is_buffered: bool, code: str
     ) -> int | None:
         """In an outage, observe without the model what would fall out of the agent's sight;
         ``None`` while it waits.
@@ -331,7 +330,7 @@ class Cycle:
         self._commit(job, mode, draft, self._fallback.method, lease, is_buffered, "without")
         return len(draft.notes)
 
-    def _request(self, job: Job, mode: AgentMode) -> ObserveRequest:
+    def _request(self, job: ObserveJob, mode: AgentMode) -> ObserveRequest:
         with self._store.database.read() as session:
             known = self._known(session, job.record.no)
             thread = self._messages.find_thread(session, job.cursor.thread_id)
@@ -351,9 +350,9 @@ class Cycle:
 
     def _commit(
         self,
-        job: Job,
+        job: ObserveJob,
         mode: AgentMode,
-        draft: Draft,
+        draft: ObservationDraft,
         method: str,
         lease: Lease,
         is_buffered: bool,
@@ -440,7 +439,7 @@ class Cycle:
                 self._failing.bury(session, job.key)
         log.event("observations.added", notes=len(notes), messages=len(job.messages), state=state)
 
-    def _expect(self, session: Session, job: Job) -> None:
+    def _expect(self, session: Session, job: ObserveJob) -> None:
         """The cursor still stands where it stood when the messages were read."""
         found = self._store.cursors(session, job.record.no, job.cursor.thread_id, None, False)
         if not found or found[0].covered_seq != job.cursor.covered_seq:
@@ -495,24 +494,24 @@ class Cycle:
 
     # activating
 
-    def activate(self, place: Place, *, is_forced: bool = False) -> Outcome:
+    def activate(self, place: RecordKey, *, is_forced: bool = False) -> CycleOutcome:
         """Make buffered observations active, leaving the newest messages raw; all of them when
         forced.
         """
         now = self._clock.now_ms()
-        done = _Done()
+        done = _CycleResult()
         with self._store.database.write() as session:
             record, cursors = self.cursors(session, place)
             if record is None or not any(
                 cursor.buffered_seq > cursor.observed_seq for cursor in cursors
             ):
-                return Outcome("activate", True)
+                return CycleOutcome("activate", True)
             self._store.take_record(session, record.no, now)
             for cursor in self.cursors(session, place)[
                 1
             ]:  # read again: the record is ours only now
                 batches = self._store.buffered_batches(session, record.no, cursor.thread_no)
-                pending = Pending(
+                pending = PendingTokens(
                     cursor.tokens - cursor.observed_tokens, cursor.tokens - cursor.covered_tokens
                 )
                 count = chunks_to_activate(
@@ -522,15 +521,15 @@ class Cycle:
                     is_forced=is_forced,
                 )
                 self._activate(session, record, cursor, batches=batches[:count], done=done, now=now)
-        return Outcome("activate", True, done.messages, notes=done.notes)
+        return CycleOutcome("activate", True, done.messages, notes=done.notes)
 
     def _activate(
         self,
         session: Session,
         record: StoredRecord,
         cursor: Cursor,
-        batches: Sequence[Batch],
-        done: _Done,
+        batches: Sequence[ObservationBatch],
+        done: _CycleResult,
         now: int,
     ) -> None:
         if not batches:
@@ -556,7 +555,7 @@ class Cycle:
             title=last.thread_title,
         )
 
-    def _activate_all(self, place: Place, lease: Lease) -> None:
+    def _activate_all(self, place: RecordKey, lease: Lease) -> None:
         """What was buffered comes first: the cursor must not step over it."""
         now = self._clock.now_ms()
         with self._store.database.write() as session:
@@ -569,9 +568,11 @@ class Cycle:
                 1
             ]:  # read again: somebody may have activated meanwhile
                 batches = self._store.buffered_batches(session, record.no, cursor.thread_no)
-                self._activate(session, record, cursor, batches=batches, done=_Done(), now=now)
+                self._activate(
+                    session, record, cursor, batches=batches, done=_CycleResult(), now=now
+                )
 
-    def merge(self, place: Place) -> int:
+    def merge(self, place: RecordKey) -> int:
         """Move what threads observed on their own into the pool of their resource; how many
         observations.
         """
@@ -604,7 +605,7 @@ class Cycle:
 
     # pieces
 
-    def _ensure(self, session: Session, place: Place) -> StoredRecord:
+    def _ensure(self, session: Session, place: RecordKey) -> StoredRecord:
         found = self._store.find_record(session, place.lookup_key)
         if found is not None:
             return found
@@ -654,10 +655,10 @@ class Cycle:
                 thread.updated_at,
             )
 
-    def _lease_name(self, place: Place) -> str:
+    def _lease_name(self, place: RecordKey) -> str:
         return f"observations:{self._store.scope.project_no}:{place.lookup_key}"
 
-    def _recovered(self, lease: Lease, place: Place) -> Mapping[str, Any] | None:
+    def _recovered(self, lease: Lease, place: RecordKey) -> Mapping[str, Any] | None:
         """What a worker that died had left: who it was, and how far things were."""
         if lease.taken_over_from is None:
             return None
@@ -688,7 +689,7 @@ class Cycle:
 
 
 @dataclass(slots=True)
-class _Done:
+class _CycleResult:
     messages: int = 0
     notes: int = 0
     error: str | None = None

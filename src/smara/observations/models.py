@@ -1,16 +1,16 @@
-"""Observations as values: dated, prioritized lines that tell what happened in a conversation.
+"""Define observations, their records, and the observer and reflector protocols.
 
-An observation stands for a range of messages, whose sequence numbers it keeps, so that it
-can always be explained by what was really said. Observers, with a model or without, turn
-messages into a :class:`Draft`; nothing of a draft is stored before it was found valid.
+An observation is a dated, prioritized line about a conversation. A record holds the
+observations of one scope: a thread, or a resource with all its threads. Taint names
+the sources of an observation other than people's own words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from smara.messages.models import Message
 
@@ -68,7 +68,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ObservationDraft:
     """What an observer makes of some messages."""
 
     notes: tuple[Note, ...]
@@ -131,7 +131,7 @@ class Observer(Protocol):
 
     method: str
 
-    def observe(self, request: ObserveRequest) -> Draft: ...
+    def observe(self, request: ObserveRequest) -> ObservationDraft: ...
 
 
 class Reflector(Protocol):
@@ -139,7 +139,7 @@ class Reflector(Protocol):
 
     method: str
 
-    def reflect(self, request: ReflectRequest) -> Draft: ...
+    def reflect(self, request: ReflectRequest) -> ObservationDraft: ...
 
 
 Scope = Literal["thread", "resource"]
@@ -183,7 +183,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ObservationRecord:
     """What is known of one scope: a thread, or a resource with all its threads."""
 
     id: str
@@ -198,7 +198,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CycleOutcome:
     """What came of an attempt to observe or reflect; a refusal says whether trying again can
     help.
     """
@@ -215,7 +215,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ObservationFailure:
     """A job that failed; a dead one is not tried again with the model, and was observed without it.
 
     The ``operation`` is ``observe`` or ``reflect`` when a reply could not be used, and ``outage``
@@ -234,7 +234,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
+class ObservationWarning:
     """What was left out of some messages' observations, or done without the model, and why."""
 
     thread_id: str
@@ -242,3 +242,53 @@ class Warned:
     last_seq: int
     warnings: tuple[str, ...]
     created_at: int
+
+
+class RecordKey(NamedTuple):
+    """Where a conversation's observations are kept."""
+
+    scope: Scope
+    resource_id: str
+    thread_id: str
+
+    @property
+    def lookup_key(self) -> str:
+        """The one name by which the record is found.
+
+        >>> Place("thread", "u", "t").lookup_key, Place("resource", "u", "t").lookup_key
+        ('thread:t', 'resource:u')
+        """
+        return (
+            f"thread:{self.thread_id}" if self.scope == "thread" else f"resource:{self.resource_id}"
+        )
+
+
+_WEB = ("webfetch", "websearch", "web_fetch", "web_search", "fetch", "browser", "curl", "http")
+
+
+def taint_of(messages: Iterable[Message]) -> tuple[str, ...]:
+    """The kinds of outside input in some messages, in order: ``imported``, ``mcp``, ``tool``,
+    ``web``.
+    """
+    found: set[str] = set()
+    for message in messages:
+        given = message.metadata.get("taint")
+        if isinstance(given, str):
+            found.add(given)
+        elif isinstance(given, list | tuple):
+            found.update(str(each) for each in given)
+        for part in message.parts:
+            if part.type in ("tool_call", "tool_result") and part.name:
+                found.add(_kind(part.name))
+            elif part.type == "tool_result" or message.role == "tool":
+                found.add("tool")
+            elif part.type in ("file", "image"):
+                found.add("file")
+    return tuple(sorted(word for each in found for word in each.split()))
+
+
+def _kind(tool: str) -> str:
+    name = tool.lower()
+    if name.startswith("mcp"):
+        return "mcp"
+    return "web" if any(name == each or name.startswith(f"{each}_") for each in _WEB) else "tool"

@@ -1,11 +1,14 @@
-"""Observations: what was noticed in conversations, and what is done so that it keeps being
-noticed.
+"""Offer the observations room: observe, reflect, list and compact.
+
+Reads come from the store. Observing that must not delay a turn goes to the background
+thread. Compacting a thread observes it first, so that its summary is made of observations.
 """
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from smara.core import log
@@ -13,32 +16,41 @@ from smara.core.freshness import Freshness
 from smara.core.scope import require_id
 from smara.database.database import Session, marks
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
+from smara.messages.compaction import CompactionResult, Compactions
+from smara.messages.messages import Messages
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
+from smara.messages.summarize import OfflineSummarizer
 from smara.messages.threads import Threads
 from smara.observations.background import Background
-from smara.observations.buffered import BufferedReflections
-from smara.observations.cycle import Cycle
-from smara.observations.failing import OUTAGE
+from smara.observations.buffer import BufferedReflections
+from smara.observations.cycle import ObservationCycle
 from smara.observations.models import (
     MODES,
     STATES,
     AgentMode,
-    Failure,
+    CycleOutcome,
     Observation,
-    Outcome,
-    Record,
+    ObservationFailure,
+    ObservationRecord,
+    ObservationWarning,
+    RecordKey,
     Scope,
-    Warned,
 )
-from smara.observations.reflecting import Reflecting
+from smara.observations.reflection import ReflectionCycle
 from smara.observations.render import render, render_by_thread
-from smara.observations.scopes import Place
+from smara.observations.retries import OUTAGE
 from smara.observations.store import Cursor, ObservationStore
-from smara.observations.thresholds import Pending, Plan, ReflectionPlan, Thresholds, plan
+from smara.observations.thresholds import (
+    ObservationPlan,
+    PendingTokens,
+    ReflectionPlan,
+    Thresholds,
+    plan,
+)
 
 _MOST_REMEMBERED = 10_000
-_OFF = Outcome("observe", False, error="Observing is off or read-only here.", code="read_only")
+_OFF = CycleOutcome("observe", False, error="Observing is off or read-only here.", code="read_only")
 
 JudgeCode = Callable[[Session, Sequence[int]], Mapping[int, Freshness]]
 
@@ -51,8 +63,8 @@ class Observations:
         store: ObservationStore,
         messages: MessageStore,
         threads: Threads,
-        cycle_for: Callable[[AgentMode], Cycle],
-        reflecting: Reflecting,
+        cycle_for: Callable[[AgentMode], ObservationCycle],
+        reflecting: ReflectionCycle,
         background: Background,
         scope: Scope,
         limits_for: Callable[[AgentMode], Thresholds],
@@ -83,7 +95,7 @@ class Observations:
         mode: AgentMode = "default",
         retain_tokens: int = 0,
         is_now: bool = False,
-    ) -> Outcome:
+    ) -> CycleOutcome:
         """Observe what is pending now, and show it from now on; buffered observations come first.
 
         What failed before is tried again when its time has come, or ``is_now``.
@@ -97,7 +109,7 @@ class Observations:
 
     def buffer(
         self, thread_id: str, *, mode: AgentMode = "default", is_now: bool = False
-    ) -> Outcome:
+    ) -> CycleOutcome:
         """Observe what is pending, to be shown later; nothing changes for the agent until it is
         activated.
         """
@@ -109,7 +121,7 @@ class Observations:
 
     def activate(
         self, thread_id: str, *, mode: AgentMode = "default", is_forced: bool = False
-    ) -> Outcome:
+    ) -> CycleOutcome:
         """Show what was buffered, leaving the newest messages raw; all of it when forced."""
         if not self._is_writing:
             return _OFF
@@ -119,26 +131,26 @@ class Observations:
 
     def reflect(
         self, thread_id: str, *, is_forced: bool = False, is_buffered: bool = False
-    ) -> Outcome:
+    ) -> CycleOutcome:
         """Condense older observations into a new generation; one that was made ahead is taken.
 
         With ``is_buffered`` one is made ahead: nothing changes for the agent until it is activated.
         """
         if not self._is_writing:
-            return Outcome("reflect", False, error=_OFF.error, code=_OFF.code)
+            return CycleOutcome("reflect", False, error=_OFF.error, code=_OFF.code)
         return self._reflecting.reflect(
             self.place(thread_id), is_forced=is_forced, is_buffered=is_buffered
         )
 
-    def activate_reflection(self, thread_id: str, *, is_early: bool = False) -> Outcome:
+    def activate_reflection(self, thread_id: str, *, is_early: bool = False) -> CycleOutcome:
         """Show a reflection that was made ahead if active observations have reached the threshold,
         or early.
         """
         if not self._is_writing:
-            return Outcome("activate", False, error=_OFF.error, code=_OFF.code)
+            return CycleOutcome("activate", False, error=_OFF.error, code=_OFF.code)
         return self._reflecting.activate(self.place(thread_id), is_early=is_early)
 
-    def end_session(self, thread_id: str, *, mode: AgentMode = "default") -> Outcome:
+    def end_session(self, thread_id: str, *, mode: AgentMode = "default") -> CycleOutcome:
         """A session is over: whatever is pending is observed, and what was buffered becomes
         active.
         """
@@ -153,20 +165,20 @@ class Observations:
         For when the scope was switched from thread to resource: until then the old records stay
         as they are, and are not shown. A thread that the pool has observed itself is left out.
         """
-        place = Place("resource", require_id(resource_id, "resource_id"), "")
+        place = RecordKey("resource", require_id(resource_id, "resource_id"), "")
         return self._cycle_for("default").merge(place) if self._is_writing else 0
 
     # in the background
 
-    def planned(self, thread_id: str, *, mode: AgentMode = "default") -> Plan:
+    def planned(self, thread_id: str, *, mode: AgentMode = "default") -> ObservationPlan:
         """What the pending tokens ask for; nothing is started."""
         return plan(self.pending(thread_id), self._limits_for(check_mode(mode)))
 
-    def look_after(self, thread_id: str, *, mode: AgentMode = "default") -> Plan:
+    def look_after(self, thread_id: str, *, mode: AgentMode = "default") -> ObservationPlan:
         """Start in the background what the pending tokens ask for; what that is. Never waits."""
         wanted = self.planned(thread_id, mode=mode)
         if not self._is_writing:
-            return Plan(False, False, False)
+            return ObservationPlan(False, False, False)
         if wanted.buffers:
             self._background.submit(
                 f"buffer {thread_id}", lambda: self.buffer(thread_id, mode=mode)
@@ -194,7 +206,7 @@ class Observations:
 
     # asking
 
-    def place(self, thread_id: str) -> Place:
+    def place(self, thread_id: str) -> RecordKey:
         """Where the observations of a thread are kept."""
         resource_id = self._resources.get(thread_id)
         if resource_id is None:
@@ -202,19 +214,19 @@ class Observations:
             if len(self._resources) >= _MOST_REMEMBERED:
                 self._resources.clear()
             self._resources[thread_id] = resource_id  # a thread never changes its resource
-        return Place(self._scope, resource_id, thread_id)
+        return RecordKey(self._scope, resource_id, thread_id)
 
-    def pending(self, thread_id: str) -> Pending:
+    def pending(self, thread_id: str) -> PendingTokens:
         """How many tokens no active observation covers."""
         if (
             thread_id not in self._resources
             and self._threads.find(require_id(thread_id, "thread_id")) is None
         ):
-            return Pending(0, 0)
+            return PendingTokens(0, 0)
         with self._store.database.read() as session:
             return self._cycle_for("default").pending(session, self.place(thread_id))
 
-    def record(self, thread_id: str) -> Record | None:
+    def record(self, thread_id: str) -> ObservationRecord | None:
         """What is known of the thread's scope; ``None`` before anything was observed."""
         with self._store.database.read() as session:
             found = self._store.find_record(session, self.place(thread_id).lookup_key)
@@ -407,7 +419,7 @@ class Observations:
         with self._store.database.read() as session:
             return self._store.extracted(session, thread_id, limit)
 
-    def failures(self, *, limit: int = 50) -> builtins.list[Failure]:
+    def failures(self, *, limit: int = 50) -> builtins.list[ObservationFailure]:
         """What went wrong and is tried again, or was given up, newest first."""
         with self._store.database.read() as session:
             return self._store.failures(session, None, limit)
@@ -417,7 +429,7 @@ class Observations:
         with self._store.database.read() as session:
             return self._store.warnings_of(session, require_id(observation_id, "observation_id"))
 
-    def warned(self, *, limit: int = 50) -> builtins.list[Warned]:
+    def warned(self, *, limit: int = 50) -> builtins.list[ObservationWarning]:
         """Where something was left out, or done without the model, newest first."""
         with self._store.database.read() as session:
             return self._store.warned(session, limit)
@@ -488,3 +500,51 @@ def check_mode(mode: AgentMode) -> AgentMode:
     if mode not in MODES:
         raise InvalidInputError(f"mode must be one of {', '.join(MODES)}; got {mode!r}.")
     return mode
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedThread:
+    """What came of compacting a thread: its new summaries, the observing before, and older
+    summaries made anew.
+    """
+
+    compacted: CompactionResult
+    observed: CycleOutcome
+    renewed: int = 0
+
+
+def compact_thread(
+    compactions: Compactions,
+    observations: Observations,
+    messages: Messages,
+    thread_id: str,
+    keep: int = 0,
+    is_when_due: bool = False,
+) -> CompactedThread:
+    """Observe what is summarized or about to be, summarize it, and renew the summaries that were
+    made without.
+    """
+    last = compactions.reaches_to(thread_id, keep, is_when_due)
+    observed = (
+        _observe(observations, messages, thread_id, last=last)
+        if last
+        else CycleOutcome("observe", True)
+    )
+    done = (
+        compactions.compact_when_due(thread_id)
+        if is_when_due
+        else compactions.compact(thread_id, keep)
+    )
+    return CompactedThread(done, observed, compactions.renew(thread_id, OfflineSummarizer.method))
+
+
+def _observe(
+    observations: Observations, messages: Messages, thread_id: str, last: int
+) -> CycleOutcome:
+    """Observe a thread up to a message; what is behind it stays as it is."""
+    if observations.covered_seq(thread_id) >= last:
+        return CycleOutcome("observe", True)
+    behind = sum(
+        message.token_count for message in messages.stream(thread_id=thread_id, after=last)
+    )
+    return observations.observe(thread_id, retain_tokens=behind)

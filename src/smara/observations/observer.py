@@ -1,23 +1,43 @@
-"""The observer that has a model: messages in, dated notes out, or an error and nothing changed."""
+"""Observe and reflect with a chat model.
+
+ModelObserver turns messages into dated notes. ModelReflector turns many notes into
+fewer. Either returns a checked draft, or raises and changes nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from smara.core.clock import Clock, SystemClock
+from smara.core.tokens import TokenCounter, counter_for
+from smara.errors import BadReplyError, BudgetSpentError, ModelUnavailableError
 from smara.models.chat import Abort, ChatModel, ChatReply
-from smara.observations.asking import Asking
-from smara.observations.faithfulness import check_facts, check_language, check_observed_size
-from smara.observations.models import Draft, ObserveRequest
-from smara.observations.offline.paths import Paths
-from smara.observations.parsing import Reading, parse_reply
-from smara.observations.prompting import Spoken, observer_request, version_of
-from smara.observations.reply.mentions import Source
-from smara.observations.reply.timeline import Timeline
-from smara.observations.reply.values import check_extractor
-from smara.observations.transcript import Limits
-from smara.observations.validity import check_reply, without_echo
+from smara.observations.models import Note, ObservationDraft, ObserveRequest, ReflectRequest
+from smara.observations.offline.notes import PathShortener
+from smara.observations.render import render
+from smara.observations.reply.check import (
+    check_condensed_size,
+    check_facts,
+    check_language,
+    check_observed_size,
+    check_reply,
+    refuse,
+    without_echo,
+)
+from smara.observations.reply.dates import Timeline
+from smara.observations.reply.mentions import SourceText
+from smara.observations.reply.parse import ReplyContext, check_extractor, parse_reply
+from smara.observations.request import (
+    MOST_LEVEL,
+    ModelRequest,
+    ReplyAttempts,
+    TranscriptLimits,
+    observer_request,
+    reflector_request,
+    version_of,
+)
 
 
 class ModelObserver:
@@ -35,12 +55,12 @@ class ModelObserver:
         deadline_seconds: float | None = None,
         temperature: float | None = None,
         output_tokens: int | None = None,
-        limits: Limits | None = None,
+        limits: TranscriptLimits | None = None,
         clock: Clock | None = None,
         draw_mark: Callable[[], str] | None = None,
     ) -> None:
         self.method = f"model:{model.name} {version_of('observer')}"
-        self._asking = Asking(
+        self._asking = ReplyAttempts(
             model,
             attempts,
             deadline_seconds,
@@ -48,18 +68,18 @@ class ModelObserver:
             output_tokens=output_tokens,
             clock=clock or SystemClock(),
         )
-        self._limits = limits or Limits()
+        self._limits = limits or TranscriptLimits()
         self._draw_mark = draw_mark
 
-    def observe(self, request: ObserveRequest, abort: Abort | None = None) -> Draft:
+    def observe(self, request: ObserveRequest, abort: Abort | None = None) -> ObservationDraft:
         """What the messages tell, as a draft."""
         for extractor in request.extractors:
             check_extractor(extractor)
         source = "\n".join(message.raw_content for message in request.messages)
         # What the user asked to be noted may name things, and what is known may be referred to.
-        known = Source([source, request.known, request.instructions])
+        known = SourceText([source, request.known, request.instructions])
 
-        def read(reply: ChatReply, spoken: Spoken) -> Draft:
+        def read(reply: ChatReply, spoken: ModelRequest) -> ObservationDraft:
             text = without_echo(
                 check_reply(reply.text, reply.finish, len(request.messages)), spoken.own_words
             )
@@ -68,14 +88,14 @@ class ModelObserver:
             check_observed_size(draft, spoken.material_tokens)
             return shortened(draft, request.root)
 
-        def speak(reminder: str) -> Spoken:
+        def speak(reminder: str) -> ModelRequest:
             return observer_request(request, self._limits, self._draw_mark, reminder=reminder)
 
         return self._asking.ask(speak, read, self._asking.ends_at(), abort)
 
 
-def _reading(request: ObserveRequest) -> Reading:
-    return Reading(
+def _reading(request: ObserveRequest) -> ReplyContext:
+    return ReplyContext(
         Timeline.of_messages(request.messages, request.timezone),
         request.mode,
         request.extractors,
@@ -85,13 +105,13 @@ def _reading(request: ObserveRequest) -> Reading:
     )
 
 
-def shortened(draft: Draft, root: str) -> Draft:
+def shortened(draft: ObservationDraft, root: str) -> ObservationDraft:
     """The draft with the folder of the work left out of its paths, as the offline observer writes
     them.
     """
     if not root:
         return draft
-    paths = Paths("", (), root)
+    paths = PathShortener("", (), root)
     notes = tuple(
         replace(
             note,
@@ -103,3 +123,104 @@ def shortened(draft: Draft, root: str) -> Draft:
     )
     task = None if draft.current_task is None else paths.shorten(draft.current_task)
     return replace(draft, notes=notes, current_task=task)
+
+
+_PROGRESS = 0.95
+"""A level that leaves more than this of what the level before it left has made no progress."""
+
+
+class ModelReflector:
+    """Lets a model condense notes.
+
+    Raises ``BadReplyError`` when nothing valid and smaller came of it; the notes are then as
+    they were. Calling it again is always safe: it keeps nothing.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        attempts: int = 2,
+        deadline_seconds: float | None = None,
+        temperature: float | None = None,
+        output_tokens: int | None = None,
+        counter: TokenCounter | None = None,
+        clock: Clock | None = None,
+        draw_mark: Callable[[], str] | None = None,
+    ) -> None:
+        self.method = f"model:{model.name} {version_of('reflector')}"
+        self._asking = ReplyAttempts(
+            model,
+            attempts,
+            deadline_seconds,
+            temperature=temperature,
+            output_tokens=output_tokens,
+            clock=clock or SystemClock(),
+        )
+        self._counter = counter or counter_for()
+        self._draw_mark = draw_mark
+
+    def reflect(self, request: ReflectRequest, abort: Abort | None = None) -> ObservationDraft:
+        """The notes condensed to at most ``target_tokens``, or as near to it as the model gets."""
+        before = self._size(request.notes, request)
+        target = max(1, min(request.target_tokens, before - 1))
+        ends_at = self._asking.ends_at()
+        first = min(max(request.level, 0), MOST_LEVEL)
+        best: ObservationDraft | None = None
+        smallest = last = before
+        for level in range(first, MOST_LEVEL + 1):
+            if level > first and self._asking.is_over(ends_at):
+                break
+            try:
+                draft = self._at_level(request, level, target, ends_at=ends_at, abort=abort)
+            except (BadReplyError, ModelUnavailableError, BudgetSpentError):
+                if best is None:
+                    raise
+                break
+            size = self._size(draft.notes, request)
+            if size < smallest:
+                best, smallest = draft, size
+            if smallest <= target or (level > first and size > last * _PROGRESS):
+                break
+            last = size
+        if best is None:
+            raise refuse(
+                "not_smaller",
+                f"The model made nothing smaller of {before:,} tokens.",
+                "it was no smaller than the lines.",
+            )
+        return best
+
+    def _at_level(
+        self,
+        request: ReflectRequest,
+        level: int,
+        target: int,
+        ends_at: float | None,
+        abort: Abort | None,
+    ) -> ObservationDraft:
+        speak = partial(_speak, request, level, target, self._draw_mark)
+        return self._asking.ask(speak, partial(_read, request), ends_at, abort)
+
+    def _size(self, notes: Sequence[Note], request: ReflectRequest) -> int:
+        return self._counter.count(render(notes, request.timezone)).tokens
+
+
+def _speak(
+    request: ReflectRequest,
+    level: int,
+    target: int,
+    draw_mark: Callable[[], str] | None,
+    reminder: str,
+) -> ModelRequest:
+    return reflector_request(request, level, target, draw=draw_mark, reminder=reminder)
+
+
+def _read(request: ReflectRequest, reply: ChatReply, spoken: ModelRequest) -> ObservationDraft:
+    whole = ["\n".join([note.text, *note.details]) for note in request.notes]
+    text = without_echo(check_reply(reply.text, reply.finish, len(request.notes)), spoken.own_words)
+    reading = ReplyContext(Timeline.of_notes(request.notes, request.timezone))
+    draft = check_facts(parse_reply(text, reading), SourceText([*whole, request.instructions]))
+    check_language(draft.notes, "\n".join(whole))
+    check_condensed_size(draft, request.notes)
+    return draft

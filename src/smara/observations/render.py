@@ -1,8 +1,6 @@
-"""Observations as text: date headings and one line each, the same for storing, showing and
-injecting.
+"""Render observations as text: date headings and one line each.
 
-The text is made from rows alone and depends on nothing else, so that it is the same, byte
-for byte, until other rows are active.
+Storage, command line and context use the same format.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from smara.core.days import moment_in, zone_of
+from smara.core.dates import local_time, zone_of
 from smara.observations.models import Note, Observation, Priority
 
 MARKS: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}
@@ -19,7 +17,7 @@ _DONE = "✅"
 
 def local(milliseconds: int, timezone: str) -> datetime:
     """A time in a zone."""
-    return moment_in(zone_of(timezone), milliseconds)
+    return local_time(zone_of(timezone), milliseconds)
 
 
 def render_note(note: Note | Observation, timezone: str, is_marked: bool = True) -> str:

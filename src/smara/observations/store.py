@@ -1,8 +1,6 @@
-"""Observations in the database: SQL and the mapping of rows, no decisions.
+"""Read and write observations in the database.
 
-Every statement names ``:project``, the wall; see ``core.scope``. A record belongs to a
-scope and counts versions: whoever changes what is active takes the record's row first,
-which locks it, so that activating, observing and reflecting never interleave.
+SQL and row mapping only; the store decides nothing and calls no model.
 """
 
 from __future__ import annotations
@@ -11,11 +9,17 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from smara.core.storable import from_storable, to_storable
+from smara.core.escape import from_storable, to_storable
 from smara.database.database import Row, Session, marks, parts
-from smara.database.records import RecordTerms, terms_of
-from smara.database.stores import ProjectStore
-from smara.observations.models import Failure, Observation, Record, Scope, Warned
+from smara.database.fulltext import RecordTerms, terms_of
+from smara.database.project_store import ProjectStore
+from smara.observations.models import (
+    Observation,
+    ObservationFailure,
+    ObservationRecord,
+    ObservationWarning,
+    Scope,
+)
 
 _COLUMNS = (
     "o.id, o.kind, o.state, o.generation, h.id, o.mode, o.priority, o.category, o.text, "
@@ -55,7 +59,7 @@ class Cursor(NamedTuple):
         return max(self.observed_tokens, self.buffered_tokens)
 
 
-class Batch(NamedTuple):
+class ObservationBatch(NamedTuple):
     """The messages that were observed in one go."""
 
     no: int
@@ -72,7 +76,7 @@ class StoredRecord(NamedTuple):
     """A record and its number."""
 
     no: int
-    record: Record
+    record: ObservationRecord
 
 
 class ObservationStore(ProjectStore):
@@ -89,7 +93,7 @@ class ObservationStore(ProjectStore):
             ),
             (lookup_key,),
         )
-        return StoredRecord(int(row[0]), Record(*row[1:])) if row else None
+        return StoredRecord(int(row[0]), ObservationRecord(*row[1:])) if row else None
 
     def ensure_record(
         self,
@@ -261,7 +265,9 @@ class ObservationStore(ProjectStore):
         )
         return int(row[0]) if row else 0
 
-    def buffered_batches(self, session: Session, record_no: int, thread_no: int) -> list[Batch]:
+    def buffered_batches(
+        self, session: Session, record_no: int, thread_no: int
+    ) -> list[ObservationBatch]:
         rows = session.all(
             self.sql(
                 "SELECT no, thread_no, first_seq, last_seq, message_tokens, current_task, "
@@ -274,7 +280,9 @@ class ObservationStore(ProjectStore):
             (record_no, thread_no),
         )
         return [
-            Batch(*row[:5], *(None if each is None else from_storable(each) for each in row[5:]))
+            ObservationBatch(
+                *row[:5], *(None if each is None else from_storable(each) for each in row[5:])
+            )
             for row in rows
         ]
 
@@ -314,7 +322,7 @@ class ObservationStore(ProjectStore):
         )
         return tuple(from_storable(each) for each in json.loads(row[0])) if row else ()
 
-    def warned(self, session: Session, limit: int) -> list[Warned]:
+    def warned(self, session: Session, limit: int) -> list[ObservationWarning]:
         """The batches of which something was left out, newest first."""
         rows = session.all(
             self.sql(
@@ -327,7 +335,7 @@ class ObservationStore(ProjectStore):
             (limit,),
         )
         return [
-            Warned(
+            ObservationWarning(
                 row[0],
                 row[1],
                 row[2],
@@ -512,7 +520,7 @@ class ObservationStore(ProjectStore):
 
     def failure(
         self, session: Session, record_no: int, thread_no: int, operation: str, first_seq: int
-    ) -> Failure | None:
+    ) -> ObservationFailure | None:
         """The failure of one job; thread 0 for what is no thread's own."""
         row = session.one(
             self.sql(
@@ -526,7 +534,9 @@ class ObservationStore(ProjectStore):
         )
         return _failure(row) if row else None
 
-    def failures(self, session: Session, record_no: int | None, limit: int) -> list[Failure]:
+    def failures(
+        self, session: Session, record_no: int | None, limit: int
+    ) -> list[ObservationFailure]:
         where = "" if record_no is None else " AND f.record_no = ?"
         rows = session.all(
             self.sql(
@@ -589,8 +599,8 @@ _FAILURE = (
 )
 
 
-def _failure(row: Row) -> Failure:
-    return Failure(
+def _failure(row: Row) -> ObservationFailure:
+    return ObservationFailure(
         row[0],
         row[1],
         row[2],

@@ -1,22 +1,6 @@
-"""When to observe, activate, wait and reflect: pure arithmetic.
+"""Compute when to observe, activate, wait and reflect.
 
-*Pending* are the tokens of messages that no active observation covers yet, each counted
-once, and nothing else. Worked numbers for the default of 30,000 tokens:
-
-- every 6,000 new tokens (0.2) a chunk is observed in the background and *buffered*;
-- at 24,000 pending (0.8) buffered chunks become *active*, oldest first, as long as 6,000
-  tokens (0.2) of raw messages stay behind them;
-- at 36,000 pending (1.2) the turn waits for an observation, up to a deadline.
-
-The numbers follow the threshold in force, which the mode of the agent decides.
-
-Reflections go the same way, by the tokens of *active* observations, with a default of 40,000:
-
-- at 32,000 (0.8) a reflection is made in the background and *buffered*. It is to stand for all
-  but the newest 8,000, so for 24,000, and aims at half of that: 12,000;
-- at 40,000 it comes into force: 12,000 of reflections, and the 16,000 (0.4) behind them as they
-  are, 8,000 of which were written meanwhile. Together 28,000, and the next 4,000 begin it anew;
-- at 40,000 with nothing buffered it is made in the background, and is in force when it is done.
+Pure arithmetic over token counts, explained by worked numbers.
 """
 
 from __future__ import annotations
@@ -119,7 +103,7 @@ def for_mode(base: Thresholds, mode: AgentMode, is_default: bool) -> Thresholds:
     return replace(base, observe_after=wanted)
 
 
-class Pending(NamedTuple):
+class PendingTokens(NamedTuple):
     """What is waiting: tokens behind the cursor, and of these the tokens behind the last buffered
     chunk.
     """
@@ -132,7 +116,7 @@ class Pending(NamedTuple):
         return self.tokens - self.unbuffered
 
 
-class Plan(NamedTuple):
+class ObservationPlan(NamedTuple):
     """What is to be done now. ``blocks``: the turn waits for an observation, up to its deadline."""
 
     buffers: bool
@@ -140,7 +124,7 @@ class Plan(NamedTuple):
     blocks: bool
 
 
-def plan(pending: Pending, limits: Thresholds) -> Plan:
+def plan(pending: PendingTokens, limits: Thresholds) -> ObservationPlan:
     """What the pending tokens ask for.
 
     >>> plan(Pending(6_000, 6_000), Thresholds())
@@ -154,7 +138,9 @@ def plan(pending: Pending, limits: Thresholds) -> Plan:
     """
     activates = pending.buffered > 0 and pending.tokens >= limits.activate_after
     left = pending.unbuffered if activates else pending.tokens
-    return Plan(pending.unbuffered >= limits.buffer_after, activates, left >= limits.block_after)
+    return ObservationPlan(
+        pending.unbuffered >= limits.buffer_after, activates, left >= limits.block_after
+    )
 
 
 class ReflectionPlan(NamedTuple):
@@ -192,7 +178,7 @@ def plan_reflection(active_tokens: int, is_buffered: bool, limits: Thresholds) -
 
 
 def chunks_to_activate(
-    chunk_tokens: Sequence[int], pending: Pending, limits: Thresholds, is_forced: bool = False
+    chunk_tokens: Sequence[int], pending: PendingTokens, limits: Thresholds, is_forced: bool = False
 ) -> int:
     """How many of the buffered chunks, oldest first, become active.
 

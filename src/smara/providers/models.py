@@ -1,5 +1,6 @@
-"""The provider interface: turns in, chat messages out; one thread for each time an agent wakes
-up.
+"""Define the provider interface: turns in, chat messages out.
+
+An agent has one thread for each time it wakes up.
 """
 
 from __future__ import annotations

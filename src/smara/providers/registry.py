@@ -1,5 +1,6 @@
-"""Providers by name: ours, and those that other packages bring through the entry point
-``smara.providers``.
+"""Create providers by name, also from entry points of other packages.
+
+Packages register under the entry point `smara.providers`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ def create_provider(name: str, memory: Memory) -> MemoryProvider:
     list.
     """
     if name == "window":
-        from smara.providers.window import WindowProvider
+        from smara.providers.builtin import WindowProvider
 
         return WindowProvider(memory)
     if name == "observational":
-        from smara.providers.observational import ObservationalProvider
+        from smara.providers.builtin import ObservationalProvider
 
         return ObservationalProvider(memory)
     for entry in entry_points(group=GROUP):

@@ -1,8 +1,7 @@
-"""What raises or lowers a score once words and meaning have spoken: the phase of the work, where a
-statement comes from, how much it is still trusted, the files in play, age.
+"""Boost or lower scores by phase, source, trust, files and age.
 
-Every factor is bounded and named in the answer's explanation. Trust only ever decides
-between things that answer about as well; it makes no poor answer a good one.
+Every factor is bounded and named in the explanation of the answer. Trust decides between hits that
+answer about equally well; it makes no poor hit a good one.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from smara.search.found import Found
-from smara.search.understanding import Understanding
+from smara.search.candidate import SearchCandidate
+from smara.search.query import QueryIntent
 
 PHASE_WEIGHTS: dict[str, dict[str, float]] = {
     "define": {
@@ -67,14 +66,14 @@ def still(files: Sequence[str]) -> float:
 class Boost:
     """Applies every factor to what was found."""
 
-    def __init__(self, asked: Understanding, now_ms: int, volatility: Volatility = still) -> None:
+    def __init__(self, asked: QueryIntent, now_ms: int, volatility: Volatility = still) -> None:
         self._weights = PHASE_WEIGHTS.get(asked.hints.phase or "", {})
         self._phase = asked.hints.phase
         self._files = asked.hints.files
         self._now_ms = now_ms
         self._volatility = volatility
 
-    def apply(self, found: Found) -> None:
+    def apply(self, found: SearchCandidate) -> None:
         """Set the score of one thing from its fused score."""
         found.score, hit = found.fused, found.hit
         if hit.source == "memory":
@@ -88,7 +87,7 @@ class Boost:
         if found.kind != "message":  # messages are ranked with their age already
             found.multiply("recent", self._freshness(hit.created_at, hit.files))
 
-    def _judge_memory(self, found: Found) -> None:
+    def _judge_memory(self, found: SearchCandidate) -> None:
         hit = found.hit
         if self._phase:
             found.multiply(

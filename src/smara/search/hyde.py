@@ -1,10 +1,7 @@
-"""A note that nobody wrote: what an answer to the question might say, as something to look for by
-meaning.
+"""Write a hypothetical answer to search by its meaning (HyDE).
 
-A question and its answer may share no word and little meaning ("why is the build red?", "the
-lockfile was not committed"); an invented answer is closer to the real one. It is only ever compared
-with what is stored, never shown and never kept. It costs a call of a model, so search asks for it
-when an agent asked and little was found.
+A question and its answer may share no word; an invented answer is closer to the real one. It is
+only compared with stored vectors, never shown and never stored. It costs a model call.
 """
 
 from __future__ import annotations
@@ -14,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smara.core import log
-from smara.core.delimiters import neutralized
+from smara.core.escape import neutralize
 from smara.core.prompts import load_prompt
 
 if TYPE_CHECKING:
     from smara.models.caller import Models
+
 
 PURPOSE = "hyde"
 _PROMPTS = Path(__file__).parent / "prompts"
@@ -54,9 +52,9 @@ def hypothetical(models: Models, query: str, deadline_seconds: float) -> str | N
 
 def _asked(models: Models, query: str, deadline_seconds: float) -> str:
     from smara.models.chat import ChatRequest
-    from smara.observations.transcript import draw_mark
+    from smara.observations.request import draw_mark
 
-    shown = neutralized(query).strip()
+    shown = neutralize(query).strip()
     prompt = load_prompt(_PROMPTS, "hypothetical").render(
         {"mark": draw_mark([shown]), "query": shown}
     )

@@ -1,8 +1,7 @@
-"""Looking after the index: checked at every open, rebuilt from what was said.
+"""Check the full-text index at open and rebuild it from records.
 
-The index is derived: whatever happens to it, the messages are there and it can be made
-again. It is never thrown away because of a lock or a slow disk, only because it was
-found to be wrong.
+The index is derived data. It is dropped only if it is wrong, never because of a lock or a slow
+disk.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from smara.core import log
-from smara.core.storable import from_storable
+from smara.core.escape import from_storable
 from smara.database.database import Session
 from smara.database.fulltext import IndexRow, row_of
 from smara.errors import DatabaseError
@@ -160,13 +159,13 @@ class Index:
         """Put every task, observation, memory, page and chunk of every project back into the index
         of records.
         """
+        from smara.codegraph.parse.chunks import chunk_terms
         from smara.codegraph.store import indexed_chunks
-        from smara.codegraph.text import chunk_terms
+        from smara.knowledge.journal import memory_terms
         from smara.knowledge.store import indexed_memories
-        from smara.knowledge.text import memory_terms
         from smara.observations.store import indexed_observations, observation_terms
         from smara.tasks.store import indexed_tasks
-        from smara.tasks.turn import task_terms
+        from smara.tasks.transaction import task_terms
         from smara.working.store import indexed_pages
 
         records = self._database.records

@@ -1,35 +1,128 @@
-"""Finding messages: gather by words and by meaning, fetch, rank, load."""
+"""Find messages: gather by words and meaning, rank, load.
+
+A query that is one rare name is answered by one statement. Index sizes are cached for half a
+minute.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from smara.config import Settings
 from smara.core import log
 from smara.core.clock import Clock
-from smara.database.database import Session
+from smara.database.database import Row, Session
 from smara.database.fulltext import Within, no_of
 from smara.errors import CorruptError, DeadlineError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
-from smara.search.candidates import fetch_candidates, find_beside, scan_candidates
-from smara.search.evidence import Candidate
-from smara.search.found import Found, Wanted
-from smara.search.gather import THREAD_CANDIDATES, Gather, Gathered
+from smara.search.candidate import SearchCandidate, SearchFilter
+from smara.search.evidence import MessageCandidate, RankSettings, Stats
+from smara.search.fuse import THREAD_NEAREST, Closeness, MessageFusion, Near, ThreadFusion
+from smara.search.gather import (
+    THREAD_CANDIDATES,
+    Gather,
+    TermMatches,
+    fetch_candidates,
+    find_beside,
+    scan_candidates,
+)
 from smara.search.models import Hit, Neighbor, ThreadHit
-from smara.search.names import FILL_UP_ROWS, as_candidates, find_name, whole_name
-from smara.search.near import THREAD_NEAREST, Closeness, MessageFusion, Near, ThreadFusion
-from smara.search.query import Query
+from smara.search.query import LONGEST_SHOWN, Query, QueryIntent
 from smara.search.rank import Ranking, rank_messages
-from smara.search.statistics import Statistics
-from smara.search.understanding import Understanding
-from smara.search.weights import RankSettings
 
 if TYPE_CHECKING:
     from smara.meaning.models import Vector
-    from smara.meaning.reading import Meaning
+    from smara.meaning.query import Meaning
+
+
+_KEPT_SECONDS = 30.0
+_SMALL_ROWS = 2_000
+
+
+class Statistics:
+    """Rows, threads and the average length of one project."""
+
+    def __init__(self, store: MessageStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._known: tuple[int, int, int] = (0, 0, 0)
+        self._read_at = float("-inf")
+
+    def _current(self, session: Session) -> tuple[int, int, int]:
+        now = self._clock.monotonic()
+        if self._known[0] < _SMALL_ROWS or now - self._read_at > _KEPT_SECONDS:
+            try:
+                self._known = self._store.index_size(session)
+                self._read_at = now
+            except DeadlineError:
+                pass  # an older sum, or none, ranks nearly as well
+        return self._known
+
+    def rows(self, session: Session) -> int:
+        """How many rows the index holds for this project."""
+        return self._current(session)[0]
+
+    def of(self, session: Session, frequencies: Mapping[str, int]) -> Stats:
+        """The statistics a ranking needs."""
+        rows, terms, threads = self._current(session)
+        return Stats(max(rows, 1), max(threads, 1), terms / rows if rows else 1.0, frequencies)
+
+
+FILL_UP_ROWS = 5_000
+"""In a project of fewer rows a name's parts are looked for even when the name itself was found."""
+RARE_ROWS = 50
+"""A name in more rows is left to the general way."""
+
+_LIKE_A_NAME = re.compile(r"[\w./:-]{3,200}")
+
+
+def whole_name(query: Query) -> tuple[str, ...] | None:
+    """The terms of a query that consists of one identifier or path, the whole before its parts."""
+    terms = query.terms
+    if (
+        len(terms) < 2
+        or terms[0].kind not in ("identifier", "path")
+        or any(term.group for term in terms)
+    ):
+        return None
+    text = query.text.strip()
+    return (
+        query.texts
+        if _LIKE_A_NAME.fullmatch(text) and terms[0].word == text[:LONGEST_SHOWN]
+        else None
+    )
+
+
+def find_name(
+    session: Session, store: MessageStore, name: str, within: Within
+) -> list[tuple[Row, Message]] | None:
+    """The messages that hold a name, with their index rows; ``None`` when there are none, or
+    many.
+    """
+    found = store.found_by(session, store.database.fulltext.matching(name, within), RARE_ROWS + 1)
+    return found if 0 < len(found) <= RARE_ROWS else None
+
+
+def as_candidates(found: list[tuple[Row, Message]]) -> list[MessageCandidate]:
+    """Found messages, ready to be ranked."""
+    return [
+        MessageCandidate(
+            row,
+            thread_no,
+            message.seq,
+            message.role,
+            message.created_at,
+            prose,
+            code,
+            prose.count(" ") + code.count(" ") + 2,
+        )
+        for (row, prose, code, thread_no), message in found
+    ]
+
 
 SPARE = 20
 """How many more messages than are asked for are loaded, for what ranks them anew."""
@@ -40,10 +133,10 @@ _DAMAGED = (
 
 
 @dataclass(slots=True)
-class Haul:
+class MessageMatches:
     """What a look at the messages brought, and what it cost."""
 
-    found: list[Found] = field(default_factory=list)
+    found: list[SearchCandidate] = field(default_factory=list)
     cosines: list[float] = field(default_factory=list)
     """The cosines of all candidates, also of those that were not loaded."""
     code_share: float = 0.0
@@ -75,20 +168,20 @@ class MessageSearch:
     def find(
         self,
         session: Session,
-        asked: Understanding,
+        asked: QueryIntent,
         vector: Vector | None,
         within: Within,
         limit: int,
-        wanted: Wanted,
+        wanted: SearchFilter,
         neighbors: int,
-    ) -> Haul:
+    ) -> MessageMatches:
         """The messages that may answer best, not yet in their final order."""
         if neighbors == 0 and not within.is_filtered and {"raw", "compacted"} <= wanted.sources:
             haul = self._by_name(session, asked.query, within)
             if haul is not None:
                 return haul
         if not asked.query.terms and vector is None:
-            return Haul()
+            return MessageMatches()
         query, gathered, rows, warnings = self._by_words(session, asked.query, within, limit)
         close = Closeness(session, self._meaning, vector, within=within)
         rows = self._with_nearest(session, rows, close, within=within)
@@ -97,7 +190,7 @@ class MessageSearch:
         found.ask_again()
         is_all = {"raw", "compacted"} <= wanted.sources
         best = found.best(limit + SPARE if is_all else None)
-        return Haul(
+        return MessageMatches(
             self._load(session, best, query, neighbors, wanted),
             list(close.cosines.values()),
             found.code_share,
@@ -110,7 +203,11 @@ class MessageSearch:
         )
 
     def _ranking(
-        self, session: Session, query: Query, gathered: Gathered, rows: Sequence[Candidate]
+        self,
+        session: Session,
+        query: Query,
+        gathered: TermMatches,
+        rows: Sequence[MessageCandidate],
     ) -> Ranking:
         stats = self._statistics.of(session, gathered.frequencies)
         return Ranking(
@@ -120,11 +217,11 @@ class MessageSearch:
     def _with_nearest(
         self,
         session: Session,
-        rows: list[Candidate],
+        rows: list[MessageCandidate],
         close: Closeness,
         within: Within,
         role: str | None = None,
-    ) -> list[Candidate]:
+    ) -> list[MessageCandidate]:
         """The rows, and those that only their meaning brought; the cosines of all of them are
         looked up.
         """
@@ -135,7 +232,7 @@ class MessageSearch:
         close.look_up([each.no for each in rows])
         return rows
 
-    def _by_name(self, session: Session, query: Query, within: Within) -> Haul | None:
+    def _by_name(self, session: Session, query: Query, within: Within) -> MessageMatches | None:
         """What holds a query that is one rare name; ``None`` for any other."""
         terms = whole_name(query)
         if terms is None or self._statistics.rows(session) < FILL_UP_ROWS:
@@ -149,7 +246,9 @@ class MessageSearch:
         if len(rows) == 1:
             why = (f"matches {query.text.strip()} (name)", "the only message with it")
             found = [
-                Found("message", no_of(rows[0][0][0]), _hit(rows[0][1], why, terms), words=1.0)
+                SearchCandidate(
+                    "message", no_of(rows[0][0][0]), _hit(rows[0][1], why, terms), words=1.0
+                )
             ]
         else:
             stats = self._statistics.of(session, {terms[0]: len(rows)})
@@ -162,12 +261,14 @@ class MessageSearch:
                 no_of(each.no): each for each in reversed(scored)
             }  # of a message in several pieces, the best
             found = [
-                Found("message", no, _hit(messages[no], best[no].why, terms), words=best[no].words)
+                SearchCandidate(
+                    "message", no, _hit(messages[no], best[no].why, terms), words=best[no].words
+                )
                 for no in best
             ]
         count = len({message.id for _, message in rows})
         notes = ["looked up as one name"]
-        return Haul(
+        return MessageMatches(
             found,
             [],
             0.0,
@@ -182,7 +283,7 @@ class MessageSearch:
     def search_threads(
         self,
         session: Session,
-        asked: Understanding,
+        asked: QueryIntent,
         vector: Vector | None,
         within: Within,
         limit: int,
@@ -213,13 +314,13 @@ class MessageSearch:
 
     def _by_words(
         self, session: Session, query: Query, within: Within, limit: int, most: int | None = None
-    ) -> tuple[Query, Gathered, list[Candidate], list[str]]:
+    ) -> tuple[Query, TermMatches, list[MessageCandidate], list[str]]:
         """Candidates from the index; from a scan of the newest messages when the index is
         damaged.
         """
         stop_at = self._clock.monotonic() + self._deadline_seconds
         warnings: list[str] = []
-        gathered = Gathered()
+        gathered = TermMatches()
         within = replace(within, is_only_project=self._store.is_alone(session))
         try:
             gather = Gather(
@@ -250,8 +351,13 @@ class MessageSearch:
         return query, gathered, rows, warnings
 
     def _load(
-        self, session: Session, best: Sequence[Near], query: Query, neighbors: int, wanted: Wanted
-    ) -> list[Found]:
+        self,
+        session: Session,
+        best: Sequence[Near],
+        query: Query,
+        neighbors: int,
+        wanted: SearchFilter,
+    ) -> list[SearchCandidate]:
         beside = find_beside(
             session, self._store, [near.message_no for near in best], count=neighbors
         )
@@ -260,7 +366,7 @@ class MessageSearch:
             dict.fromkeys(no for before, after in beside.values() for no in (*before, *after))
         )
         messages = self._store.by_numbers(session, list(numbers))
-        found: list[Found] = []
+        found: list[SearchCandidate] = []
         for near in best:
             message = messages.get(near.message_no)
             if (
@@ -277,7 +383,7 @@ class MessageSearch:
                 after=_neighbors(after, messages),
             )
             found.append(
-                Found(
+                SearchCandidate(
                     "message",
                     near.message_no,
                     hit,

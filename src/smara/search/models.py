@@ -1,4 +1,4 @@
-"""What a search gives back."""
+"""Define what a search returns: hits, answers and their explanation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from smara.knowledge.models import TypedMemory
     from smara.messages.models import Message
     from smara.observations.models import Observation
-    from smara.tasks.models import Task  # not loaded by a search of messages
+    from smara.tasks.models import Task
+
 
 Source = Literal[
     "raw", "compacted", "observation", "reflection", "memory", "task", "working", "code"
@@ -172,7 +173,7 @@ class Answer(Sequence[Hit]):
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedAnswer:
     """A text for an agent, what it was made of, and what did not fit."""
 
     text: str

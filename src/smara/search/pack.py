@@ -1,18 +1,17 @@
-"""An answer as the few hundred tokens an agent reads: within a budget, without repetition, cited.
+"""Pack an answer into a token budget, cited and without repetition.
 
-Each phase of the work has a budget, and within it a share for every type of memory that
-helps there most. A share is a promise and no limit: what one type does not use goes to
-the best of the rest. What is about the same file stands together.
+Each phase of the work has a budget and a share for every memory type that helps there. What one
+type does not use goes to the best of the rest. Entries about one file stand together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from smara.core.delimiters import neutralized
+from smara.core.escape import neutralize
 from smara.core.tokens import TokenCounter
 from smara.errors import InvalidInputError
-from smara.search.models import PHASES, Hit, Packed
+from smara.search.models import PHASES, Hit, PackedAnswer
 
 BUDGETS: dict[str, int] = {
     "define": 2_500, "implement": 3_000, "validate": 2_500, "refine": 2_000, "explore": 2_000,
@@ -49,7 +48,7 @@ def pack(
     budget_tokens: int | None = None,
     phase: str | None = None,
     is_unasked: bool = False,
-) -> Packed:
+) -> PackedAnswer:
     """The best of an answer within a budget; the budget of the phase, or 2,000 tokens, when none is
     given.
 
@@ -81,7 +80,7 @@ def pack(
         [(hit, entry) for number, (hit, entry, _) in enumerate(entries) if number in chosen]
     )
     text = "\n".join(entry for _, entry in kept)
-    return Packed(
+    return PackedAnswer(
         text,
         counter.count(text).tokens,
         tuple(hit for hit, _ in kept),
@@ -136,14 +135,14 @@ def _entry(hit: Hit, counter: TokenCounter, most_tokens: int) -> str:
 
 def _line(text: str) -> str:
     """Stored text as a few words inside a line of ours."""
-    return " ".join(neutralized(text).split()).replace("[", "(").replace("]", ")")
+    return " ".join(neutralize(text).split()).replace("[", "(").replace("]", ")")
 
 
 def _quoted(text: str) -> str:
     """Stored text that can neither end its entry, nor begin another, nor cite what was not
     found.
     """
-    return neutralized(text).replace("\n", "\n  ").replace("[Memory #", "(Memory #")
+    return neutralize(text).replace("\n", "\n  ").replace("[Memory #", "(Memory #")
 
 
 def _day(milliseconds: int) -> str:

@@ -1,8 +1,7 @@
-"""What is known about something an agent is about to search for: a look-up by words alone, for hot
-paths.
+"""Look up a memory for the pattern an agent is searching for.
 
-An agent greps for ``refresh_?tokens?``; a memory that holds all its words may spare it the
-search. No ranking, no meaning, no model: a few index look-ups, and the best memory or none.
+An agent greps for ``refresh_?tokens?``; a memory that holds all its words may save the search. No
+ranking, no vectors, no model: a few index look-ups for hot paths.
 """
 
 from __future__ import annotations
@@ -10,12 +9,12 @@ from __future__ import annotations
 import re
 
 from smara.database.database import Session
-from smara.database.records import RecordIndex, RecordKind, record_no
+from smara.database.fulltext import RecordIndex, RecordKind, record_no
 from smara.errors import DeadlineError
 from smara.messages.store import MessageStore
 from smara.search.models import Hit
 from smara.search.query import Query, analyze_query
-from smara.search.record_sources import RecordSource
+from smara.search.records import RecordSource
 
 LONGEST_PATTERN = 500
 _MOST_ROWS = 200

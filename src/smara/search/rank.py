@@ -1,9 +1,8 @@
-"""Ranking: from what the database gathered to an ordered answer with reasons.
+"""Rank messages and threads by BM25, with reasons.
 
-Pure functions over values, so that SQLite and PostgreSQL rank alike. The score of a message is BM25
-over its own words and, at a discount, those of the two messages before and after it that it lacks:
-an answer rarely repeats the words of its question. The score of a thread adds up what its messages
-say about each term, with less and less for repetition.
+Pure functions over values, so that SQLite and PostgreSQL rank alike. A message scores by its own
+words and, at a discount, by words of the two messages before and after it. A thread adds up what
+its messages say about each term.
 """
 
 from __future__ import annotations
@@ -13,17 +12,78 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from smara.search.evidence import AROUND, Candidate, Evidence, Stats, WeighedTerms, by_place
+from smara.core.dates import Period
+from smara.search.evidence import (
+    AROUND,
+    DEFAULT_RANKING,
+    Context,
+    MessageCandidate,
+    RankSettings,
+    Stats,
+    TermEvidence,
+    TermWeights,
+    by_place,
+)
 from smara.search.query import Query
-from smara.search.reasons import reasons
-from smara.search.weights import DEFAULT, RankSettings
+
+_MOST_MATCHES = 4
+_MOST_NEAR = 2
+_PLACES = (
+    (-1, "in the message before"),
+    (1, "in the message after"),
+    (-2, "two messages before"),
+    (2, "two messages after"),
+)
+
+
+def reasons(
+    terms: TermWeights, each: TermEvidence, context: Context, period: Period | None, is_recent: bool
+) -> tuple[str, ...]:
+    """The most telling matches first, then what stands near, then what time adds."""
+    told: set[int] = set()
+    found = [*_matches(terms, each, told), *_near(terms, each, context, told=told)]
+    found += [f"phrase '{needle.strip()}'" for needle in terms.phrases if each.row.holds(needle)]
+    if period is not None and period.contains(each.row.created_at):
+        found.append(f"from around {period.render()}")
+    if is_recent:
+        found.append("recent")
+    return tuple(found)
+
+
+def _matches(terms: TermWeights, each: TermEvidence, told: set[int]) -> list[str]:
+    """One reason for each word of the query: a name rather than its parts."""
+    found: list[str] = []
+    for number in sorted(
+        each.counts, key=lambda no: (terms.terms[no].kind == "part", -terms.worths[no], no)
+    ):
+        term = terms.terms[number]
+        if term.group in told:
+            continue
+        told.add(term.group)
+        part = f"{term.text} of " if term.kind == "part" else ""
+        found.append(f"matches {part}{term.word}{' (name)' if number in each.in_code else ''}")
+    return found[:_MOST_MATCHES]
+
+
+def _near(terms: TermWeights, each: TermEvidence, context: Context, told: set[int]) -> list[str]:
+    """Words of the query that only the surroundings have."""
+    found: list[str] = []
+    for step, place in _PLACES:
+        beside = context.get(each.row.place + step)
+        for number in sorted(beside.counts) if beside is not None else ():
+            term = terms.terms[number]
+            if term.group not in told:
+                told.add(term.group)
+                found.append(f"near: {term.word} {place}")
+    return found[:_MOST_NEAR]
+
 
 _DAY_MS = 86_400_000
 _NOTHING = (None,) * len(AROUND)
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class MessageScore:
     """One row of the answer; the best has score 1. ``no`` is a row number, or that of a thread.
 
     ``words`` does not depend on the other rows: it is 1 for a message of usual length that
@@ -38,12 +98,12 @@ class Scored:
 
 def rank_messages(
     query: Query,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[MessageCandidate],
     stats: Stats,
     now_ms: int,
-    settings: RankSettings = DEFAULT,
+    settings: RankSettings = DEFAULT_RANKING,
     limit: int | None = None,
-) -> list[Scored]:
+) -> list[MessageScore]:
     """The candidates in order, best first.
 
     Candidates lend their words to each other. Of the messages around them that hold no word of the
@@ -55,23 +115,24 @@ def rank_messages(
 
 def rank_threads(
     query: Query,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[MessageCandidate],
     stats: Stats,
     now_ms: int,
-    settings: RankSettings = DEFAULT,
+    settings: RankSettings = DEFAULT_RANKING,
     limit: int | None = None,
-) -> list[Scored]:
+) -> list[MessageScore]:
     """The threads of the candidates in order, best first; the reasons are those of their best
     messages.
     """
     ranking = Ranking(query, candidates, stats, now_ms=now_ms, settings=settings)
     rated = list(ranking.rated_threads(stats).values())
     return [
-        Scored(each.row.thread_no, score, why) for score, each, why in ranking.answer(rated, limit)
+        MessageScore(each.row.thread_no, score, why)
+        for score, each, why in ranking.answer(rated, limit)
     ]
 
 
-Rated = tuple[float, Evidence]
+Rated = tuple[float, TermEvidence]
 
 
 def _order(rated: Rated) -> tuple[float, int, int]:
@@ -86,7 +147,7 @@ class Ranking:
     def __init__(
         self,
         query: Query,
-        candidates: Sequence[Candidate],
+        candidates: Sequence[MessageCandidate],
         stats: Stats,
         now_ms: int,
         settings: RankSettings,
@@ -94,7 +155,7 @@ class Ranking:
         self.settings = settings
         self.period = query.period
         self.now_ms = now_ms
-        self.terms = WeighedTerms(query, stats, settings)
+        self.terms = TermWeights(query, stats, settings)
         self.found = self.terms.read(candidates, settings)
         self.context = by_place(self.found)
         near, far = settings.near_weight, settings.far_weight
@@ -111,11 +172,11 @@ class Ranking:
         """What the words of each row say of the query; rows without any are left out."""
         return [(score, each) for each in self.found if (score := self.rate(each)) > 0]
 
-    def scored(self, rated: list[Rated], limit: int | None) -> list[Scored]:
+    def scored(self, rated: list[Rated], limit: int | None) -> list[MessageScore]:
         """The best of the rated in order, with reasons."""
         best = max((score for score, _ in rated), default=1.0)
         return [
-            Scored(each.row.no, score, why, words=score * best / self.ideal)
+            MessageScore(each.row.no, score, why, words=score * best / self.ideal)
             for score, each, why in self.answer(rated, limit)
         ]
 
@@ -131,7 +192,7 @@ class Ranking:
             rated[thread_no] = (self.rate_thread(members, worths), members[0][1])
         return rated
 
-    def why(self, each: Evidence) -> tuple[str, ...]:
+    def why(self, each: TermEvidence) -> tuple[str, ...]:
         """Why a row is in the answer."""
         recent_after = self.now_ms - self.settings.half_life_days * _DAY_MS / 4
         return reasons(
@@ -142,7 +203,7 @@ class Ranking:
             is_recent=each.row.created_at > recent_after,
         )
 
-    def rate(self, each: Evidence) -> float:
+    def rate(self, each: TermEvidence) -> float:
         """BM25 over a message and its surroundings; nothing for one that has no term of its own."""
         counts, row = each.counts, each.row
         if not counts:
@@ -178,7 +239,7 @@ class Ranking:
             score += self._side_by_side(each)
         return score * self._timeliness(row.created_at)
 
-    def _side_by_side(self, each: Evidence) -> float:
+    def _side_by_side(self, each: TermEvidence) -> float:
         """What pairs of the query's words, and quoted phrases, add when they stand together in the
         message.
         """
@@ -191,7 +252,7 @@ class Ranking:
                 bonus += self.settings.phrase_weight * max(worths)
         return bonus
 
-    def _pairs(self, each: Evidence) -> list[int]:
+    def _pairs(self, each: TermEvidence) -> list[int]:
         counts = each.counts
         return [
             first
@@ -241,7 +302,7 @@ class Ranking:
 
     def answer(
         self, rated: list[Rated], limit: int | None
-    ) -> list[tuple[float, Evidence, tuple[str, ...]]]:
+    ) -> list[tuple[float, TermEvidence, tuple[str, ...]]]:
         """The best of the rated in order, scores between 0 and 1, with reasons."""
         rated = sorted(rated, key=_order)[:limit]
         best = rated[0][0] if rated else 1.0

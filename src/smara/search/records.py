@@ -1,18 +1,92 @@
-"""Ranking records of the second index: tasks, observations. BM25 over a head and a body, a head
-counting for more.
+"""Rank tasks, observations, memories and working memory as search sources.
 
-The same words and terms as for messages, gathered newest first up to a limit, and ranked
-here, so that both databases answer alike.
+:class:`RecordFinder` finds records of any source by words (BM25 over head and body) and by meaning;
+a source only counts and loads its rows. Hits that name code carry a freshness verdict for it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from smara.database.database import Session
-from smara.database.records import RecordIndex, RecordKind, record_no
-from smara.search.query import Query, QueryTerm
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.freshness import Freshness
+from smara.database.database import Database, Session, marks
+from smara.database.fulltext import RecordIndex, RecordKind, record_no
+from smara.errors import DeadlineError, SmaraError
+from smara.search.candidate import SearchCandidate, SearchFilter
+from smara.search.models import Hit
+from smara.search.query import Query, QueryIntent, QueryTerm
+
+if TYPE_CHECKING:
+    from smara.knowledge.store import KnowledgeStore
+    from smara.meaning.models import Vector
+    from smara.meaning.query import Meaning
+    from smara.observations.store import ObservationStore
+    from smara.tasks.store import TaskStore
+    from smara.working.store import WorkingStore
+
+
+CodeJudge = Callable[
+    [Session, Literal["memory", "observation"], Sequence[int]], Mapping[int, Freshness]
+]
+"""How memories or observations stand to the code they name, by number; see
+``codegraph.anchors``.
+"""
+
+
+def no_code(
+    session: Session, owner: Literal["memory", "observation"], numbers: Sequence[int]
+) -> Mapping[int, Freshness]:
+    """For those who know nothing of code."""
+    return {}
+
+
+def judge_code(
+    judge: CodeJudge,
+    session: Session,
+    owner: Literal["memory", "observation"],
+    numbers: Sequence[int],
+) -> Mapping[int, Freshness]:
+    """The verdicts; what goes wrong in reading code takes no answer away."""
+    try:
+        return judge(session, owner, numbers)
+    except DeadlineError:
+        raise
+    except (SmaraError, OSError) as error:
+        log.warning("search.code_not_judged", error=str(error))
+        return {}
+
+
+def metadata_of(found: Freshness | None) -> dict[str, Any]:
+    """The verdict as a hit tells it; nothing of what names no code."""
+    if found is None:
+        return {}
+    told: dict[str, Any] = {"freshness": found.verdict}
+    if found.hedge is not None and found.telling != "tell":
+        told["hedge"] = found.hedge
+    if found.changed is not None:
+        told["changed"] = found.changed
+    return told
+
+
+def files_now(files: Sequence[str], found: Freshness | None) -> tuple[str, ...]:
+    """Files by the names they have today: what has moved is shown where it is."""
+    moved = {
+        each.path: each.now_path
+        for each in (found.anchors if found is not None else ())
+        if each.now_path is not None and each.now_path != each.path
+    }
+    stayed = {
+        each.path
+        for each in (found.anchors if found is not None else ())
+        if each.now_path == each.path
+    }
+    return tuple(dict.fromkeys(path if path in stayed else moved.get(path, path) for path in files))
+
 
 TERM_LIMIT = 1_000
 """How many rows of one term are read, newest first."""
@@ -25,7 +99,7 @@ Scores = dict[int, tuple[float, tuple[str, ...]]]
 """Number of a record → its score and the reasons for it."""
 
 
-class GatheredRecords:
+class RecordMatches:
     """The rows that hold terms of a query, and what each term tells."""
 
     def __init__(
@@ -102,3 +176,302 @@ class GatheredRecords:
 
 def _count(terms: Sequence[str], text: str, is_prefix: bool) -> int:
     return sum(term.startswith(text) for term in terms) if is_prefix else terms.count(text)
+
+
+NEAREST = 30
+"""How many records of a kind are looked at because of their meaning."""
+SPARE = 6
+"""How many more records of a kind than are asked for are loaded, for what ranks them anew among
+everything.
+"""
+_OUTSIDE = frozenset({"web", "mcp", "imported", "other"})
+"""Where an observation may come from that makes it no base for what is told unasked."""
+
+
+class RecordSource(Protocol):
+    """One kind of record, as a search needs it."""
+
+    kind: RecordKind
+    sources: tuple[str, ...]
+
+    def total(self, session: Session) -> int:
+        """How many this project has."""
+        ...
+
+    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        """Records by number, as hits without rank and score; what is retired or gone is left
+        out.
+        """
+        ...
+
+
+class SourceFinder(Protocol):
+    """What finds the records of one kind."""
+
+    def find(
+        self,
+        session: Session,
+        asked: QueryIntent,
+        vector: Vector | None,
+        wall: int | None,
+        wanted: SearchFilter,
+    ) -> list[SearchCandidate]:
+        """The best of them, not yet in order."""
+        ...
+
+
+class RecordFinder:
+    """Finds the records of one kind by words and by meaning."""
+
+    def __init__(self, database: Database, source: RecordSource, meaning: Meaning | None) -> None:
+        self._database = database
+        self._source = source
+        self._meaning = meaning
+
+    def find(
+        self,
+        session: Session,
+        asked: QueryIntent,
+        vector: Vector | None,
+        wall: int | None,
+        wanted: SearchFilter,
+    ) -> list[SearchCandidate]:
+        """The best of them, not yet in order."""
+        total = self._source.total(session)
+        if not total:
+            return []
+        gathered = RecordMatches(
+            session,
+            self._database.records,
+            self._source.kind,
+            wall=wall,
+            total=total,
+            query=asked.query,
+        )
+        most = max(CANDIDATES if wanted.is_narrow else 0, wanted.limit + SPARE)
+        scores, ideal = gathered.scored(max(CANDIDATES, wanted.limit)), gathered.ideal or 1.0
+        close: dict[int, float] = {}
+        if vector is not None and self._meaning is not None:
+            kind = self._source.kind
+            close = dict(self._meaning.nearest(session, kind, vector, max(NEAREST, most)))
+            close |= self._meaning.scores(
+                session, kind, [no for no in scores if no not in close], vector
+            )
+        words = {no: score / ideal for no, (score, _) in scores.items()}
+        best = sorted(
+            {*words, *close},
+            key=lambda no: (words.get(no, 0.0) + close.get(no, 0.0), no),
+            reverse=True,
+        )
+        found = []
+        for no, hit in self._source.load(session, best[:most]).items():
+            if wanted.includes(hit):
+                why = scores[no][1] if no in scores else ()
+                hit = replace(hit, why=why, terms=asked.query.texts)
+                found.append(
+                    SearchCandidate(
+                        self._source.kind, no, hit, words=words.get(no, 0.0), meaning=close.get(no)
+                    )
+                )
+        return found
+
+
+class TaskSource:
+    """Tasks, as a search sees them."""
+
+    kind: RecordKind = "task"
+    sources: tuple[str, ...] = ("task",)
+
+    def __init__(self, store: TaskStore) -> None:
+        self._store = store
+
+    def total(self, session: Session) -> int:
+        return self._store.totals(session).all
+
+    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        found = {}
+        for no, task in self._store.by_numbers(session, numbers).items():
+            content = "\n".join(filter(None, (task.title, task.full_description, task.summary)))
+            found[no] = Hit(
+                task.id,
+                "task",
+                content,
+                rank=0,
+                score=0.0,
+                why=(),
+                thread_id=None,
+                resource_id=None,
+                role=None,
+                seq=None,
+                created_at=task.created_at,
+                task_id=task.id,
+                metadata={
+                    "status": task.status,
+                    "priority": task.priority,
+                    "shortId": task.short_id,
+                },
+                type=task.type,
+                title=task.title,
+            )
+        return found
+
+
+class ObservationSource:
+    """Observations and reflections, whatever their state."""
+
+    kind: RecordKind = "observation"
+    sources: tuple[str, ...] = ("observation", "reflection")
+
+    def __init__(self, store: ObservationStore, freshness: CodeJudge = no_code) -> None:
+        self._store = store
+        self._freshness = freshness
+
+    def total(self, session: Session) -> int:
+        return self._store.totals(session)[0]
+
+    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        if not numbers:
+            return {}
+        rows = dict(self._store.select(session, f" AND o.no IN ({marks(len(numbers))})", numbers))
+        resources = self._resources(
+            session, {each.thread_id for each in rows.values() if each.thread_id}
+        )
+        code = judge_code(self._freshness, session, "observation", numbers=list(rows))
+        return {
+            no: Hit(
+                each.id,
+                each.kind,
+                "\n".join((each.text, *each.details)),
+                rank=0,
+                score=0.0,
+                why=(),
+                thread_id=each.thread_id,
+                resource_id=resources.get(each.thread_id or ""),
+                role=None,
+                seq=None,
+                created_at=each.said_at,
+                metadata={
+                    "priority": each.priority,
+                    "state": each.state,
+                    "firstSeq": each.first_seq,
+                    "lastSeq": each.last_seq,
+                    "taint": list(each.taint),
+                    **metadata_of(code.get(no)),
+                },
+                type=each.category,
+                files=files_now(each.files, code.get(no)),
+                is_trusted=not _OUTSIDE.intersection(each.taint),
+            )
+            for no in numbers
+            if (each := rows.get(no)) is not None
+        }
+
+    def _resources(self, session: Session, threads: Iterable[str]) -> dict[str, str]:
+        wanted = sorted(threads)
+        if not wanted:
+            return {}
+        rows = session.all(
+            self._store.sql(
+                "SELECT id, resource_id FROM threads WHERE project_no = :project AND id IN "
+                f"({marks(len(wanted))})"
+            ),
+            wanted,
+        )
+        return {row[0]: row[1] for row in rows}
+
+
+class MemorySource:
+    """Memories that are in force. What replaced another is found in its place."""
+
+    kind: RecordKind = "memory"
+    sources: tuple[str, ...] = ("memory",)
+
+    def __init__(self, store: KnowledgeStore, clock: Clock, freshness: CodeJudge = no_code) -> None:
+        self._store = store
+        self._clock = clock
+        self._freshness = freshness
+
+    def total(self, session: Session) -> int:
+        return self._store.totals(session).active
+
+    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        from smara.knowledge.decay import confidence_now, staleness_of
+        from smara.knowledge.trust import may_inject
+
+        level, now = self._store.state(session).trust_level, self._clock.now_ms()
+        memories = {
+            no: each
+            for no, each in self._store.by_numbers(session, numbers).items()
+            if each.is_active
+        }
+        verdicts = judge_code(self._freshness, session, "memory", numbers=list(memories))
+        found = {}
+        for no, each in memories.items():
+            code = verdicts.get(no)
+            stale = staleness_of(each, now, None, code=code)
+            confidence = confidence_now(each, now, *stale.factors).value
+            telling = confidence_now(each, now, *stale.telling_factors).value
+            found[no] = Hit(
+                each.id,
+                "memory",
+                each.content,
+                rank=0,
+                score=0.0,
+                why=(),
+                thread_id=None,
+                resource_id=None,
+                role=None,
+                seq=None,
+                created_at=each.created_at,
+                metadata={
+                    "shortId": each.short_id,
+                    "source": each.source,
+                    "confidence": round(confidence, 4),
+                    "tier": each.tier,
+                    "isTainted": each.is_tainted,
+                    "isStale": each.is_stale,
+                    "citation": each.label,
+                    **metadata_of(code),
+                },
+                type=each.type,
+                files=files_now(each.files, code),
+                is_confirmed=each.is_verified,
+                is_trusted=may_inject(each, telling, level, is_gone=stale.is_gone).allowed,
+            )
+        return found
+
+
+class WorkingSource:
+    """The pages of working memory."""
+
+    kind: RecordKind = "working"
+    sources: tuple[str, ...] = ("working",)
+
+    def __init__(self, store: WorkingStore) -> None:
+        self._store = store
+
+    def total(self, session: Session) -> int:
+        return self._store.count(session)
+
+    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        pages = self._store.by_numbers(session, numbers)
+        return {
+            no: Hit(
+                page.id,
+                "working",
+                page.content,
+                rank=0,
+                score=0.0,
+                why=(),
+                thread_id=page.thread_id,
+                resource_id=page.resource_id,
+                role=None,
+                seq=None,
+                created_at=page.updated_at,
+                metadata={"scope": page.scope, "version": page.version},
+            )
+            for no in numbers
+            if (page := pages.get(no)) is not None
+            and page.id is not None
+            and page.updated_at is not None
+        }

@@ -1,7 +1,7 @@
-"""The best few once more, by a model that reads question and text together; where there is one.
+"""Rerank the best hits with a cross-encoder, if one is set.
 
-Without one, what search itself weighed stands: its features are a reranker that costs
-nothing. A model that fails or is late changes nothing but a note.
+Without one the order of the search features stands. A model that fails or is late adds a note and
+changes nothing else.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from smara.core import log
 from smara.errors import SmaraError
-from smara.search.found import Found
+from smara.search.candidate import SearchCandidate
 
 if TYPE_CHECKING:
-    from smara.models.rerank import Reranker
+    from smara.models.reranker import Reranker
+
 
 RERANKED = 20
 """So many of the best are read again."""
@@ -24,8 +25,8 @@ _LONGEST = 4_000
 
 
 def rerank(
-    query: str, best: Sequence[Found], reranker: Reranker | None, deadline_seconds: float
-) -> tuple[list[Found], str]:
+    query: str, best: Sequence[SearchCandidate], reranker: Reranker | None, deadline_seconds: float
+) -> tuple[list[SearchCandidate], str]:
     """The same things, the best of them perhaps in another order, and one line about it."""
     if reranker is None:
         return list(best), "by search's own features"
@@ -51,7 +52,7 @@ def rerank(
     return [*head, *rest], f"the best {len(head)} by {reranker.name}"
 
 
-def _apply(found: Found, relevance: float) -> None:
+def _apply(found: SearchCandidate, relevance: float) -> None:
     """Put the reranker's judgement in the place of most of the fused score; trust and phase still
     count.
     """
@@ -60,7 +61,7 @@ def _apply(found: Found, relevance: float) -> None:
     found.score = (SHARE * relevance + (1 - SHARE) * found.fused) * trust
 
 
-def _text(found: Found) -> str:
+def _text(found: SearchCandidate) -> str:
     from smara.core.text import best_window
 
     content = found.hit.content

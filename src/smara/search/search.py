@@ -1,9 +1,8 @@
-"""One ranked answer over everything that is remembered.
+"""Search every source and return one ranked answer.
 
-Understand the question, find what may answer by words and by meaning in every source, put
-it on one scale, judge it by phase, trust and age, and give back the best, each with why
-it is there. Whatever is missing, an embedder, a model, an index, the answer is made
-without it and says so.
+Understand the query, find candidates by words and by meaning in each source, fuse them on one
+scale, boost by phase, trust and age, and return the best with reasons. If an embedder, a model or
+an index is missing, the answer is made without it and says so.
 """
 
 from __future__ import annotations
@@ -11,34 +10,95 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from smara.config import Settings
 from smara.core import log
 from smara.core.clock import Clock
-from smara.core.days import moment_in, zone_of
-from smara.core.scope import is_id
+from smara.core.dates import local_time, zone_of
+from smara.core.scope import Scope, is_id
 from smara.core.terms import fold
-from smara.database.database import Session
+from smara.database.database import Database, Session
 from smara.database.fulltext import Within
 from smara.errors import DeadlineError, InvalidInputError, SmaraError
+from smara.knowledge.store import KnowledgeStore
 from smara.messages.models import ROLES
 from smara.messages.store import MessageStore
+from smara.observations.store import ObservationStore
 from smara.search.boost import Boost
-from smara.search.found import Found, Wanted, expand_sources
+from smara.search.candidate import SearchCandidate, SearchFilter, expand_sources
 from smara.search.fuse import Fusion
-from smara.search.messages import OUT_OF_TIME, Haul, MessageSearch
+from smara.search.messages import OUT_OF_TIME, MessageMatches, MessageSearch, whole_name
 from smara.search.models import SOURCES, Answer, Hit, Stages, ThreadHit, Trace
-from smara.search.names import whole_name
-from smara.search.query import Query
+from smara.search.query import Hints, Query, QueryIntent, understand
+from smara.search.records import (
+    CodeJudge,
+    MemorySource,
+    ObservationSource,
+    RecordFinder,
+    RecordSource,
+    SourceFinder,
+    TaskSource,
+    WorkingSource,
+    no_code,
+)
 from smara.search.rerank import rerank
-from smara.search.understanding import Hints, Understanding, understand
+from smara.tasks.store import TaskStore
+from smara.working.store import WorkingStore
 
 if TYPE_CHECKING:
     from smara.meaning.models import Vector
-    from smara.meaning.reading import Meaning
-    from smara.models.rerank import Reranker
-    from smara.search.record_sources import Finder
+    from smara.meaning.query import Meaning
+    from smara.models.reranker import Reranker
+    from smara.search.code import CodeFinder, CodeTrees
+
+
+def record_finders(
+    database: Database,
+    scope: Scope,
+    clock: Clock,
+    meaning: Meaning | None,
+    find_trees: Callable[[], CodeTrees],
+    freshness: CodeJudge = no_code,
+) -> list[tuple[tuple[str, ...], SourceFinder]]:
+    """What finds each kind of record, with the sources its hits say they are."""
+    sources: list[RecordSource] = [
+        TaskSource(TaskStore(database, scope)),
+        ObservationSource(ObservationStore(database, scope), freshness),
+        MemorySource(KnowledgeStore(database, scope), clock, freshness),
+        WorkingSource(WorkingStore(database, scope)),
+    ]
+    found: list[tuple[tuple[str, ...], SourceFinder]] = [
+        (source.sources, RecordFinder(database, source, meaning)) for source in sources
+    ]
+    return [*found, (("code",), _LazyCodeFinder(find_trees, meaning))]
+
+
+class _LazyCodeFinder:
+    """Finds code, and is loaded when code is first looked for: most questions are not about it."""
+
+    def __init__(self, find_trees: Callable[[], CodeTrees], meaning: Meaning | None) -> None:
+        self._find_trees = find_trees
+        self._meaning = meaning
+
+    @cached_property
+    def _finder(self) -> CodeFinder:
+        from smara.search.code import CodeFinder
+
+        return CodeFinder(self._find_trees(), self._meaning)
+
+    def find(
+        self,
+        session: Session,
+        asked: QueryIntent,
+        vector: Vector | None,
+        wall: int | None,
+        wanted: SearchFilter,
+    ) -> list[SearchCandidate]:
+        """The best of the pieces of code, not yet in order."""
+        return self._finder.find(session, asked, vector, wall, wanted)
+
 
 MOST_HITS = 1_000
 IMAGINE_SECONDS = 10.0
@@ -56,7 +116,7 @@ _GOOD = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class SearchParts:
     """What a search is put together from."""
 
     store: MessageStore
@@ -64,7 +124,7 @@ class Parts:
     settings: Settings
     timezone: str = "UTC"
     meaning: Meaning | None = None
-    finders: Sequence[tuple[tuple[str, ...], Finder]] = ()
+    finders: Sequence[tuple[tuple[str, ...], SourceFinder]] = ()
     """For every kind of record: the sources its hits say they are, and what finds it."""
     reranker: Callable[[], Reranker | None] = lambda: None
     """Who ranks the best once more; asked for when there is something to rank."""
@@ -77,7 +137,7 @@ class Parts:
 class Search:
     """Searches all that one project remembers."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SearchParts) -> None:
         self._store = parts.store
         self._database = parts.store.database
         self._clock = parts.clock
@@ -220,7 +280,7 @@ class Search:
             )
 
     def _today(self) -> date:
-        return moment_in(zone_of(self._timezone), self._clock.now_ms()).date()
+        return local_time(zone_of(self._timezone), self._clock.now_ms()).date()
 
     def _vector(self, query: Query, deep: bool) -> tuple[Vector | None, str]:
         """The query as a vector, and what to say when there is none."""
@@ -235,14 +295,14 @@ class Search:
     def _find(
         self,
         session: Session,
-        asked: Understanding,
+        asked: QueryIntent,
         vector: Vector | None,
         within: Within,
-        wanted: Wanted,
+        wanted: SearchFilter,
         limit: int,
         neighbors: int,
-    ) -> tuple[Haul, list[Found]]:
-        haul = Haul()
+    ) -> tuple[MessageMatches, list[SearchCandidate]]:
+        haul = MessageMatches()
         if wanted.sources & {"raw", "compacted"}:
             haul = self._messages.find(session, asked, vector, within, limit, wanted, neighbors)
         found = list(haul.found)
@@ -261,7 +321,9 @@ class Search:
             found = self._find(session, asked, vector, within, code, limit, 0)[1]
         return haul, found
 
-    def _told_of_code(self, session: Session, wanted: Wanted, found: Sequence[Found]) -> list[str]:
+    def _told_of_code(
+        self, session: Session, wanted: SearchFilter, found: Sequence[SearchCandidate]
+    ) -> list[str]:
         if "code" not in wanted.sources and not any(each.kind == "code" for each in found):
             return []
         told = self._code_note(session, not wanted.is_open)
@@ -269,13 +331,13 @@ class Search:
 
     def _imagined(
         self,
-        asked: Understanding,
-        found: list[Found],
+        asked: QueryIntent,
+        found: list[SearchCandidate],
         within: Within,
-        wanted: Wanted,
+        wanted: SearchFilter,
         limit: int,
         neighbors: int,
-    ) -> tuple[list[Found], str]:
+    ) -> tuple[list[SearchCandidate], str]:
         """What was found, and what is near to an answer that a model made up; the latter is shown
         to nobody.
         """
@@ -302,7 +364,9 @@ class Search:
             log.warning("rerank.unusable", error=error.code)
             return None
 
-    def _ranked(self, asked: Understanding, found: list[Found], fusion: Fusion) -> list[Found]:
+    def _ranked(
+        self, asked: QueryIntent, found: list[SearchCandidate], fusion: Fusion
+    ) -> list[SearchCandidate]:
         """Everything that answers at all, best first; of equals the newer, so that the order is
         always the same.
         """
@@ -315,7 +379,7 @@ class Search:
             rated, key=lambda each: (-each.score, -each.hit.created_at, each.kind, -each.no)
         )
 
-    def _within(self, session: Session, wanted: Wanted) -> Within | None:
+    def _within(self, session: Session, wanted: SearchFilter) -> Within | None:
         """The scope of a search among messages, or ``None`` when nothing can lie in it."""
         if any(
             each is not None and not is_id(each)
@@ -339,9 +403,9 @@ class Search:
 
     def _trace(
         self,
-        asked: Understanding,
-        haul: Haul,
-        found: Sequence[Found],
+        asked: QueryIntent,
+        haul: MessageMatches,
+        found: Sequence[SearchCandidate],
         vector: Vector | None,
         told: tuple[str, str, str],
     ) -> Trace:
@@ -368,7 +432,7 @@ class Search:
         )
 
 
-def _fusion(haul: Haul, found: Sequence[Found]) -> Fusion:
+def _fusion(haul: MessageMatches, found: Sequence[SearchCandidate]) -> Fusion:
     """One scale for all sources: the cosines of every candidate among the messages, and of every
     other record.
     """
@@ -376,14 +440,14 @@ def _fusion(haul: Haul, found: Sequence[Found]) -> Fusion:
     return Fusion(found, [*haul.cosines, *others], haul.code_share)
 
 
-def _is_good(found: Found) -> bool:
+def _is_good(found: SearchCandidate) -> bool:
     """Whether it answers by itself, whatever else was found: half of the words, or much of the
     meaning.
     """
     return found.words > _GOOD or (found.meaning or 0.0) > _GOOD
 
 
-def _hits(best: Sequence[Found]) -> tuple[Hit, ...]:
+def _hits(best: Sequence[SearchCandidate]) -> tuple[Hit, ...]:
     top = best[0].score if best else 1.0
     return tuple(
         replace(
@@ -409,12 +473,12 @@ def _wanted(
     task_id: str | None,
     limit: int,
     is_about_code: bool = False,
-) -> Wanted:
+) -> SearchFilter:
     roles = (role,) if isinstance(role, str) else tuple(role or ())
     for each in roles:
         if each not in ROLES:
             raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {each!r}.")
-    return Wanted(
+    return SearchFilter(
         expand_sources(sources, is_about_code),
         thread_id,
         resource_id,

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smara.secrets.redact import Redaction, redact
-from smara.secrets.scan import Finding, scan
-from smara.secrets.values import redact_value
+from smara.secrets.redact import Redaction, redact, redact_value
+from smara.secrets.scan import SecretFinding, scan
 
 if TYPE_CHECKING:
     from smara.secrets.rule import Rule
     from smara.secrets.rules import RULES
 
-__all__ = ["RULES", "Finding", "Redaction", "Rule", "redact", "redact_value", "scan"]
+__all__ = ["RULES", "Redaction", "Rule", "SecretFinding", "redact", "redact_value", "scan"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,7 @@
-"""The RE2 side of scanning: bytes in, spans of bytes out."""
+"""Match rules against bytes with RE2 and return spans.
+
+One union pattern finds where a secret may begin; each rule is then run only there.
+"""
 
 from __future__ import annotations
 

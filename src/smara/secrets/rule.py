@@ -1,11 +1,4 @@
-"""One rule, and the blocks from which rules are written.
-
-A rule has an opening and a pattern. All openings together form the one
-expression that is run over every text, so an opening is short and rarely
-found in prose. Where it is found, the pattern is tried at that very place
-and its first matching group is the secret. Patterns are RE2 over bytes:
-no look-around, no back-references, and time linear in the text.
-"""
+"""Define a detection rule and the building blocks of patterns."""
 
 from __future__ import annotations
 

@@ -1,12 +1,342 @@
-"""The table of rules, the surest first: where two rules see the same secret, the earlier names
-it.
+"""List all detection rules, the most certain first.
+
+Carrier rules know key blocks, URLs, headers and credential files. Assignment rules know
+`password = …`, `"api_key": …` and `--token …`. Where two rules match one secret, the
+earlier rule names it.
 """
 
 from __future__ import annotations
 
-from smara.secrets.assignments import ASSIGNMENTS
-from smara.secrets.carriers import CARRIERS
-from smara.secrets.rule import Rule
+from smara.secrets.rule import BASE64, Rule, Shape
 from smara.secrets.vendors import VENDORS
+
+# The body of a key block runs to its END line and holds no five dashes, whatever prefixes its lines
+# have: indentation, diff signs, line numbers, string concatenation, an escaped "\n".
+_BLOCK_BODY = r"(?:-{0,4}[^-])*?"
+_BLOCK_LINES = r"(?:(?:\\+[nr]|[\s\"'+>|,;#*]){1,16}[A-Za-z0-9+/=]{16,})+"
+
+
+def _key_block(name: str, label: str, kind: str) -> Rule:
+    """A PEM or PGP block; when its END was cut off, as far as its lines of base64 go."""
+    begin = f"-----BEGIN {kind}-----"
+    return Rule(
+        name,
+        label,
+        keywords=(begin,),
+        pattern=rf"({begin}(?:{_BLOCK_BODY}{BASE64}{{16}}{_BLOCK_BODY}-----END {kind}-----"
+        rf"|{_BLOCK_LINES}))",
+        is_bounded=False,
+        reach_bytes=32768,
+    )
+
+
+KEY_BLOCKS = (
+    _key_block("pem-private-key", "private-key", "(?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY"),
+    _key_block("pgp-private-key", "private-key", "PGP PRIVATE KEY BLOCK"),
+    Rule(
+        "ssh2-private-key",
+        "private-key",
+        ("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----",),
+        pattern=r"(---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----(?:-{0,3}[^-])*?---- END SSH2 "
+        r"ENCRYPTED "
+        r"PRIVATE KEY ----)",
+        is_bounded=False,
+    ),
+    Rule(
+        "putty-private-key",
+        "private-key",
+        (r"Private-Lines: ?[0-9]{1,3}",),
+        pattern=rf"Private-Lines: ?[0-9]{{1,3}}(?:\\+[nr]"
+        rf"|\s){{1,6}}({BASE64}{{16,}}=*(?:{_BLOCK_LINES})?)",
+    ),
+    Rule(
+        "pem-private-key-encoded",
+        "private-key",
+        ("LS0tLS1CRUdJTi[A-Za-z0-9+/]{10}",),
+        # "-----BEGIN " followed by RSA/EC/OPENSSH/ENCRYPTED/DSA or PRIVATE; certificates start with
+        # "Q0VS".
+        pattern=r"(LS0tLS1CRUdJTi(?:BSU0Eg|BFQy|BPUEVOU1NI|BFTkNSWVBURUQg|BEU0Eg|BQUklWQVRF"
+        rf"|BQR1AgUFJJVkFUR){BASE64}{{60,}}=*)",
+    ),
+)
+
+_QUERY_NAME = (
+    "[?&](?i:access_token|auth_token|api_?key|token|key|secret|signature|x-amz-signature|x-amz-security-token"
+    "|code|password|passwd|pwd)="
+)
+
+URLS = (
+    Rule(
+        "url-password",
+        "password",
+        (r"://[^\s/:@?#\"'<>`\\]{0,80}:[^\s/@\"'<>`\\]{1,160}@",),
+        pattern=r"://[^\s/:@?#\"'<>`\\]{0,80}:([^\s/@\"'<>`\\]{1,160})@[A-Za-z0-9\[]",
+        shape="url",
+        is_bounded=False,
+    ),
+    Rule(
+        "url-token-user",
+        "token",
+        (r"https?://[A-Za-z0-9_-]{20,200}@[a-z0-9]",),
+        pattern=r"https?://([A-Za-z0-9_-]{20,200})@[a-z0-9.-]+",
+        shape="token",
+        is_bounded=False,
+    ),
+    Rule(
+        "url-query-credential",
+        "token",
+        (f"{_QUERY_NAME}[A-Za-z0-9%_.-]{{6}}",),
+        pattern=f"{_QUERY_NAME}([A-Za-z0-9%_.~+/=-]{{8,}})",
+        shape="token",
+        is_bounded=False,
+    ),
+)
+
+# Between a header's name and its value, also when both are strings of code or of JSON.
+_COLON = r"[\"'\\]{0,3}[ ]{0,2}[:=,][ ]{0,2}[\"'\\]{0,3}"
+_AUTHORIZATION = f"(?i:authorization){_COLON}"
+_SCHEME = (
+    "(?:(?i:token|apikey|api-key|key|ssws|digest|negotiate|ntlm|splunk|geniekey|bot|jwt|sso-key|aws4-hmac-sha256"
+    "|klaviyo-api-key|deepl-auth-key)[ ])?(?i:token=|key=)?[\"']?"
+)
+_SIGNS = "[A-Za-z0-9._~+/=|:-]"
+_COOKIE = rf"(?i:cookie){_COLON}"
+_COOKIE_NAME = r"[^\s=;\"'\\]{1,64}="
+_COOKIE_SIGNS = r"[^\s;\"'\\]"
+_CUSTOM_HEADER = rf"(?i:x-[a-z0-9-]{{0,24}}(?:key|token|secret|auth|signature)){_COLON}"
+
+HEADERS = (
+    Rule(
+        "authorization-bearer",
+        "bearer-token",
+        (f"(?i:bearer)[ +][ ]{{0,2}}[\"']?{_SIGNS}{{12}}", f"(?i:bearer)%20{_SIGNS}{{12}}"),
+        pattern=f"(?i:bearer)(?:[ +][ ]{{0,2}}|%20)[\"']?({_SIGNS}{{12,}})",
+        shape="token",
+    ),
+    Rule(
+        "authorization-basic",
+        "basic-auth",
+        (f"{_AUTHORIZATION}(?i:basic)[ ]",),
+        pattern=f"{_AUTHORIZATION}(?i:basic)[ ]{{1,3}}({BASE64}{{6,}}={{0,2}})",
+    ),
+    Rule(
+        "authorization-scheme",
+        "authorization",
+        (f"{_AUTHORIZATION}{_SCHEME}{_SIGNS}{{10}}",),
+        pattern=f"{_AUTHORIZATION}{_SCHEME}({_SIGNS}{{10,}})",
+        shape="token",
+    ),
+    Rule(
+        "cookie-session",
+        "cookie",
+        (f"{_COOKIE}{_COOKIE_NAME}{_COOKIE_SIGNS}{{8}}",),
+        pattern=f"{_COOKIE}({_COOKIE_NAME}{_COOKIE_SIGNS}{{8,}}(?:; "
+        f"?{_COOKIE_NAME}{_COOKIE_SIGNS}*)*)",
+        shape="random",
+    ),
+    Rule(
+        "curl-user",
+        "password",
+        (r"curl[^\n]{0,200}? (?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}:",),
+        pattern=r"curl[^\n]{0,200}? (?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}:([^\s\"']{4,})",
+        shape="password",
+    ),
+    Rule(
+        "named-header",
+        "api-key",
+        (f"{_CUSTOM_HEADER}[A-Za-z0-9_.~+/=-]{{8}}",),
+        pattern=f"{_CUSTOM_HEADER}([A-Za-z0-9_.~+/=-]{{8,}})",
+        shape="token",
+    ),
+)
+
+_AWS_NAME = (
+    r"(?i:secret_?access_?key"
+    r"|aws[a-z_.-]{0,12}secret[a-z_.-]{0,12})[\"'\\\]]{0,3}\s{0,3}[:=>,]{1,2}"
+)
+
+FILES = (
+    Rule(
+        "netrc-password",
+        "password",
+        (r"(?:login|account|user)[ \t\n]\S+\s{1,6}password[ \t]",),
+        pattern=r"(?:login|account|user)\s\S+\s{1,6}password[ \t]{1,4}(\S{4,})",
+        shape="password",
+    ),
+    Rule(
+        "npmrc-auth",
+        "npm-token",
+        (r"_(?:authToken|auth|password)[ ]?=[ ]?[\"']?[A-Za-z0-9+/_=-]{6}",),
+        pattern=r"_(?:authToken|auth|password)[ ]?=[ ]?[\"']?([A-Za-z0-9+/_=-]{8,})",
+        shape="token",
+        is_bounded=False,
+    ),
+    Rule(
+        "docker-config-auth",
+        "docker-auth",
+        (r"\\*\"(?:auth|identitytoken|registrytoken)\\*\"\s{0,3}:\s{0,3}\\*\"[A-Za-z0-9+/_=-]{8}",),
+        pattern=r"\\*\"(?:auth|identitytoken"
+        r"|registrytoken)\\*\"\s{0,3}:\s{0,3}\\*\"([A-Za-z0-9+/_=.-]{8,})",
+        shape="random",
+        is_bounded=False,
+    ),
+    Rule(
+        "pgpass-line",
+        "password",
+        (r":5432:[^\s:]{1,64}:[^\s:]{1,64}:[^\s:]{4}",),
+        pattern=r":5432:[^\s:]{1,64}:[^\s:]{1,64}:([^\s:]{4,})",
+        shape="password",
+        is_bounded=False,
+    ),
+    Rule(
+        "aws-secret-key",
+        "aws-secret-key",
+        (_AWS_NAME,),
+        pattern=rf"{_AWS_NAME}\s{{0,3}}[\"'\\]{{0,3}}({BASE64}{{40}})(?:[^A-Za-z0-9+/]|\z)",
+        min_entropy=3.6,
+        is_bounded=False,
+    ),
+)
+
+CARRIERS: tuple[Rule, ...] = (*KEY_BLOCKS, *URLS, *HEADERS, *FILES)
+
+
+_REACH_BYTES = 256
+# The rest of the name, then what may close it: quotes, brackets, Markdown stars.
+_NAME_REST = r"[\w.-]{0,24}[\\\"'`*\]]{0,4}[ \t]{0,6}"
+# `=`, `:`, `:=`, `=>`, `==`, `||`, `?=`, `>`, and a typed declaration: `token: str =`.
+_ASSIGN = r"(?::[ ]{0,2}[&'\w<>\[\]. |]{1,24}=|[:=!?]{1,3}={0,2}>?[*]{0,2}|\|\||>)[ \t]{0,8}"
+# `("token", "…")`, `set_token("…")`, `key="token" value="…"`.
+_ARGUMENT = r"(?:,[ \t\n]{0,4}|\([ ]?|value[ ]?=[ ]?)"
+_QUOTE = r"\\{0,3}[\"'`]"
+_VALUE = (
+    rf"(?:{_ASSIGN}(?:[frbu]{{0,2}}{_QUOTE}([^\"'`\n]{{6}})|([^\s\"'`\\,;]{{6}}))"
+    rf"|{_ARGUMENT}(?:{_QUOTE}([^\"'`\n]{{6}})|([^\s\"'`\\,;(){{}}\[\]]{{16}})))"
+)
+_VALUE_OPENING = _VALUE.replace("([^", "(?:[^")
+
+
+def assignment_rule(
+    name: str, label: str, word: str, shape: Shape, rest: str = _NAME_REST, is_bounded: bool = False
+) -> Rule:
+    """A value that follows a name and an assignment sign, in any of the usual syntaxes."""
+    return Rule(
+        name,
+        label,
+        keywords=(f"(?i:{word})",),
+        following=f"{rest}{_VALUE_OPENING}",
+        pattern=f"(?i:{word}){rest}{_VALUE}",
+        shape=shape,
+        reach_bytes=_REACH_BYTES,
+        is_open=True,
+        is_bounded=False,
+    )
+
+
+def option(name: str, label: str, word: str, shape: Shape) -> Rule:
+    """A value that follows a command-line option and a space."""
+    opening = rf"-(?i:(?:{word})[a-z-]{{0,12}})[ \t]{{1,3}}"
+    return Rule(
+        name,
+        label,
+        keywords=(rf"{opening}\\?[\"']?[^\s\"'\\-]",),
+        pattern=rf"{opening}(?:{_QUOTE}([^\"'`\n]{{6}})|([^\s\"'`\\;|]{{6}}))",
+        shape=shape,
+        is_open=True,
+        reach_bytes=_REACH_BYTES,
+        is_bounded=False,
+    )
+
+
+def prose_rule(name: str, label: str, word: str) -> Rule:
+    """A value named in a sentence: "the password for staging is …"."""
+    verb = r"(?:(?:for|to|of|on|in) [\w .@'-]{1,40} )?(?:is|was|are)(?: now| set to| still)?:? "
+    return Rule(
+        name,
+        label,
+        keywords=(f"(?i:{word}) ",),
+        following=rf"{verb}[\"'`*]{{0,3}}[^\s\"'`*]{{6}}",
+        pattern=rf"(?i:{word}) {verb}[\"'`*]{{0,3}}([^\s\"'`*]{{6,}})",
+        shape="prose",
+        reach_bytes=_REACH_BYTES,
+    )
+
+
+PASSWORD = "passw(?:or)?d|passwd|passphrase|passwort|passcode|pwd"  # noqa: S105  # words that announce a secret
+SECRET = "secret"  # noqa: S105  # words that announce a secret
+TOKEN = "token"  # noqa: S105  # words that announce a secret
+KEY = (
+    "(?:api|access|auth|private|secret|encrypt|encryption|signing|account|master|service|shared|subscription|license"
+    "|storage|deploy|app|application|admin|jwt|hmac|aes|crypto|webhook|session|consumer|integration|function|root)"
+    "[_ .-]?key"
+)
+CREDENTIAL = "credentials?|creds|(?:basic|http|proxy)[_-]?auth|sessid|phpsessid|connect\\.sid"
+
+# Vendors whose credentials have no mark of their own and are known only by the name before them.
+NAMED_VENDORS = (
+    "adafruit", "adobe", "airtable", "algolia", "alibaba", "amplitude", "appsflyer", "artifactory",
+    "asana",
+    "atlassian", "auth0", "azure", "beamer", "binance", "bitbucket", "bittrex", "braintree",
+    "bugsnag", "cloudflare",
+    "cloudinary", "codecov", "cohere", "coinbase", "confluence", "confluent", "contentful",
+    "datadog", "discord",
+    "docusign", "droneci", "dropbox", "elastic", "elevenlabs", "etherscan", "etsy", "facebook",
+    "fastly", "finicity",
+    "finnhub", "flickr", "freshbooks", "gitter", "gocardless", "heroku", "honeycomb", "hubspot",
+    "infura", "intercom",
+    "jfrog", "jira", "kraken", "kucoin", "launchdarkly", "linkedin", "linode", "logdna", "looker",
+    "mailchimp", "mailgun", "mapbox", "mattermost", "meraki", "messagebird", "mistral", "mixpanel",
+    "netlify",
+    "newrelic", "ngrok", "nytimes", "okta", "opsgenie", "pagerduty", "paypal", "plaid", "privateai",
+    "pusher",
+    "rapidapi", "rollbar", "segment", "sendbird", "sentry", "sidekiq", "snyk", "sonar", "spotify",
+    "squarespace",
+    "sumologic", "supabase", "telegram", "travis", "trello", "twilio", "twitch", "twitter",
+    "typeform", "vercel",
+    "vonage", "yandex", "zendesk", "zoom",
+)  # fmt: skip
+_OTHER_SPELLINGS = {
+    "alibaba": "alibaba|aliyun",
+    "linkedin": "linked[_-]?in",
+    "messagebird": "message[_-]?bird",
+    "newrelic": "new[_-]?relic",
+    "nytimes": "nytimes|new[_-]?york[_-]?times",
+    "privateai": "private[_-]?ai",
+    "sumologic": "sumo",
+    "jfrog": "jfrog|xray",
+    "sidekiq": "sidekiq|contribsys",
+}
+
+
+def _named_vendor(vendor: str) -> Rule:
+    return assignment_rule(
+        f"named-{vendor}", f"{vendor}-key", _OTHER_SPELLINGS.get(vendor, vendor), shape="token"
+    )
+
+
+ASSIGNMENTS: tuple[Rule, ...] = (
+    *map(_named_vendor, NAMED_VENDORS),
+    assignment_rule("assigned-password", "password", PASSWORD, shape="password"),
+    assignment_rule(
+        "assigned-pass",
+        "password",
+        r"(?:\b|[_-])pass",
+        shape="password",
+        rest=r"[\\\"'\]]{0,4}[ \t]{0,3}",
+    ),
+    assignment_rule("assigned-secret", "secret", SECRET, shape="token"),
+    assignment_rule("assigned-key", "api-key", KEY, shape="token"),
+    assignment_rule("assigned-token", "token", TOKEN, shape="token"),
+    assignment_rule("assigned-credential", "credential", CREDENTIAL, shape="token"),
+    option("option-password", "password", PASSWORD, shape="password"),
+    option("option-secret", "secret", SECRET, shape="token"),
+    option("option-key", "api-key", "api-?key|access-?key", shape="token"),
+    option("option-token", "token", TOKEN, shape="token"),
+    prose_rule("told-password", "password", f"{PASSWORD}|pass"),
+    prose_rule("told-secret", "secret", "secret(?: key)?"),
+    prose_rule("told-key", "api-key", "(?:api|access) ?key"),
+    prose_rule("told-token", "token", TOKEN),
+)
+
 
 RULES: tuple[Rule, ...] = (*VENDORS, *CARRIERS, *ASSIGNMENTS)

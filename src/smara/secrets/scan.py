@@ -1,11 +1,6 @@
 """Find secrets in a text, in time linear in its length.
 
-One RE2 expression, the union of all openings, runs over the text. Where it
-stops, the few rules whose opening is there are tried at that place. A text
-without openings, which is most of what people write, costs that one pass.
-
-The text is searched as UTF-8 bytes, lone surrogates included; offsets are
-turned back into characters only when something was found.
+The engine and the rules are loaded at the first scan, because compiling them is slow.
 """
 
 from __future__ import annotations
@@ -17,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from smara.secrets.engine import Engine, Span
 
+
 PLACEHOLDER_START = "[REDACTED:"
 # A redacted value gives its neighbors new borders, and a border may complete a pattern.
 # Ordinary texts settle in the second round; the limit keeps a hostile one linear.
@@ -24,7 +20,7 @@ _MAX_ROUNDS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SecretFinding:
     """Where a secret stands and what kind it is; never the secret itself."""
 
     rule: str
@@ -38,7 +34,7 @@ class Finding:
         return f"{PLACEHOLDER_START}{self.label}]"
 
 
-def scan(text: str) -> tuple[Finding, ...]:
+def scan(text: str) -> tuple[SecretFinding, ...]:
     """Return the secrets in a text: sorted, not overlapping, in characters of that text.
 
     Never raises for any text. A placeholder of an earlier redaction is not a finding.
@@ -48,7 +44,7 @@ def scan(text: str) -> tuple[Finding, ...]:
     return _settle(text, data, spans) if spans else ()
 
 
-def _settle(text: str, data: bytes, spans: list[Span]) -> tuple[Finding, ...]:
+def _settle(text: str, data: bytes, spans: list[Span]) -> tuple[SecretFinding, ...]:
     """Scan what redaction would leave until nothing more appears."""
     for _ in range(_MAX_ROUNDS):
         redacted, kept = _redacted_bytes(data, spans)
@@ -56,7 +52,7 @@ def _settle(text: str, data: bytes, spans: list[Span]) -> tuple[Finding, ...]:
         if not more:
             break
         spans = sorted(
-            [*spans, *(_moved_back(span, kept) for span in more)], key=lambda span: span.start
+            [*spans, *(_original_spans(span, kept) for span in more)], key=lambda span: span.start
         )
     return _in_characters(text, data, spans)
 
@@ -79,7 +75,7 @@ def _redacted_bytes(data: bytes, spans: list[Span]) -> tuple[bytes, list[tuple[i
     return b"".join(pieces), kept
 
 
-def _moved_back(span: Span, kept: list[tuple[int, int]]) -> Span:
+def _original_spans(span: Span, kept: list[tuple[int, int]]) -> Span:
     """Return a span of the redacted bytes as a span of the original ones.
 
     Spans never touch a placeholder, so one shift moves both ends.
@@ -92,17 +88,20 @@ def _moved_back(span: Span, kept: list[tuple[int, int]]) -> Span:
     return span._replace(start=span.start + shift, end=span.end + shift)
 
 
-def _in_characters(text: str, data: bytes, spans: list[Span]) -> tuple[Finding, ...]:
+def _in_characters(text: str, data: bytes, spans: list[Span]) -> tuple[SecretFinding, ...]:
     if len(data) == len(text):
         return tuple(
-            Finding(span.rule.name, span.rule.label, span.start, end=span.end) for span in spans
+            SecretFinding(span.rule.name, span.rule.label, span.start, end=span.end)
+            for span in spans
         )
     findings = []
     position = characters = 0
     for span in spans:
         characters += len(data[position : span.start].decode("utf-8", "surrogatepass"))
         size = len(data[span.start : span.end].decode("utf-8", "surrogatepass"))
-        findings.append(Finding(span.rule.name, span.rule.label, characters, end=characters + size))
+        findings.append(
+            SecretFinding(span.rule.name, span.rule.label, characters, end=characters + size)
+        )
         characters += size
         position = span.end
     return tuple(findings)

@@ -1,9 +1,7 @@
-"""Whether a value looks like a secret, or like the code and the examples around one.
+"""Judge whether a value looks like a secret or like code.
 
-A random value changes between digits and letters inside one run of
-characters: `9f8Tq2Lx` does so five times, `claude-3-5-sonnet-20241022` never.
-That one count, with entropy and a list of what examples say, does the work.
-Values are judged as Latin-1 text, so positions are byte positions.
+Entropy, digits and words decide. Examples, references to variables and function calls are
+not secrets.
 """
 
 from __future__ import annotations
@@ -168,7 +166,7 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool) -> bool:
         return _is_password(
             value, (is_quoted and not is_passed) or _ENVIRONMENT_NAME.search(name) is not None
         )
-    return _is_told_secret(value, name)
+    return _is_prose_secret(value, name)
 
 
 def _is_token(value: str, name: str, is_quoted: bool) -> bool:
@@ -208,7 +206,7 @@ def _is_password(value: str, is_deliberate: bool) -> bool:
     return has_letter and has_digit and (signs > 0 or len(_SWITCH.findall(value)) >= 2)
 
 
-def _is_told_secret(value: str, name: str) -> bool:
+def _is_prose_secret(value: str, name: str) -> bool:
     if _is_token(value, name, is_quoted=False):
         return True
     has_digit = any(sign.isdigit() for sign in value)

@@ -1,8 +1,4 @@
-"""Secrets that can be known by their own format, vendor by vendor.
-
-Written from the formats that vendors publish. The table is sorted by trade:
-code hosting, clouds, models, messages, payments, data, tools.
-"""
+"""Detect secrets by their own format, vendor by vendor."""
 
 from __future__ import annotations
 

@@ -1,20 +1,18 @@
-"""Claims: one holder at a time, safe to repeat, given back, handed over, or expired.
+"""Claim a task for one holder, release it, or expire claims.
 
-Only what is ready can be claimed. The holder is the session that claimed, or the person
-when there was no session. A claim whose session has ended, or was silent for too long,
-is nobody's any more; a person's claim never expires.
+Claiming twice by the same holder is safe. A claim of a session that is gone expires.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from smara.core.checks import invalid
+from smara.core.validate import invalid
 from smara.errors import ConflictError, TaskBlockedError, TaskClaimedError
-from smara.secrets.names import clean_name
+from smara.secrets.redact import clean_name
 from smara.tasks.models import Task
-from smara.tasks.store import WAITS, Stored
-from smara.tasks.turn import Turn
+from smara.tasks.store import WAITS, StoredTask
+from smara.tasks.transaction import TaskTransaction
 
 _NOBODY: dict[str, Any] = {
     "status": "open",
@@ -24,7 +22,7 @@ _NOBODY: dict[str, Any] = {
 }
 
 
-def claim(turn: Turn, stored: Stored) -> None:
+def claim(turn: TaskTransaction, stored: StoredTask) -> None:
     """Take a ready task; a holder who asks again keeps it, and nothing happens."""
     if is_holder(turn, stored.task):
         return
@@ -38,10 +36,10 @@ def claim(turn: Turn, stored: Stored) -> None:
         )
     if stored.task.status == "open":
         refuse_blocked(turn, stored)
-    turn.change(stored, "claimed", _held(turn, turn.session_id, turn.actor))
+    turn.change(stored, "claimed", _claim_fields(turn, turn.session_id, turn.actor))
 
 
-def claim_first(turn: Turn, rest: str, values: list[Any]) -> int | None:
+def claim_first(turn: TaskTransaction, rest: str, values: list[Any]) -> int | None:
     """Take the first ready task that fits; its number."""
     found = turn.store.select(
         turn.session,
@@ -51,11 +49,11 @@ def claim_first(turn: Turn, rest: str, values: list[Any]) -> int | None:
     )
     if not found:
         return None
-    turn.change(found[0], "claimed", _held(turn, turn.session_id, turn.actor))
+    turn.change(found[0], "claimed", _claim_fields(turn, turn.session_id, turn.actor))
     return found[0].no
 
 
-def release(turn: Turn, stored: Stored, is_forced: bool) -> None:
+def release(turn: TaskTransaction, stored: StoredTask, is_forced: bool) -> None:
     """Give a task back; one that nobody holds stays as it is."""
     if stored.task.status != "in_progress":
         return
@@ -65,7 +63,11 @@ def release(turn: Turn, stored: Stored, is_forced: bool) -> None:
 
 
 def hand_over(
-    turn: Turn, stored: Stored, to_session: str | None, to_assignee: str | None, is_forced: bool
+    turn: TaskTransaction,
+    stored: StoredTask,
+    to_session: str | None,
+    to_assignee: str | None,
+    is_forced: bool,
 ) -> None:
     """Make somebody else the holder."""
     if to_session is None and to_assignee is None:
@@ -98,18 +100,18 @@ def hand_over(
     if session is not None:
         # A sign of life is given for it: it has the usual time to begin.
         turn.store.see_session(turn.session, session, turn.now_ms)
-    turn.change(stored, "handed_over", _held(turn, session, person or ""))
+    turn.change(stored, "handed_over", _claim_fields(turn, session, person or ""))
 
 
-def expire(turn: Turn, silent_since_ms: int | None) -> list[int]:
+def expire(turn: TaskTransaction, silent_since_ms: int | None) -> list[int]:
     """Take back what sessions hold that are gone; the numbers of the tasks."""
     numbers = turn.store.abandoned(turn.session, silent_since_ms)
     for no, task in turn.store.by_numbers(turn.session, numbers).items():
-        turn.change(Stored(no, task), "expired", _NOBODY)
+        turn.change(StoredTask(no, task), "expired", _NOBODY)
     return numbers
 
 
-def is_holder(turn: Turn, task: Task) -> bool:
+def is_holder(turn: TaskTransaction, task: Task) -> bool:
     """Whether the one whose turn it is holds the task."""
     if task.status != "in_progress":
         return False
@@ -118,7 +120,7 @@ def is_holder(turn: Turn, task: Task) -> bool:
     return turn.session_id is None and task.assignee == turn.actor
 
 
-def refuse_others(turn: Turn, task: Task) -> None:
+def refuse_others(turn: TaskTransaction, task: Task) -> None:
     """``TaskClaimedError`` when somebody else holds the task."""
     holder = task.holder
     if holder is None or is_holder(turn, task):
@@ -136,7 +138,7 @@ def refuse_others(turn: Turn, task: Task) -> None:
     )
 
 
-def refuse_blocked(turn: Turn, stored: Stored) -> None:
+def refuse_blocked(turn: TaskTransaction, stored: StoredTask) -> None:
     """``TaskBlockedError`` when the task waits for unfinished ones."""
     blocking = blocking_numbers(turn, stored.no)
     if not blocking:
@@ -153,7 +155,7 @@ def refuse_blocked(turn: Turn, stored: Stored) -> None:
     )
 
 
-def blocking_numbers(turn: Turn, no: int) -> list[int]:
+def blocking_numbers(turn: TaskTransaction, no: int) -> list[int]:
     """The unfinished tasks that one waits for."""
     store, session = turn.store, turn.session
     awaited = [edge[1] for edge in store.needs(session, [no], "blocks")]
@@ -162,7 +164,7 @@ def blocking_numbers(turn: Turn, no: int) -> list[int]:
     return [number for number, task in tasks.items() if task.status != "closed"]
 
 
-def _held(turn: Turn, session_id: str | None, assignee: str) -> dict[str, Any]:
+def _claim_fields(turn: TaskTransaction, session_id: str | None, assignee: str) -> dict[str, Any]:
     return {
         "status": "in_progress",
         "session_id": session_id,

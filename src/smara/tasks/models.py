@@ -1,9 +1,4 @@
-"""Tasks as values: what is to be done, what waits for what, and what happened to it.
-
-A task is *ready* when it is open and nothing it waits for is unfinished. It waits for the
-tasks that block it, and a parent waits for its children. None of this is stored with the
-task: it is computed from the dependencies whenever somebody asks.
-"""
+"""Define the records of the tasks room: tasks, dependencies, events."""
 
 from __future__ import annotations
 
@@ -122,13 +117,13 @@ class TaskDetails:
     children: tuple[Task, ...]
     parents: tuple[Task, ...]
     related: tuple[Task, ...]
-    progress: Progress | None
+    progress: TaskProgress | None
     """For a task with children."""
     linked_message_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TaskProgress:
     """How far the children of a task are; children of children count, itself does not."""
 
     closed: int
@@ -157,7 +152,7 @@ class TaskTotals:
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Items[Task]):
+class TaskPage(Items[Task]):
     """Some tasks of a longer list; a sequence. ``next_offset`` is ``None`` on the last page."""
 
     tasks: tuple[Task, ...]
@@ -168,7 +163,7 @@ class Page(Items[Task]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyTasks(Page):
+class ReadyTasks(TaskPage):
     """What can be worked on now, with the counts of the whole project."""
 
     ready_count: int = 0
@@ -197,7 +192,7 @@ class TreeNode:
     task: Task
     relation: Literal["root", "child", "needs"]
     is_blocked: bool
-    progress: Progress | None
+    progress: TaskProgress | None
     nodes: tuple[TreeNode, ...] = ()
     is_repeated: bool = False
 
@@ -230,7 +225,7 @@ class NewTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class TaskRefusal:
     """Something of an imported task that could not be taken over as it was, and why."""
 
     task: str
@@ -239,7 +234,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class TasksImported:
+class TaskImportReport:
     """What an import did."""
 
     added: int = 0
@@ -248,4 +243,4 @@ class TasksImported:
     newer_here: int = 0
     """Tasks that were changed here after what came in was written; they were left as they are."""
     dependencies: int = 0
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[TaskRefusal, ...] = ()

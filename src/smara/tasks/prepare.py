@@ -1,6 +1,4 @@
-"""From what a caller gives to what is stored: checked, redacted, with errors that say what is
-allowed.
-"""
+"""Check and redact the fields of a task before storage."""
 
 from __future__ import annotations
 
@@ -8,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from smara.core.checks import invalid, one_of
+from smara.core.validate import invalid, one_of
 from smara.secrets import redact
-from smara.secrets.metadata import dump_metadata
+from smara.secrets.redact import dump_metadata
 from smara.tasks.models import CLOSE_REASONS, DEPENDENCY_TYPES, MAX_TITLE_LENGTH, STATUSES, TYPES
 
 MAX_DESCRIPTION_LENGTH = 2_000_000

@@ -1,8 +1,4 @@
-"""Tasks in the database: SQL and the mapping of rows, no decisions.
-
-Every statement names ``:project``, the wall; see ``core.scope``. ``t`` is always the task
-a condition is about.
-"""
+"""Store tasks and their dependencies: SQL and row mapping, no decisions."""
 
 from __future__ import annotations
 
@@ -10,10 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from smara.core.storable import from_storable
+from smara.core.escape import from_storable
 from smara.database.database import PART, Row, Session, marks, parts
-from smara.database.stores import NamedStore
-from smara.tasks.models import Dependency, Progress, Task, TaskEvent, TaskTotals
+from smara.database.project_store import NamedStore
+from smara.tasks.models import Dependency, Task, TaskEvent, TaskProgress, TaskTotals
 
 COLUMNS = (
     "id", "short_id", "title", "description", "status", "priority", "type", "assignee",
@@ -35,7 +31,7 @@ WAITS = (
 """Whether a task waits for unfinished ones: those that block it, and its children."""
 
 
-class Stored(NamedTuple):
+class StoredTask(NamedTuple):
     """A task and its number."""
 
     no: int
@@ -49,7 +45,7 @@ class TaskStore(NamedStore):
 
     # reading
 
-    def select(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[Stored]:
+    def select(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[StoredTask]:
         """Tasks by the rest of a statement: conditions behind the wall, order and limit."""
         rows = session.all(
             self.sql(f"SELECT {_COLUMNS}, t.no FROM tasks t WHERE t.project_no = :project{rest}"),
@@ -57,7 +53,7 @@ class TaskStore(NamedStore):
         )
         return self._with_parts(session, rows)
 
-    def _select_numbers(self, session: Session, numbers: Sequence[int]) -> list[Stored]:
+    def _select_numbers(self, session: Session, numbers: Sequence[int]) -> list[StoredTask]:
         # The plus keeps SQLite from reading a whole project by an index that begins with it.
         where = f"+t.project_no = :project AND t.no IN ({marks(len(numbers))})"
         statement = self.sql(f"SELECT {_COLUMNS}, t.no FROM tasks t WHERE {where}")
@@ -85,12 +81,12 @@ class TaskStore(NamedStore):
             found.update(row[0] for row in session.all(self.sql(f"{statement} AND {WAITS}"), part))
         return found
 
-    def _with_parts(self, session: Session, rows: Sequence[Row]) -> list[Stored]:
+    def _with_parts(self, session: Session, rows: Sequence[Row]) -> list[StoredTask]:
         numbers = [int(row[-1]) for row in rows]
         labels = self._labels(session, numbers)
         dependencies = self._dependencies(session, numbers)
         return [
-            Stored(no, _task(row, labels.get(no, ()), dependencies.get(no, ())))
+            StoredTask(no, _task(row, labels.get(no, ()), dependencies.get(no, ())))
             for no, row in zip(numbers, rows, strict=True)
         ]
 
@@ -179,7 +175,7 @@ class TaskStore(NamedStore):
         )
         return [(row[0], row[1], row[2]) for row in rows]
 
-    def progress(self, session: Session, no: int) -> Progress | None:
+    def progress(self, session: Session, no: int) -> TaskProgress | None:
         """How far everything below a task is; ``None`` when nothing is."""
         row = session.one(
             self.sql(
@@ -195,7 +191,7 @@ class TaskStore(NamedStore):
             ),
             (no,),
         )
-        return Progress(int(row[1]), int(row[0])) if row and row[0] else None
+        return TaskProgress(int(row[1]), int(row[0])) if row and row[0] else None
 
     # writing
 

@@ -1,4 +1,4 @@
-"""Tasks: make them, order them, take them, close them; every change with its event."""
+"""Create, order, claim and close tasks; record every change."""
 
 from __future__ import annotations
 
@@ -10,34 +10,39 @@ from typing import Any
 
 from smara.core import log
 from smara.database.database import Session
-from smara.database.records import terms_of
+from smara.database.fulltext import terms_of
 from smara.errors import DatabaseError, InvalidInputError, SmaraError
-from smara.secrets.names import clean_name
-from smara.tasks import claims, prepare, verbs
-from smara.tasks.bulk import Bulk
-from smara.tasks.decay import WORTH_CHARACTERS, condensed
-from smara.tasks.lookup import require
+from smara.secrets.redact import clean_name
+from smara.tasks import claims, lifecycle, prepare
+from smara.tasks.importer import TaskImporter
+from smara.tasks.lifecycle import WORTH_CHARACTERS, condense_task, undo
 from smara.tasks.models import (
     DEFAULT_PRIORITY,
     CloseReason,
     DependencyType,
     NewTask,
-    Page,
-    Progress,
     ReadyTasks,
     Task,
     TaskDetails,
     TaskEvent,
-    TasksImported,
+    TaskImportReport,
+    TaskPage,
+    TaskProgress,
     TaskStatus,
     TaskTotals,
     TaskType,
     TreeNode,
 )
-from smara.tasks.reading import Reader, check_page, filters_for, joined, values
-from smara.tasks.store import Stored
-from smara.tasks.turn import Turn, Turns
-from smara.tasks.undo import undo
+from smara.tasks.queries import (
+    TaskQueries,
+    check_page,
+    filter_values,
+    filters_for,
+    require_task,
+    where_clause,
+)
+from smara.tasks.store import StoredTask
+from smara.tasks.transaction import TaskTransaction, TaskTransactions
 
 _DAY_MS = 86_400_000
 _COMPACTED_AT_ONCE = 200
@@ -68,14 +73,14 @@ class Tasks:
 
     def __init__(
         self,
-        turns: Turns,
+        turns: TaskTransactions,
         rules: TaskRules,
         linked_messages: Callable[[Session, int, str], tuple[str, ...]],
     ) -> None:
         self._turns = turns
         self._store = turns.store
         self._rules = rules
-        self._reader = Reader(turns.store)
+        self._reader = TaskQueries(turns.store)
         self._linked_messages = linked_messages
         self._seen: dict[str, int] = {}
 
@@ -117,17 +122,19 @@ class Tasks:
         tags = prepare.clean_labels(labels)
         terms = terms_of(fields["title"], "\n".join([fields["description"], " ".join(tags)]))
         with self._turns.begin(actor, session_id) as turn:
-            needed = [(require(turn.session, self._store, other), "blocks") for other in depends_on]
+            needed = [
+                (require_task(turn.session, self._store, other), "blocks") for other in depends_on
+            ]
             if parent is not None:
-                needed.append((require(turn.session, self._store, parent), "parent-child"))
+                needed.append((require_task(turn.session, self._store, parent), "parent-child"))
             task_id = self._turns.new_id()
             times = {"created_at": turn.now_ms, "updated_at": turn.now_ms, "created_by": turn.actor}
-            short_id = verbs.new_short_id(turn, task_id, self._rules.prefix)
-            no = verbs.make(
+            short_id = lifecycle.new_short_id(turn, task_id, self._rules.prefix)
+            no = lifecycle.make(
                 turn, task_id, short_id, values={**fields, **times}, labels=tags, terms=terms
             )
             for target, type_ in needed:
-                verbs.refuse_circle(turn, no, target.no, type_=type_)
+                lifecycle.refuse_cycle(turn, no, target.no, type_=type_)
                 affected = [no] if type_ == "blocks" else [target.no]
                 with turn.counted(affected):
                     self._store.add_dependency(
@@ -138,7 +145,9 @@ class Tasks:
                 "title": made.title,
                 "type": made.type,
                 "priority": made.priority,
-                "dependencies": [verbs.named(target, type_) for target, type_ in needed],
+                "dependencies": [
+                    lifecycle.dependency_facts(target, type_) for target, type_ in needed
+                ],
             }
             turn.event(no, "created", {}, after)
         log.event("task.added", task=made.short_id)
@@ -183,7 +192,7 @@ class Tasks:
                 fields["metadata"] = {
                     key: value for key, value in merged.items() if value is not None
                 }
-            verbs.update(turn, stored, fields)
+            lifecycle.update(turn, stored, fields)
         return self._after(stored)
 
     # taking and giving back
@@ -214,7 +223,7 @@ class Tasks:
         with self._turns.begin(actor, session_id) as turn:
             claims.expire(turn, self._silent_since(turn.now_ms))
             filters = filters_for(turn.session, self._store, type=type, label=label)
-            no = claims.claim_first(turn, joined(filters), values(filters))
+            no = claims.claim_first(turn, where_clause(filters), filter_values(filters))
             return None if no is None else self._store.by_number(turn.session, no)
 
     def release(
@@ -258,7 +267,7 @@ class Tasks:
         """Close a task with a summary of what came of it; ``force`` closes what another holds."""
         said, why = prepare.clean_summary(summary), prepare.clean_reason(reason)
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            verbs.close(turn, stored, why, summary=said, is_forced=force)
+            lifecycle.close(turn, stored, why, summary=said, is_forced=force)
         self._decay_quietly()
         return self._after(stored)
 
@@ -267,7 +276,7 @@ class Tasks:
     ) -> Task:
         """Make a closed task open again."""
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            verbs.reopen(turn, stored)
+            lifecycle.reopen(turn, stored)
         return self._after(stored)
 
     # what waits for what
@@ -286,8 +295,8 @@ class Tasks:
         """
         kind = prepare.clean_dependency_type(type)
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            verbs.add_dependency(
-                turn, stored, require(turn.session, self._store, depends_on), type_=kind
+            lifecycle.add_dependency(
+                turn, stored, require_task(turn.session, self._store, depends_on), type_=kind
             )
         return self._after(stored)
 
@@ -303,8 +312,8 @@ class Tasks:
         """Take a dependency away; without a type, every one between the two tasks."""
         kinds = prepare.clean_dependency_types(type)
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            target = require(turn.session, self._store, depends_on)
-            verbs.remove_dependencies(turn, stored, target, types=kinds)
+            target = require_task(turn.session, self._store, depends_on)
+            lifecycle.remove_dependencies(turn, stored, target, types=kinds)
         return self._after(stored)
 
     # history
@@ -313,7 +322,7 @@ class Tasks:
         """What happened to a task, newest first."""
         check_page(limit, 0)
         with self._store.database.read() as session:
-            return self._reader.history(session, require(session, self._store, task_id), limit)
+            return self._reader.history(session, require_task(session, self._store, task_id), limit)
 
     def undo(
         self,
@@ -337,7 +346,7 @@ class Tasks:
     def get(self, task_id: str) -> Task:
         """The task, or ``NotFoundError``."""
         with self._store.database.read() as session:
-            return require(session, self._store, task_id).task
+            return require_task(session, self._store, task_id).task
 
     def find(self, task_id: str) -> Task | None:
         """The task, or ``None``."""
@@ -348,7 +357,7 @@ class Tasks:
     def show(self, task_id: str) -> TaskDetails:
         """A task with what it waits for, what waits for it, its children and its messages."""
         with self._store.database.read() as session:
-            stored = require(session, self._store, task_id)
+            stored = require_task(session, self._store, task_id)
             linked = self._linked_messages(session, stored.no, stored.task.id)
             return self._reader.show(session, stored, linked)
 
@@ -381,7 +390,7 @@ class Tasks:
         parent: str | None = None,
         limit: int = 50,
         offset: int = 0,
-    ) -> Page:
+    ) -> TaskPage:
         """Tasks: those in progress, then the open ones, by priority and age; then the closed,
         newest first.
         """
@@ -413,19 +422,19 @@ class Tasks:
         parent.
         """
         with self._store.database.read() as session:
-            root = None if task_id is None else require(session, self._store, task_id)
+            root = None if task_id is None else require_task(session, self._store, task_id)
             return self._reader.tree(session, root)
 
     def critical_path(self, task_id: str | None = None) -> builtins.list[Task]:
         """The longest chain of unfinished tasks that wait for each other, first to do first."""
         with self._store.database.read() as session:
-            last = None if task_id is None else require(session, self._store, task_id)
+            last = None if task_id is None else require_task(session, self._store, task_id)
             return self._reader.critical_path(session, last)
 
-    def progress(self, task_id: str) -> Progress:
+    def progress(self, task_id: str) -> TaskProgress:
         """How far everything below a task is."""
         with self._store.database.read() as session:
-            return self._reader.progress(session, require(session, self._store, task_id).no)
+            return self._reader.progress(session, require_task(session, self._store, task_id).no)
 
     def totals(self) -> TaskTotals:
         """How many tasks there are, by status, and how many are ready or blocked."""
@@ -500,11 +509,13 @@ class Tasks:
         with self._changing(task_id, actor, session_id) as (turn, stored):
             if stored.task.is_compacted:
                 # The time stays: what somebody wanted whole is not shortened again by itself.
-                fields = {**verbs.restored(stored.task), "compacted_at": turn.now_ms}
+                fields = {**lifecycle.restore_fields(stored.task), "compacted_at": turn.now_ms}
                 turn.change(stored, "updated", fields, is_touched=False)
         return self._after(stored)
 
-    def _compact_level(self, turn: Turn, level: int, closed_before: int, is_asked: bool) -> int:
+    def _compact_level(
+        self, turn: TaskTransaction, level: int, closed_before: int, is_asked: bool
+    ) -> int:
         found = self._store.select(
             turn.session,
             f"{_FADING}{'' if is_asked else _UNTOUCHED} ORDER BY t.closed_at LIMIT ?",
@@ -512,7 +523,7 @@ class Tasks:
         )
         for stored in found:
             fields = {
-                "description": condensed(stored.task, level),
+                "description": condense_task(stored.task, level),
                 "original_content": stored.task.full_description,
                 "compaction_level": level,
                 "compacted_at": turn.now_ms,
@@ -522,11 +533,11 @@ class Tasks:
 
     # many at once
 
-    def put_many(self, tasks: Iterable[NewTask], *, actor: str | None = None) -> TasksImported:
+    def put_many(self, tasks: Iterable[NewTask], *, actor: str | None = None) -> TaskImportReport:
         """Bring tasks in from elsewhere; safe to repeat. What cannot be taken over is named in
         ``refused``.
         """
-        return Bulk(self._turns, self._rules.prefix, actor).run(tasks)
+        return TaskImporter(self._turns, self._rules.prefix, actor).run(tasks)
 
     def export(self) -> Iterator[Task]:
         """Every task, the oldest first."""
@@ -537,13 +548,13 @@ class Tasks:
     @contextmanager
     def _changing(
         self, task_id: str, actor: str | None, session_id: str | None, is_expiring: bool = True
-    ) -> Iterator[tuple[Turn, Stored]]:
+    ) -> Iterator[tuple[TaskTransaction, StoredTask]]:
         with self._turns.begin(actor, session_id) as turn:
             if is_expiring:
                 claims.expire(turn, self._silent_since(turn.now_ms))
-            yield turn, require(turn.session, self._store, task_id)
+            yield turn, require_task(turn.session, self._store, task_id)
 
-    def _after(self, stored: Stored) -> Task:
+    def _after(self, stored: StoredTask) -> Task:
         with self._store.database.read() as session:
             return self._store.by_number(session, stored.no)
 

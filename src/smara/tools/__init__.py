@@ -9,7 +9,7 @@ shape; `smara mcp` serves the same tools to any host that speaks MCP.
 from __future__ import annotations
 
 from smara.tools.catalogue import Profile
-from smara.tools.models import Outcome, Tool, ToolContext
+from smara.tools.models import Tool, ToolContext, ToolResult
 from smara.tools.schemas import (
     anthropic_tools,
     description,
@@ -28,10 +28,10 @@ from smara.tools.toolbox import (
 )
 
 __all__ = [
-    "Outcome",
     "Profile",
     "Tool",
     "ToolContext",
+    "ToolResult",
     "Toolbox",
     "anthropic_tools",
     "code_query",

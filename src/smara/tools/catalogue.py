@@ -1,8 +1,6 @@
-"""The tools as a table: their actions, arguments and defaults. Everything else is derived from it.
+"""List the tools with their actions, arguments and defaults.
 
-An argument has one schema within a tool, whichever action takes it. Names and defaults are
-fixed, since agents learn them; what came later is optional. Which tools an agent is given, its
-*profile* says: three by default, and two more for coding.
+Schemas, checks and help texts are all derived from this table.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from smara.tasks.models import (
     STATUSES,
     TYPES,
 )
-from smara.tools.models import Action, Json, Tool
+from smara.tools.models import CatalogueAction, Json, Tool
 
 MOST_TASKS = 50
 MOST_HITS = 20
@@ -69,7 +67,7 @@ def _tool(
     name: str,
     title: str,
     arguments: dict[str, Json],
-    *actions: Action,
+    *actions: CatalogueAction,
     is_read_only: bool = True,
     **more: Any,
 ) -> Tool:
@@ -100,24 +98,24 @@ TASK_QUERY = _tool(
         "limit": _whole("", 1, MOST_TASKS),
         "page": _PAGE,
     },
-    Action(
+    CatalogueAction(
         "ready",
         (),
         ("limit", "page", "type", "label"),
         defaults={"limit": 5, "page": 1},
         example={"action": "ready", "limit": 5},
     ),
-    Action(
+    CatalogueAction(
         "show", ("id",), ("page",), defaults={"page": 1}, example={"action": "show", "id": "t-k3f9"}
     ),
-    Action(
+    CatalogueAction(
         "list",
         (),
         ("status", "type", "label", "assignee", "parent", "limit", "page"),
         defaults={"limit": 20, "page": 1},
         example={"action": "list", "status": "closed"},
     ),
-    Action(
+    CatalogueAction(
         "search",
         ("query",),
         ("status", "includeMessages", "limit", "page"),
@@ -162,7 +160,7 @@ TASK_MUTATE = _tool(
         "sessionId": _id("if the server does not know it"),
         "threadId": _id("likewise"),
     },
-    Action(
+    CatalogueAction(
         "create",
         ("title",),
         (
@@ -178,8 +176,10 @@ TASK_MUTATE = _tool(
         defaults={"priority": DEFAULT_PRIORITY, "type": "task"},
         example={"action": "create", "title": "Refresh expired tokens"},
     ),
-    Action("claim", ("id",), _WHO, defaults={}, example={"action": "claim", "id": "t-k3f9"}),
-    Action(
+    CatalogueAction(
+        "claim", ("id",), _WHO, defaults={}, example={"action": "claim", "id": "t-k3f9"}
+    ),
+    CatalogueAction(
         "close",
         ("id", "summary"),
         ("reason", "force", "sessionId"),
@@ -191,31 +191,31 @@ TASK_MUTATE = _tool(
             "summary": "auth.ts renews tokens; tests pass",
         },
     ),
-    Action(
+    CatalogueAction(
         "release",
         ("id",),
         ("to", "force", "sessionId"),
         defaults={"force": False},
         example={"action": "release", "id": "t-k3f9"},
     ),
-    Action(
+    CatalogueAction(
         "reopen", ("id",), ("sessionId",), defaults={}, example={"action": "reopen", "id": "t-k3f9"}
     ),
-    Action(
+    CatalogueAction(
         "update",
         ("id",),
         ("title", "description", "priority", "type", "labels", "assignee", "sessionId"),
         defaults={},
         example={"action": "update", "id": "t-k3f9", "priority": 1},
     ),
-    Action(
+    CatalogueAction(
         "dep",
         ("taskId", "dependsOn"),
         ("add", "kind", "sessionId"),
         defaults={"add": True, "kind": "blocks"},
         example={"action": "dep", "taskId": "t-k3f9", "dependsOn": "t-a1b2"},
     ),
-    Action(
+    CatalogueAction(
         "link",
         ("taskId", "messageId"),
         ("relation", "sessionId"),
@@ -226,7 +226,7 @@ TASK_MUTATE = _tool(
             "messageId": "01990000-0000-7000-8000-000000000000",
         },
     ),
-    Action(
+    CatalogueAction(
         "update_context",
         ("content",),
         ("scope", "section", "expectedVersion", "threadId"),
@@ -258,14 +258,14 @@ MEMORY_SEARCH = _tool(
         "since": _text("date, such as 2026-03-01", 40),
         "until": _text("date, exclusive", 40),
     },
-    Action(
+    CatalogueAction(
         "search",
         ("query",),
         ("limit", "page", "threadId", "taskId", "since", "until"),
         defaults={"limit": 1, "page": 1},
         example={"action": "search", "query": "LoginSchema", "limit": 1},
     ),
-    Action(
+    CatalogueAction(
         "read",
         ("id",),
         ("page",),
@@ -294,7 +294,7 @@ MEMORY_RECORD = _tool(
         "id": _id("memory id"),
         "outcome": _choice("", "helped", "wrong"),
     },
-    Action(
+    CatalogueAction(
         "record",
         ("type", "content"),
         ("evidence", "supersedes"),
@@ -306,14 +306,14 @@ MEMORY_RECORD = _tool(
             "evidence": ["tests/auth/conftest.py:12"],
         },
     ),
-    Action(
+    CatalogueAction(
         "used",
         ("id", "outcome"),
         (),
         defaults={},
         example={"action": "used", "id": "m-k3f9", "outcome": "helped"},
     ),
-    Action("context", (), (), defaults={}, example={"action": "context"}),
+    CatalogueAction("context", (), (), defaults={}, example={"action": "context"}),
     is_read_only=False,
     aliases={
         "content": ("text", "memory", "statement"),
@@ -338,28 +338,28 @@ CODE_QUERY = _tool(
         "depth": _whole("", 1, DEEPEST),
         "tokens": _whole("", 1, MOST_TOKENS),
     },
-    Action(
+    CatalogueAction(
         "impact",
         ("target",),
         ("depth", "tokens"),
         defaults={"depth": 3, "tokens": 1_000},
         example={"action": "impact", "target": "src/auth.py:Session.login"},
     ),
-    Action(
+    CatalogueAction(
         "deps",
         ("target",),
         ("depth", "tokens"),
         defaults={"depth": 3, "tokens": 1_000},
         example={"action": "deps", "target": "src/auth.py"},
     ),
-    Action(
+    CatalogueAction(
         "map",
         (),
         ("target", "tokens"),
         defaults={"tokens": 1_000},
         example={"action": "map", "target": "src/auth.py, login"},
     ),
-    Action(
+    CatalogueAction(
         "symbol",
         ("target",),
         ("tokens",),

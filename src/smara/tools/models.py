@@ -1,4 +1,4 @@
-"""The values of the tools: what a tool is, who calls it, and what it answers."""
+"""Define a tool, its caller and its result as values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ToolContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ToolResult:
     """The answer to a call: the same facts as JSON and as compact text.
 
     ``structured`` always has ``action`` and ``success``; a refusal has ``error`` and ``code``
@@ -44,7 +44,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class CatalogueAction:
     """One thing a tool does, and the arguments it takes."""
 
     name: str
@@ -67,7 +67,7 @@ class Tool:
     title: str
     is_read_only: bool
     arguments: Mapping[str, Json]
-    actions: Mapping[str, Action]
+    actions: Mapping[str, CatalogueAction]
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Other names under which an argument is understood, where the action does not take them
     itself.

@@ -1,5 +1,6 @@
-"""An answer as compact text for a model, made from the JSON of the same answer, so that both
-agree.
+"""Render a tool's JSON result as compact text for a model.
+
+The text is made from the JSON, so that both always agree.
 """
 
 from __future__ import annotations

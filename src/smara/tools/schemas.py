@@ -1,22 +1,24 @@
-"""The tools' schemas, in two forms and two vendors' shapes, all made from the catalogue.
+"""Derive tool schemas from the catalogue and validate calls.
 
-The *union* says all: one variant per action, told apart by ``action``; every call is checked
-against it. The *flat* form has every argument in one object and says in words which action
-takes it: several hosts reject a schema that has ``oneOf`` at its root, or drop the tool
-without a word. Why both: docs/decisions/0007-tool-schemas.md.
+A call is read leniently: aliases and `"3"` for 3 are accepted. A call that is still invalid is
+refused with a message that names the allowed arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from smara.core.prompts import load_prompt
 from smara.errors import InvalidInputError
-from smara.tools.catalogue import Profile, tools_of
-from smara.tools.models import Action, Json, Tool
+from smara.tools.catalogue import EVERY_TOOL, TOOLS, Profile, tools_of
+from smara.tools.models import CatalogueAction, Json, Tool
+from smara.tools.shapes import encodable
 
 Form = Literal["flat", "union"]
 _PROMPTS = Path(__file__).parent / "prompts"
@@ -52,7 +54,7 @@ def union_schema(tool: Tool) -> Json:
     return {"type": "object", "oneOf": variants, **defined}
 
 
-def variant(tool: Tool, action: Action) -> Json:
+def variant(tool: Tool, action: CatalogueAction) -> Json:
     """The arguments of one action."""
     properties: Json = {"action": {"const": action.name}}
     for name in action.arguments:
@@ -158,7 +160,7 @@ def _without(schema: Mapping[str, Any], keys: Collection[str]) -> Json:
     return kept | {"items": _without(kept["items"], keys)} if "items" in kept else kept
 
 
-def _takers(tool: Tool, name: str) -> list[Action]:
+def _takers(tool: Tool, name: str) -> list[CatalogueAction]:
     return [action for action in tool.actions.values() if name in action.arguments]
 
 
@@ -203,3 +205,257 @@ def _strict(schema: Mapping[str, Any]) -> Json:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+INVALID_QUERY = "Search failed: invalid query"
+_SNAKE = re.compile(r"_+([a-z0-9])")
+_INTEGER = re.compile(r"\s*[+-]?\d{1,18}(\.0+)?\s*")
+_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_MOST_FAULTS = 3
+_SHOWN = 60
+
+
+def read_call(
+    tool: Tool, given: object, tools: Mapping[str, Tool] = TOOLS
+) -> tuple[CatalogueAction, Json]:
+    """The action that is meant, and its arguments, complete with defaults; ``tools`` are those the
+    caller has.
+
+    Raises ``InvalidInputError`` with the facts ``brief`` and ``hint``.
+    """
+    named = _as_object(tool, given)
+    action = _action(tool, named, tools)
+    arguments = _named(tool, action, named)
+    faults = _faults(tool, action, arguments)
+    if faults:
+        _refuse(action, faults, is_query="query" in faults)
+    return action, {**action.defaults, **encodable(arguments)}
+
+
+def action_of(given: object) -> str:
+    """The action a call names, as far as it names one."""
+    if isinstance(given, Mapping) and isinstance(given.get("action"), str):
+        return str(given["action"])[:_SHOWN]
+    return ""
+
+
+def unknown_tool(name: object, tools: Iterable[str] = TOOLS) -> InvalidInputError:
+    """The refusal of a tool that does not exist, or that the caller was not given."""
+    return InvalidInputError(
+        f"Unknown tool {_shown(name)}.", hint=f"The tools are {', '.join(tools)}."
+    )
+
+
+def _as_object(tool: Tool, given: object) -> Json:
+    if isinstance(given, str | bytes | bytearray):
+        # OpenAI gives the arguments of a call as the text of a JSON object.
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError):
+            pass
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise InvalidInputError(
+            f"The arguments must be an object; got {_shown(given)}.",
+            hint=_example(next(iter(tool.actions.values()))),
+        )
+    return {str(name): value for name, value in given.items() if value is not None}
+
+
+def _action(tool: Tool, named: Mapping[str, Any], tools: Mapping[str, Tool]) -> CatalogueAction:
+    given = named.get("action", tool.default_action)
+    takes = f"{tool.name} takes one of {', '.join(tool.actions)}."
+    if given is None:
+        raise InvalidInputError(
+            f"action is missing. {takes}", hint=_example(next(iter(tool.actions.values())))
+        )
+    if isinstance(given, str):
+        name = given.strip().lower().replace("-", "_")
+        if name in tool.actions:
+            return tool.actions[name]
+        owners = [other.name for other in tools.values() if name in other.actions]
+        if owners:
+            raise InvalidInputError(f"{name} is an action of {' and '.join(owners)}. {takes}")
+        takes = f"{takes}{_meant(name, tool.actions)}"
+    raise InvalidInputError(
+        f"Unknown action {_shown(given)}. {takes}", hint=_example(next(iter(tool.actions.values())))
+    )
+
+
+def _named(tool: Tool, action: CatalogueAction, given: Mapping[str, Any]) -> Json:
+    """The arguments under their right names, and with values of the right type where the meaning is
+    clear.
+    """
+    found: Json = {}
+    for name, value in given.items():
+        if name == "action":
+            continue
+        right = _right_name(tool, action, name)
+        if right is None:
+            takes = ", ".join(action.arguments)
+            raise InvalidInputError(
+                f"{action.name} takes no argument {_shown(name)}; it takes "
+                f"{takes}.{_meant(name, action.arguments)}",
+                hint=_example(action),
+            )
+        clean = _as_meant(tool.arguments[right], value)
+        if right in found and found[right] != clean:
+            raise InvalidInputError(
+                f"{right} is given twice, as {_shown(found[right])} and as {_shown(clean)}; give "
+                "it once.",
+                hint=_example(action),
+            )
+        found[right] = clean
+    return found
+
+
+def _right_name(tool: Tool, action: CatalogueAction, name: str) -> str | None:
+    camel = _SNAKE.sub(lambda match: match[1].upper(), name.strip().strip("_").replace("-", "_"))
+    for each in (name, camel):
+        if each in action.arguments:
+            return each
+    by_lower = {each.lower(): each for each in action.arguments}
+    if camel.lower() in by_lower:
+        return by_lower[camel.lower()]
+    return next((each for each in action.arguments if camel in tool.aliases.get(each, ())), None)
+
+
+def _as_meant(schema: Mapping[str, Any], value: Any) -> Any:
+    kind = schema["type"]
+    if kind == "integer":
+        return _as_integer(schema, value)
+    if kind == "boolean" and not isinstance(value, bool):
+        return (
+            _FLAGS.get(str(value).strip().lower(), value) if isinstance(value, str | int) else value
+        )
+    if kind == "array":
+        return _as_list(value)
+    if kind == "string":
+        if (
+            isinstance(value, list | tuple)
+            and value
+            and all(isinstance(each, str) for each in value)
+        ):
+            return ", ".join(value) if len(value) > 1 or "enum" not in schema else value[0]
+        if "enum" in schema and isinstance(value, str):
+            plain = value.strip().lower().replace(" ", "_")
+            return next(
+                (each for each in schema["enum"] if plain in (each, each.replace("-", "_"))), value
+            )
+    return value
+
+
+def _as_integer(schema: Mapping[str, Any], value: Any) -> Any:
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        value = int(float(value)) if "." in value else int(value)
+    elif isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        value = int(value)
+    # More than there is room for on a page means as many as there is room for.
+    is_amount = schema["minimum"] == 1
+    if is_amount and isinstance(value, int) and not isinstance(value, bool):
+        return min(value, schema["maximum"])
+    return value
+
+
+def _as_list(value: Any) -> Any:
+    if not isinstance(value, str):
+        return list(value) if isinstance(value, tuple) else value
+    if value.strip().startswith("["):
+        try:
+            found = json.loads(value)
+        except (ValueError, RecursionError):
+            found = None
+        if isinstance(found, list):
+            return found
+    return [each.strip() for each in value.split(",") if each.strip()]
+
+
+def _faults(tool: Tool, action: CatalogueAction, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """What is wrong with each argument, in the order of the catalogue."""
+    faults: dict[str, str] = {}
+    for error in _checker(tool.name, action.name).iter_errors({"action": action.name, **arguments}):
+        if error.validator == "required":
+            for name in action.required:
+                if name not in arguments:
+                    faults[name] = f"{name} is missing"
+        elif error.absolute_path:
+            name, *inside = error.absolute_path
+            place = name + "".join(f"[{each}]" for each in inside)
+            faults.setdefault(
+                str(name), f"{place} must be {_allowed(error.schema)}; got {_shown(error.instance)}"
+            )
+    return {name: faults[name] for name in action.arguments if name in faults}
+
+
+@lru_cache(maxsize=64)
+def _checker(tool: str, action: str) -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(variant(EVERY_TOOL[tool], EVERY_TOOL[tool].actions[action]))
+
+
+def _refuse(action: CatalogueAction, faults: Mapping[str, str], is_query: bool) -> None:
+    told = [*faults.values()][:_MOST_FAULTS]
+    sentence = f"{action.name}: {'; '.join(told)}."
+    if is_query:
+        raise InvalidInputError(
+            sentence, brief=INVALID_QUERY, hint=f"{sentence} {_example(action)}"
+        )
+    raise InvalidInputError(
+        sentence, hint=f"It takes {', '.join(_taken(action))}. {_example(action)}"
+    )
+
+
+def _taken(action: CatalogueAction) -> Iterable[str]:
+    return (name if name in action.required else f"{name}?" for name in action.arguments)
+
+
+def _allowed(schema: Mapping[str, Any]) -> str:
+    """What a schema allows, in words.
+
+    >>> _allowed({"type": "integer", "minimum": 0, "maximum": 4})
+    'an integer from 0 to 4'
+    """
+    if "enum" in schema:
+        return f"one of {', '.join(schema['enum'])}"
+    kind = schema["type"]
+    if kind == "integer":
+        return f"an integer from {schema['minimum']} to {schema['maximum']}"
+    if kind == "boolean":
+        return "true or false"
+    if kind == "array":
+        return f"a list of at most {schema['maxItems']} texts"
+    at_least, at_most = schema.get("minLength", 0), schema.get("maxLength")
+    if at_most is None:
+        return "a text that is not empty" if at_least else "a text"
+    return (
+        f"a text of {at_least} to {at_most:,} characters"
+        if at_least
+        else f"a text of at most {at_most:,} characters"
+    )
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    close = get_close_matches(name[:_SHOWN], list(known), 1, 0.6)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+def _example(action: CatalogueAction) -> str:
+    return f"For example: {json.dumps(dict(action.example))}"
+
+
+def _shown(value: object) -> str:
+    """A value as it may stand in a message: short, whatever it is."""
+    if isinstance(value, str):
+        text = json.dumps(value[: _SHOWN + 1], ensure_ascii=False)
+        return text if len(value) <= _SHOWN else text[:_SHOWN] + f'…" ({len(value):,} characters)'
+    if isinstance(value, Mapping):
+        return f"an object with {len(value)} entries"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    try:
+        text = json.dumps(value)
+    except (TypeError, ValueError):
+        return f"a {type(value).__name__}"
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

@@ -1,4 +1,7 @@
-"""Values as the JSON that agents read: short ids, camelCase, and nothing that is empty."""
+"""Shape values as the JSON that agents read.
+
+Ids are short, keys are camelCase, and empty fields are left out.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The toolbox: takes calls as models make them, and answers every one of them.
+"""Run tool calls as models make them and answer each one.
 
-Nothing is raised out of a call. A refusal is an answer, in fixed words that agents can rely
-on; trouble of the memory itself is one too, and says to go on without it.
+A call never raises: errors become results that say what to do next.
 """
 
 from __future__ import annotations
@@ -13,37 +12,33 @@ from typing import Any
 from smara.core import log
 from smara.errors import DatabaseError, SmaraError
 from smara.memory import Memory
-from smara.tools import code_query as coding
-from smara.tools import memory_record as recording
-from smara.tools import memory_search as searching
-from smara.tools import task_mutate as changing
-from smara.tools import task_query as asking
+from smara.tools import code, memories, tasks
 from smara.tools.catalogue import Profile, tools_of
-from smara.tools.models import Json, Outcome, ToolContext
+from smara.tools.models import Json, ToolContext, ToolResult
 from smara.tools.render import render
+from smara.tools.schemas import action_of, read_call, unknown_tool
 from smara.tools.shapes import encodable
-from smara.tools.validate import action_of, read_call, unknown_tool
 
 Perform = Callable[[Memory, Json, ToolContext], Json]
 
 _PERFORM: dict[str, dict[str, Perform]] = {
     "task-query": {
-        "ready": asking.ready, "show": asking.show, "list": asking.list_tasks,
-        "search": asking.search,
+        "ready": tasks.ready, "show": tasks.show, "list": tasks.list_tasks,
+        "search": tasks.search,
     },
     "task-mutate": {
-        "create": changing.create, "claim": changing.claim, "close": changing.close,
-        "release": changing.release,
-        "reopen": changing.reopen, "update": changing.update, "dep": changing.dep,
-        "link": changing.link,
-        "update_context": changing.update_context,
+        "create": tasks.create, "claim": tasks.claim, "close": tasks.close,
+        "release": tasks.release,
+        "reopen": tasks.reopen, "update": tasks.update, "dep": tasks.dep,
+        "link": tasks.link,
+        "update_context": tasks.update_context,
     },
-    "memory-search": {"search": searching.search, "read": searching.read},
-    "memory-record": {"record": recording.record, "used": recording.used,
-    "context": recording.context},
+    "memory-search": {"search": memories.search, "read": memories.read},
+    "memory-record": {"record": memories.record, "used": memories.mark_used,
+    "context": memories.context},
     "code-query": {
-        "impact": coding.impact, "deps": coding.deps, "map": coding.map_code,
-        "symbol": coding.symbol,
+        "impact": code.impact, "deps": code.deps, "map": code.map_code,
+        "symbol": code.symbol,
     },
 }  # fmt: skip
 _LONGEST_TEXT = 800
@@ -63,7 +58,7 @@ class Toolbox:
         self._context = context or ToolContext()
         self._tools = tools_of(profile or memory.settings.tool_profile)
 
-    def call(self, name: str, arguments: object, context: ToolContext | None = None) -> Outcome:
+    def call(self, name: str, arguments: object, context: ToolContext | None = None) -> ToolResult:
         """Answer one call. ``arguments`` is an object, or the text of one; ``context`` wins over
         the toolbox's own.
 
@@ -130,7 +125,7 @@ def code_query(memory: Memory, **arguments: Any) -> Json:
     return Toolbox(memory, profile="coding").call("code-query", arguments).structured
 
 
-def refusal(action: str, error: SmaraError) -> Outcome:
+def refusal(action: str, error: SmaraError) -> ToolResult:
     """The answer to a call that could not be done, from the error that says why."""
     brief, hint = error.facts.get("brief"), error.facts.get("hint")
     if isinstance(error, DatabaseError):
@@ -140,7 +135,7 @@ def refusal(action: str, error: SmaraError) -> Outcome:
     )
 
 
-def trouble(action: str, error: Exception) -> Outcome:
+def trouble(action: str, error: Exception) -> ToolResult:
     """The answer when something went wrong that nobody thought of."""
     told = f"Memory has a problem of its own ({type(error).__name__})."
     return _failed(
@@ -152,7 +147,7 @@ def trouble(action: str, error: Exception) -> Outcome:
     )
 
 
-def _failed(action: str, error: str, hint: str | None, code: str, is_retryable: bool) -> Outcome:
+def _failed(action: str, error: str, hint: str | None, code: str, is_retryable: bool) -> ToolResult:
     answer: Json = {"action": action, "success": False, "error": _clipped(error), "code": code}
     if hint:
         answer["hint"] = _clipped(hint)
@@ -161,9 +156,9 @@ def _failed(action: str, error: str, hint: str | None, code: str, is_retryable: 
     return _outcome(answer)
 
 
-def _outcome(answer: Json) -> Outcome:
+def _outcome(answer: Json) -> ToolResult:
     clean: Json = encodable(answer)
-    return Outcome(not clean["success"], clean, render(clean))
+    return ToolResult(not clean["success"], clean, render(clean))
 
 
 def _named_in(arguments: Json) -> ToolContext:

@@ -1,33 +1,96 @@
-"""From what a caller gives to what a page becomes: formed, redacted, checked against schema and
-size.
+"""Turn input or a template into a checked, redacted page draft.
 
-Nothing that was not redacted leaves this module.
+The template `coding` serves an agent in a repository, `person` the user it works with.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from smara.errors import InvalidInputError
 from smara.secrets import redact, redact_value
-from smara.working.models import FORMATS, Draft, WorkingFormat, WorkingMemory
+from smara.working.json_page import dump, merge_patch, parse_object, plain_object, with_field
+from smara.working.markdown import replace_section
+from smara.working.models import FORMATS, TEMPLATE_NAMES, PageDraft, WorkingFormat, WorkingMemory
 from smara.working.schema import check_value, read_schema
-from smara.working.sections import replace_section
-from smara.working.structured import dump, merged, parse_object, plain_object, with_field
-from smara.working.templates import template_text
+
+_TEXTS: dict[str, str] = {
+    "coding": """\
+# Project Context
+
+## Tech Stack
+- Language:
+- Framework:
+- Database:
+- Other key dependencies:
+
+## Project Structure
+- Main directory:
+- Source directory:
+- Test directory:
+
+## User Preferences
+- Testing framework:
+- Code style:
+- Other preferences:
+
+## Current Work
+- Active feature:
+- Blocker:
+- Last completed:
+""",
+    "person": """\
+# User Information
+- **First Name**:
+- **Last Name**:
+- **Location**:
+- **Occupation**:
+- **Interests**:
+- **Goals**:
+- **Events**:
+- **Facts**:
+- **Projects**:
+""",
+}
+_NAME = re.compile(r"[A-Za-z0-9_-]*")
+
+
+def template_text(template: str) -> str:
+    """The text of a template: one of ours by its name, or any Markdown as it is given.
+
+    >>> template_text("person").splitlines()[0]
+    '# User Information'
+    >>> template_text("# Customer")
+    '# Customer'
+    """
+    if not isinstance(template, str):
+        raise InvalidInputError(
+            f"template must be a name or Markdown text, not {type(template).__name__}."
+        )
+    if template in _TEXTS:
+        return _TEXTS[template]
+    if _NAME.fullmatch(template):
+        raise InvalidInputError(
+            f"There is no template {template!r}. Use {' or '.join(TEMPLATE_NAMES)}, or give "
+            "Markdown text.",
+            template=template,
+        )
+    return template
+
 
 _MOST_INDENTED = 10
 """JSON is measured as we write it; as given it may be this much longer, with spaces in it."""
 
 
-def whole(
+def replace_page(
     content: str | Mapping[str, Any] | None,
     template: str | None,
     schema: Mapping[str, Any] | str | None,
     format: WorkingFormat | None,
     max_characters: int,
-) -> Callable[[WorkingMemory], Draft]:
+) -> Callable[[WorkingMemory], PageDraft]:
     """The edit that replaces a page. What does not depend on the page is refused at once."""
     if not isinstance(content, str | Mapping | None):
         raise InvalidInputError(
@@ -42,7 +105,7 @@ def whole(
         _check_size(content, max_characters * _MOST_INDENTED)
         redact(content)  # loads the rules, which should not take their time inside the transaction
 
-    def edit(held: WorkingMemory) -> Draft:
+    def edit(held: WorkingMemory) -> PageDraft:
         is_json = held.format == "json"
         if (wanted or held.format) == "json":
             value = (
@@ -61,19 +124,19 @@ def whole(
     return edit
 
 
-def changed(
+def edit_page(
     section: str | Mapping[str, Any], content: Any, max_characters: int
-) -> Callable[[WorkingMemory], Draft]:
+) -> Callable[[WorkingMemory], PageDraft]:
     """The edit that changes a part of a page."""
     patch = plain_object(section, "The patch") if isinstance(section, Mapping) else None
 
-    def edit(held: WorkingMemory) -> Draft:
+    def edit(held: WorkingMemory) -> PageDraft:
         if patch is not None:
             if held.format != "json" and held.is_stored:
                 raise InvalidInputError(
                     "The page is Markdown: it takes a section and its text, not a mapping."
                 )
-            return _json(merged(held.value or {}, patch), held.schema, max_characters)
+            return _json(merge_patch(held.value or {}, patch), held.schema, max_characters)
         if held.format == "json":
             value = plain_object(with_field(held.value or {}, str(section), content))
             return _json(value, held.schema, max_characters)
@@ -116,15 +179,17 @@ def _rules(schema: Mapping[str, Any] | str) -> dict[str, Any]:
     return read_schema(clean) if count else found
 
 
-def _markdown(text: str, template: str | None, max_characters: int) -> Draft:
+def _markdown(text: str, template: str | None, max_characters: int) -> PageDraft:
     _check_size(text, max_characters)
     # The whole, not the part that is new: a label and a value may only together be a secret.
     clean = redact(text).text
     _check_size(clean, max_characters)
-    return Draft("markdown", clean, template, schema=None)
+    return PageDraft("markdown", clean, template, schema=None)
 
 
-def _json(value: dict[str, Any], schema: Mapping[str, Any] | None, max_characters: int) -> Draft:
+def _json(
+    value: dict[str, Any], schema: Mapping[str, Any] | None, max_characters: int
+) -> PageDraft:
     _check_size(dump(value), max_characters)
     clean = redact_value(value)[0]
     # After redaction, so that what is stored satisfies the schema and no message repeats a secret.
@@ -132,7 +197,7 @@ def _json(value: dict[str, Any], schema: Mapping[str, Any] | None, max_character
         check_value(clean, schema)
     text = dump(clean)
     _check_size(text, max_characters)
-    return Draft("json", text, None, schema=schema)
+    return PageDraft("json", text, None, schema=schema)
 
 
 def _check_size(text: str, max_characters: int) -> None:

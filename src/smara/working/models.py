@@ -1,9 +1,4 @@
-"""What is held in mind: the values of the working-memory room.
-
-A working memory is one small page, Markdown by a template or JSON by a schema. There is
-one for each resource, shared by its threads, and one for each thread. Every change makes
-a version; none is lost.
-"""
+"""Define the records of working memory: pages, versions, drafts."""
 
 from __future__ import annotations
 
@@ -81,7 +76,7 @@ class WorkingVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageKey:
     """Which page is meant. ``resource_id`` is ``None`` for a thread's page whose resource nobody
     named.
     """
@@ -97,7 +92,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PageDraft:
     """What a page is to become."""
 
     format: WorkingFormat

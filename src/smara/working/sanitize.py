@@ -1,15 +1,14 @@
-"""What a model may be shown of a page: no block of ours opens or closes in it, and it is short.
+"""Sanitize and shorten a working-memory page for a prompt.
 
-Brackets before names of ours are escaped (see ``core.delimiters``); what does not fit is
-cut at the end of a line, and a note says how much is left out. Doing it twice is the same
-as once.
+Text of a page can neither open nor close one of our blocks, and code fences that are cut
+off are closed.
 """
 
 from __future__ import annotations
 
-from smara.core.delimiters import neutralized
+from smara.core.escape import neutralize
 from smara.errors import InvalidInputError
-from smara.working.fences import Fences, open_fence
+from smara.working.markdown import Fences, open_fence
 from smara.working.models import WorkingMemory
 
 INJECTION_CHARACTERS = 4_000
@@ -30,7 +29,7 @@ def for_injection(memory: WorkingMemory | str, limit: int = INJECTION_CHARACTERS
             f"limit must be {LEAST_CHARACTERS} characters or more; got {limit}."
         )
     text = memory.content if isinstance(memory, WorkingMemory) else memory
-    return _fitted(neutralized(text).strip("\n"), limit)
+    return _fitted(neutralize(text).strip("\n"), limit)
 
 
 def render_block(memory: WorkingMemory, limit: int = INJECTION_CHARACTERS) -> str:

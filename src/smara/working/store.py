@@ -1,7 +1,4 @@
-"""Working memories and their versions in the database: SQL and the mapping of rows, no decisions.
-
-Every statement names ``:project``, the wall; see ``core.scope``.
-"""
+"""Store working-memory pages and versions: SQL and row mapping, no decisions."""
 
 from __future__ import annotations
 
@@ -9,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from smara.core.storable import from_storable, to_storable
+from smara.core.escape import from_storable, to_storable
 from smara.database.database import Row, Session, marks
-from smara.database.records import RecordTerms, terms_of
-from smara.database.stores import ProjectStore
-from smara.working.models import Draft, Place, WorkingMemory, WorkingVersion
+from smara.database.fulltext import RecordTerms, terms_of
+from smara.database.project_store import ProjectStore
+from smara.working.models import PageDraft, PageKey, WorkingMemory, WorkingVersion
 
 _MEMORIES = (
     "SELECT w.no, w.id, w.scope, w.resource_id, w.thread_id, w.format, w.content, w.template, "
@@ -36,11 +33,11 @@ _OF = {
 class WorkingStore(ProjectStore):
     """The tables ``working_memory`` and ``working_memory_versions`` of one project."""
 
-    def find(self, session: Session, place: Place) -> WorkingMemory | None:
+    def find(self, session: Session, place: PageKey) -> WorkingMemory | None:
         found = self._find(session, place)
         return found[1] if found else None
 
-    def hold(self, session: Session, place: Place) -> tuple[int, WorkingMemory] | None:
+    def hold(self, session: Session, place: PageKey) -> tuple[int, WorkingMemory] | None:
         """The page and its number; nobody else changes it until this transaction ends."""
         where = _OF[place.scope]
         held = session.run(
@@ -54,12 +51,12 @@ class WorkingStore(ProjectStore):
         # A page that another process begins between the two statements would be seen, but not held.
         return self._find(session, place) if held else None
 
-    def _find(self, session: Session, place: Place) -> tuple[int, WorkingMemory] | None:
+    def _find(self, session: Session, place: PageKey) -> tuple[int, WorkingMemory] | None:
         where = _OF[place.scope]
         row = session.one(self.sql(f"{_MEMORIES} AND {where}"), (place.key,))
         return (int(row[0]), _memory(row)) if row else None
 
-    def insert(self, session: Session, memory_id: str, place: Place, now_ms: int) -> None:
+    def insert(self, session: Session, memory_id: str, place: PageKey, now_ms: int) -> None:
         """Begin a page at version 0; does nothing when another process was faster."""
         session.run(
             self.sql(
@@ -76,7 +73,7 @@ class WorkingStore(ProjectStore):
         session: Session,
         no: int,
         version: int,
-        draft: Draft,
+        draft: PageDraft,
         actor: str,
         reason: str | None,
         now_ms: int,
@@ -127,7 +124,7 @@ class WorkingStore(ProjectStore):
         return {int(row[0]): _memory(row) for row in rows}
 
     def versions(
-        self, session: Session, place: Place, before: int, limit: int
+        self, session: Session, place: PageKey, before: int, limit: int
     ) -> list[WorkingVersion]:
         """Versions below ``before``, newest first."""
         where = _OF[place.scope]

@@ -1,10 +1,4 @@
-"""Working memory: read it, put it whole, change a part of it, look at its versions.
-
-A change reads, checks and writes in one transaction with the page locked, so two agents
-that change different sections at once both succeed. Whoever replaces the whole says which
-version was read (``expected_version``), and learns of a change in between instead of
-undoing it. Every version is kept.
-"""
+"""Read, replace and edit working-memory pages, and list their versions."""
 
 from __future__ import annotations
 
@@ -18,11 +12,11 @@ from smara.core.scope import require_id
 from smara.database.database import Session
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.secrets import redact
-from smara.working.drafts import changed, whole
+from smara.working.drafts import edit_page, replace_page, template_text
 from smara.working.models import (
     SCOPES,
-    Draft,
-    Place,
+    PageDraft,
+    PageKey,
     WorkingFormat,
     WorkingMemory,
     WorkingScope,
@@ -30,13 +24,12 @@ from smara.working.models import (
 )
 from smara.working.sanitize import INJECTION_CHARACTERS, render_block
 from smara.working.store import WorkingStore
-from smara.working.templates import template_text
 
 MAX_REASON_CHARACTERS = 1_000
 _ALL = 2**62
 _NOT_GIVEN: Any = object()
 
-Edit = Callable[[WorkingMemory], Draft]
+Edit = Callable[[WorkingMemory], PageDraft]
 
 
 class Working:
@@ -108,7 +101,9 @@ class Working:
         schema stays with the page for later changes. Without content, the page becomes the
         empty ``template``.
         """
-        edit = whole(content, template, schema, format=format, max_characters=self._max_characters)
+        edit = replace_page(
+            content, template, schema, format=format, max_characters=self._max_characters
+        )
         return self._change(
             self._place(scope, resource_id, thread_id), edit, expected_version, actor, reason
         )
@@ -128,14 +123,14 @@ class Working:
         """Change a part of the page and leave the rest as it is; ``None`` takes the part out.
 
         Of Markdown, the body of a section or the value of a field, found by name and added
-        when it is not there; see :func:`smara.working.sections.replace_section`. Of JSON, the
+        when it is not there; see :func:`smara.working.markdown.replace_section`. Of JSON, the
         field at a path (``"stack.language"``), or a merge patch (RFC 7396) given as a mapping.
         """
         if isinstance(section, Mapping) is not (content is _NOT_GIVEN):
             raise InvalidInputError(
                 "update takes a section and its content, or a mapping alone. Nothing was stored."
             )
-        edit = changed(section, content, self._max_characters)
+        edit = edit_page(section, content, self._max_characters)
         return self._change(
             self._place(scope, resource_id, thread_id), edit, expected_version, actor, reason
         )
@@ -190,7 +185,7 @@ class Working:
             old = self._version(
                 session, place, version
             )  # versions never change, so this needs no lock
-        draft = Draft(old.format, old.content, old.template, schema=old.schema)
+        draft = PageDraft(old.format, old.content, old.template, schema=old.schema)
         why = f"Version {version} is back." if reason is None else reason
         return self._change(place, lambda _: draft, expected_version, actor, why)
 
@@ -210,7 +205,7 @@ class Working:
 
     def _change(
         self,
-        place: Place,
+        place: PageKey,
         edit: Edit,
         expected_version: int | None,
         actor: str | None,
@@ -250,7 +245,7 @@ class Working:
             found = self._store.find(session, owned)
         return found or held
 
-    def _hold(self, session: Session, place: Place, now_ms: int) -> tuple[int, WorkingMemory]:
+    def _hold(self, session: Session, place: PageKey, now_ms: int) -> tuple[int, WorkingMemory]:
         held = self._store.hold(session, place)
         if held is None:
             self._store.insert(session, self._new_id(), place, now_ms)
@@ -259,11 +254,11 @@ class Working:
             raise NotFoundError("The page vanished while it was written to. Try again.")
         return held
 
-    def _find(self, place: Place) -> WorkingMemory | None:
+    def _find(self, place: PageKey) -> WorkingMemory | None:
         with self._store.database.read() as session:
             return self._store.find(session, place)
 
-    def _version(self, session: Session, place: Place, version: int) -> WorkingVersion:
+    def _version(self, session: Session, place: PageKey, version: int) -> WorkingVersion:
         found = self._store.versions(session, place, version + 1, limit=1)
         if not found or found[0].version != version:
             raise NotFoundError(
@@ -275,29 +270,29 @@ class Working:
 
     def _place(
         self, scope: WorkingScope | None, resource_id: str | None, thread_id: str | None
-    ) -> Place:
+    ) -> PageKey:
         chosen = scope or ("resource" if thread_id is None else "thread")
         if chosen not in SCOPES:
             raise InvalidInputError(f"scope must be one of {', '.join(SCOPES)}; got {chosen!r}.")
         resource = None if resource_id is None else require_id(resource_id, "resource_id")
         if chosen == "resource":
-            return Place(
+            return PageKey(
                 "resource", resource or require_id(self._default_resource, "resource"), None
             )
         if thread_id is None:
             raise InvalidInputError(
                 "The scope 'thread' needs a thread_id. Give it, or use the scope 'resource'."
             )
-        return Place("thread", resource, require_id(thread_id, "thread_id"))
+        return PageKey("thread", resource, require_id(thread_id, "thread_id"))
 
-    def _owned(self, place: Place) -> Place:
+    def _owned(self, place: PageKey) -> PageKey:
         """The place with its resource: the thread's own, when the thread is known."""
         if place.thread_id is None:
             return place
         resource = self._resource_of(place.thread_id) or place.resource_id or self._default_resource
-        return Place("thread", resource, place.thread_id)
+        return PageKey("thread", resource, place.thread_id)
 
-    def _blank(self, place: Place) -> WorkingMemory:
+    def _blank(self, place: PageKey) -> WorkingMemory:
         text = template_text(self._default_template)
         return WorkingMemory(
             None,
@@ -326,7 +321,7 @@ def _clean_reason(reason: str | None) -> str | None:
     return redact(line).text or None
 
 
-def _name(place: Place) -> str:
+def _name(place: PageKey) -> str:
     return f"the working memory of {place.scope} {place.key!r}"
 
 

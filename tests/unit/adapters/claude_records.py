@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from smara.adapters.claude_code import read_transcript
+from smara.adapters.readers.claude_code import read_transcript
 from smara.adapters.records import Counted, Imported, Record
 from smara.messages.models import Part
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import smara
 from smara.adapters.beads import export_beads, import_beads
-from smara.adapters.beads.writing import render
+from smara.adapters.beads.sync import render
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.memory import Memory
 from smara.testing import FakeClock, open_temporary

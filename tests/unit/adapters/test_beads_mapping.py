@@ -7,10 +7,19 @@ from typing import Any
 
 import pytest
 
-from smara.adapters.beads.edges import Edge, circular, edge_of, implied_parent
-from smara.adapters.beads.mapping import issue_of, rfc3339, take, with_residue
-from smara.adapters.beads.models import FIELDS, in_order
-from smara.adapters.beads.sections import fold, unfold
+from smara.adapters.beads.issues import (
+    IssueEdge,
+    circular,
+    edge_of,
+    fold,
+    implied_parent,
+    issue_of,
+    rfc3339,
+    take,
+    unfold,
+    with_residue,
+)
+from smara.adapters.beads.tracker import FIELDS, in_order
 from smara.tasks.models import NewTask, Task
 
 TIMES = {
@@ -330,11 +339,12 @@ def test_compacted_task_goes_out_whole():
 @pytest.mark.parametrize(
     ("name", "edge"),
     [
-        ("blocks", Edge("a", "b", "blocks")), ("blocked-by", Edge("a", "b", "blocks")),
-        ("parent-child", Edge("a", "b", "parent-child")), ("parent-of", Edge("b", "a",
+        ("blocks", IssueEdge("a", "b", "blocks")), ("blocked-by", IssueEdge("a", "b", "blocks")),
+        ("parent-child", IssueEdge("a", "b", "parent-child")), ("parent-of", IssueEdge("b", "a",
         "parent-child")),
-        ("related", Edge("a", "b", "related")), ("discovered-from", Edge("a", "b", "related")),
-        ("tracks", Edge("a", "b", "related")), ("waits-for", Edge("a", "b", "blocks")),
+        ("related", IssueEdge("a", "b", "related")), ("discovered-from", IssueEdge("a", "b",
+        "related")),
+        ("tracks", IssueEdge("a", "b", "related")), ("waits-for", IssueEdge("a", "b", "blocks")),
         ("authored-by", None),
     ],
 )  # fmt: skip
@@ -357,8 +367,8 @@ def test_hierarchical_id_names_its_parent(name, parent):
     assert implied_parent(name) == parent
 
 
-def needs(*pairs: str) -> list[Edge]:
-    return [Edge(pair[0], pair[1], "blocks") for pair in pairs]
+def needs(*pairs: str) -> list[IssueEdge]:
+    return [IssueEdge(pair[0], pair[1], "blocks") for pair in pairs]
 
 
 def test_edge_that_closes_a_circle_is_refused_and_the_ones_before_it_stand():
@@ -366,9 +376,9 @@ def test_edge_that_closes_a_circle_is_refused_and_the_ones_before_it_stand():
 
 
 def test_parent_waits_for_its_child():
-    edges = [Edge("child", "epic", "parent-child"), Edge("child", "epic", "blocks")]
+    edges = [IssueEdge("child", "epic", "parent-child"), IssueEdge("child", "epic", "blocks")]
     assert circular(edges, []) == {edges[1]}
-    assert circular([edges[0], Edge("epic", "child", "blocks")], []) == set()
+    assert circular([edges[0], IssueEdge("epic", "child", "blocks")], []) == set()
 
 
 def test_what_stands_already_comes_first():
@@ -376,10 +386,10 @@ def test_what_stands_already_comes_first():
 
 
 def test_related_tasks_wait_for_nothing_and_nobody_for_itself():
-    loop = [Edge("a", "b", "related"), Edge("b", "a", "related")]
-    assert circular([*loop, Edge("a", "a", "related"), Edge("a", "a", "blocks")], []) == {
-        Edge("a", "a", "related"),
-        Edge("a", "a", "blocks"),
+    loop = [IssueEdge("a", "b", "related"), IssueEdge("b", "a", "related")]
+    assert circular([*loop, IssueEdge("a", "a", "related"), IssueEdge("a", "a", "blocks")], []) == {
+        IssueEdge("a", "a", "related"),
+        IssueEdge("a", "a", "blocks"),
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smara.adapters.claude_code.held import join_windows
+from smara.adapters.readers.claude_code import join_windows
 from smara.adapters.records import Account, Counted, Imported
 from smara.messages.models import Part
 from tests.unit.adapters.claude_records import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from smara.adapters.codex import read_rollout
-from smara.adapters.codex.outputs import output_of
+from smara.adapters.readers.codex import read_rollout
+from smara.adapters.readers.codex_records import output_of
 from smara.adapters.records import Account, Counted, Imported
 from tests.unit.adapters.foreign import (
     CODEX,

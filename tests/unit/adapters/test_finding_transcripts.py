@@ -8,9 +8,8 @@ import subprocess
 
 import pytest
 
-from smara.adapters.bulk import find
-from smara.adapters.finding import Here, expand, find_transcripts
-from smara.adapters.sniff import HOST_FORMATS
+from smara.adapters.bulk_import import Here, expand, find, find_transcripts
+from smara.adapters.readers.sniff import HOST_FORMATS
 from smara.errors import InvalidInputError
 from tests.unit.adapters.foreign import CODEX, GEMINI, GENERIC, opencode_database, put_homes, touch
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 
-from smara.adapters.gemini import project_root_of, read_chat
+from smara.adapters.readers.gemini import project_root_of, read_chat
 from smara.adapters.records import Imported
 from tests.unit.adapters.foreign import (
     GEMINI,

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from smara.adapters import reading
-from smara.adapters.decoding import Entry, decode, milliseconds
-from smara.adapters.reading import Line, read_lines
+from smara.adapters import lines as reading
+from smara.adapters.lines import FileLine, JsonLine, decode, milliseconds, read_lines
 from smara.adapters.records import Counted
 from smara.errors import InvalidInputError, MissingExtraError, NotFoundError
 
@@ -19,9 +18,9 @@ def test_lines_come_without_their_newline_and_numbered_from_one(tmp_path: Path) 
     path = tmp_path / "a"
     path.write_bytes(b"one\r\n\ntwo")
     assert list(read_lines(path)) == [
-        Line(1, b"one\r"),
-        Line(2, b""),
-        Line(3, b"two", is_terminated=False),
+        FileLine(1, b"one\r"),
+        FileLine(2, b""),
+        FileLine(3, b"two", is_terminated=False),
     ]
 
 
@@ -69,8 +68,8 @@ def test_an_overlong_line_is_skipped_in_bounded_memory_and_reading_goes_on(tmp_p
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert lines == [
-        Line(1, b"", problem="the line is longer than 1000000 bytes"),
-        Line(2, b"next"),
+        FileLine(1, b"", problem="the line is longer than 1000000 bytes"),
+        FileLine(2, b"next"),
     ]
     assert peak < 10_000_000
 
@@ -141,18 +140,20 @@ def test_zstd_is_read_where_a_library_is_installed(tmp_path: Path) -> None:
     ],
 )
 def test_a_line_that_is_no_object_is_counted_with_the_reason(data: bytes, reason: str) -> None:
-    counted = decode(Line(1, data))
+    counted = decode(FileLine(1, data))
     assert isinstance(counted, Counted)
     assert counted.reason == reason
 
 
 def test_an_unterminated_invalid_last_line_may_still_be_written() -> None:
-    counted = decode(Line(9, b'{"type": "us', is_terminated=False))
+    counted = decode(FileLine(9, b'{"type": "us', is_terminated=False))
     assert counted == Counted(9, "broken", "incomplete last line (the file may still be written)")
 
 
 def test_an_unterminated_but_whole_last_line_is_read() -> None:
-    assert decode(Line(9, b'{"a": 1}', is_terminated=False)) == Entry(9, b'{"a": 1}', {"a": 1})
+    assert decode(FileLine(9, b'{"a": 1}', is_terminated=False)) == JsonLine(
+        9, b'{"a": 1}', {"a": 1}
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ def test_an_unterminated_but_whole_last_line_is_read() -> None:
     ],
 )
 def test_what_can_be_mended_is_mended_and_named(data: bytes, value: object, repair: str) -> None:
-    assert decode(Line(1, data)) == Entry(1, data, value, repairs=(repair,))  # type: ignore[arg-type]
+    assert decode(FileLine(1, data)) == JsonLine(1, data, value, repairs=(repair,))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_what_can_be_mended_is_mended_and_named(data: bytes, value: object, repa
     ],
 )
 def test_what_needs_no_mending_is_read_as_it_is(data: bytes, value: object) -> None:
-    assert decode(Line(1, data)) == Entry(1, data, value)  # type: ignore[arg-type]
+    assert decode(FileLine(1, data)) == JsonLine(1, data, value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

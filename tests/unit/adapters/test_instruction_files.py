@@ -9,8 +9,8 @@ import pytest
 from instruction_samples import write_repository
 
 from smara.adapters.instructions import find_instructions
-from smara.adapters.instructions.gathering import MAX_BYTES, gather
-from smara.adapters.instructions.mentions import mentions_in, modules_of
+from smara.adapters.instructions.collect import MAX_BYTES, gather
+from smara.adapters.instructions.match import mentions_in, modules_of
 from smara.errors import NotFoundError
 from tests.other_user import open_folder, run_as_user
 
@@ -130,7 +130,7 @@ def test_files_of_other_editors_are_read(tmp_path, encoding):
 GATHERED = "print(gather(sys.argv[1]).unreadable[0][1])"
 LOADED = """
 import sys
-from smara.adapters.instructions.gathering import gather
+from smara.adapters.instructions.collect import gather
 gather(sys.argv[1])  # what is imported late is imported now
 """
 

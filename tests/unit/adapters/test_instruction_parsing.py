@@ -9,21 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instruction_samples import CLAUDE, COPILOT_TESTS, CURSOR_PLAIN, CURSOR_RULE, FILES, WINDSURF
 
-from smara.adapters.instructions import Statement, parse_instructions
+from smara.adapters.instructions import InstructionStatement, parse_instructions
 
 
 def texts(source: str) -> list[str]:
     return [statement.text for statement in parse_instructions(source).statements]
 
 
-def found(source: str, beginning: str) -> Statement:
+def found(source: str, beginning: str) -> InstructionStatement:
     (statement,) = [
         each for each in parse_instructions(source).statements if each.text.startswith(beginning)
     ]
     return statement
 
 
-def lines(source: str, statement: Statement) -> list[str]:
+def lines(source: str, statement: InstructionStatement) -> list[str]:
     return source.split("\n")[statement.first_line - 1 : statement.last_line]
 
 

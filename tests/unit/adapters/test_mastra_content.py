@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smara.adapters.mastra.content import content_of
+from smara.adapters.mastra.rows import content_of
 from smara.messages.models import Part
 
 anything = st.recursive(

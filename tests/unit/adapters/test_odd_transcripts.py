@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smara.adapters.readers.sniff import READERS, sniff
 from smara.adapters.records import Account, Imported
-from smara.adapters.sniff import READERS, sniff
-from smara.adapters.transcripts import events_of_records
+from smara.adapters.replay import events_of_records
 from tests.unit.adapters.foreign import ONE_OF_EACH, opencode_database
 
 QUIET = settings(max_examples=30)

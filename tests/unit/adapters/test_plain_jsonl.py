@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from smara.adapters.jsonl import read_jsonl, render_line, render_thread
+from smara.adapters.readers.plain import read_jsonl, render_line, render_thread
 from smara.adapters.records import Account, Counted, Imported, Record
 from smara.messages.models import PART_TYPES, ROLES, NewMessage, NewThread, Part, ThreadKind
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from smara.adapters.beads import BeadsImported, export_beads, import_beads
+from smara.adapters.beads import BeadsReport, export_beads, import_beads
 from smara.memory import Memory
 from smara.tasks.models import Task, TaskTotals
 from smara.testing import open_temporary
@@ -39,7 +39,7 @@ def originals_of(path: Path) -> tuple[dict[str, Any], ...]:
 
 
 @pytest.fixture(scope="module", params=FILES, ids=lambda path: path.name)
-def tracker(request: pytest.FixtureRequest) -> Iterator[tuple[Path, Memory, BeadsImported]]:
+def tracker(request: pytest.FixtureRequest) -> Iterator[tuple[Path, Memory, BeadsReport]]:
     """A tracker, a store that it was brought into, and the report."""
     with open_temporary(durability="normal", token_model="estimate") as memory:
         yield request.param, memory, import_beads(memory, request.param)

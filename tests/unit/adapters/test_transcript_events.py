@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from smara.adapters.hosts.normalizing import events_of as hook_events_of
-from smara.adapters.transcripts import events_of
+from smara.adapters.hosts.normalize import events_of as hook_events_of
+from smara.adapters.replay import events_of
 from tests.unit.adapters.foreign import (
     CODEX,
     CODEX_AGENT,

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smara.adapters.vendor_memories.reading import read_note
+from smara.adapters.vendor_memories import read_note
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "vendor_memories"
 

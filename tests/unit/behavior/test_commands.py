@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from smara.behavior.commands import fails_by_nature, head_of, is_of_the_moment, is_same_aim, parse
-from smara.behavior.failures import constant_part, fingerprint, telling_line, test_verdict
-from smara.behavior.testruns import failed_tests
+from smara.behavior.failures import (
+    constant_part,
+    failed_tests,
+    fingerprint,
+    telling_line,
+    test_verdict,
+)
 
 
 @pytest.mark.parametrize(

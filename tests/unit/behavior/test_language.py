@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smara.behavior.language import listen
+from smara.behavior.speech_cues import listen
 
 STRONG = [
     ("en", "I was wrong about the cache. `load()` is actually lazy.", "`load()` is actually lazy"),

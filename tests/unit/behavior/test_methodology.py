@@ -93,7 +93,7 @@ def test_the_state_of_unfinished_work_is_read_and_told():
 
 
 OTHERS = """
-from smara.behavior.methodology.native import NATIVE
+from smara.behavior.methodology.registry import NATIVE
 from smara.behavior.methodology.plugin import CustomType, Relay, WorkUnit
 
 class Kanban:

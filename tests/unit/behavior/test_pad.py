@@ -13,10 +13,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from smara.behavior.ledger import LARGE, Ledger
-from smara.behavior.pad import LEDGERS, LIMIT_BYTES, Pad
-from smara.behavior.table import detect_all
-from smara.behavior.taking import take
+from smara.behavior.record import take
+from smara.behavior.scratchpad import LARGE, LEDGERS, LIMIT_BYTES, Ledger, Pad
+from smara.behavior.signals.registry import detect_all
 from smara.core.events import KINDS, HostEvent
 from tests.agent_events import ROOT, Script
 

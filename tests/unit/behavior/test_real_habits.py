@@ -7,17 +7,16 @@ from __future__ import annotations
 import pytest
 
 from smara.behavior.commands import is_same_aim, parse
-from smara.behavior.failures import has_failed, is_passing
-from smara.behavior.models import Finding, Seen
+from smara.behavior.failures import failed_tests, has_failed, is_passing
+from smara.behavior.models import Seen, SignalFinding
 from smara.behavior.paths import module_of, project_path, root_of
 from smara.behavior.signals.external_reference import site_of
-from smara.behavior.table import draft_of
-from smara.behavior.testruns import failed_tests
+from smara.behavior.signals.registry import draft_of
 from smara.core.events import HostEvent
 from tests.agent_events import Script, seen_again
 
 
-def only(script: Script, kind: str) -> Finding:
+def only(script: Script, kind: str) -> SignalFinding:
     (finding,) = script.findings(kind)
     return finding
 
@@ -187,7 +186,7 @@ def test_a_mistake_about_nothing_of_the_code_is_not_remembered(said):
 # agents that have sessions of their own
 
 
-def refused(session_id: str, now_ms: int) -> Finding:
+def refused(session_id: str, now_ms: int) -> SignalFinding:
     script = Script(session_id, now_ms).read("plan/status.yaml")
     script.tool(
         "Edit",

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smara.behavior.reasons.reading import reason_of
-from smara.behavior.reasons.reverts import revert_of
-from smara.behavior.reasons.text import read_commit, subject_of
+from smara.behavior.commit_reasons import read_commit, reason_of, revert_of, subject_of
 
 
 def test_a_wrapped_sentence_is_read_whole_and_trailers_are_not():

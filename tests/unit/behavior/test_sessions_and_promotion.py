@@ -6,14 +6,24 @@ from __future__ import annotations
 
 import pytest
 
-from smara.behavior.merging import merge
-from smara.behavior.models import Finding, Judged, Seen
-from smara.behavior.promote import Judge, Known, choose, confidence_of, judge_within
-from smara.behavior.session_types import GATES, gate_for, passed_of, type_of
-from smara.behavior.table import draft_of
-from smara.behavior.triggers import triggers_of
-from smara.behavior.trust_gate import taint_of, trusted
-from smara.behavior.wording import parse_reply, worded
+from smara.behavior.models import FindingVerdict, Seen, SignalFinding
+from smara.behavior.phrase import parse_reply, worded
+from smara.behavior.promote import (
+    GATES,
+    FindingHistory,
+    Judge,
+    choose,
+    confidence_of,
+    gate_for,
+    judge_within,
+    merge,
+    passed_of,
+    taint_of,
+    trusted,
+    type_of,
+)
+from smara.behavior.sessions import triggers_of
+from smara.behavior.signals.registry import draft_of
 from smara.errors import ModelUnavailableError
 from smara.knowledge.gate import LEARNED_PER_SESSION
 from smara.models.chat import ChatReply
@@ -95,20 +105,20 @@ def test_gates_have_the_limits_of_their_types_and_an_unproven_build_that_of_a_te
     assert not GATES["changelog"].lets("commit", ("decision",))
 
 
-def failing() -> Finding:
+def failing() -> SignalFinding:
     script = Script().fail("npm test", "bash: npm: command not found").run("pnpm test")
     return script.findings("error_retry")[0]
 
 
 def judged(
-    finding: Finding,
+    finding: SignalFinding,
     sessions: int = 2,
     passed: str = "passed",
     type_: str = "build",
     memory_id=None,
 ):
     gate, _ = gate_for(type_, passed)
-    known = Known(Seen(sessions, (finding.data,) * sessions), memory_id)
+    known = FindingHistory(Seen(sessions, (finding.data,) * sessions), memory_id)
     return Judge(passed, gate, type_, pads=[], known=lambda _: known).judge(finding)
 
 
@@ -128,10 +138,10 @@ def test_each_step_says_why_it_stopped_a_finding():
 
 
 def test_what_does_not_fit_into_the_time_is_not_looked_at():
-    findings = [Finding("dead_end", str(number), "given up", step=1) for number in range(5)]
+    findings = [SignalFinding("dead_end", str(number), "given up", step=1) for number in range(5)]
     times = iter([0.0, 0.01, 0.05, 0.12, 0.13])
     judged = judge_within(
-        lambda each: Judged(each, "waiting", ""), findings, 0.1, cpu=lambda: next(times)
+        lambda each: FindingVerdict(each, "waiting", ""), findings, 0.1, cpu=lambda: next(times)
     )
     assert [each.finding.key for each in judged] == ["0", "1"]
 
@@ -160,11 +170,15 @@ def test_agents_that_saw_the_same_make_a_quorum_and_one_finding():
     assert merged.agents == 2
     assert judged(merged, sessions=1).why == "seen by 2 agents"
     said = "I was wrong about the cache of the totals in the report, it is lazy"
-    first = Finding("self_correction", "k1", said, step=3)
-    second = Finding("self_correction", "k2", f"{said}!", step=5)
+    first = SignalFinding("self_correction", "k1", said, step=3)
+    second = SignalFinding("self_correction", "k2", f"{said}!", step=5)
     assert len(merge([first, second])) == 1
     assert (
-        len(merge([first, Finding("self_correction", "k3", "something else entirely", step=5)]))
+        len(
+            merge(
+                [first, SignalFinding("self_correction", "k3", "something else entirely", step=5)]
+            )
+        )
         == 2
     )
 
@@ -223,12 +237,12 @@ def test_early_triggers_show_before_a_session_has_ended():
 # dead ends, test reports, commits, browsers
 
 
-def only(script: Script, kind: str) -> Finding:
+def only(script: Script, kind: str) -> SignalFinding:
     (found,) = script.findings(kind)
     return found
 
 
-def content(finding: Finding) -> str | None:
+def content(finding: SignalFinding) -> str | None:
     made = draft_of(finding, Seen(1, (finding.data,)))
     return made.content if made is not None else None
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from smara.behavior.models import SIGNAL_KINDS, Finding, Seen
-from smara.behavior.table import SIGNALS, draft_of, signal_of
+from smara.behavior.models import SIGNAL_KINDS, Seen, SignalFinding
+from smara.behavior.signals.registry import SIGNALS, draft_of, signal_of
 from tests.agent_events import Script, seen_again
 
 SCORES = {
@@ -21,13 +21,13 @@ SCORES = {
 }  # fmt: skip
 
 
-def only(script: Script, kind: str) -> Finding:
+def only(script: Script, kind: str) -> SignalFinding:
     found = script.findings(kind)
     assert len(found) == 1, found
     return found[0]
 
 
-def content(finding: Finding, times: int, **given) -> str:
+def content(finding: SignalFinding, times: int, **given) -> str:
     made = draft_of(finding, seen_again(finding, times, **given))
     assert made is not None
     return made.content

@@ -4,8 +4,8 @@ with.
 
 from __future__ import annotations
 
-from smara.behavior import unfinished
-from smara.behavior.methodology.native import NATIVE
+from smara.behavior import work_state
+from smara.behavior.methodology.registry import NATIVE
 from smara.behavior.signals import step_overrun
 from tests.agent_events import Script
 
@@ -29,7 +29,7 @@ def changed(script: Script, number: int, status: str) -> Script:
 
 
 def state(script: Script) -> dict[str, object]:
-    return unfinished.state_of(script.pads()[0], NATIVE)
+    return work_state.state_of(script.pads()[0], NATIVE)
 
 
 def test_a_list_that_is_written_anew_says_what_is_done_and_left():
@@ -115,7 +115,7 @@ def test_an_answer_to_a_question_is_no_task():
         ("one", "completed"),
         ("two", "pending"),
     )
-    assert unfinished.task_of(script.pads()[0]) == "Save cards for later use"
+    assert work_state.task_of(script.pads()[0]) == "Save cards for later use"
 
 
 def test_what_an_editor_puts_before_a_persons_words_is_no_part_of_the_task():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from smara.codegraph.extract import extract
-from smara.codegraph.languages import header_language, language_of
 from smara.codegraph.models import FileFacts, NewEdge
-from smara.codegraph.resolve import MemoryTable, Outline, ProjectFiles, Resolver, outline_of
+from smara.codegraph.parse.extract import extract
+from smara.codegraph.parse.languages import header_language, language_of
+from smara.codegraph.resolve import FileOutline, MemoryTable, ProjectFiles, Resolver, outline_of
 
 PROJECTS = Path(__file__).parents[2] / "fixtures" / "projects"
 
@@ -18,7 +18,7 @@ class Tree:
     def __init__(self, files: dict[str, str]) -> None:
         self.files = files
         self.facts: dict[str, FileFacts] = {}
-        self.outlines: dict[str, Outline] = {}
+        self.outlines: dict[str, FileOutline] = {}
         self.labels: dict[int, str] = {}
         for path, text in files.items():
             language = header_language(text.encode()) if path.endswith(".h") else language_of(path)

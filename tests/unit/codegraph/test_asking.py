@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import smara
-from smara.codegraph.asking import Asking
+from smara.codegraph.queries import CodeQueries
 from smara.errors import BadReplyError, InvalidInputError, NotFoundError
 from tests.unit.codegraph.shop import write_shop
 
@@ -30,7 +30,7 @@ def memory(shop: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[sma
 
 
 @pytest.fixture(scope="module")
-def ask(memory: smara.Memory, shop: Path) -> Asking:
+def ask(memory: smara.Memory, shop: Path) -> CodeQueries:
     return memory.code.asking(shop)
 
 

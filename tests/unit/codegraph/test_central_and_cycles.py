@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from smara.codegraph.central import Links, file_ranks, merged, node_ranks, rank
-from smara.codegraph.cycles import components, cycles
+from smara.codegraph.query.rank import WeightedLinks, file_ranks, merged, node_ranks, rank
+from smara.codegraph.query.structure import components, cycles
 from tests.unit.codegraph.graphs import drawn, random_graph
 
 
@@ -56,7 +56,7 @@ def test_many_uses_by_one_count_less_than_uses_by_many():
 
 
 def test_nothing_has_no_ranks():
-    assert len(rank(Links(0, np.empty(0, int), np.empty(0, int), weights=np.empty(0)))) == 0
+    assert len(rank(WeightedLinks(0, np.empty(0, int), np.empty(0, int), weights=np.empty(0)))) == 0
 
 
 def imports(*pairs: tuple[str, str]):

@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from smara.codegraph.chunking import ENORMOUS_LINES, REST_LINES, chunk_file
-from smara.codegraph.extract import extract
 from smara.codegraph.models import CodeChunk, FileFacts, Language
-from smara.codegraph.prose import MOST_CHARACTERS, MOST_LINES
+from smara.codegraph.parse.chunks import (
+    ENORMOUS_LINES,
+    MOST_CHARACTERS,
+    MOST_LINES,
+    REST_LINES,
+    chunk_file,
+)
+from smara.codegraph.parse.extract import extract
 from tests.unit.codegraph.test_extract import FIXTURES, SOURCES, facts_of
 
 SHOP = (

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from smara.codegraph.extract import extract
-from smara.codegraph.languages import header_language, language_of
 from smara.codegraph.models import LANGUAGES, FileFacts
-from smara.core.source_paths import is_test_path
+from smara.codegraph.parse.extract import extract
+from smara.codegraph.parse.languages import header_language, language_of
+from smara.core.paths import is_test_path
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "code"
 SOURCES = sorted(path for path in FIXTURES.glob("*/*") if path.suffix != ".facts")

@@ -7,9 +7,9 @@ import textwrap
 
 import pytest
 
-from smara.codegraph.bodies import SKETCH_HASHES, likeness, sketch_of
-from smara.codegraph.extract import extract
 from smara.codegraph.models import Definition, Language
+from smara.codegraph.parse.extract import extract
+from smara.codegraph.parse.source import SKETCH_HASHES, likeness, sketch_of
 
 BODY = """
 def total(items, rate=1.5):

@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from smara.codegraph.chunking import chunk_file
-from smara.codegraph.extract import extract
 from smara.codegraph.models import LANGUAGES, FileFacts, Language
-from smara.codegraph.source import readable
+from smara.codegraph.parse.chunks import chunk_file
+from smara.codegraph.parse.extract import extract
+from smara.codegraph.parse.source import readable
 
 DEEP = 100_000
 NESTED = {

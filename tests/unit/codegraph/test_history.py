@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import smara
-from smara.codegraph.commits import Commit, commits, parse
-from smara.codegraph.history import MOST_TOGETHER, History, Tally
+from smara.codegraph.git import Commit, commits, parse_commits
+from smara.codegraph.history import MOST_TOGETHER, CodeHistory, Tally
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.store import CodeStore
 
@@ -66,7 +66,7 @@ def test_a_file_renamed_onto_its_companion_does_not_change_with_itself():
 def test_a_log_is_read_with_renames_and_odd_names():
     changes = "M\x00x y.py\x00R090\x00old.py\x00new\tname.py\x00D\x00gone.py\x00"
     text = "\x1e" + "a" * 40 + f"\x1f7\x1fMe@x\x1f\n\x00{changes}"
-    (found,) = parse(text)
+    (found,) = parse_commits(text)
     assert (found.at_ms, found.author) == (7000, "me@x")
     assert found.changed == ("x y.py", "new\tname.py", "gone.py")
     assert found.renamed == (("old.py", "new\tname.py"),)
@@ -76,7 +76,7 @@ def test_a_log_is_read_with_renames_and_odd_names():
     "junk", ["", "\x1e", "\x1eabc", "\x1ea\x1fb\x1fc\x1fd", "\x1ea\x1f1\x1fc\x1fM", "R100\x00"]
 )
 def test_a_broken_log_gives_what_can_be_read(junk):
-    assert all(not each.changed for each in parse(junk))
+    assert all(not each.changed for each in parse_commits(junk))
 
 
 class Repository:
@@ -129,7 +129,7 @@ class Keeping:
         with memory.database.write() as session:
             self.tree_no = self.store.begin_tree(session, str(repository.root), 1).no
         self.lookup = CodeLookup(memory.database, memory.scope, self.tree_no)
-        self.history = History(self.lookup, str(repository.root))
+        self.history = CodeHistory(self.lookup, str(repository.root))
         self.number = 0
 
     def read(self):

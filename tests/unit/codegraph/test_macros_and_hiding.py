@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from smara.codegraph.extract import extract
-from smara.codegraph.macros import without_macros
+from smara.codegraph.parse.extract import extract, without_macros
 from tests.unit.codegraph.projects import Tree
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from smara.codegraph.map import head_of, make_map
 from smara.codegraph.models import Node
+from smara.codegraph.query.rank import definition_head, make_map
 from smara.core.tokens import counter_for
 from tests.unit.codegraph.graphs import Drawn, drawn, random_graph
 
@@ -106,7 +106,7 @@ def test_an_empty_tree_has_an_empty_map():
 )
 def test_a_head_is_one_line_without_its_body(signature, head):
     assert (
-        head_of(
+        definition_head(
             Node(
                 1,
                 "function",
@@ -123,7 +123,7 @@ def test_a_head_is_one_line_without_its_body(signature, head):
 
 
 def test_a_long_head_is_cut():
-    found = head_of(
+    found = definition_head(
         Node(
             1,
             "function",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smara.codegraph.anchors.names import MOST_NAMES, names_in, paths_in
+from smara.codegraph.anchors.maker import MOST_NAMES, names_in, paths_in
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from smara.codegraph.drawing import draw
-from smara.codegraph.entries import declared
-from smara.codegraph.first_words import first_words
-from smara.codegraph.hotspots import hot_spots
-from smara.codegraph.impact import dress, walk
 from smara.codegraph.modules import first_sentence
+from smara.codegraph.parse.chunks import first_words
+from smara.codegraph.query.impact import draw, dress, walk
+from smara.codegraph.query.rank import hot_spots
+from smara.codegraph.query.structure import declared
 from tests.unit.codegraph.graphs import drawn
 
 

@@ -10,7 +10,14 @@ import pytest
 import smara
 from smara import Memory
 from smara.codegraph.resolve import Resolver
-from smara.codegraph.scip import OUTSIDE, NamedLines, ScipIndex, name_of, parse_scip, read_scip
+from smara.codegraph.resolve.scip import (
+    OUTSIDE,
+    NamedLines,
+    ScipIndex,
+    name_of,
+    parse_scip,
+    read_scip,
+)
 from smara.errors import InvalidInputError
 from tests.unit.codegraph.projects import Tree
 

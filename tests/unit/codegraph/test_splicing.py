@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import smara.codegraph
-from smara.codegraph import extract as extracting
-from smara.codegraph import splicing
-from smara.codegraph.extract import extract
-from smara.codegraph.facts import pack_facts, unpack_facts
+from smara.codegraph.codec import pack_facts, unpack_facts
+from smara.codegraph.parse import extract as extracting
+from smara.codegraph.parse import incremental
+from smara.codegraph.parse.extract import extract
 
 SHOP = b'''"""A shop."""
 import os
@@ -184,7 +184,7 @@ def test_what_was_noted_of_definitions_is_read_back():
 
 
 def test_taking_over_what_mentions_a_new_name_would_be_caught(monkeypatch):
-    monkeypatch.setattr(splicing, "in_doubt", lambda *_: [])
+    monkeypatch.setattr(incremental, "in_doubt", lambda *_: [])
     with pytest.raises(AssertionError):
         read_again(
             SHOP, SHOP + b"\n\ndef helper(): pass\n\n\nshop = helper\n" + b"def each(): pass\n"
@@ -194,7 +194,7 @@ def test_taking_over_what_mentions_a_new_name_would_be_caught(monkeypatch):
 
 
 def test_taking_over_what_only_looks_like_a_statement_would_be_caught(monkeypatch):
-    monkeypatch.setattr(extracting.splicing, "stand_alone", lambda *_: True)
+    monkeypatch.setattr(extracting.incremental, "stand_alone", lambda *_: True)
     swallowed = SHOP.replace(b"def count(", b"'''\ndef count(").replace(
         b"def last(", b"# '''\ndef last("
     )

@@ -4,9 +4,9 @@ them.
 
 from __future__ import annotations
 
-from smara.codegraph.anchors.models import MOST_PLACES, NOT_KNOWN, NewAnchor, Place, place_marks
-from smara.codegraph.anchors.texts import lines_between, marked, sample_of
-from smara.codegraph.anchors.verdict import Sight, judge, judge_file, judge_lines
+from smara.codegraph.anchors.disk import lines_between, marked, sample_of
+from smara.codegraph.anchors.models import MOST_PLACES, NOT_KNOWN, CodePlace, NewAnchor, place_marks
+from smara.codegraph.anchors.verdict import AnchorSight, judge, judge_file, judge_lines
 
 BODY, OTHER = b"b" * 16, b"o" * 16
 
@@ -27,7 +27,7 @@ def anchor(twins=b"", namesakes=b"", **more):
 
 
 def place(path="a.py", symbol="C.f", hash_=BODY, sketch=b"abcd"):
-    return Place(
+    return CodePlace(
         path, symbol, 5, last_line=11, hash=hash_, sketch=sketch, name=symbol.rpartition(".")[2]
     )
 
@@ -37,7 +37,7 @@ def alike(one, other):
 
 
 def verdict_of(given=None, **sight):
-    return judge(given or anchor(), Sight(**sight), alike)
+    return judge(given or anchor(), AnchorSight(**sight), alike)
 
 
 def test_the_same_body_at_its_place_is_fresh_wherever_its_lines_are_now():

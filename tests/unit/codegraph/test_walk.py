@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from smara.codegraph import files, heads
-from smara.codegraph.files import Walk, kind_of
-from smara.codegraph.ignoring import holds_secrets
-from smara.codegraph.reading import NotRead, TreeReader
+from smara.codegraph import git as heads
+from smara.codegraph.index import files
+from smara.codegraph.index.files import FileWalk, kind_of
+from smara.codegraph.index.ignore import holds_secrets
+from smara.codegraph.index.tree_reader import NotRead, TreeReader
 
 
 def put(root: Path, **texts: str) -> Path:
@@ -27,7 +28,7 @@ def write(root: Path, path: str, text: str = "x = 1\n") -> None:
 
 
 def walk(root: Path, **given):
-    return Walk(TreeReader(str(root)), **given).all()
+    return FileWalk(TreeReader(str(root)), **given).all()
 
 
 def found(root: Path, **given) -> set[str]:
@@ -221,7 +222,7 @@ def test_some_finds_what_all_finds(root):
             write(root, path)
     everything = found(root)
     assert (
-        set(Walk(TreeReader(str(root))).some(paths).files)
+        set(FileWalk(TreeReader(str(root))).some(paths).files)
         == everything & set(paths)
         == {"a.py", "pkg/a.py"}
     )

@@ -11,13 +11,20 @@ from dataclasses import replace
 import pytest
 
 from smara.behavior.habits import KnownFailure
-from smara.context.moments.arms import arm_of, may_say
-from smara.context.moments.known import file_names, is_telling
-from smara.context.moments.saving import of_memory
-from smara.context.moments.selecting import MOST, MOST_UNCONFIRMED, Candidate, choose, score
-from smara.context.moments.signs import (
+from smara.context.moments.candidates import (
+    MOST,
+    MOST_UNCONFIRMED,
+    MemoryCandidate,
+    choose,
+    file_names,
+    is_telling,
+    score,
+)
+from smara.context.moments.experiment import arm_of, may_say
+from smara.context.moments.usage import (
     names_of,
     runs_again,
+    saving_of_memory,
     seen_in,
     shows_use,
     signs_of_failure,
@@ -30,11 +37,11 @@ from tests.unit.context.test_moment_words import memory
 
 def candidate(
     number: int, type_: str = "gotcha", cost: int = 30, nearness: int | None = None, **fields
-) -> Candidate:
+) -> MemoryCandidate:
     made = memory(
         id=f"{number:04}", type=type_, created_at=number, **{"is_verified": True, **fields}
     )
-    return Candidate(
+    return MemoryCandidate(
         Tellable(made, Verdict(True, True, ""), made.confidence), "- x", cost, nearness=nearness
     )
 
@@ -176,9 +183,9 @@ def test_a_file_is_known_by_its_own_names_and_not_by_its_folders():
 def test_the_reading_saved_is_the_size_of_what_it_names(tmp_path):
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "q.py").write_text("x" * 4_000)
-    assert of_memory(memory(), str(tmp_path)) == (1_000, "the size of the file it names")
-    assert of_memory(memory(files=("gone.py",)), str(tmp_path)).tokens == 0
-    assert of_memory(memory(), None).tokens == 0
+    assert saving_of_memory(memory(), str(tmp_path)) == (1_000, "the size of the file it names")
+    assert saving_of_memory(memory(files=("gone.py",)), str(tmp_path)).tokens == 0
+    assert saving_of_memory(memory(), None).tokens == 0
 
 
 def test_arms_have_their_shares_and_a_session_always_the_same():

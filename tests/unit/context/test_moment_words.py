@@ -11,20 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smara.behavior.habits import KnownFailure
-from smara.context.moments.drafts import Said, drafted
-from smara.context.moments.models import BUDGETS, Budget, Item
-from smara.context.moments.preparing import constant_words
-from smara.context.moments.tools import call_of, is_worth_saying
-from smara.context.moments.wording import (
+from smara.context.models import BUDGETS, InjectionItem, PointBudget
+from smara.context.moments.draft import (
     CLOSING,
     OPENING,
+    InjectionLine,
     failure_line,
     fenced,
+    make_draft,
     memory_line,
     one_line,
     quoted,
     tokens_of,
 )
+from smara.context.moments.tool_calls import call_of, is_worth_saying
+from smara.context.moments.triggers import constant_words
 from smara.core.tokens import counter_for
 from smara.knowledge.models import Evidence, TypedMemory
 from smara.knowledge.trust import Tellable, Verdict
@@ -155,10 +156,12 @@ def test_nothing_said_is_an_order_or_names_a_clock():
 )
 def test_a_draft_keeps_within_its_budget_and_ends_with_something_said(lines, tokens):
     said = [
-        Said(line, Item("memory", str(number), "why")) if number % 3 else Said(line)
+        InjectionLine(line, InjectionItem("memory", str(number), "why"))
+        if number % 3
+        else InjectionLine(line)
         for number, line in enumerate(lines)
     ]
-    draft = drafted(said, Budget(tokens, 800, 1.0))
+    draft = make_draft(said, PointBudget(tokens, 800, 1.0))
     if draft is not None:
         assert draft.tokens <= tokens + 1
         assert len(draft.text) <= 800

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smara.core.days import days_asked, days_meant, moment_in, zone_of
+from smara.core.dates import find_days, find_past_days, local_time, zone_of
 
 WEDNESDAY = date(2026, 3, 11)
 
@@ -47,7 +47,7 @@ WEDNESDAY = date(2026, 3, 11)
     ],
 )
 def test_words_for_days_are_resolved_from_the_day_they_were_said_on(words, days):
-    found = days_meant(words, WEDNESDAY)
+    found = find_days(words, WEDNESDAY)
     assert found is not None
     assert found.render() == days
 
@@ -63,7 +63,7 @@ def test_words_for_days_are_resolved_from_the_day_they_were_said_on(words, days)
     ],
 )  # fmt: skip
 def test_what_names_no_day_has_none(words):
-    assert days_meant(words, WEDNESDAY) is None
+    assert find_days(words, WEDNESDAY) is None
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_names_no_day_has_none(words):
     ],
 )
 def test_a_question_looks_back_on_days_that_end_today(question, days):
-    found = days_asked(question, WEDNESDAY)
+    found = find_past_days(question, WEDNESDAY)
     assert found is not None
     assert found.render() == days
 
@@ -88,19 +88,19 @@ def test_a_question_looks_back_on_days_that_end_today(question, days):
     ["what passed the tests", 'who wrote "the past two weeks"', "how many days ago did I fly"],
 )
 def test_a_question_without_days_looks_back_on_none(question):
-    assert days_asked(question, WEDNESDAY) is None
+    assert find_past_days(question, WEDNESDAY) is None
 
 
 def test_the_first_of_two_days_counts():
-    found = days_meant("yesterday I said that I would come next week", WEDNESDAY)
+    found = find_days("yesterday I said that I would come next week", WEDNESDAY)
     assert found is not None
     assert found.render() == "2026-03-10"
 
 
 def test_the_day_is_that_of_the_speakers_clock():
     half_past_eleven_in_the_evening = 1_773_271_800_000  # 2026-03-11 23:30 UTC
-    assert moment_in(UTC, half_past_eleven_in_the_evening).date() == WEDNESDAY
-    assert moment_in(zone_of("Asia/Tokyo"), half_past_eleven_in_the_evening).date() == date(
+    assert local_time(UTC, half_past_eleven_in_the_evening).date() == WEDNESDAY
+    assert local_time(zone_of("Asia/Tokyo"), half_past_eleven_in_the_evening).date() == date(
         2026, 3, 12
     )
 
@@ -108,12 +108,12 @@ def test_the_day_is_that_of_the_speakers_clock():
 def test_an_unknown_zone_is_utc_and_an_impossible_time_is_1970():
     assert zone_of("Middle/Earth") is UTC
     assert zone_of("../../etc/passwd") is UTC
-    assert moment_in(UTC, 10**20).year == 1970
+    assert local_time(UTC, 10**20).year == 1970
 
 
 @given(st.text(max_size=300), st.dates())
 def test_no_text_on_any_day_makes_it_fail(text, day):
-    found = days_meant(text, day)
+    found = find_days(text, day)
     assert found is None or found.first <= found.last
 
 
@@ -123,6 +123,6 @@ def test_no_text_on_any_day_makes_it_fail(text, day):
     st.dates(date(1900, 1, 1), date(2100, 1, 1)),
 )
 def test_any_number_of_units_ago_lies_in_the_past(count, unit, day):
-    found = days_meant(f"{count} {unit}s ago", day)
+    found = find_days(f"{count} {unit}s ago", day)
     assert found is not None
     assert found.first <= day

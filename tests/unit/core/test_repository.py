@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from smara.core.repository import Repository, find_repository
+from smara.core.git import Repository, find_repository
 
 
 def git(folder, *arguments):

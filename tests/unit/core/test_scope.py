@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from smara.core.scope import MAX_ID_LENGTH, Scope, require_id, walled
+from smara.core.scope import MAX_ID_LENGTH, Scope, require_id, scoped_sql
 from smara.errors import InvalidInputError
 
 SCOPE = Scope(7, "alpha")
 
 
 def test_the_wall_is_put_into_every_place_that_names_it():
-    sql = walled(
+    sql = scoped_sql(
         SCOPE,
         "SELECT 1 FROM a WHERE project_no = :project AND b IN (SELECT no FROM b WHERE project_no "
         "= :project)",
@@ -24,12 +24,12 @@ def test_the_wall_is_put_into_every_place_that_names_it():
 
 def test_a_statement_without_the_wall_is_refused():
     with pytest.raises(AssertionError, match="without a wall"):
-        walled(SCOPE, "SELECT * FROM messages")
+        scoped_sql(SCOPE, "SELECT * FROM messages")
 
 
 def test_a_project_number_that_is_no_number_is_refused():
     with pytest.raises(ValueError):
-        walled(Scope("1 OR 1=1", "alpha"), "SELECT :project")  # type: ignore[arg-type]
+        scoped_sql(Scope("1 OR 1=1", "alpha"), "SELECT :project")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", ["a", "A b", "会话", "x" * MAX_ID_LENGTH, "a/b:c?d=%20", "é"])

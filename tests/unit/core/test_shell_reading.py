@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smara.core.shell_reading import files_shown
+from smara.core.tool_triggers import shown_files
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from smara.core.shell_reading import files_shown
     ],
 )
 def test_files_that_are_shown(line, files):
-    assert files_shown(line) == files
+    assert shown_files(line) == files
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_files_that_are_shown(line, files):
     ],
 )  # fmt: skip
 def test_what_shows_no_file_that_is_plainly_named(line):
-    assert files_shown(line) == []
+    assert shown_files(line) == []
 
 
 @given(st.text())
 def test_no_line_is_too_odd(line):
-    assert all(isinstance(each, str) and each for each in files_shown(f"cat {line}"))
+    assert all(isinstance(each, str) and each for each in shown_files(f"cat {line}"))

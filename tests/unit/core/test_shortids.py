@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smara.core.ids import Uuid7
-from smara.core.shortids import ALPHABET, bare_key_of, code_of, length_for
+from smara.core.ids import ALPHABET, Uuid7, bare_key_of, code_of, length_for
 
 
 def test_a_longer_id_goes_on_where_the_shorter_ended():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from smara.core.storable import from_storable, to_storable
+from smara.core.escape import from_storable, to_storable
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from smara.database.postgres import PostgresDatabase, rewritten, split_schema, without_password
+from smara.database.postgres import (
+    PostgresDatabase,
+    split_schema,
+    with_dollar_marks,
+    without_password,
+)
 from smara.errors import CannotOpenError, DatabaseError, InvalidInputError
 
 
@@ -52,7 +57,7 @@ def test_a_password_is_never_shown(url, shown):
     ],
 )
 def test_question_marks_become_what_psycopg_reads(sql, expected):
-    assert rewritten(sql) == expected
+    assert with_dollar_marks(sql) == expected
 
 
 def test_a_server_that_is_not_there_is_told_without_the_password(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smara.core.scope import Scope
-from smara.database.words import after, trigrams
+from smara.database.fulltext import after, trigrams
 
 
 @pytest.fixture

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from smara.adapters.hosts.spool import put
-from smara.context.moments.models import Item, ItemKind, Point, Prepared, PreparedTool, Told
+from smara.context.models import (
+    Injection,
+    InjectionItem,
+    ItemKind,
+    Point,
+    PrecomputedInjections,
+    ToolTrigger,
+)
 from smara.core.events import HostEvent
 from smara.errors import DeadlineError
 
@@ -28,41 +35,41 @@ def spooled(
     ]
 
 
-def cited(id: str, text: str = "", kind: ItemKind = "failure") -> Item:
+def cited(id: str, text: str = "", kind: ItemKind = "failure") -> InjectionItem:
     """One thing that is said."""
-    return Item(kind, id, "a test wants it", text=text, tokens=3)
+    return InjectionItem(kind, id, "a test wants it", text=text, tokens=3)
 
 
-def words(text: str, *items: Item, point: Point = "start") -> Told:
+def words(text: str, *items: InjectionItem, point: Point = "start") -> Injection:
     """Words of a moment."""
-    return Told(text, 20, point, items=items)
+    return Injection(text, 20, point, items=items)
 
 
-def around(told: Told, **conditions: Any) -> PreparedTool:
+def around(told: Injection, **conditions: Any) -> ToolTrigger:
     """Words about a call, and about which."""
-    return PreparedTool(told.point, told, **conditions)  # type: ignore[arg-type]
+    return ToolTrigger(told.point, told, **conditions)  # type: ignore[arg-type]
 
 
-def ready(start: Told | None = None, **more: Any) -> Prepared:
+def ready(start: Injection | None = None, **more: Any) -> PrecomputedInjections:
     """All that could be said."""
-    return Prepared(start, **{"most_said": 20, **more})
+    return PrecomputedInjections(start, **{"most_said": 20, **more})
 
 
 @dataclass(slots=True)
 class Speaking:
     """A room of moments that says what it was asked, and what was prepared where something was."""
 
-    ready: Prepared | None = None
+    ready: PrecomputedInjections | None = None
     fact: str = "A fact."
     asked: list[tuple[Any, ...]] = field(default_factory=list)
     delivered: list[tuple[Any, ...]] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
 
-    def start(self, session_id: str, **more: Any) -> Told:
+    def start(self, session_id: str, **more: Any) -> Injection:
         self.asked.append(("start", session_id, more["source"], more["agent"]))
         return words(self.fact)
 
-    def first_message(self, session_id: str, text: str) -> Told:
+    def first_message(self, session_id: str, text: str) -> Injection:
         self.asked.append(("first", session_id, text))
         return words(self.fact)
 
@@ -72,7 +79,7 @@ class Speaking:
         tool: str,
         tool_input: Mapping[str, Any],
         known_texts: Sequence[str] = (),
-    ) -> Told:
+    ) -> Injection:
         self.asked.append(("before", session_id, tool))
         return words(self.fact)
 
@@ -84,11 +91,13 @@ class Speaking:
         output: str = "",
         error: str | None = None,
         known_texts: Sequence[str] = (),
-    ) -> Told:
+    ) -> Injection:
         self.asked.append(("after", session_id, tool, error))
         return words(self.fact)
 
-    def prepared(self, *, agent: str, cwd: str, known_texts: Sequence[str]) -> Prepared:
+    def prepared(
+        self, *, agent: str, cwd: str, known_texts: Sequence[str]
+    ) -> PrecomputedInjections:
         self.known = list(known_texts)
         if self.ready is None:
             raise DeadlineError("Nothing is prepared in this test.")

@@ -9,7 +9,7 @@ import pytest
 
 import smara
 from smara.adapters.hosts import spool
-from smara.adapters.hosts.beside import Beside
+from smara.adapters.hosts.hook_store import ServerDrain
 from tests.unit.hosts.hooks import claude, spooled
 
 
@@ -31,7 +31,7 @@ def wait_until_empty(folder: str) -> None:
 def test_what_waits_is_taken_in_and_what_comes_later_too(db, tmp_path):
     folder = f"{db}-spool"
     spooled(folder, claude("UserPromptSubmit", prompt="Before"))
-    beside = Beside(folder, first=0.0, every=0.01)
+    beside = ServerDrain(folder, first=0.0, every=0.01)
     beside.start()
     wait_until_empty(folder)
     spooled(folder, claude("UserPromptSubmit", prompt="After"))
@@ -47,7 +47,7 @@ def test_what_waits_is_taken_in_and_what_comes_later_too(db, tmp_path):
 def test_told_to_stop_it_begins_nothing_more_and_leaves_what_waits(db):
     folder = f"{db}-spool"
     spooled(folder, claude("UserPromptSubmit", prompt="Later"))
-    beside = Beside(folder, first=600.0)
+    beside = ServerDrain(folder, first=600.0)
     beside.start()
     beside.stop()
     assert len(spool.names(folder)) == 1
@@ -58,6 +58,6 @@ def test_a_store_that_cannot_be_opened_is_no_trouble_for_the_server(db):
     folder = f"{db}-spool"
     db.write_bytes(b"not a database, and long enough to be taken for one" * 100)
     spooled(folder, claude("UserPromptSubmit", prompt="Kept"))
-    beside = Beside(folder)
+    beside = ServerDrain(folder)
     beside._take_in()
     assert len(spool.names(folder)) == 1

@@ -14,8 +14,8 @@ import pytest
 
 import smara
 from smara.adapters.hosts import spool
-from smara.adapters.hosts.draining import _name, drain
-from smara.adapters.hosts.waiting import sweep
+from smara.adapters.hosts.drain import _name, drain
+from smara.adapters.hosts.event_queue import sweep
 from smara.core.ids import Uuid7
 from smara.database.leases import host_name
 from smara.errors import DatabaseError

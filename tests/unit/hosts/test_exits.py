@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from smara.adapters.hosts import prepared
-from smara.adapters.hosts.exits import failure_at_hand, with_exits
-from smara.adapters.hosts.normalizing import events_of
+from smara.adapters.hosts import reply
+from smara.adapters.hosts.exit_codes import failure_at_hand, with_exits
+from smara.adapters.hosts.normalize import events_of
 from smara.core.events import HostEvent
 
 WROTE = "ModuleNotFoundError: No module named shop\n"
@@ -187,7 +187,7 @@ def test_a_hook_knows_of_the_failure_it_is_called_for(tmp_path):
         "tool_response": WROTE,
         "tool_use_id": "call_1",
     }
-    assert prepared.call_of("PostToolUse", told) == ("Bash", {"command": "make"}, WROTE)
+    assert reply.call_of("PostToolUse", told) == ("Bash", {"command": "make"}, WROTE)
     assert failure_at_hand({**told, "transcript_path": None}, WROTE) is None
     assert (
         failure_at_hand({name: value for name, value in told.items() if name != "turn_id"}, WROTE)

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 import smara
-from smara.adapters.hosts.draining import drain
+from smara.adapters.hosts.drain import drain
 from tests.unit.adapters.foreign import COPILOT, COPILOT_ID, opencode_database
 from tests.unit.hosts.hooks import spooled
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smara.adapters.hosts import prepared
-from smara.adapters.hosts.normalizing import events_of
-from smara.core.events import AGENTS, HostEvent, is_same_telling
+from smara.adapters.hosts import reply
+from smara.adapters.hosts.normalize import events_of
+from smara.core.events import AGENTS, HostEvent, is_duplicate_key
 from smara.surfaces.hooks import ANSWERED
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "hooks"
@@ -59,12 +59,12 @@ def test_a_hook_that_answers_reads_a_payload_as_the_drain_will(path):
     if not told(path)[0]:
         return  # it is nobody's words
     kept = told(path)[0][0]
-    assert (prepared.session_of(payload), prepared.folder_of(payload)) == (
+    assert (reply.session_of(payload), reply.folder_of(payload)) == (
         kept.session_id,
         kept.cwd,
     )
     if kept.kind.startswith("tool_"):
-        tool, given, error = prepared.call_of(event, payload)
+        tool, given, error = reply.call_of(event, payload)
         assert (tool, given) == (kept.tool, kept.tool_input)
         assert (error is not None) == (kept.kind == "tool_fail")
         assert (error or "") == (kept.error or "")
@@ -87,7 +87,7 @@ def test_a_result_and_a_failure_of_one_call_are_one_event():
     failure = events_of(
         "claude", "PostToolUseFailure", json.dumps({**call, "error": "y"}).encode(), at_ms=NOW
     )[0]
-    assert is_same_telling(result.key, failure.key)
+    assert is_duplicate_key(result.key, failure.key)
 
 
 def test_the_same_words_said_again_later_are_another_event():
@@ -95,8 +95,8 @@ def test_the_same_words_said_again_later_are_another_event():
     first, twice, later = (
         events_of("claude", "UserPromptSubmit", raw, at_ms=NOW + at)[0] for at in (0, 300, 60_000)
     )
-    assert is_same_telling(first.key, twice.key)
-    assert not is_same_telling(first.key, later.key)
+    assert is_duplicate_key(first.key, twice.key)
+    assert not is_duplicate_key(first.key, later.key)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_one_event_in_two_dialects_is_one_event(kind, plain, pascal):
     (first,) = events_of("copilot", camel, json.dumps(own).encode(), at_ms=NOW)
     (second,) = events_of("claude", pascal, json.dumps(borrowed).encode(), at_ms=NOW + 80)
     assert first.kind == second.kind == kind
-    assert is_same_telling(first.key, second.key)
+    assert is_duplicate_key(first.key, second.key)
 
 
 def test_one_call_in_two_dialects_is_one_event_and_the_same_call_made_again_another():
@@ -152,8 +152,8 @@ def test_one_call_in_two_dialects_is_one_event_and_the_same_call_made_again_anot
         at_ms=NOW + 900,
     )
     assert first.kind == second.kind == again.kind == "tool_fail"
-    assert is_same_telling(first.key, second.key)
-    assert not is_same_telling(first.key, again.key)
+    assert is_duplicate_key(first.key, second.key)
+    assert not is_duplicate_key(first.key, again.key)
 
 
 def test_a_hook_of_claude_that_cursor_runs_is_told_by_cursor():

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import smara
-from smara.adapters.hosts import briefs, spool, telling
-from smara.adapters.hosts.prepared import is_file
-from smara.adapters.hosts.preparing import bring_up_to_date
-from smara.adapters.hosts.rules import PLACE, rule_of
-from smara.adapters.hosts.speaking import drain_in_background
-from smara.context.moments.models import PreparedFirst, PreparedTool
-from smara.core.triggers import runs
+from smara.adapters.hosts import answer, brief, spool
+from smara.adapters.hosts.brief import PLACE, rule_of
+from smara.adapters.hosts.hook_store import drain_in_background
+from smara.adapters.hosts.precompute import bring_up_to_date
+from smara.adapters.hosts.reply import is_file
+from smara.context.models import MessageTrigger, ToolTrigger
+from smara.core.tool_triggers import runs
 from smara.memory import Memory
 from tests.unit.hosts.hooks import Speaking, around, cited, claude, ready, spooled, words
 
@@ -73,7 +73,7 @@ def add_gotcha(memory: Memory, name: str) -> str:
 
 def asked(event: str, folder: str, agent: str = "claude", **fields: object) -> str | None:
     payload = {"session_id": "s1", "cwd": str(Path.cwd()), **fields}
-    said = telling.answer(agent, event, json.dumps(payload).encode(), folder=folder)
+    said = answer.answer(agent, event, json.dumps(payload).encode(), folder=folder)
     return json.loads(said)["hookSpecificOutput"]["additionalContext"] if said else None
 
 
@@ -146,7 +146,7 @@ def test_a_session_that_goes_on_is_told_only_what_it_was_not_told_yet(briefed, r
 def test_messages_that_were_added_since_do_not_void_a_start(briefed, room, tmp_path):
     with smara.open(tmp_path / "smara.db", durability="normal") as memory:
         memory.messages.add(thread_id="t", role="user", content="Hello")
-    assert not briefs.head_of(briefed, ".")["is_same"]
+    assert not brief.head_of(briefed, ".")["is_same"]
     assert asked("SessionStart", briefed, source="startup") == PACK.text
     assert room.asked == []
 
@@ -233,7 +233,7 @@ def test_what_a_command_needs_and_is_not_there_is_told_before_it_starts(folder, 
 
 
 def test_a_failure_is_answered_by_the_words_of_its_error(folder, room):
-    solved = PreparedTool(
+    solved = ToolTrigger(
         "tool_failure",
         words("npm ci helped.", cited("f5"), point="after_tool"),
         words=("npm", "cannot find", "pad"),
@@ -260,7 +260,7 @@ def test_a_failure_is_answered_by_the_words_of_its_error(folder, room):
 
 
 def test_a_first_prompt_hears_where_the_work_it_names_stood(folder, room):
-    state = PreparedFirst(
+    state = MessageTrigger(
         ("t-17", "checkout"),
         words("T-17: the totals are left.", cited("f7"), point="first_message"),
     )
@@ -278,7 +278,7 @@ def test_where_nothing_could_be_prepared_every_call_asks(folder, room):
     room.ready = None
     prepare(folder)
     assert bash("ls", "PreToolUse", folder) == "A fact."
-    assert briefs.head_of(folder, ".") is None
+    assert brief.head_of(folder, ".") is None
 
 
 def test_files_that_an_agent_said_it_has_read_are_known_from_then_on(folder, room, tmp_path):
@@ -299,7 +299,7 @@ def test_files_that_an_agent_said_it_has_read_are_known_from_then_on(folder, roo
 def test_a_hook_that_says_what_was_prepared_loads_no_memory_and_no_database(briefed):
     payload = {"session_id": "s9", "cwd": str(Path.cwd()), "source": "startup"}
     code = (
-        "import sys; from smara.adapters.hosts.telling import answer\n"
+        "import sys; from smara.adapters.hosts.answer import answer\n"
         f"print(len(answer('claude', 'SessionStart', {json.dumps(payload).encode()!r}, "
         f"{briefed!r})))\n"
         "print(*sorted({'dataclasses', 'typing', 'apsw', 'smara.config', 'smara.memory'} & "
@@ -321,9 +321,9 @@ def test_a_hook_that_says_what_was_prepared_loads_no_memory_and_no_database(brie
     "damage", [b"", b"{", b"[]", b"{}", b'{"format": 5}', b'{"format": 4, "stamp": []}']
 )
 def test_a_damaged_brief_is_as_good_as_none(damage, briefed, room):
-    Path(briefs.path_of(briefed, str(Path.cwd()))).write_bytes(damage)
+    Path(brief.path_of(briefed, str(Path.cwd()))).write_bytes(damage)
     assert asked("SessionStart", briefed, source="startup") == "A fact."
-    Path(briefs.path_of(briefed, str(Path.cwd()), "claude")).write_bytes(damage)
+    Path(brief.path_of(briefed, str(Path.cwd()), "claude")).write_bytes(damage)
     assert asked("SessionStart", briefed, source="resume") == "A fact."
 
 
@@ -371,11 +371,11 @@ def test_a_rule_file_of_cursor_holds_what_is_known_and_then_the_hook_need_not_sa
     spooled(folder, ("cursor", "stop", told))
     drain_in_background(folder)
     assert rule.read_text() == rule_of(PACK.text)
-    assert telling.answer("cursor", "sessionStart", json.dumps(told).encode(), folder=folder) == b""
+    assert answer.answer("cursor", "sessionStart", json.dumps(told).encode(), folder=folder) == b""
     drain_in_background(folder)
     assert room.delivered == [(PACK.text, "start", "c1", "startup")]
     rule.unlink()
-    said = telling.answer(
+    said = answer.answer(
         "cursor", "sessionStart", json.dumps({**told, "session_id": "c2"}).encode(), folder=folder
     )
     assert json.loads(said) == {"additional_context": PACK.text}
@@ -403,7 +403,7 @@ def test_a_session_that_goes_on_is_not_told_of_itself_as_of_the_last_one(folder,
 
 
 def test_a_task_that_has_changed_since_is_not_told_to_a_first_prompt(folder, room, tmp_path):
-    state = PreparedFirst(
+    state = MessageTrigger(
         ("t-17",), words("T-17 is open.", cited("t17", kind="task"), point="first_message")
     )
     room.ready = ready(firsts=(state,))
@@ -466,7 +466,7 @@ def test_after_a_compaction_a_host_that_starts_nothing_anew_is_told_again_with_t
 ):
     def hear(event: str, **fields: object) -> str:
         payload = {"session_id": "s9", "cwd": str(Path.cwd()), **fields}
-        return telling.answer(agent, event, json.dumps(payload).encode(), folder=briefed).decode()
+        return answer.answer(agent, event, json.dumps(payload).encode(), folder=briefed).decode()
 
     spooled(briefed, (agent, start, {"session_id": "s0", "cwd": "."}), cwd=".")
     drain_in_background(briefed)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from smara.adapters.hosts.reaching import told_in
+from smara.adapters.hosts.session import told_in
 
 AT, AT_MS = "2026-03-02T09:00:00.250Z", 1_772_442_000_250
 ONE, TWO = "<smara-memory>\n- One.\n</smara-memory>", "<smara-memory>\n- Two.\n</smara-memory>"

@@ -13,11 +13,16 @@ import pytest
 
 import smara
 from smara.adapters.hosts.setup import jsonc
-from smara.adapters.hosts.setup.blocks import cut_block, put_block
 from smara.adapters.hosts.setup.hosts import find_hosts
-from smara.adapters.hosts.setup.journal import Journal
-from smara.adapters.hosts.setup.plan import apply, plan, state_of, undo, undo_plan
-from smara.adapters.hosts.setup.targets import Target, claude_hooks, is_hook_of_ours, targets_of
+from smara.adapters.hosts.setup.plan import Journal, apply, plan, state_of, undo, undo_plan
+from smara.adapters.hosts.setup.targets import (
+    SetupTarget,
+    claude_hooks,
+    cut_block,
+    is_hook_of_ours,
+    put_block,
+    targets_of,
+)
 from smara.core.events import AGENTS
 from smara.errors import InvalidInputError
 
@@ -124,7 +129,7 @@ def test_a_generated_configuration_is_changed_as_meant_and_given_back_byte_for_b
     content = Odd(SEED + number).file()
     path = tmp_path / "settings.json"
     path.write_bytes(content)
-    target, journal = Target(str(path), "json", ADDITIONS), Journal(str(tmp_path / "journal"))
+    target, journal = SetupTarget(str(path), "json", ADDITIONS), Journal(str(tmp_path / "journal"))
     before = jsonc.parse(content.decode())
 
     apply(plan([target], journal), journal)
@@ -142,7 +147,7 @@ def test_what_a_person_added_since_stays_when_ours_goes(number, tmp_path):
     content = Odd(SEED + number).file()
     path = tmp_path / "settings.json"
     path.write_bytes(content)
-    target, journal = Target(str(path), "json", ADDITIONS), Journal(str(tmp_path / "journal"))
+    target, journal = SetupTarget(str(path), "json", ADDITIONS), Journal(str(tmp_path / "journal"))
     apply(plan([target], journal), journal)
     theirs = jsonc.merge(path.read_bytes().decode(), {"theirs": {"since": [1]}})
     path.write_bytes(theirs.encode())
@@ -177,7 +182,7 @@ def test_a_strict_json_file_stays_strict_json(tmp_path):
         text = odd.file().decode().removeprefix("\ufeff")
         made = jsonc.merge(text, ADDITIONS)
         assert json.loads(made) == merged(json.loads(text), ADDITIONS)
-        target = Target("x", "json", ADDITIONS)
+        target = SetupTarget("x", "json", ADDITIONS)
         assert without_empty(json.loads(jsonc.remove(made, target.is_ours))) == without_empty(
             json.loads(text)
         )
@@ -190,7 +195,7 @@ def test_a_file_that_is_no_json_object_is_refused_and_left_alone(broken, tmp_pat
     path = tmp_path / "settings.json"
     path.write_text(broken)
     with pytest.raises(InvalidInputError, match=r"settings\.json|no JSON object"):
-        plan([Target(str(path), "json", ADDITIONS)], Journal(str(tmp_path / "journal")))
+        plan([SetupTarget(str(path), "json", ADDITIONS)], Journal(str(tmp_path / "journal")))
     assert path.read_text() == broken
 
 
@@ -206,7 +211,10 @@ def test_a_block_in_toml_is_put_at_the_end_and_given_back(text, tmp_path):
     assert put_block(made, "toml", "x = 1").count("smara:begin") == 1
     path = tmp_path / "config.toml"
     path.write_bytes(text.encode())
-    target, journal = Target(str(path), "toml", body="[x]\n"), Journal(str(tmp_path / "journal"))
+    target, journal = (
+        SetupTarget(str(path), "toml", body="[x]\n"),
+        Journal(str(tmp_path / "journal")),
+    )
     apply(plan([target], journal), journal)
     undo(undo_plan([target], journal), journal)
     assert path.read_bytes() == text.encode()
@@ -254,7 +262,7 @@ def test_the_journal_is_private_and_lies_outside_the_repository(tmp_path):
     path = tmp_path / "settings.json"
     path.write_text("{}")
     journal = Journal(str(tmp_path / "journal"))
-    apply(plan([Target(str(path), "json", ADDITIONS)], journal), journal)
+    apply(plan([SetupTarget(str(path), "json", ADDITIONS)], journal), journal)
     assert [oct(each.stat().st_mode & 0o777) for each in (tmp_path / "journal").iterdir()] == [
         "0o600"
     ]
@@ -265,7 +273,7 @@ def test_permissions_and_links_of_a_configuration_stay(tmp_path):
     real.write_text("{}")
     real.chmod(0o640)
     link.symlink_to(real)
-    target, journal = Target(str(link), "json", ADDITIONS), Journal(str(tmp_path / "journal"))
+    target, journal = SetupTarget(str(link), "json", ADDITIONS), Journal(str(tmp_path / "journal"))
     apply(plan([target], journal), journal)
     assert link.is_symlink()
     assert oct(real.stat().st_mode & 0o777) == "0o640"
@@ -277,7 +285,7 @@ def test_a_file_of_that_name_that_is_not_ours_is_never_overwritten(tmp_path):
     path = tmp_path / "smara.json"
     path.write_text("mine")
     with pytest.raises(InvalidInputError, match="not ours"):
-        plan([Target(str(path), "own", body="smara hook")], Journal(str(tmp_path / "journal")))
+        plan([SetupTarget(str(path), "own", body="smara hook")], Journal(str(tmp_path / "journal")))
 
 
 def test_the_plugin_registers_what_setup_registers():

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import smara
-from smara.adapters.hosts import briefs, telling
-from smara.adapters.hosts.emitting import emit, fit
-from smara.adapters.hosts.preparing import instructions_of
-from smara.adapters.hosts.said import MARKS, ROUND_SECONDS
-from smara.adapters.hosts.speaking import drain_in_background
-from smara.context.moments.models import Prepared
-from smara.core.triggers import triggers_of
+from smara.adapters.hook_output import emit, fit
+from smara.adapters.hosts import answer, brief
+from smara.adapters.hosts.hook_store import drain_in_background
+from smara.adapters.hosts.precompute import instructions_of
+from smara.adapters.hosts.session_log import MARKS, ROUND_SECONDS
+from smara.context.models import PrecomputedInjections
+from smara.core.tool_triggers import triggers_of
 from smara.memory import Memory
 from tests.unit.hosts.hooks import Speaking, claude, spooled
 
@@ -39,7 +39,7 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> Speaking:
 
 
 def asked(agent: str, event: str, payload: dict, folder: str) -> dict | None:
-    said = telling.answer(agent, event, json.dumps(payload).encode(), folder=folder)
+    said = answer.answer(agent, event, json.dumps(payload).encode(), folder=folder)
     return json.loads(said) if said else None
 
 
@@ -98,7 +98,7 @@ def test_without_a_store_nothing_is_said_none_is_made_and_it_is_not_looked_for_a
     monkeypatch.chdir(tmp_path)
     assert asked(*claude("SessionStart", source="startup"), folder) is None
     assert not store.exists()
-    assert briefs.head_of(folder, ".")["stamp"] == []
+    assert brief.head_of(folder, ".")["stamp"] == []
     smara.open(store).close()
     assert asked(*claude("SessionStart", source="resume"), folder)
 
@@ -109,12 +109,12 @@ def test_in_a_folder_that_is_not_there_nothing_is_said_and_nothing_prepared(
 ):
     """What is known where the process happens to be belongs to another project."""
     (tmp_path / "file").touch()
-    moments.ready = Prepared()
+    moments.ready = PrecomputedInjections()
     assert (
         asked(*claude("SessionStart", source="startup", cwd=str(tmp_path / gone)), folder) is None
     )
     assert moments.asked == []
-    assert briefs.heads(folder) == {}
+    assert brief.heads(folder) == {}
 
 
 def test_what_an_agent_has_read_by_itself_is_known(tmp_path):
@@ -193,7 +193,7 @@ def test_what_a_call_is_about(tool, arguments, expected):
 def test_what_is_ready_is_said_also_when_the_next_cannot_be_prepared(folder, moments, monkeypatch):
     monkeypatch.setattr(Speaking, "prepared", lambda self, **_: 1 / 0)
     assert asked(*claude("SessionStart", source="startup"), folder)
-    assert briefs.head_of(folder, ".") is None
+    assert brief.head_of(folder, ".") is None
 
 
 def test_what_a_worker_would_do_is_done_once_an_hour_by_whoever_drains(folder, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from smara.knowledge.contradictions import compare, find_contradiction, tells_of_change
 from smara.knowledge.models import TypedMemory
-from smara.knowledge.statements import read
+from smara.knowledge.statements import parse_statement
 
 SURE = [
     ("Use pnpm 9 for installing packages", "Use pnpm 8 for installing packages", "changed"),
@@ -83,7 +83,7 @@ def memory(content: str, **fields: object) -> TypedMemory:
 
 @pytest.mark.parametrize(("new", "old", "sign"), SURE)
 def test_a_plain_contradiction_is_found_with_its_sign(new, old, sign):
-    found = compare(read(new), read(old))
+    found = compare(parse_statement(new), parse_statement(old))
     assert found is not None
     assert (found.sign, found.is_sure) == (sign, True)
     assert found.why
@@ -91,20 +91,23 @@ def test_a_plain_contradiction_is_found_with_its_sign(new, old, sign):
 
 @pytest.mark.parametrize(("new", "old"), NONE)
 def test_what_may_both_be_true_is_left_alone(new, old):
-    assert compare(read(new), read(old)) is None
-    assert compare(read(old), read(new)) is None
+    assert compare(parse_statement(new), parse_statement(old)) is None
+    assert compare(parse_statement(old), parse_statement(new)) is None
 
 
 def test_another_choice_for_the_same_purpose_is_not_sure():
-    found = compare(read("Use nose for running tests"), read("Use pytest for running tests"))
+    found = compare(
+        parse_statement("Use nose for running tests"),
+        parse_statement("Use pytest for running tests"),
+    )
     assert found is not None
     assert not found.is_sure
 
 
 def test_the_same_words_never_contradict_themselves():
     for new, old, _ in SURE:
-        assert compare(read(new), read(new)) is None
-        assert compare(read(old), read(old)) is None
+        assert compare(parse_statement(new), parse_statement(new)) is None
+        assert compare(parse_statement(old), parse_statement(old)) is None
 
 
 def test_memories_about_other_files_or_modules_do_not_contradict():

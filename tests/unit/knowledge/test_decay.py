@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smara.knowledge.decay import DAY_MS, confidence_now, fading, is_due, used_at
+from smara.knowledge.decay import DAY_MS, confidence_now, fading, is_due, staleness_of, used_at
 from smara.knowledge.kinds import KINDS
 from smara.knowledge.models import TYPES, TypedMemory
-from smara.knowledge.staleness import staleness_of
 from tests.contract.memory_place import Files
 
 MADE = 1_760_000_000_000

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smara.core.delimiters import BLOCKS
+from smara.core.escape import BLOCKS
 from smara.knowledge.gate import (
     LEARNED_PER_SESSION,
     holds_injected,
@@ -17,7 +17,7 @@ from smara.knowledge.gate import (
     without_injected,
 )
 from smara.knowledge.models import Evidence
-from smara.knowledge.statements import read
+from smara.knowledge.statements import parse_statement
 
 MESSAGE = (Evidence(message_id="1"),)
 GOOD = [
@@ -124,7 +124,7 @@ The API is versioned by date, and every endpoint checks the token of the caller 
     ],
 )
 def test_what_boot_files_say_is_not_learned_again(text):
-    assert is_echo(read(text), [BOOT])
+    assert is_echo(parse_statement(text), [BOOT])
     assert any(
         "told this already" in why
         for why in reasons_against(text, "agent_explicit", MESSAGE, files=(), already_told=[BOOT])
@@ -135,7 +135,7 @@ def test_what_boot_files_say_is_not_learned_again(text):
     "text", ["Use npm for installing packages", "pnpm 9 breaks the build of packages/app", "tests"]
 )
 def test_what_boot_files_do_not_say_is_no_echo(text):
-    assert not is_echo(read(text), [BOOT])
+    assert not is_echo(parse_statement(text), [BOOT])
 
 
 @pytest.mark.parametrize("name", BLOCKS)

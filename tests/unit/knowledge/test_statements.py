@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smara.knowledge.statements import is_repeated_in, is_same_in_meaning, overlap, read
+from smara.knowledge.statements import is_repeated_in, is_same_in_meaning, overlap, parse_statement
 
 SAME = [
     ("Use pnpm and not npm for installing packages.", "use pnpm, not npm, for installing packages"),
@@ -32,24 +32,24 @@ DIFFERENT = [
 
 @pytest.mark.parametrize(("new", "old"), SAME)
 def test_the_same_in_nearly_the_same_words_is_a_repetition(new, old):
-    assert is_repeated_in(read(new), read(old))
+    assert is_repeated_in(parse_statement(new), parse_statement(old))
 
 
 @pytest.mark.parametrize(("new", "old"), DIFFERENT)
 def test_one_word_can_make_another_statement(new, old):
-    assert not is_repeated_in(read(new), read(old))
-    assert not is_repeated_in(read(old), read(new))
+    assert not is_repeated_in(parse_statement(new), parse_statement(old))
+    assert not is_repeated_in(parse_statement(old), parse_statement(new))
 
 
 @pytest.mark.parametrize(("new", "old"), DIFFERENT)
 def test_however_close_in_meaning_other_facts_are_another_statement(new, old):
-    assert not is_same_in_meaning(read(new), read(old), 0.99, least=0.88)
+    assert not is_same_in_meaning(parse_statement(new), parse_statement(old), 0.99, least=0.88)
 
 
 def test_a_paraphrase_that_lies_close_in_meaning_is_the_same():
     one, other = (
-        read("Auth tests hang unless REDIS_URL is set"),
-        read("Set REDIS_URL or the tests of auth will hang"),
+        parse_statement("Auth tests hang unless REDIS_URL is set"),
+        parse_statement("Set REDIS_URL or the tests of auth will hang"),
     )
     assert not is_repeated_in(one, other)
     assert is_same_in_meaning(one, other, 0.93, least=0.88)
@@ -58,20 +58,24 @@ def test_a_paraphrase_that_lies_close_in_meaning_is_the_same():
 
 def test_what_adds_something_is_no_repetition():
     assert not is_repeated_in(
-        read("Auth tests need Redis 7 on port 6380"), read("Auth tests need Redis")
+        parse_statement("Auth tests need Redis 7 on port 6380"),
+        parse_statement("Auth tests need Redis"),
     )
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_read_and_is_the_same_as_itself(text):
-    statement = read(text)
+    statement = parse_statement(text)
     assert is_repeated_in(statement, statement) is bool(statement.content)
     assert len(statement.fingerprint) == 32
 
 
 @given(st.text(alphabet="abc XYZ.,!", min_size=1, max_size=60))
 def test_the_fingerprint_ignores_case_spacing_and_punctuation(text):
-    assert read(text).fingerprint == read(f"  {text.upper()} ").fingerprint or not read(text).words
+    assert (
+        parse_statement(text).fingerprint == parse_statement(f"  {text.upper()} ").fingerprint
+        or not parse_statement(text).words
+    )
 
 
 def test_the_overlap_of_nothing_with_nothing_is_whole():

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from smara.knowledge.models import TIERS, Evidence, TypedMemory, rank_of, tier_of_taint
 from smara.knowledge.trust import (
     LEVELS,
-    Record,
+    TrustRecord,
     is_earned,
     level_of,
     lowest_taint,
     may_inject,
     missing_for_next,
-    trust_told,
+    trust_report,
 )
 
 TAINTS = st.lists(
@@ -120,29 +120,29 @@ def test_what_is_stale_or_put_aside_is_not_told():
 
 def test_the_second_level_takes_three_sessions_and_half_of_it_confirmed():
     level = LEVELS[0]
-    assert not is_earned(level, Record(sessions=2, learned=4, confirmed=4))
-    assert not is_earned(level, Record(sessions=3, learned=4, confirmed=1))
-    assert not is_earned(level, Record(sessions=3))
-    assert is_earned(level, Record(sessions=3, learned=4, confirmed=2))
+    assert not is_earned(level, TrustRecord(sessions=2, learned=4, confirmed=4))
+    assert not is_earned(level, TrustRecord(sessions=3, learned=4, confirmed=1))
+    assert not is_earned(level, TrustRecord(sessions=3))
+    assert is_earned(level, TrustRecord(sessions=3, learned=4, confirmed=2))
 
 
 def test_the_third_level_takes_ten_sessions_and_few_corrections():
     level = LEVELS[1]
-    assert not is_earned(level, Record(sessions=9, used=100))
-    assert not is_earned(level, Record(sessions=10, used=100, flagged=5))
-    assert not is_earned(level, Record(sessions=10))
-    assert is_earned(level, Record(sessions=10, used=100, flagged=4))
+    assert not is_earned(level, TrustRecord(sessions=9, used=100))
+    assert not is_earned(level, TrustRecord(sessions=10, used=100, flagged=5))
+    assert not is_earned(level, TrustRecord(sessions=10))
+    assert is_earned(level, TrustRecord(sessions=10, used=100, flagged=4))
 
 
 @pytest.mark.parametrize("level", LEVELS[2:])
 def test_nothing_earns_the_fourth_level(level):
-    assert not is_earned(level, Record(sessions=9_999, learned=9, confirmed=9, used=999))
-    assert missing_for_next(level, Record()) == ()
+    assert not is_earned(level, TrustRecord(sessions=9_999, learned=9, confirmed=9, used=999))
+    assert missing_for_next(level, TrustRecord()) == ()
 
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_every_tier_is_explained(tier):
     taint = {"quarantined": ("web",), "observed": ("tool",)}.get(tier, ())
-    told = trust_told(memory(taint=taint, is_verified=tier == "confirmed", verified_by="ann"))
+    told = trust_report(memory(taint=taint, is_verified=tier == "confirmed", verified_by="ann"))
     assert told.tier == tier
     assert told.reasons

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from smara.codegraph.anchors.past import Past
-from smara.links.files import TreeFiles
+from smara.codegraph.git import GitFiles
+from smara.links.provenance import TreeFiles
 
 DAY = 86_400_000
 WHO = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
@@ -91,7 +91,7 @@ def test_when_git_has_had_its_time_nobody_knows_and_nothing_waits(root):
 
 
 def test_the_past_reads_files_as_they_were_and_knows_what_they_are_called_now(root):
-    past, first = Past(str(root)), git(root, "rev-parse", "HEAD")
+    past, first = GitFiles(str(root)), git(root, "rev-parse", "HEAD")
     git(root, "mv", "old name.py", "new name.py")
     git(root, "commit", "-qm", "second", at="2026-02-01T00:00:00Z")
     assert past.read(first, "old name.py").startswith(b"old name.py = 0")
@@ -103,11 +103,11 @@ def test_the_past_reads_files_as_they_were_and_knows_what_they_are_called_now(ro
 
 @pytest.mark.parametrize("name", [None, "", "HEAD", "--all", "main", "abc;ls", "zzzz"])
 def test_only_the_hash_of_a_commit_is_taken_for_one(root, name):
-    assert Past(str(root)).commit(name) is None
+    assert GitFiles(str(root)).commit(name) is None
 
 
 def test_a_folder_without_git_has_no_past(tmp_path):
-    past = Past(str(tmp_path))
+    past = GitFiles(str(tmp_path))
     assert (past.head(), past.commit("abcdef12"), past.knows("a"), past.commit_at(1)) == (
         None,
         None,

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import smara
-from smara.meaning.background import Filling
-from smara.meaning.loading import in_time
-from smara.meaning.models import Progress
+from smara.meaning.background import BackgroundEmbedding
+from smara.meaning.models import EmbeddingProgress
+from smara.meaning.query import in_time
 from smara.testing import HashEmbedder
 
 _AGES = 600
@@ -58,13 +58,13 @@ def test_many_writes_are_one_piece_of_work() -> None:
     ran, may_end = threading.Semaphore(0), threading.Event()
     rounds: list[int] = []
 
-    def work(stop: threading.Event) -> Progress:
+    def work(stop: threading.Event) -> EmbeddingProgress:
         rounds.append(1)
         ran.release()
         may_end.wait(_AGES)
-        return Progress()
+        return EmbeddingProgress()
 
-    filling = Filling(work, quiet_seconds=0)
+    filling = BackgroundEmbedding(work, quiet_seconds=0)
     for _ in range(100):
         filling.wake()
     assert ran.acquire(timeout=_AGES)
@@ -79,12 +79,12 @@ def test_many_writes_are_one_piece_of_work() -> None:
 def test_closing_stops_the_work_and_nothing_begins_afterwards() -> None:
     began = threading.Event()
 
-    def work(stop: threading.Event) -> Progress:
+    def work(stop: threading.Event) -> EmbeddingProgress:
         began.set()
         assert stop.wait(_AGES)
-        return Progress(stopped="closed")
+        return EmbeddingProgress(stopped="closed")
 
-    filling = Filling(work, quiet_seconds=0)
+    filling = BackgroundEmbedding(work, quiet_seconds=0)
     filling.wake()
     assert began.wait(_AGES)
     thread = filling._thread
@@ -99,11 +99,11 @@ def test_closing_stops_the_work_and_nothing_begins_afterwards() -> None:
 def test_trouble_in_the_background_is_not_the_writers_trouble(error: Exception) -> None:
     failed = threading.Event()
 
-    def work(stop: threading.Event) -> Progress:
+    def work(stop: threading.Event) -> EmbeddingProgress:
         failed.set()
         raise error
 
-    filling = Filling(work, quiet_seconds=0)
+    filling = BackgroundEmbedding(work, quiet_seconds=0)
     filling.wake()
     assert failed.wait(_AGES)
     filling.wake()
@@ -113,15 +113,15 @@ def test_trouble_in_the_background_is_not_the_writers_trouble(error: Exception) 
 def test_a_write_of_the_background_itself_does_not_wake_it_again() -> None:
     rounds: list[int] = []
     done = threading.Event()
-    filling: Filling
+    filling: BackgroundEmbedding
 
-    def work(stop: threading.Event) -> Progress:
+    def work(stop: threading.Event) -> EmbeddingProgress:
         rounds.append(1)
         filling.wake()
         done.set()
-        return Progress()
+        return EmbeddingProgress()
 
-    filling = Filling(work, quiet_seconds=0)
+    filling = BackgroundEmbedding(work, quiet_seconds=0)
     filling.wake()
     assert done.wait(_AGES)
     filling.close()
@@ -199,12 +199,12 @@ def test_nothing_is_in_the_middle_of_something_when_a_process_forks_and_it_goes_
     rounds: list[bool] = []
     at_work, again = threading.Event(), threading.Event()
 
-    def work(stop: threading.Event) -> Progress:
+    def work(stop: threading.Event) -> EmbeddingProgress:
         (again if rounds else at_work).set()
         rounds.append(stop.wait(_AGES if not again.is_set() else 0))
-        return Progress(stopped="closed")
+        return EmbeddingProgress(stopped="closed")
 
-    filling = Filling(work, quiet_seconds=0)
+    filling = BackgroundEmbedding(work, quiet_seconds=0)
     filling.wake()
     assert at_work.wait(_AGES)
     child = os.fork()

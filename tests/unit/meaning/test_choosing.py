@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from smara.errors import ConfigError
+from smara.meaning.embedders import Embedders, choose_space, chosen_setting
 from smara.meaning.models import Space
-from smara.meaning.opening import Embedders
-from smara.meaning.spaces import answering, chosen_setting
 from smara.testing import HashEmbedder
 
 
@@ -41,7 +40,7 @@ def space(
     ],
 )
 def test_the_own_space_answers_once_it_is_ready_and_until_then_another_that_can(spaces, expected):
-    found, note = answering(spaces, "own", lambda each: each.model_id != "shut")
+    found, note = choose_space(spaces, "own", lambda each: each.model_id != "shut")
     assert (found.model_id if found else None) == expected
     assert note
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.database.vectors import decode, encode, rough_cosines, signs_of
-from smara.meaning import tables
-from smara.meaning.tables import Table, best_by_codes, best_by_signs
+from smara.meaning import nearest as tables
+from smara.meaning.nearest import Table, best_by_codes, best_by_signs
 
 
 def block(number: int, size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smara.errors import InvalidInputError
-from smara.messages.layout import pack, parts_of, unpack
 from smara.messages.models import Part
-from smara.secrets.metadata import dump
+from smara.messages.parts import pack, parts_of, unpack
+from smara.secrets.redact import dump
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=12)
 JSON = st.recursive(

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from smara.errors import ConfigError, MissingExtraError
 from smara.models.embedders import offline
-from smara.models.embedders.offline import OfflineEmbedder
-from smara.models.embedders.subwords import Subwords
+from smara.models.embedders.offline import OfflineEmbedder, Subwords
 from smara.testing import open_temporary
 
 EMBEDDER = OfflineEmbedder()

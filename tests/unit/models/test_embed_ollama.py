@@ -9,7 +9,7 @@ import pytest
 
 from smara.config import Settings
 from smara.errors import BadReplyError, ModelRefusedError, ModelUnavailableError
-from smara.models.embedders.ollama import OllamaEmbedder, choose_model, machine_memory_bytes
+from smara.models.embedders.servers import OllamaEmbedder, choose_model, machine_memory_bytes
 from tests.models_server import computed, cut, drip, garbage, hang, reset, scripted_server, status
 from tests.unit.models.test_embed_openai import vector
 

@@ -17,10 +17,9 @@ from smara.errors import (
     ModelRefusedError,
     ModelUnavailableError,
 )
-from smara.models import onnx_folder
-from smara.models.embedders.ladder import choose
-from smara.models.embedders.onnx import OnnxEmbedder
-from smara.models.onnx_folder import OnnxFolder
+from smara.models import onnx
+from smara.models.embedders.choice import choose
+from smara.models.onnx import OnnxEmbedder, OnnxFolder
 from smara.testing import FakeClock
 from tests.onnx_models import SPECIAL, WORDS, sentence_model, told
 
@@ -175,6 +174,6 @@ def test_the_setting_names_the_folder(tmp_path):
 
 
 def test_without_the_extra_it_says_which_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx_folder, "find_spec", lambda name: None)
+    monkeypatch.setattr(onnx, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"smara\[onnx\]"):
         OnnxEmbedder(sentence_model(tmp_path))

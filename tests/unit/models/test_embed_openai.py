@@ -11,7 +11,7 @@ import pytest
 
 from smara.config import Settings
 from smara.errors import BadReplyError, ConfigError, ModelRefusedError, ModelUnavailableError
-from smara.models.embedders.openai import OpenAIEmbedder
+from smara.models.embedders.servers import OpenAIEmbedder
 from tests.models_server import (
     Step,
     computed,

@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 
 from smara.config import Settings
 from smara.errors import BadReplyError, ConfigError, MissingSettingError
-from smara.models.embedders.known import facts_of, space_of
-from smara.models.embedding import checked_rows, unit_rows
+from smara.models.embedder import check_rows, unit_rows
+from smara.models.embedders.servers import facts_of, space_of
 from smara.testing import HashEmbedder
 
 NAN, INFINITE = float("nan"), float("inf")
 
 
 def test_rows_come_back_with_length_one():
-    rows = checked_rows([[3, 4], [0.0, -2.0]], 2, 2, name="mine")
+    rows = check_rows([[3, 4], [0.0, -2.0]], 2, 2, name="mine")
     assert rows.tolist() == [[pytest.approx(0.6), pytest.approx(0.8)], [0.0, -1.0]]
     assert rows.dtype == np.float32
 
 
 def test_numbers_near_the_end_of_their_range_keep_their_direction():
-    rows = checked_rows([[1e308, 1e308], [1e-320, 0.0], [5e38, -5e38]], 3, 2, name="mine")
+    rows = check_rows([[1e308, 1e308], [1e-320, 0.0], [5e38, -5e38]], 3, 2, name="mine")
     assert np.allclose(np.abs(rows), [[0.5**0.5] * 2, [1, 0], [0.5**0.5] * 2])
 
 
@@ -46,18 +46,18 @@ def test_numbers_near_the_end_of_their_range_keep_their_direction():
 )  # fmt: skip
 def test_what_is_no_vector_is_refused_whole(found, told):
     with pytest.raises(BadReplyError, match=told) as caught:
-        checked_rows(found, 2, 2, name="mine")
+        check_rows(found, 2, 2, name="mine")
     assert caught.value.reason == "unreadable"
 
 
 def test_longer_rows_are_cut_only_where_that_is_right():
-    assert checked_rows([[3, 4, 12]], 1, 2, name="mine", may_cut=True).tolist() == [
+    assert check_rows([[3, 4, 12]], 1, 2, name="mine", may_cut=True).tolist() == [
         [pytest.approx(0.6), pytest.approx(0.8)]
     ]
     with pytest.raises(BadReplyError, match="1 dimensions in the place of 2"):
-        checked_rows([[3]], 1, 2, name="mine", may_cut=True)
+        check_rows([[3]], 1, 2, name="mine", may_cut=True)
     with pytest.raises(BadReplyError, match="zeros"):
-        checked_rows([[0, 0, 12]], 1, 2, name="mine", may_cut=True)
+        check_rows([[0, 0, 12]], 1, 2, name="mine", may_cut=True)
 
 
 @given(
@@ -67,7 +67,7 @@ def test_longer_rows_are_cut_only_where_that_is_right():
 )
 def test_whatever_comes_it_is_unit_rows_or_an_error(found):
     try:
-        rows = checked_rows(found, 2, 3, name="mine")
+        rows = check_rows(found, 2, 3, name="mine")
     except BadReplyError:
         return
     assert rows.shape == (2, 3)

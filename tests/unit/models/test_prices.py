@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from smara.errors import ConfigError
+from smara.models.budget import Prices, parse_prices
 from smara.models.chat import Usage
-from smara.models.prices import Prices, parse_prices
 
 MILLION = Usage(1_000_000, 1_000_000)
 

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from smara.errors import BadReplyError, ConfigError, ModelRefusedError, ModelUnavailableError
-from smara.models.rerankers.cohere import COHERE_URL, CohereReranker, rerank_url
+from smara.models.rerankers.servers import COHERE_URL, CohereReranker, rerank_url
 from tests.models_server import (
     Step,
     computed,

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from smara.errors import BadReplyError, ModelRefusedError, ModelUnavailableError
-from smara.models.rerankers.ollama import DEFAULT_MODEL, OllamaReranker
+from smara.models.rerankers.servers import OLLAMA_MODEL, OllamaReranker
 from smara.testing import FakeClock
 from tests.models_server import (
     Step,
@@ -74,11 +74,11 @@ def test_each_text_gets_the_probability_of_yes_and_its_own_place():
 
 def test_the_question_is_the_one_the_model_was_trained_on():
     with scripted_server(computed(by_length)) as server:
-        OllamaReranker(DEFAULT_MODEL, server.url).rerank(QUERY, ["a bear"], deadline_seconds=LONG)
+        OllamaReranker(OLLAMA_MODEL, server.url).rerank(QUERY, ["a bear"], deadline_seconds=LONG)
     asked = server.requests[0]
     assert (asked.path, asked.body["model"], asked.body["raw"], asked.body["stream"]) == (
         "/api/generate",
-        DEFAULT_MODEL,
+        OLLAMA_MODEL,
         True,
         False,
     )

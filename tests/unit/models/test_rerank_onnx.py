@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from smara.errors import BadReplyError, ConfigError, ModelUnavailableError
-from smara.models.rerankers.onnx import OnnxReranker
+from smara.models.onnx import OnnxReranker
 from smara.testing import FakeClock
 from tests.onnx_models import cross_encoder, tokenizer, window
 
@@ -135,7 +135,7 @@ def test_a_broken_file_is_told_by_its_name(folder, name):
 
 def test_nothing_heavy_is_loaded_before_it_is_asked(folder):
     program = (
-        "import sys; from smara.models.rerankers.onnx import OnnxReranker; "
+        "import sys; from smara.models.onnx import OnnxReranker; "
         f"OnnxReranker({str(folder)!r}); print([n for n in ('onnxruntime', 'tokenizers', 'numpy') "
         "if n in sys.modules])"
     )

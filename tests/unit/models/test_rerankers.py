@@ -21,9 +21,9 @@ from smara.errors import (
     ModelUnavailableError,
 )
 from smara.models.failures import failure
-from smara.models.rerank import checked, sigmoid
-from smara.models.rerankers.ladder import open_reranker
-from smara.models.rerankers.ollama import DEFAULT_MODEL as OLLAMA_MODEL
+from smara.models.reranker import check_scores, sigmoid
+from smara.models.rerankers.choice import open_reranker
+from smara.models.rerankers.servers import OLLAMA_MODEL
 from smara.testing import WordReranker, open_temporary
 from tests.models_server import computed, hang, scripted_server, status
 from tests.onnx_models import cross_encoder
@@ -388,7 +388,7 @@ def test_a_bug_of_somebody_s_reranker_is_passed_on():
 
 
 def test_whole_numbers_are_scores_too():
-    assert checked([0, 1, 0.25], 3, "m") == [0.0, 1.0, 0.25]
+    assert check_scores([0, 1, 0.25], 3, "m") == [0.0, 1.0, 0.25]
 
 
 @pytest.mark.parametrize("value", [-1e9, -30.0, -0.5, 0.0, 0.5, 30.0, 1e9])

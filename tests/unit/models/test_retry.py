@@ -14,7 +14,7 @@ from smara.errors import (
     ModelUnavailableError,
 )
 from smara.models.chat import Abort
-from smara.models.retry import RetryRules, with_retries
+from smara.models.failures import RetryRules, with_retries
 
 
 def unavailable(**facts):

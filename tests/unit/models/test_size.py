@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smara.core.tokens import ExactCounter, counter_for
+from smara.models.budget import bound, size_of
 from smara.models.chat import ChatRequest
-from smara.models.size import bound, size_of
 
 ROOT = Path(__file__).parents[3]
 OTHERS = [ExactCounter(name) for name in ("cl100k_base", "llama3", "deepseek_v3", "qwen3")]

@@ -335,7 +335,8 @@ CASES = (
         "tool configuration",
         "coding",
         ("Configuration",),
-        line="🟡 (14:05) Agent configured ESLint in .eslintrc.json: extends ['airbnb', 'prettier'], "  # noqa: E501
+        line="🟡 (14:05) Agent configured ESLint in .eslintrc.json: extends ['airbnb', "
+        "'prettier'], "
         "no-unused-vars: error",
         category="code",
         files=(".eslintrc.json",),

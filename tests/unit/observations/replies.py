@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 from smara.messages.models import Message, Part
 from smara.observations.models import Note
-from smara.observations.parsing import Reading, parse_reply
-from smara.observations.reply.timeline import Timeline
+from smara.observations.reply.dates import Timeline
+from smara.observations.reply.parse import ReplyContext, parse_reply
 
 
 def at(text: str, zone: str = "UTC") -> int:
@@ -95,8 +95,8 @@ Secondary: none
 """
 
 
-def reading(messages: list[Message] | None = None, zone: str = "UTC", **wishes) -> Reading:
-    return Reading(
+def reading(messages: list[Message] | None = None, zone: str = "UTC", **wishes) -> ReplyContext:
+    return ReplyContext(
         Timeline.of_messages(conversation() if messages is None else messages, zone), **wishes
     )
 

@@ -11,18 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smara.errors import BadReplyError
-from smara.observations.faithfulness import (
+from smara.observations.models import Note, ObservationDraft
+from smara.observations.reply.check import (
     check_condensed_size,
     check_facts,
     check_language,
     check_observed_size,
 )
-from smara.observations.models import Draft, Note
-from smara.observations.parsing import parse_reply
-from smara.observations.reply.mentions import Source, files_in, lines_in, mentions_in, plain_number
+from smara.observations.reply.mentions import (
+    SourceText,
+    files_in,
+    lines_in,
+    mentions_in,
+    plain_number,
+)
+from smara.observations.reply.parse import parse_reply
 from tests.unit.observations.replies import GOOD, conversation, reading
 
-SOURCE = Source(each.raw_content for each in conversation())
+SOURCE = SourceText(each.raw_content for each in conversation())
 
 
 def note(text, priority="medium", details=()):
@@ -30,7 +36,7 @@ def note(text, priority="medium", details=()):
 
 
 def draft(*texts):
-    return Draft(tuple(note(text) for text in texts))
+    return ObservationDraft(tuple(note(text) for text in texts))
 
 
 def refused(check, *arguments):
@@ -60,7 +66,7 @@ def test_reply_about_another_conversation_is_refused():
 def test_invented_line_is_left_out_of_a_good_reply():
     found = parse_reply(GOOD, reading())
     invented = note("Agent wrote InvoiceWorker in app/workers/invoice_worker.rb:318")
-    checked = check_facts(Draft((*found.notes, invented)), SOURCE)
+    checked = check_facts(ObservationDraft((*found.notes, invented)), SOURCE)
     assert checked.notes == found.notes
     assert len(checked.warnings) == 1
 
@@ -68,7 +74,7 @@ def test_invented_line_is_left_out_of_a_good_reply():
 def test_single_name_that_was_written_otherwise_does_not_cost_the_reply():
     found = parse_reply(GOOD, reading())
     paraphrase = note("Agent fixed authenticateUser() with a NullCheck")
-    assert paraphrase in check_facts(Draft((*found.notes, paraphrase)), SOURCE).notes
+    assert paraphrase in check_facts(ObservationDraft((*found.notes, paraphrase)), SOURCE).notes
 
 
 @pytest.mark.parametrize(
@@ -246,4 +252,4 @@ def test_mentions_of_any_text_are_found_without_failing(text):
     mentions_in(text)
     files_in(text)
     lines_in(text)
-    assert Source([text]).has_name("") in (True, False)
+    assert SourceText([text]).has_name("") in (True, False)

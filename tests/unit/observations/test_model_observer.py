@@ -19,7 +19,7 @@ from smara.errors import (
 from smara.models.chat import Abort, ChatReply
 from smara.observations.models import Extractor, ObserveRequest
 from smara.observations.observer import ModelObserver
-from smara.observations.prompting import PROMPTS
+from smara.observations.request import PROMPTS
 from smara.testing import FakeClock, ScriptedModel, Slow
 from tests.unit.observations.replies import GOOD, conversation, message
 

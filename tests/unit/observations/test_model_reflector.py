@@ -12,7 +12,7 @@ from smara.core.tokens import counter_for
 from smara.errors import BadReplyError, ModelUnavailableError
 from smara.models.chat import ChatReply
 from smara.observations.models import Note, ReflectRequest
-from smara.observations.reflector import ModelReflector
+from smara.observations.observer import ModelReflector
 from smara.observations.render import render
 from smara.testing import FakeClock, ScriptedModel, Slow
 from tests.unit.observations.replies import at

@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from smara.errors import BadReplyError
-from smara.observations.models import Draft, Extractor
-from smara.observations.parsing import parse_reply
+from smara.observations.models import Extractor, ObservationDraft
+from smara.observations.reply.parse import parse_reply
 from tests.unit.observations.replies import (
     GOOD,
     at,
@@ -469,7 +469,7 @@ REPLIES = st.lists(
 ).map("".join)
 
 
-def attempt(text: str, **wishes) -> Draft | None:
+def attempt(text: str, **wishes) -> ObservationDraft | None:
     try:
         return parse_reply(text, reading(**wishes))
     except BadReplyError:

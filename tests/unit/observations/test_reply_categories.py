@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smara.observations.models import CATEGORIES
-from smara.observations.reply.wording import category_of, subject_of
+from smara.observations.reply.lines import category_of, subject_of
 from tests.unit.observations.categories import CASES
 from tests.unit.observations.replies import minute, only_note
 

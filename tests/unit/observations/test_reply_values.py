@@ -8,8 +8,7 @@ import pytest
 
 from smara.errors import InvalidInputError
 from smara.observations.models import Extractor
-from smara.observations.parsing import parse_reply
-from smara.observations.reply.values import check_extractor, read_json
+from smara.observations.reply.parse import check_extractor, parse_reply, read_json
 from tests.unit.observations.replies import GOOD, reading
 
 TEXTS = {"type": "array", "items": {"type": "string"}}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from smara.observations.models import MODES
 from smara.observations.thresholds import (
     MODE_THRESHOLDS,
-    Pending,
-    Plan,
+    ObservationPlan,
+    PendingTokens,
     ReflectionPlan,
     Thresholds,
     chunks_to_activate,
@@ -36,8 +36,8 @@ REFLECTION_LIMITS = st.builds(
 )
 
 
-def pending(chunks: list[int], unbuffered: int) -> Pending:
-    return Pending(sum(chunks) + unbuffered, unbuffered)
+def pending(chunks: list[int], unbuffered: int) -> PendingTokens:
+    return PendingTokens(sum(chunks) + unbuffered, unbuffered)
 
 
 def test_defaults_are_those_of_the_rulings() -> None:
@@ -57,21 +57,21 @@ def test_defaults_are_those_of_the_rulings() -> None:
 @pytest.mark.parametrize(
     ("tokens", "unbuffered", "expected"),
     [
-        (0, 0, Plan(False, False, False)),
-        (5_999, 5_999, Plan(False, False, False)),
-        (6_000, 6_000, Plan(True, False, False)),
-        (23_999, 0, Plan(False, False, False)),
-        (24_000, 0, Plan(False, True, False)),
-        (24_000, 24_000, Plan(True, False, False)),
-        (30_000, 6_000, Plan(True, True, False)),
-        (35_999, 35_999, Plan(True, False, False)),
-        (36_000, 36_000, Plan(True, False, True)),
-        (60_000, 36_000, Plan(True, True, True)),
-        (60_000, 35_999, Plan(True, True, False)),
+        (0, 0, ObservationPlan(False, False, False)),
+        (5_999, 5_999, ObservationPlan(False, False, False)),
+        (6_000, 6_000, ObservationPlan(True, False, False)),
+        (23_999, 0, ObservationPlan(False, False, False)),
+        (24_000, 0, ObservationPlan(False, True, False)),
+        (24_000, 24_000, ObservationPlan(True, False, False)),
+        (30_000, 6_000, ObservationPlan(True, True, False)),
+        (35_999, 35_999, ObservationPlan(True, False, False)),
+        (36_000, 36_000, ObservationPlan(True, False, True)),
+        (60_000, 36_000, ObservationPlan(True, True, True)),
+        (60_000, 35_999, ObservationPlan(True, True, False)),
     ],
 )
-def test_plan_by_worked_numbers(tokens: int, unbuffered: int, expected: Plan) -> None:
-    assert plan(Pending(tokens, unbuffered), DEFAULT) == expected
+def test_plan_by_worked_numbers(tokens: int, unbuffered: int, expected: ObservationPlan) -> None:
+    assert plan(PendingTokens(tokens, unbuffered), DEFAULT) == expected
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_modes_scale_with_what_was_set() -> None:
 
 @given(LIMITS, TOKENS, TOKENS)
 def test_more_pending_never_asks_for_less(limits: Thresholds, tokens: int, more: int) -> None:
-    before, after = (plan(Pending(each, each), limits) for each in (tokens, tokens + more))
+    before, after = (plan(PendingTokens(each, each), limits) for each in (tokens, tokens + more))
     assert after >= before
     assert all(now >= then for now, then in zip(after, before, strict=True))
 
@@ -177,7 +177,7 @@ def test_at_most_one_thing_is_done_about_reflections(
 def test_nothing_is_activated_that_was_not_buffered(
     limits: Thresholds, tokens: int, buffered: int
 ) -> None:
-    wanted = plan(Pending(tokens + buffered, tokens), limits)
+    wanted = plan(PendingTokens(tokens + buffered, tokens), limits)
     assert not (wanted.activates and not buffered)
 
 

@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 
 from smara.messages.models import Part
 from smara.observations.models import Note, ObserveRequest, ReflectRequest
-from smara.observations.prompting import PROMPTS, observer_request, prompt_named, reflector_request
-from smara.observations.transcript import Limits, cut, draw_mark, newest_known, render_messages
+from smara.observations.request import (
+    PROMPTS,
+    TranscriptLimits,
+    cut,
+    draw_mark,
+    newest_known,
+    observer_request,
+    prompt_named,
+    reflector_request,
+    render_messages,
+)
 from tests.unit.observations.replies import at, conversation, message
 
 MARK = "7f3a19cc"
@@ -21,7 +30,7 @@ MARK = "7f3a19cc"
 
 def shown(*messages, known="", limits=None, zone="UTC"):
     request = ObserveRequest(messages, known=known, timezone=zone)
-    return observer_request(request, limits or Limits(), lambda: MARK).prompt
+    return observer_request(request, limits or TranscriptLimits(), lambda: MARK).prompt
 
 
 def test_each_message_has_its_number_who_spoke_and_the_local_time():
@@ -137,7 +146,7 @@ def test_mark_differs_from_call_to_call():
     marks = {
         re.search(
             r"The mark is (\w+)\.",
-            observer_request(ObserveRequest(conversation()), Limits()).prompt,
+            observer_request(ObserveRequest(conversation()), TranscriptLimits()).prompt,
         )[1]
         for _ in range(20)
     }
@@ -181,7 +190,7 @@ def test_nothing_in_the_history_can_forge_a_fence_or_a_header(attack, place):
         [message(1, parts), message(2, "bye")], known=attack if place == "known" else ""
     )
     draws = iter([MARK, "5ec2e7aa"])
-    prompt = observer_request(request, Limits(), lambda: next(draws)).prompt
+    prompt = observer_request(request, TranscriptLimits(), lambda: next(draws)).prompt
     mark, lines = fences(prompt)
     headers = [line for line in lines if re.fullmatch(rf"\[{mark} .*\]", line)]
     assert [headers.count(f"[{mark} history {end}]") for end in ("begins", "ends")] == [1, 1]
@@ -205,10 +214,12 @@ def test_boundary_never_occurs_inside_whatever_was_said(texts, chance):
     messages = [message(seq, text) for seq, text in enumerate(texts, 1)]
     # The worst source of chance: it draws from the very words that are to be fenced.
     prompt = observer_request(
-        ObserveRequest(messages), Limits(), lambda: "".join(chance.choices(alphabet, k=2)).strip()
+        ObserveRequest(messages),
+        TranscriptLimits(),
+        lambda: "".join(chance.choices(alphabet, k=2)).strip(),
     ).prompt
     mark = prompt[len("The mark is ") : prompt.index(".\n\n")]
-    bodies = [piece.text for piece in render_messages(messages, "UTC", Limits())]
+    bodies = [piece.text for piece in render_messages(messages, "UTC", TranscriptLimits())]
     assert mark
     assert not any(mark.casefold() in body.casefold() for body in bodies)
 
@@ -231,7 +242,7 @@ def test_lines_that_are_condensed_are_fenced_too():
 def test_retry_speaks_after_the_fence():
     reminder = prompt_named("retry").render({"reason": "it was empty."})
     prompt = observer_request(
-        ObserveRequest(conversation()), Limits(), lambda: MARK, reminder=f"\n\n{reminder}"
+        ObserveRequest(conversation()), TranscriptLimits(), lambda: MARK, reminder=f"\n\n{reminder}"
     ).prompt
     assert prompt.endswith(reminder)
     assert prompt.index(f"[{MARK} history ends]") < prompt.index(reminder)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from smara.errors import BadReplyError
 from smara.observations.models import ObserveRequest, ReflectRequest
-from smara.observations.prompting import observer_request, reflector_request
-from smara.observations.transcript import Limits
-from smara.observations.validity import MOST_CHARACTERS, check_reply, without_echo
+from smara.observations.reply.check import MOST_CHARACTERS, check_reply, without_echo
+from smara.observations.request import TranscriptLimits, observer_request, reflector_request
 from tests.unit.observations.replies import GOOD, conversation
 
 
@@ -155,7 +154,7 @@ def test_honest_repetition_is_accepted(text):
 # echo
 
 
-OWN = observer_request(ObserveRequest(conversation()), Limits()).own_words
+OWN = observer_request(ObserveRequest(conversation()), TranscriptLimits()).own_words
 REFLECTOR = reflector_request(ReflectRequest([]), 0, 100).own_words
 
 

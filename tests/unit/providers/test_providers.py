@@ -12,10 +12,9 @@ import pytest
 import smara
 from smara.errors import ConfigError, InvalidInputError
 from smara.providers import registry
+from smara.providers.builtin import ObservationalProvider, WindowProvider
 from smara.providers.models import MemoryProvider, ToolUse, Turn, has_working_memory
-from smara.providers.observational import ObservationalProvider
 from smara.providers.registry import available_providers, create_provider
-from smara.providers.window import WindowProvider
 from smara.testing import FakeClock
 from tests.contract.observing import SMALL, Watcher, watch
 
@@ -251,7 +250,7 @@ def test_unknown_name_is_answered_with_the_list(memory: Any) -> None:
 def test_providers_of_other_packages_are_found_by_entry_point(
     memory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry = EntryPoint("theirs", "smara.providers.window:WindowProvider", registry.GROUP)
+    entry = EntryPoint("theirs", "smara.providers.builtin:WindowProvider", registry.GROUP)
     monkeypatch.setattr(
         registry, "entry_points", lambda group: [entry] if group == registry.GROUP else []
     )
@@ -262,7 +261,7 @@ def test_providers_of_other_packages_are_found_by_entry_point(
 def test_entry_point_that_is_nothing_to_call_is_named(
     memory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry = EntryPoint("theirs", "smara.providers.window:WINDOW_TURNS", registry.GROUP)
+    entry = EntryPoint("theirs", "smara.providers.builtin:WINDOW_TURNS", registry.GROUP)
     monkeypatch.setattr(registry, "entry_points", lambda group: [entry])
     with pytest.raises(ConfigError, match="theirs"):
         create_provider("theirs", memory)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from smara.search.boost import PHASE_WEIGHTS, SOURCE_TRUST, Boost
-from smara.search.found import Found
+from smara.search.candidate import SearchCandidate
 from smara.search.models import Hit
-from smara.search.understanding import Hints, understand
+from smara.search.query import Hints, understand
 
 DAY = 86_400_000
 NOW = 100 * DAY
@@ -29,7 +29,7 @@ def rated(source="memory", kind="gotcha", hints=None, volatility=None, created_a
         type=kind,
         **more,
     )
-    found = Found("memory" if source == "memory" else "task", 1, hit, fused=1.0)
+    found = SearchCandidate("memory" if source == "memory" else "task", 1, hit, fused=1.0)
     given = {} if volatility is None else {"volatility": volatility}
     Boost(understand("anything", hints), NOW, **given).apply(found)
     return found

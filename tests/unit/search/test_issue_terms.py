@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smara.search.issue_terms import MOST_LOOKED_UP, issue_terms
+from smara.search.locate import MOST_LOOKED_UP, issue_terms
 
 
 def test_the_first_line_counts_for_more_than_the_rest():

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.core.text import analyze
-from smara.search.evidence import Candidate, Stats
+from smara.search.evidence import MessageCandidate, Stats
 from smara.search.query import analyze_query
-from smara.search.rank import Scored, rank_messages, rank_threads
+from smara.search.rank import MessageScore, rank_messages, rank_threads
 
 DAY = 86_400_000
 NOW = 1_800_000_000_000
@@ -24,19 +24,19 @@ def row(
     seq: int | None = None,
     role: str = "user",
     age_days: float = 0,
-) -> Candidate:
+) -> MessageCandidate:
     """A row as the index keeps it. Without a thread of its own it stands alone, far from all
     others.
     """
     analysis = analyze(text)
     created_at = NOW - int(age_days * DAY)
     place = no * 10 if seq is None else seq
-    return Candidate(
+    return MessageCandidate(
         no, thread, place, role, created_at, analysis.prose, analysis.code, analysis.length
     )
 
 
-def stats_of(rows: list[Candidate], messages: int = 1_000) -> Stats:
+def stats_of(rows: list[MessageCandidate], messages: int = 1_000) -> Stats:
     frequencies: dict[str, int] = {}
     for each in rows:
         for term in set(f"{each.prose} {each.code}".split()):
@@ -47,15 +47,17 @@ def stats_of(rows: list[Candidate], messages: int = 1_000) -> Stats:
 
 
 def ranked(
-    query: str, rows: list[Candidate], neighbors: list[Candidate] | None = None
-) -> list[Scored]:
+    query: str, rows: list[MessageCandidate], neighbors: list[MessageCandidate] | None = None
+) -> list[MessageScore]:
     """The rows in order; ``neighbors`` lend their words and are left out of the answer."""
     beside = neighbors or []
     found = rank_messages(analyze_query(query), [*rows, *beside], stats_of(rows), now_ms=NOW)
     return [each for each in found if each.no not in {other.no for other in beside}]
 
 
-def order(query: str, rows: list[Candidate], neighbors: list[Candidate] | None = None) -> list[int]:
+def order(
+    query: str, rows: list[MessageCandidate], neighbors: list[MessageCandidate] | None = None
+) -> list[int]:
     return [each.no for each in ranked(query, rows, neighbors)]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smara.errors import InvalidInputError
-from smara.search.understanding import Hints, understand
+from smara.search.query import Hints, understand
 
 
 @pytest.mark.parametrize(

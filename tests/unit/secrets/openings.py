@@ -1,5 +1,5 @@
 """What every format of a vendor must begin with, read off the rules: the table of
-``smara.core.suspicion_table``.
+``smara.core.secret_prefilter_table``.
 
 ``python -m tests.unit.secrets.openings`` writes it anew; a test compares. An opening is a
 few positions and the bytes that may stand at each; it is looked for by its longest fixed part.

@@ -13,7 +13,7 @@ import pytest
 from secret_samples import BLOCKS, CARRIED, FORMATS, assignments, carriers, make
 
 from smara.secrets import RULES, redact, scan
-from smara.secrets.assignments import NAMED_VENDORS
+from smara.secrets.rules import NAMED_VENDORS
 
 SEED = 20260
 

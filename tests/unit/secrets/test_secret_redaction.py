@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from secret_samples import CARRIED, FORMATS, assignments, carriers, make
 
-from smara.secrets import Finding, Redaction, redact, scan
+from smara.secrets import Redaction, SecretFinding, redact, scan
 
 TOKEN = "ghp_" + "".join(random.Random(3).choices("abcdefghijkmnpqrstuvwxyzABCDEFGH23456789", k=36))
 PIECES = [
@@ -101,7 +101,7 @@ def test_lone_surrogates_and_zero_bytes_survive_around_a_secret() -> None:
 
 def test_finding_does_not_carry_the_secret() -> None:
     finding = scan(f"use {TOKEN} now")[0]
-    assert finding == Finding("github-personal", "github-token", 4, 44)
+    assert finding == SecretFinding("github-personal", "github-token", 4, 44)
     assert TOKEN not in repr(redact(TOKEN))
 
 

@@ -11,8 +11,8 @@ import sys
 
 import pytest
 
-from smara.core.suspicion import may_hold_secret
-from smara.core.suspicion_table import CLASSES, OPENINGS
+from smara.core.secret_prefilter import may_hold_secret
+from smara.core.secret_prefilter_table import CLASSES, OPENINGS
 from smara.secrets import scan
 from tests.unit.secrets.openings import openings
 from tests.unit.secrets.secret_samples import FORMATS, assignments, carriers, make
@@ -94,7 +94,7 @@ def test_a_long_text_is_looked_at_properly():
 
 def test_suspecting_loads_no_scanner_and_nothing_else_that_takes_time():
     code = (
-        "import sys; from smara.core.suspicion import may_hold_secret\n"
+        "import sys; from smara.core.secret_prefilter import may_hold_secret\n"
         "print(*sorted({'re', 're2', 'json', 'typing', 'dataclasses', 'smara.secrets.scan'} & "
         "set(sys.modules)))"
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import smara
 from smara.errors import DependencyCycleError
-from smara.tasks.waiting import Edge, in_order, longest_chain, waits_for
+from smara.tasks.dependencies import Edge, longest_chain, topological_order, waits_for
 from smara.testing import open_temporary
 
 EDGES = st.lists(
@@ -73,7 +73,7 @@ def assert_is_a_circle(
 
 @given(edges=EDGES)
 def test_an_order_puts_nobody_before_what_it_waits_for(edges):
-    order = in_order(edges)
+    order = topological_order(edges)
     has_circle = any(reaches(edges, awaited, waiter) for waiter, awaited in map(waits_for, edges))
     assert (order is None) is has_circle
     if order is not None:
@@ -84,7 +84,7 @@ def test_an_order_puts_nobody_before_what_it_waits_for(edges):
 
 @given(edges=EDGES)
 def test_the_longest_chain_is_a_chain_and_none_is_longer(edges):
-    if in_order(edges) is None:
+    if topological_order(edges) is None:
         return
     pairs = set(map(waits_for, edges))
 

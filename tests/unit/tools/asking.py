@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from smara.tools import Outcome, Toolbox, ToolContext
+from smara.tools import Toolbox, ToolContext, ToolResult
 
 
 class Asking:
@@ -20,7 +20,7 @@ class Asking:
         """The same tools in another agent's hands."""
         return Asking(self._box, ToolContext(session_id=session_id))
 
-    def call(self, tool: str, action: str, **arguments: Any) -> Outcome:
+    def call(self, tool: str, action: str, **arguments: Any) -> ToolResult:
         return self._box.call(tool, {"action": action, **arguments}, self._context)
 
     def query(self, action: str, **arguments: Any) -> Any:

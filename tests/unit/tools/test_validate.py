@@ -8,7 +8,7 @@ import pytest
 
 from smara.errors import InvalidInputError
 from smara.tools.catalogue import MEMORY_SEARCH, TASK_MUTATE, TASK_QUERY
-from smara.tools.validate import read_call
+from smara.tools.schemas import read_call
 
 
 def understood(tool, call):

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from smara.errors import InvalidInputError
-from smara.working.fences import open_fence
+from smara.working.markdown import open_fence
 from smara.working.models import WorkingMemory
 from smara.working.sanitize import for_injection, render_block
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smara.errors import InvalidInputError
-from smara.working import keywords
+from smara.working import schema as keywords
 from smara.working.schema import check_value, read_schema
 
 

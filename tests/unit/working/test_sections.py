@@ -7,10 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from smara.errors import InvalidInputError
-from smara.working.fences import open_fence
-from smara.working.outline import fields, sections
-from smara.working.sections import replace_section
-from smara.working.templates import template_text
+from smara.working.drafts import template_text
+from smara.working.markdown import fields, open_fence, replace_section, sections
 
 PAGE = """\
 intro

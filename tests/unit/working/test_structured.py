@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smara.errors import InvalidInputError
-from smara.working.structured import MAX_DEPTH, dump, merged, parse_object, plain_object, with_field
+from smara.working.json_page import (
+    MAX_DEPTH,
+    dump,
+    merge_patch,
+    parse_object,
+    plain_object,
+    with_field,
+)
 
 VALUES = st.recursive(
     st.none()
@@ -84,14 +91,14 @@ def test_value_that_contains_itself_is_refused():
 )  # fmt: skip
 def test_merge_patch_does_what_its_standard_says(target, patch, result):
     before = json.dumps(target)
-    assert merged(target, patch) == result
+    assert merge_patch(target, patch) == result
     assert json.dumps(target) == before
 
 
 @given(OBJECTS, OBJECTS)
 def test_merging_twice_is_the_same_as_once(value, patch):
-    once = merged(value, patch)
-    assert merged(once, patch) == once
+    once = merge_patch(value, patch)
+    assert merge_patch(once, patch) == once
 
 
 def test_field_is_set_made_and_taken_out_by_its_path():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from smara.errors import InvalidInputError
+from smara.working.drafts import template_text
 from smara.working.models import TEMPLATE_NAMES
 from smara.working.sanitize import for_injection
-from smara.working.templates import template_text
 
 
 def headings(text):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from smara.adapters.beads.importing import check_beads, import_beads
-from smara.adapters.beads.models import BeadsImported
-from smara.adapters.beads.writing import export_beads
+from smara.adapters.beads.sync import check_beads, export_beads, import_beads
+from smara.adapters.beads.tracker import BeadsReport
 
-__all__ = ["BeadsImported", "check_beads", "export_beads", "import_beads"]
+__all__ = ["BeadsReport", "check_beads", "export_beads", "import_beads"]

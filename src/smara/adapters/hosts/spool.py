@@ -1,23 +1,16 @@
-"""The spool: one small private file per event, written before anything else can go wrong.
+"""Write each hook event to a small private file in the spool.
 
-Written with ``os`` alone, since every tool call of an agent passes here. A file is
-written under another name and renamed, so a reader never sees half of one, and any number
-of processes may write at once without a lock. Names sort by time.
-
-Nothing is flushed to the disk by force: a killed process loses nothing, a power cut may
-lose the last seconds, and those the host's own transcript still has. A payload that may
-hold a secret (:mod:`smara.core.suspicion`) is redacted before it is written
-(:mod:`.redacting`); everything is redacted again when the store takes it in, after which
-its file is deleted.
-
-A file is a line of facts, separated by tabs (format, agent, event, milliseconds, project,
-folder), and then the payload as the host gave it.
+Every tool call of an agent passes here, so it needs ``os`` alone. A file is written under
+another name and renamed: a reader never sees half a file, and many processes can write
+without a lock. Names sort by time. A killed process loses nothing; a power cut may lose
+the last seconds, which the host's transcript still has. A payload that may hold a secret
+is redacted first (:mod:`.redact`), and again when the spool is drained.
 """
 
 import os
 from time import time_ns
 
-from smara.core.suspicion import may_hold_secret
+from smara.core.secret_prefilter import may_hold_secret
 
 FORMAT = b"smara1"
 ENDING = ".event"
@@ -43,7 +36,7 @@ def put(
     ``is_clean`` says that the payload comes out of the store, into which no secret goes.
     """
     if not is_clean and (len(payload) > MOST_BYTES or may_hold_secret(payload)):
-        from smara.adapters.hosts.redacting import safe
+        from smara.adapters.hosts.redact import safe
 
         payload = safe(payload, MOST_BYTES)
     nanoseconds = time_ns()

@@ -8,19 +8,22 @@ as taught by the user: it waits for a person's word before it is told unasked.
 
 from __future__ import annotations
 
-from smara.adapters.instructions.finding import find_instructions
-from smara.adapters.instructions.importing import import_instructions
-from smara.adapters.instructions.models import InstructionFile, Statement
-from smara.adapters.instructions.parsing import parse_instructions
-from smara.adapters.instructions.report import Change, InstructionReport
+from smara.adapters.instructions.collect import find_instructions
+from smara.adapters.instructions.importer import (
+    InstructionReport,
+    StatementChange,
+    import_instructions,
+)
+from smara.adapters.instructions.models import InstructionFile, InstructionStatement
+from smara.adapters.instructions.parse import parse_instructions
 from smara.knowledge.guess import Guess, type_of
 
 __all__ = [
-    "Change",
     "Guess",
     "InstructionFile",
     "InstructionReport",
-    "Statement",
+    "InstructionStatement",
+    "StatementChange",
     "find_instructions",
     "import_instructions",
     "parse_instructions",

@@ -1,6 +1,4 @@
-"""What instruction files say: files, statements with the lines they stand in, and what was left
-out.
-"""
+"""Define instruction files, their statements, and what was left out."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ class InstructionFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class RuleHead:
     """What a file says of itself in its first lines: Cursor's, Claude's and Copilot's front
     matter.
     """
@@ -40,7 +38,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProcedureStep:
     """One step of a procedure."""
 
     description: str
@@ -49,7 +47,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class InstructionStatement:
     """One thing an instruction file says."""
 
     text: str
@@ -57,7 +55,7 @@ class Statement:
     last_line: int
     headings: tuple[str, ...] = ()
     """The headings it stands under, from the outermost."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ProcedureStep, ...] = ()
     """What to do one after the other, when it is a procedure; ``title`` says what for."""
     title: str = ""
     marks: tuple[str, ...] = ()
@@ -78,7 +76,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class FileReference:
     """Another file that is drawn in with ``@path``."""
 
     target: str
@@ -89,7 +87,7 @@ class Reference:
 class Parsed:
     """All that an instruction file says."""
 
-    head: Head = field(default_factory=Head)
-    statements: tuple[Statement, ...] = ()
-    references: tuple[Reference, ...] = ()
+    head: RuleHead = field(default_factory=RuleHead)
+    statements: tuple[InstructionStatement, ...] = ()
+    references: tuple[FileReference, ...] = ()
     left_out: tuple[LeftOut, ...] = ()

@@ -7,7 +7,6 @@ by the names that are there, and whatever is missing or damaged is told and left
 
 from __future__ import annotations
 
-from smara.adapters.mastra.importing import import_mastra
-from smara.adapters.mastra.models import MastraReport
+from smara.adapters.mastra.importer import MastraReport, import_mastra
 
 __all__ = ["MastraReport", "import_mastra"]

@@ -1,8 +1,8 @@
-"""Reading the tables of a store that is not ours, in a file or on a server, without writing a byte.
+"""Read the tables of a Mastra store without writing a byte.
 
-A file is opened read-only. One that is in write-ahead mode and that nobody has open is read as it
-lies: opening it in the usual way would put two files beside it. On a server everything is read in
-one transaction that may not write, so that it all fits together.
+A file is opened read-only; one in write-ahead mode that no process has open is opened as
+immutable, because SQLite would otherwise create two files beside it. On a server everything
+is read in one read-only transaction, so that all tables agree.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Damaged(Exception):
     """The store broke off while it was read; what came before is good."""
 
 
-class Source(Protocol):
+class MastraSource(Protocol):
     """A store to read from."""
 
     name: str
@@ -58,7 +58,7 @@ class Source(Protocol):
 
 
 @contextmanager
-def open_source(where: str | os.PathLike[str]) -> Iterator[Source]:
+def open_source(where: str | os.PathLike[str]) -> Iterator[MastraSource]:
     """The store at a path or URL; an error says what is wrong with it."""
     text = os.fspath(where)
     if text.startswith(_POSTGRES):
@@ -81,7 +81,7 @@ def open_source(where: str | os.PathLike[str]) -> Iterator[Source]:
         yield source
 
 
-def _checked(source: Source) -> Source:
+def _checked(source: MastraSource) -> MastraSource:
     if not source.tables & {THREADS, MESSAGES, RESOURCES}:
         raise InvalidInputError(
             f"{source.name} has no tables of Mastra ({THREADS}, {MESSAGES}, {RESOURCES}). Name "
@@ -205,7 +205,7 @@ _COLUMNS = {table: f"PRAGMA table_info({table})" for table in TABLES}
 
 
 @contextmanager
-def _file(path: str) -> Iterator[Source]:
+def _file(path: str) -> Iterator[MastraSource]:
     import apsw
 
     place = os.path.realpath(path)
@@ -321,7 +321,7 @@ class ServerSource:
 
 
 @contextmanager
-def _postgres(url: str) -> Iterator[Source]:
+def _postgres(url: str) -> Iterator[MastraSource]:
     try:
         import psycopg
     except ImportError:

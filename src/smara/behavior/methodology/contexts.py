@@ -1,10 +1,4 @@
-"""What planners, coders and testers are given before they begin.
-
-A plan is changed by what is known in three ways: estimates are multiplied by how plans went before,
-dead ends become constraints, and files that must follow others widen the scope. A coder may have
-the files that such work always reads. A tester gets what is known to fail. Nothing from outside is
-told unless a person cleared it.
-"""
+"""Build the contexts of planners, coders and testers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What a methodology tells: its phases, its pieces of work, and what goes from one stage to the
-next.
+"""Define the methodology interface: phases, work units, relays, custom types.
 
-Whatever a methodology calls its phases, everything else works with six. A memory of a type that
-only one methodology knows is kept under one of the sixteen types, with a tag that names its own.
+A package adds a methodology by implementing Methodology, or by filling in PlainMethodology.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Methodologies by name: ours, and those that other packages bring by the entry point
-``smara.methodologies``.
+"""Register methodologies by name: native, BMAD, TDD and plugins.
+
+Other packages add theirs by the entry point ``smara.methodologies``.
 """
 
 from __future__ import annotations
@@ -9,12 +10,119 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from smara.behavior.methodology import plugin
-from smara.behavior.methodology.bmad import BMAD
-from smara.behavior.methodology.native import NATIVE
-from smara.behavior.methodology.plugin import CustomType, Methodology, Relay
-from smara.behavior.methodology.tdd import TDD
+from smara.behavior.methodology.plugin import (
+    CustomType,
+    ExecutionContext,
+    Methodology,
+    PlainMethodology,
+    Relay,
+)
 from smara.errors import ConfigError, InvalidInputError, SmaraError
 from smara.knowledge.models import TypedMemory
+
+
+def _native_unit(context: ExecutionContext) -> tuple[tuple[str, ...], str]:
+    spec = f"Spec {context.spec}" if context.spec else "Work"
+    return (
+        context.spec,
+        context.subtask,
+    ), f"{spec} / Subtask {context.subtask}" if context.subtask else spec
+
+
+NATIVE = PlainMethodology(
+    "native",
+    "Specifications with subtasks",
+    {
+        "planning": "define",
+        "spec": "define",
+        "coding": "implement",
+        "qa_review": "validate",
+        "qa_fix": "refine",
+        "debugging": "refine",
+        "insights": "explore",
+        "reflection": "reflect",
+    },
+    relays=(
+        Relay("planner", "coder"),
+        Relay("coder", "qa_reviewer"),
+        Relay("qa_reviewer", "qa_fixer", ("error_pattern", "requirement")),
+    ),
+    unit=_native_unit,
+)
+
+
+def _bmad_unit(context: ExecutionContext) -> tuple[tuple[str, ...], str]:
+    parts = [
+        f"Epic {context.epic}" if context.epic else "",
+        f"Story {context.story}" if context.story else "",
+    ]
+    return (context.epic, context.story), " / ".join(part for part in parts if part) or "Story"
+
+
+BMAD = PlainMethodology(
+    "bmad",
+    "BMAD epics and stories",
+    {
+        "analysis": "explore",
+        "brainstorming": "explore",
+        "research": "explore",
+        "prd": "define",
+        "planning": "define",
+        "architecture": "define",
+        "solutioning": "define",
+        "story": "define",
+        "create_story": "define",
+        "dev": "implement",
+        "dev_story": "implement",
+        "implementation": "implement",
+        "qa": "validate",
+        "code_review": "validate",
+        "review": "validate",
+        "correct_course": "refine",
+        "fix": "refine",
+        "retrospective": "reflect",
+    },
+    relays=(
+        Relay("analyst", "architect", ("requirement", "decision", "dead_end")),
+        Relay("architect", "sm", ("decision", "requirement", "pattern", "causal_dependency")),
+        Relay("sm", "dev"),
+        Relay("dev", "qa"),
+        Relay("qa", "dev", ("error_pattern", "requirement", "e2e_observation")),
+    ),
+    unit=_bmad_unit,
+    custom_types=(
+        CustomType("acceptance_criterion", "requirement", "what a story must show to be accepted"),
+        CustomType("epic_outcome", "work_unit_outcome", "what came of an epic"),
+    ),
+)
+
+
+def _tdd_unit(context: ExecutionContext) -> tuple[tuple[str, ...], str]:
+    label = f"Cycle {context.cycle}" if context.cycle else "Cycle"
+    return (context.spec, context.cycle), f"{context.spec}: {label}" if context.spec else label
+
+
+TDD = PlainMethodology(
+    "tdd",
+    "Test-driven development",
+    {
+        "red": "define",
+        "test_list": "define",
+        "green": "implement",
+        "verify": "validate",
+        "refactor": "refine",
+        "spike": "explore",
+        "retrospective": "reflect",
+    },
+    relays=(
+        Relay("red", "green", ("requirement", "error_pattern", "gotcha")),
+        Relay("green", "refactor", ("pattern", "gotcha", "causal_dependency", "module_insight")),
+        Relay("refactor", "red", ("decision", "requirement", "dead_end")),
+    ),
+    unit=_tdd_unit,
+    custom_types=(CustomType("test_case", "requirement", "a behavior that a test pins down"),),
+)
+
 
 GROUP = "smara.methodologies"
 _OURS: dict[str, Methodology] = {each.id: each for each in (NATIVE, TDD, BMAD)}

@@ -1,13 +1,12 @@
-"""4, backtrack: a change was made and taken back, because something failed in between."""
+"""Detect a change that was reverted after a failure (signal 4)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.paths import module_of
-from smara.behavior.quoting import code
+from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
     4,
@@ -20,14 +19,14 @@ SIGNAL = Signal(
 )
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
         for path, entry in pad["backtracks"]:
             data = {
                 "file": path,
                 **{name: entry[name] for name in ("q", "cmd", "line") if entry.get(name)},
             }
-            yield Finding(
+            yield SignalFinding(
                 "backtrack",
                 path,
                 f"a change of {path} was taken back",
@@ -36,7 +35,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             )
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """Without a failure in between nobody knows why it was taken back; then nothing is said."""
     path, command, line = finding.data["file"], finding.data.get("cmd"), finding.data.get("line")
     failed = [data for data in seen.history if data.get("line")]
@@ -49,6 +48,6 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     data = {"symptom": f"{command}: {line}"}
     module = module_of(path)
     quotes = (f"taken back: {finding.data.get('q', path)}", f"$ {command}\n{line}")
-    return Draft(
+    return MemoryDraft(
         "gotcha", content, quotes, files=(path,), modules=(module,) if module else (), data=data
     )

@@ -1,15 +1,13 @@
-"""2, co-access: two files that are changed together, session after session."""
+"""Detect files that change together in many sessions (signal 2)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, wilson_lower_bound
 from smara.behavior.paths import is_lock, is_prose, is_test, is_test_of, module_of
-from smara.behavior.quoting import code
-from smara.behavior.sureness import surely
+from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
     2,
@@ -34,7 +32,7 @@ _NARROW, _LEAST_SUPPORT = 3.0, 1.5
 _MOST_PAIRS = 40
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Pairs of files that were both changed, close in time; not a source with its own test, nor
     what tools write.
     """
@@ -64,10 +62,12 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 "width": width,
                 "apart_ms": round(entry.get("d", 0) / max(1, entry["n"])),
             }
-            yield Finding("co_access", key, f"{first} with {second}", step=entry["f"], data=data)
+            yield SignalFinding(
+                "co_access", key, f"{first} with {second}", step=entry["f"], data=data
+            )
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     if seen.days < _LEAST_DAYS or support_of(seen) < _LEAST_SUPPORT:
         return None
     lead = sum(1 if data.get("lead", 0) > 0 else -1 for data in seen.history if data.get("lead"))
@@ -86,7 +86,7 @@ class Pair(NamedTuple):
     together: int
 
 
-def coupled(pair: Pair, edit_sessions: Mapping[str, int], all_sessions: int) -> Draft | None:
+def coupled(pair: Pair, edit_sessions: Mapping[str, int], all_sessions: int) -> MemoryDraft | None:
     """That one file changes with another, in most sessions that change the other; ``None`` when it
     is not so.
 
@@ -102,7 +102,7 @@ def coupled(pair: Pair, edit_sessions: Mapping[str, int], all_sessions: int) -> 
         is_calling = not is_test(trigger) and not is_prose(trigger)
         if (
             is_calling
-            and surely(together, changed) >= _LEAST_STRENGTH
+            and wilson_lower_bound(together, changed) >= _LEAST_STRENGTH
             and is_lifted(together / changed, others, all_sessions - changed)
         ):
             break
@@ -122,7 +122,7 @@ def coupled(pair: Pair, edit_sessions: Mapping[str, int], all_sessions: int) -> 
     }
     modules = tuple(dict.fromkeys(filter(None, map(module_of, (trigger, dependent)))))
     quotes = (f"{trigger} and {dependent} were both edited in {together} sessions",)
-    return Draft(
+    return MemoryDraft(
         "causal_dependency", content, quotes, files=(trigger, dependent), modules=modules, data=data
     )
 

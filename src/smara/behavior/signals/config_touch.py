@@ -1,15 +1,12 @@
-"""14, config touch: a configuration file that has to be changed whenever a certain source file
-is.
-"""
+"""Detect configuration files that change with a source file (signal 14)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.paths import is_manifest, is_source, module_of
-from smara.behavior.quoting import code
+from smara.behavior.scratchpad import Pad, code
 from smara.behavior.signals.co_access import is_lifted, support_of
 
 SIGNAL = Signal(
@@ -31,7 +28,7 @@ sessions.
 """
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """A configuration file that was changed beside at least one source file, in a session that is
     no sweep.
     """
@@ -42,7 +39,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             continue
         for path, entry in pad["configs"]:
             data = {"config": path, "sources": sources, "day": pad.day, "width": len(edited)}
-            yield Finding(
+            yield SignalFinding(
                 "config_touch",
                 path,
                 f"{path} with {', '.join(sources)}"[:160],
@@ -51,7 +48,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             )
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """Only for the source file that was changed each time, and seldom without the configuration."""
     config, total = finding.data["config"], len(seen.history)
     if seen.days < _LEAST_DAYS or support_of(seen) < _LEAST_SUPPORT:
@@ -83,7 +80,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "session_count": total,
     }
     module = module_of(trigger)
-    return Draft(
+    return MemoryDraft(
         "causal_dependency",
         content,
         (f"{trigger} and {config} were both edited in {total} sessions",),

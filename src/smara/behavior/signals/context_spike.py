@@ -1,14 +1,13 @@
-"""17, context spike: reading a file of a module takes very many tokens at once."""
+"""Detect files whose reading takes very many tokens (signal 17)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.paths import is_prose
-from smara.behavior.quoting import code
+from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
     17,
@@ -26,7 +25,7 @@ _LEAST_SHARE = 0.4
 """So much of what is read of a module must be this one reading: otherwise it is not what costs."""
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Modules of which one reading was larger than anything an agent should read at once."""
     for pad in pads:
         for module, entry in pad["outputs"]:
@@ -38,7 +37,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                     "peak": int(entry["p"]),
                     "file": entry.get("pf", ""),
                 }
-                yield Finding(
+                yield SignalFinding(
                     "context_spike",
                     module,
                     f"{module}: {entry['p']:,} tokens at once",
@@ -47,7 +46,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 )
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     module, total = finding.data["module"], len(seen.history)
     average = round(sum(int(data["tokens"]) for data in seen.history) / total)
     read = Counter(str(data.get("file") or "") for data in seen.history)
@@ -68,4 +67,4 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "session_count": total,
     }
     quotes = (f"{path} was read at once in {count} sessions, up to {peak:,} tokens",)
-    return Draft("context_cost", content, quotes, files=(path,), modules=(module,), data=data)
+    return MemoryDraft("context_cost", content, quotes, files=(path,), modules=(module,), data=data)

@@ -1,4 +1,4 @@
-"""3, error and retry: a command failed for a reason, and something else then worked."""
+"""Detect a failed command and the fix that worked (signal 3)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from smara.behavior.commands import is_of_the_moment, is_same_program
 from smara.behavior.failures import is_option, is_passing
-from smara.behavior.ledger import Entry
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.paths import module_of
-from smara.behavior.quoting import code
+from smara.behavior.scratchpad import Entry, Pad, code
 
 SIGNAL = Signal(
     3,
@@ -25,10 +23,10 @@ _OFTEN = 2
 """Failing so often in one session, before something worked, counts as having failed in two."""
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
         for print_, entry in pad["errors"]:
-            yield Finding(
+            yield SignalFinding(
                 "error_retry",
                 print_,
                 f"{entry['cmd']}: {entry['line']}"[:160],
@@ -50,7 +48,7 @@ def _data(print_: str, entry: Entry) -> dict[str, object]:
     }
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     data = finding.data
     how, command, line, fix = (
         data.get("how"),
@@ -59,7 +57,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         str(data.get("fix", "")),
     )
     if how == "path":
-        return Draft(
+        return MemoryDraft(
             "gotcha",
             f"There is no {code(command)}; the file is {code(fix)}.",
             (f"{command}: {line}", f"found: {fix}"),
@@ -80,7 +78,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     worked = f"running {code(fix)} first" if how == "first" else code(fix)
     content = f"Running {code(command)} failed with {code(line)}; what worked: {worked}."
     times = sum(int(each.get("times", 1)) for each in seen.history)
-    return Draft(
+    return MemoryDraft(
         "error_pattern",
         content,
         (f"$ {command}\n{line}", f"$ {fix}\n(worked)"),
@@ -123,7 +121,7 @@ def _constant(texts: Sequence[str]) -> str:
     return " ".join(column[0] if len(set(column)) == 1 else "…" for column in columns)
 
 
-def _mended(finding: Finding, seen: Seen) -> Draft | None:
+def _mended(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """It works after a change of the same file, in every session: otherwise it was mere
     development.
     """
@@ -143,7 +141,7 @@ def _mended(finding: Finding, seen: Seen) -> Draft | None:
         "a change of"
         f" {code(path)} mended it."
     )
-    return Draft(
+    return MemoryDraft(
         "error_pattern",
         content,
         (f"$ {command}\n{line}",),

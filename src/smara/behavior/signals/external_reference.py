@@ -1,4 +1,4 @@
-"""10, external reference: pages of one place that are consulted whenever a module is worked on."""
+"""Detect web sites consulted for work on a module (signal 10)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
-from smara.behavior.quoting import code
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
+from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
     10,
@@ -25,13 +24,15 @@ _OF_THE_MOMENT = frozenset(
 _HERE = frozenset({"localhost", "127.0.0.1", "0.0.0.0"})  # noqa: S104
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """The places whose pages were read; it is hardly ever the same page twice."""
     for pad in pads:
         for url, entry in pad["references"]:
             if (site := site_of(url)) is not None:
                 data = {"url": site, "page": url, "modules": list(entry.get("m", ()))}
-                yield Finding("external_reference", site, url[:160], step=entry["f"], data=data)
+                yield SignalFinding(
+                    "external_reference", site, url[:160], step=entry["f"], data=data
+                )
 
 
 def site_of(url: str) -> str | None:
@@ -48,7 +49,7 @@ def site_of(url: str) -> str | None:
     return f"{parts.scheme}://{parts.netloc}/{'/'.join(folders[:2])}".rstrip("/")
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """The address and for what it was used; what the page says is not repeated. It always counts as
     from outside.
     """
@@ -60,7 +61,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         return None
     pages = tuple(dict.fromkeys(str(data.get("page") or data["url"]) for data in seen.history))
     content = f"Work on {code(module)} consulted {finding.data['url']} in {count} sessions."
-    return Draft(
+    return MemoryDraft(
         "module_insight",
         content,
         pages[:3],

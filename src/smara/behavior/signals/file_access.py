@@ -1,15 +1,13 @@
-"""1, file access: the files that work on a module begins with, session after session."""
+"""Detect the files that work on a module starts with (signal 1)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, wilson_lower_bound
 from smara.behavior.paths import module_of
-from smara.behavior.quoting import code
-from smara.behavior.sureness import surely
+from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
     1,
@@ -33,7 +31,7 @@ sessions.
 _LEAST_SURE, _LEAST_SESSIONS = 0.75, 8
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """The files read while files of a module were changed."""
     for pad in pads:
         worked_on = {
@@ -43,7 +41,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
         for module in sorted(worked_on - {"tests"})[:4]:
             if len(read) >= _LEAST_FILES:
                 step = min(entry["f"] for _, entry in pad["files"])
-                yield Finding(
+                yield SignalFinding(
                     "file_access",
                     module,
                     f"files read for {module}",
@@ -52,7 +50,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 )
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     module = finding.data["module"]
     counted = Counter(path for data in seen.history for path in set(data.get("files", ())))
     total = len(seen.history)
@@ -76,7 +74,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "session_count": total,
     }
     quotes = (f"read in more than 80 % of {total} sessions: {', '.join(always)}",)
-    return Draft(
+    return MemoryDraft(
         "prefetch_pattern", content, quotes, files=tuple(always), modules=(module,), data=data
     )
 
@@ -87,5 +85,5 @@ def _is_telling(seen: Seen, counted: Mapping[str, int], always: Sequence[str]) -
     if max(len(data.get("files", ())) for data in seen.history) <= _FOCUSED:
         return True
     return total >= _LEAST_SESSIONS and all(
-        surely(counted[path], total) >= _LEAST_SURE for path in always
+        wilson_lower_bound(counted[path], total) >= _LEAST_SURE for path in always
     )

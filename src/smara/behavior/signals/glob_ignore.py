@@ -1,6 +1,4 @@
-"""11, glob ignored: files are searched for by a pattern, and the one that was meant is not among
-them.
-"""
+"""Detect glob searches that miss the intended file (signal 11)."""
 
 from __future__ import annotations
 
@@ -8,10 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.paths import module_of
-from smara.behavior.quoting import code
+from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
     11,
@@ -25,12 +22,12 @@ SIGNAL = Signal(
 )
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
         for pattern, entry in pad["globs"]:
             if entry.get("o") and _is_meant(pattern, entry["o"]):
                 data = {"pattern": pattern, "file": entry["o"]}
-                yield Finding(
+                yield SignalFinding(
                     "glob_ignore",
                     pattern,
                     f"{pattern} did not find {entry['o']}"[:160],
@@ -52,7 +49,7 @@ def _is_meant(pattern: str, path: str) -> bool:
     return is_alike and not fnmatch(path, pattern) and not fnmatch(path, pattern.replace("**/", ""))
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """Only when it was the same file each time, and the pattern was after a name like its own."""
     pattern, path = finding.data["pattern"], finding.data["file"]
     if any(data.get("file") != path for data in seen.history):
@@ -64,6 +61,6 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     module = module_of(path)
     data = {"symptom": f"{pattern} leads elsewhere", "workaround": f"open {path}"}
     quotes = (f"searched for files: {pattern}; then read: {path}",)
-    return Draft(
+    return MemoryDraft(
         "gotcha", content, quotes, files=(path,), modules=(module,) if module else (), data=data
     )

@@ -1,16 +1,13 @@
-"""12, import chase: understanding a file takes following its imports, always through the same
-files.
-"""
+"""Detect import chains followed to understand a file (signal 12)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.paths import module_of
-from smara.behavior.quoting import code
+from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
     12,
@@ -24,12 +21,12 @@ SIGNAL = Signal(
 )
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
         for path, entry in pad["chases"]:
             chain = list(entry.get("c", ()))
             if len(chain) >= 3:
-                yield Finding(
+                yield SignalFinding(
                     "import_chase",
                     path,
                     " → ".join(chain)[:160],
@@ -38,7 +35,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 )
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     first = finding.data["chain"][0]
     counted = Counter(path for data in seen.history for path in data.get("chain", ())[1:])
     always = [path for path in finding.data["chain"][1:] if counted[path] >= SIGNAL.least_sessions]
@@ -57,7 +54,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "strength": round(min(counted[path] for path in always) / total, 2),
     }
     modules = tuple(dict.fromkeys(filter(None, map(module_of, (first, *always)))))
-    return Draft(
+    return MemoryDraft(
         "causal_dependency",
         content,
         (" → ".join([first, *always]),),

@@ -1,15 +1,13 @@
-"""16, parallel conflict: agents that work at the same time change the same file."""
+"""Detect parallel agents that change the same file (signal 16)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from smara.behavior.ledger import Entry
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.paths import module_of
-from smara.behavior.quoting import code
+from smara.behavior.scratchpad import Entry, Pad, code
 
 SIGNAL = Signal(
     16,
@@ -23,7 +21,7 @@ SIGNAL = Signal(
 )
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Files that two scratchpads of one session have changed at overlapping times, or that changed
     under an edit.
     """
@@ -52,7 +50,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 }
                 said = f"{path} was changed by two at once"
                 # That an edit was refused is seen, whatever became of the work.
-                yield Finding(
+                yield SignalFinding(
                     "parallel_conflict",
                     path,
                     said,
@@ -96,7 +94,7 @@ def _sessions_beside(history: Sequence[Mapping[str, Any]]) -> int:
     )
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """Only where two agents did it: a file that changed under one may have been formatted, or saved
     by a person.
 
@@ -119,6 +117,6 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "workaround": "let one agent change it",
     }
     quotes = (f"{agents} agents edited {path} at overlapping times",)
-    return Draft(
+    return MemoryDraft(
         "gotcha", content, quotes, files=(path,), modules=(module,) if module else (), data=data
     )

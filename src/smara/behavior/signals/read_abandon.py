@@ -1,13 +1,12 @@
-"""5, read and abandoned: a file is opened by mistake for another one of nearly the same name."""
+"""Detect files opened by mistake for a similar name (signal 5)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.paths import is_test, module_of, stem_of
-from smara.behavior.quoting import code
+from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
     5,
@@ -23,7 +22,7 @@ _STEPS = 6
 """The right file is opened at most so many steps after the wrong one."""
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """A file that was read once and never again; soon after, one that is called alike was read and
     changed.
     """
@@ -38,7 +37,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 if entry["s"] < other["f"] <= entry["s"] + _STEPS and _is_alike(wrong, right):
                     key = f"{wrong}|{right}"
                     data = {"wrong": wrong, "right": right}
-                    yield Finding(
+                    yield SignalFinding(
                         "read_abandon",
                         key,
                         f"{wrong} read for {right}",
@@ -55,7 +54,7 @@ def _is_alike(one: str, other: str) -> bool:
     return first == second or first.startswith(second) or second.startswith(first)
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     wrong, right = finding.data["wrong"], finding.data["right"]
     content = (
         f"{code(wrong)} is opened by mistake: in {len(seen.history)} sessions the change "
@@ -64,4 +63,4 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     modules = tuple(dict.fromkeys(filter(None, map(module_of, (wrong, right)))))
     data = {"symptom": f"{wrong} is read and left", "workaround": f"go to {right}"}
     quotes = (f"read and left: {wrong}; then changed: {right}",)
-    return Draft("gotcha", content, quotes, files=(wrong, right), modules=modules, data=data)
+    return MemoryDraft("gotcha", content, quotes, files=(wrong, right), modules=modules, data=data)

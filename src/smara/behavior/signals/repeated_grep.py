@@ -1,4 +1,4 @@
-"""6, repeated grep: the same words are searched for again and again, and end in the same file."""
+"""Detect repeated searches that end in the same file (signal 6)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.paths import module_of
-from smara.behavior.quoting import code
+from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
     6,
@@ -31,7 +30,7 @@ _NAME = re.compile(
 """A pattern that looks for something that has a name; words of prose stand everywhere."""
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Patterns that were searched for several times, or once with an answer: another session may
     ask again.
     """
@@ -42,7 +41,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 continue
             answers = dict(entry.get("a", {}))
             data = {"pattern": pattern, "times": entry["n"], "answers": answers}
-            yield Finding(
+            yield SignalFinding(
                 "repeated_grep",
                 pattern,
                 f"searched for {pattern}"[:160],
@@ -52,7 +51,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             )
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """Only when the searches of most sessions ended in one and the same file, and it was searched
     for repeatedly.
     """
@@ -78,7 +77,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     )
     module = module_of(path)
     data = {"module": module} if module else {}
-    return Draft(
+    return MemoryDraft(
         "module_insight",
         content,
         (f"searched: {pattern}; then read: {path}",),

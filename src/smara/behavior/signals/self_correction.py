@@ -1,13 +1,13 @@
-"""9, self-correction: an agent says what it had wrong, and what is right."""
+"""Detect agents that correct a mistake of their own (signal 9)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.paths import module_of
+from smara.behavior.scratchpad import Pad
 from smara.knowledge.models import MemoryType
 
 SIGNAL = Signal(
@@ -55,15 +55,17 @@ _QUOTED = re.compile(r"`[^`]+`")
 _VAGUE = re.compile(r"^(?:it|this|that|there|they)\b(?! (?:is|are) `)", re.IGNORECASE)
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
         for key, entry in pad["corrections"]:
             names = ("q", "wrong", "right", "file", "lang")
             data = {name: entry[name] for name in names if entry.get(name)}
-            yield Finding("self_correction", key, entry["q"][:160], step=entry["f"], data=data)
+            yield SignalFinding(
+                "self_correction", key, entry["q"][:160], step=entry["f"], data=data
+            )
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """Both sides must be said, and the right one must name something of the code, by itself."""
     wrong, right = str(finding.data.get("wrong", "")), str(finding.data.get("right", ""))
     if not wrong or not right or _PLAN.match(right) or len(right) < 12:
@@ -83,7 +85,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     kind: MemoryType = "gotcha" if path else "module_insight"
     data = {"symptom": f"it is easily taken for: {wrong}"} if kind == "gotcha" else {}
     files = (path,) if path else ()
-    return Draft(
+    return MemoryDraft(
         kind,
         content,
         (str(finding.data["q"]),),

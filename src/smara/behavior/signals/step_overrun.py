@@ -1,14 +1,13 @@
-"""15, step overrun: work on a module takes more steps than were planned."""
+"""Detect work that takes more steps than planned (signal 15)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.paths import module_of
-from smara.behavior.quoting import code
+from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
     15,
@@ -24,14 +23,14 @@ OVERRUN = 1.5
 _LEAST_PLANNED = 2
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Every plan: the steps of its first version against all that were ever on it."""
     for pad in pads:
         planned, actual = pad.planned()
         module = main_module(pad)
         if module is not None and planned >= _LEAST_PLANNED:
             data = {"module": module, "planned": planned, "actual": actual}
-            yield Finding(
+            yield SignalFinding(
                 "step_overrun",
                 module,
                 f"{module}: {planned} steps planned, {actual} taken",
@@ -51,7 +50,7 @@ def main_module(pad: Pad) -> str | None:
     return counted.most_common(1)[0][0] if counted else None
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     module = finding.data["module"]
     planned = [int(data["planned"]) for data in seen.history]
     actual = [int(data["actual"]) for data in seen.history]
@@ -73,7 +72,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "sample_count": len(planned),
     }
     told = ", ".join(f"{one}→{other}" for one, other in zip(planned[:12], actual[:12], strict=True))
-    return Draft(
+    return MemoryDraft(
         "task_calibration",
         content,
         (f"steps planned → taken: {told}",),

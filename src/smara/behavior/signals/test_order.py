@@ -1,14 +1,11 @@
-"""13, test order: whether tests or code come first, and how many runs it takes until the tests are
-green.
-"""
+"""Detect test-first or code-first order and runs until green (signal 13)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
-from smara.behavior.quoting import code
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
+from smara.behavior.scratchpad import Pad, code
 from smara.behavior.signals.step_overrun import main_module
 
 SIGNAL = Signal(
@@ -24,7 +21,7 @@ SIGNAL = Signal(
 _WORTH_PLANNING = 2.5
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
         facts = pad.facts
         if not facts["test_runs"] or not facts["first_source_edit"]:
@@ -35,7 +32,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
             continue
         order = "tests_first" if is_first else "tests_after"
         data = {"module": module, "order": order, "runs": list(facts["green_after"])}
-        yield Finding(
+        yield SignalFinding(
             "test_order",
             f"{module}|{order}",
             f"{module}: {order}",
@@ -45,7 +42,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
         )
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """How many test runs a change takes until they are green, against the one that was hoped
     for.
     """
@@ -70,7 +67,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "ratio": average,
         "sample_count": len(runs),
     }
-    return Draft(
+    return MemoryDraft(
         "task_calibration",
         content,
         (f"test runs until green: {', '.join(map(str, runs[:12]))}",),

@@ -1,4 +1,4 @@
-"""8, time anomaly: a command that takes long whenever it is run, or so long that it is given up."""
+"""Detect commands that always run long or time out (signal 8)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from smara.behavior.commands import is_of_the_moment
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
-from smara.behavior.quoting import code
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
+from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
     8,
@@ -26,7 +25,7 @@ _ALWAYS_SLOW = 60.0
 """Half of what agents allow a command by default."""
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Commands that took long, and those that do work and may: in how many sessions they were fast
     counts as well.
     """
@@ -39,7 +38,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 data = {"cmd": command, "seconds": seconds, "timed_out": int(entry.get("x", 0))}
                 if entry.get("w"):
                     data["least"] = float(entry.get("b", seconds))
-                yield Finding(
+                yield SignalFinding(
                     "time_anomaly",
                     command,
                     f"{command} took {seconds:.0f} s"[:160],
@@ -48,7 +47,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
                 )
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """One slow run is no trap: it must have run out of time, or be slow even when it is fastest,
     session by session.
     """
@@ -67,7 +66,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "symptom": "it times out",
         "workaround": f"allow more than {slowest:.0f} s, or run it in the background",
     }
-    return Draft(
+    return MemoryDraft(
         "gotcha",
         content,
         (f"$ {command}\n({slowest:.0f} s, timed out)",),
@@ -77,7 +76,7 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
     )
 
 
-def _always_slow(command: str, fastest: Sequence[float]) -> Draft | None:
+def _always_slow(command: str, fastest: Sequence[float]) -> MemoryDraft | None:
     usual = median(fastest or [0.0])
     if len(fastest) < SIGNAL.least_sessions or usual < _ALWAYS_SLOW or is_of_the_moment(command):
         return None
@@ -90,7 +89,7 @@ def _always_slow(command: str, fastest: Sequence[float]) -> Draft | None:
         "workaround": f"allow more than {2 * usual:.0f} s, or run it in the background",
     }
     told = ", ".join(f"{each:.0f}" for each in fastest[:12])
-    return Draft(
+    return MemoryDraft(
         "gotcha",
         content,
         (f"$ {command}\n(fastest runs, in seconds: {told})",),

@@ -1,4 +1,4 @@
-"""7, tool sequence: the same commands in the same order, all of which worked."""
+"""Detect command sequences repeated in the same order (signal 7)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from smara.behavior.models import Draft, Finding, Seen, Signal
-from smara.behavior.pad import Pad
-from smara.behavior.quoting import code
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
+from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
     7,
@@ -43,7 +42,7 @@ _ONE_TIME = re.compile(r"[\"'$<>*]|/tmp/|https?:|\b[0-9a-f]{7,40}\b|\b\d{3,}\b|-
 """What stands in a command of the moment: a quotation, a place, a number, one test of many."""
 
 
-def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """The commands of every sequence: which of them are a habit, only other sessions can show."""
     for pad in pads:
         orders: dict[str, Counter[tuple[str, ...]]] = {}
@@ -58,7 +57,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[Finding]:
         for key, counted in found[:_MOST]:
             steps = list(counted.most_common(1)[0][0])
             data = {"steps": steps, "times": counted.total()}
-            yield Finding(
+            yield SignalFinding(
                 "tool_sequence",
                 key,
                 " → ".join(steps)[:160],
@@ -77,7 +76,7 @@ def own_runs(steps: Sequence[str]) -> set[str]:
     return {step for step in runs_of(steps) if not _OF_EVERYBODY.match(step)}
 
 
-def draft(finding: Finding, seen: Seen) -> Draft | None:
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """The order that most sessions had, if it has commands of the project and none of the
     moment.
     """
@@ -110,4 +109,6 @@ def draft(finding: Finding, seen: Seen) -> Draft | None:
         "steps": [{"order": number, "description": each} for number, each in enumerate(told, 1)],
         "success_count": count,
     }
-    return Draft("workflow_recipe", content, (" → ".join(steps),), files=(), modules=(), data=data)
+    return MemoryDraft(
+        "workflow_recipe", content, (" → ".join(steps),), files=(), modules=(), data=data
+    )

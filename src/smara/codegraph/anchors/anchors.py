@@ -1,7 +1,7 @@
-"""The anchors of a project, asked and made for the tree that asks.
+"""Make and judge a project's anchors for the current tree.
 
-Which tree that is, whoever opened the memory knows: the folder it works in. So two worktrees
-of one repository may get two verdicts on one memory, and both are right.
+The current tree is the folder in which the memory was opened. Two worktrees of one repository may
+get two verdicts on one memory, and both are right.
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from smara.codegraph.anchors.models import Anchor, Named, NewAnchor, Owner, Place, Tree
+from smara.codegraph.anchors.models import Anchor, AnchorTree, CodePlace, Named, NewAnchor, Owner
 from smara.codegraph.anchors.store import AnchorStore
+from smara.config import Settings
 from smara.core.clock import Clock
-from smara.core.freshness import AnchorVerdict, Freshness, Policy, together
-from smara.core.repository import find_repository
-from smara.database.database import Session
+from smara.core.freshness import AnchorVerdict, Freshness, Policy, combine_verdicts
+from smara.core.git import find_repository
+from smara.core.scope import Scope
+from smara.database.database import Database, Session
 
-if TYPE_CHECKING:  # most readings need no look at the past
-    from smara.codegraph.anchors.past import Past
+if TYPE_CHECKING:
+    from smara.codegraph.git import GitFiles
+    from smara.codegraph.graph import CodeGraph
+
 
 _MOST_MADE = 4
 """How many times the files of one question may be read to make anchors: that is done once, not at
@@ -28,7 +32,7 @@ every reading.
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class AnchorStatement:
     """Something that may name code: what it names by itself, and its words.
 
     ``commit`` is where it was learned, ``made_at`` when. For what was said long ago, ``is_past``,
@@ -66,11 +70,11 @@ class Anchors:
         self._policy = policy
         self._most_files = most_files
         self._find_unseen = find_unseen
-        self._pasts: dict[str, Past] = {}
+        self._pasts: dict[str, GitFiles] = {}
         self._looked_at: dict[tuple[Owner, str], int] = {}
-        self._kept: dict[tuple[str, int, int], tuple[Place, ...]] = {}
+        self._kept: dict[tuple[str, int, int], tuple[CodePlace, ...]] = {}
 
-    def tree(self, session: Session) -> Tree | None:
+    def tree(self, session: Session) -> AnchorTree | None:
         """The tree that asks, with its index, if it has one.
 
         It is the repository around the folder we are in, if that is this project's: it or another
@@ -86,7 +90,7 @@ class Anchors:
         if not root:
             return None
         no, is_ready = indexed.get(root, (None, False))
-        return Tree(root, _repository_of(root), no, is_ready=is_ready)
+        return AnchorTree(root, _repository_of(root), no, is_ready=is_ready)
 
     def _is_mine(self, session: Session, root: str, indexed: Collection[str]) -> bool:
         found = _repository_of(root)
@@ -108,11 +112,11 @@ class Anchors:
         if not mine:
             return {}
         from smara.codegraph.anchors.disk import Disk
-        from smara.codegraph.anchors.judging import Judging
-        from smara.codegraph.bodies import likeness
+        from smara.codegraph.anchors.verdict import AnchorJudge
+        from smara.codegraph.parse.source import likeness
 
         disk = Disk(tree.root, self._most_files, self._kept)
-        judging = Judging(
+        judging = AnchorJudge(
             self.store,
             session,
             tree,
@@ -126,7 +130,7 @@ class Anchors:
         for no, theirs in anchors.items():
             verdicts = [judged[each.no] for each in theirs if each.no in judged]
             if verdicts:
-                found[no] = together(verdicts, self._policy)
+                found[no] = combine_verdicts(verdicts, self._policy)
         return found
 
     def history(self, session: Session, owner: Owner, owner_no: int) -> list[Anchor]:
@@ -135,21 +139,23 @@ class Anchors:
 
     # making
 
-    def make(self, session: Session, statement: Statement) -> tuple[Tree, list[NewAnchor]] | None:
+    def make(
+        self, session: Session, statement: AnchorStatement
+    ) -> tuple[AnchorTree, list[NewAnchor]] | None:
         """The code that a statement names, looked up; writes nothing. ``None`` without a tree."""
         tree = self.tree(session)
         if tree is None:
             return None
-        from smara.codegraph.anchors.anchoring import Anchoring
         from smara.codegraph.anchors.disk import Disk
+        from smara.codegraph.anchors.maker import AnchorMaker
 
         past = self._past(tree)
         disk = Disk(tree.root, _MOST_MADE * self._most_files, self._kept)
         commit = self._commit_of(statement, past)
-        anchoring = Anchoring(self.store, session, tree, disk=disk, past=past, commit=commit)
+        anchoring = AnchorMaker(self.store, session, tree, disk=disk, past=past, commit=commit)
         return tree, anchoring.make(statement.named, statement.text)
 
-    def put(self, statements: Iterable[Statement]) -> int:
+    def put(self, statements: Iterable[AnchorStatement]) -> int:
         """Anchor statements to the code they name; how many got any anchor.
 
         What they named before and name still stays as it was. What is looked up is read before
@@ -173,7 +179,7 @@ class Anchors:
             anchored += bool(named or new)
         return anchored
 
-    def verify(self, statement: Statement) -> None:
+    def verify(self, statement: AnchorStatement) -> None:
         """Anchor a statement to the code of today: what it was anchored to is followed to where it
         is now.
 
@@ -199,7 +205,7 @@ class Anchors:
         if made is not None:
             self._write(statement, *made, [])
 
-    def catch_up(self, statement: Statement) -> None:
+    def catch_up(self, statement: AnchorStatement) -> None:
         """Anchor what was never looked at for code, or only without an index; to the code as it was
         when it was said.
 
@@ -222,8 +228,8 @@ class Anchors:
 
     def _write(
         self,
-        statement: Statement,
-        tree: Tree,
+        statement: AnchorStatement,
+        tree: AnchorTree,
         anchors: Sequence[NewAnchor],
         there: Sequence[Anchor],
     ) -> None:
@@ -272,7 +278,7 @@ class Anchors:
         """Who names code in some files, or any."""
         return self.store.owners_at(session, owner, paths)
 
-    def _commit_of(self, statement: Statement, past: Past) -> str | None:
+    def _commit_of(self, statement: AnchorStatement, past: GitFiles) -> str | None:
         """Where to read the code: at a commit, when that is not the one checked out; ``None`` for
         the folder itself.
         """
@@ -284,20 +290,20 @@ class Anchors:
             commit = past.commit_at(statement.made_at)
         return None if commit in (None, head) else commit
 
-    def _past(self, tree: Tree) -> Past:
-        from smara.codegraph.anchors.past import Past
+    def _past(self, tree: AnchorTree) -> GitFiles:
+        from smara.codegraph.git import GitFiles
 
-        return self._pasts.setdefault(tree.root, Past(tree.root))
+        return self._pasts.setdefault(tree.root, GitFiles(tree.root))
 
 
-def _concerns(anchor: Anchor, tree: Tree) -> bool:
+def _concerns(anchor: Anchor, tree: AnchorTree) -> bool:
     """Whether a tree has something to say about an anchor: it is of the same repository, or that
     one is no more.
     """
     return anchor.repository == tree.repository or not os.path.isdir(anchor.repository)
 
 
-def _is_named(anchor: Anchor, statement: Statement) -> bool:
+def _is_named(anchor: Anchor, statement: AnchorStatement) -> bool:
     """Whether a statement still names what it was anchored to before."""
     last = anchor.symbol.rpartition(".")[2]
     if anchor.named_by == "text":
@@ -327,3 +333,51 @@ def _key(anchor: NewAnchor) -> tuple[str, str, str, int | None]:
         anchor.symbol,
         anchor.first_line if anchor.kind == "lines" else None,
     )
+
+
+_KEPT_SECONDS = 1.0
+
+
+def make_anchors(
+    database: Database,
+    scope: Scope,
+    clock: Clock,
+    settings: Settings,
+    find_root: Callable[[], str | None],
+    find_code: Callable[[], CodeGraph],
+) -> Anchors:
+    """The anchors of a project, by the policy of the settings."""
+    policy = Policy(
+        settings.freshness_drifted,
+        settings.freshness_orphaned,
+        settings.freshness_withhold_fraction,
+    )
+
+    unseen = _Unseen(clock, find_code)
+    return Anchors(
+        AnchorStore(database, scope),
+        clock,
+        find_root,
+        policy=policy,
+        most_files=settings.freshness_read_files,
+        find_unseen=unseen,
+    )
+
+
+class _Unseen:
+    """Which files the index has not seen as they are now; looked at again after a second.
+
+    It takes a walk over the whole tree, which every search that finds an orphan would pay for.
+    """
+
+    def __init__(self, clock: Clock, find_code: Callable[[], CodeGraph]) -> None:
+        self._clock = clock
+        self._find_code = find_code
+        self._kept: tuple[str, float, Collection[str]] | None = None
+
+    def __call__(self, root: str) -> Collection[str]:
+        now = self._clock.monotonic()
+        if self._kept is None or self._kept[0] != root or now - self._kept[1] >= _KEPT_SECONDS:
+            found = {path for paths in self._find_code().changed_paths(root) for path in paths}
+            self._kept = (root, self._clock.monotonic(), found)
+        return self._kept[2]

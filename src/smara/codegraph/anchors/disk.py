@@ -1,19 +1,90 @@
-"""The files of the tree that asks, as they are on the disk at this moment.
+"""Read a tree's files from disk now, as marks of their lines.
 
-Reading is bounded: so many files, each of so many bytes, for one question. What is over the
-bound is not read and counts as not known. Nothing outside the root is read, whatever a path
-or a link says. What was read of a file is kept until the file changes.
+A mark is four bytes of a line without its indent, so that lines are recognized without storing
+their text. Reading is bounded in files and bytes; beyond the bound a file counts as not known.
+Nothing outside the root is read.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from smara.codegraph.anchors.models import Place
-from smara.codegraph.anchors.texts import Line, marked
-from smara.codegraph.reading import NotRead, TreeReader
+from smara.codegraph.anchors.models import CodePlace
+from smara.codegraph.index.tree_reader import NotRead, TreeReader
+
+MARK_BYTES = 4
+MOST_LINES = 200
+_SAMPLE = 64
+
+
+class LineMark(NamedTuple):
+    """A line that is not blank: its number and its mark."""
+
+    number: int
+    mark: bytes
+
+
+def marked(data: bytes) -> list[LineMark]:
+    """The lines of a file that are not blank."""
+    found = []
+    for number, line in enumerate(data.split(b"\n"), 1):
+        text = line.strip()
+        if text:
+            found.append(LineMark(number, hashlib.blake2b(text, digest_size=MARK_BYTES).digest()))
+    return found
+
+
+def split_marks(marks: bytes) -> list[bytes]:
+    return [marks[at : at + MARK_BYTES] for at in range(0, len(marks), MARK_BYTES)]
+
+
+def lines_between(lines: Sequence[LineMark], first: int, last: int) -> bytes:
+    """The marks of some lines, as they are kept."""
+    return b"".join([line.mark for line in lines if first <= line.number <= last][:MOST_LINES])
+
+
+def sample_of(lines: Sequence[LineMark]) -> bytes:
+    """A file as a sample of its lines."""
+    return b"".join(sorted({line.mark for line in lines})[:_SAMPLE])
+
+
+def share_gone(marks: bytes, lines: Sequence[LineMark]) -> float:
+    """Which share of what was marked is no longer among some lines.
+
+    >>> before, after = marked(b"a\\nb\\nc\\nd\\n"), marked(b"a\\nb\\nc\\nx\\n")
+    >>> share_gone(sample_of(before), after)
+    0.25
+    """
+    wanted = split_marks(marks)
+    there = {line.mark for line in lines}
+    return sum(mark not in there for mark in wanted) / len(wanted) if wanted else 0.0
+
+
+def find_run(marks: bytes, lines: Sequence[LineMark], near: int) -> tuple[int, int] | None:
+    """The first and last line where marks stand in their order, the nearest to a line; blank lines
+    are passed over.
+
+    >>> find_run(lines_between(marked(b"a\\nb\\nc"), 2, 3), marked(b"new\\na\\n\\nb\\nc"), 2)
+    (4, 5)
+    """
+    wanted = split_marks(marks)
+    if not wanted:
+        return None
+    have = [line.mark for line in lines]
+    starts = [
+        at
+        for at, mark in enumerate(have)
+        if mark == wanted[0] and have[at : at + len(wanted)] == wanted
+    ]
+    if not starts:
+        return None
+    best = min(starts, key=lambda at: abs(lines[at].number - near))
+    return lines[best].number, lines[best + len(wanted) - 1].number
+
 
 MOST_BYTES = 1_000_000
 _MOST_KEPT = 256
@@ -27,7 +98,7 @@ class Disk:
     """The folder of a tree. Made anew for each question: its bound is for that question."""
 
     def __init__(
-        self, root: str, most_files: int, kept: dict[tuple[str, int, int], tuple[Place, ...]]
+        self, root: str, most_files: int, kept: dict[tuple[str, int, int], tuple[CodePlace, ...]]
     ) -> None:
         self._reader = TreeReader(root)
         self._real_root = self._reader.root
@@ -71,11 +142,11 @@ class Disk:
     def _at(self, path: str) -> str:
         return os.path.join(self._real_root, path)
 
-    def lines(self, path: str) -> list[Line] | None:
+    def lines(self, path: str) -> list[LineMark] | None:
         data = self.read(path)
         return None if data is None else marked(data)
 
-    def places(self, path: str) -> Sequence[Place]:
+    def places(self, path: str) -> Sequence[CodePlace]:
         """What a file defines now; nothing where its language is not known."""
         key = self._key(path)
         if key is None:
@@ -93,16 +164,16 @@ class Disk:
         return None if known is None else (self._at(path), *known)
 
 
-def places_of(path: str, data: bytes) -> tuple[Place, ...]:
+def places_of(path: str, data: bytes) -> tuple[CodePlace, ...]:
     """What a file defines, by its text."""
-    from smara.codegraph.work import taken_apart
+    from smara.codegraph.index.index_file import taken_apart
 
     facts = taken_apart(path, data, has_text=False).facts
     return (
         ()
         if facts is None
         else tuple(
-            Place(
+            CodePlace(
                 path,
                 each.qualname,
                 each.first_line,

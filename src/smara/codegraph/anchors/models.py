@@ -1,4 +1,4 @@
-"""Anchors as values, and what is seen of the tree that asks."""
+"""Define anchors, code places, and the tree they are judged in."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Named(NamedTuple):
     named_by: NamedBy = "file"
 
 
-class Place(NamedTuple):
+class CodePlace(NamedTuple):
     """A definition where it stands, as it is now or was once."""
 
     path: str
@@ -112,7 +112,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class AnchorTree:
     """The tree that asks: the folder, the repository it belongs to, and its index, if it has
     one.
     """

@@ -1,14 +1,14 @@
-"""Anchors in the database: SQL and the mapping of rows, no decisions."""
+"""Store anchors: SQL and row mapping, no decisions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from smara.codegraph.anchors.models import Anchor, NewAnchor, Owner, Place
-from smara.core.storable import from_storable, to_storable
+from smara.codegraph.anchors.models import Anchor, CodePlace, NewAnchor, Owner
+from smara.core.escape import from_storable, to_storable
 from smara.database.database import PART, Row, Session, marks, parts
-from smara.database.stores import ProjectStore
+from smara.database.project_store import ProjectStore
 
 _COLUMNS = (
     "kind, path, symbol, first_line, last_line, hash, sketch, twins, namesakes, commit_sha, "
@@ -264,7 +264,7 @@ class AnchorStore(ProjectStore):
 
     def in_files(
         self, session: Session, files: Sequence[int], symbols: Sequence[str] | None = None
-    ) -> list[Place]:
+    ) -> list[CodePlace]:
         """Definitions in files, of some qualified names or of all."""
         wanted = (
             None if symbols is None else list(dict.fromkeys(to_storable(each) for each in symbols))
@@ -273,7 +273,7 @@ class AnchorStore(ProjectStore):
             wanted if wanted is not None and len(wanted) <= PART else None
         )  # so many: the files whole
         rest = "" if names is None else f" AND n.qualname IN ({marks(len(names))})"
-        found: list[Place] = []
+        found: list[CodePlace] = []
         for part in parts(list(dict.fromkeys(files))):
             found += self._places(
                 session,
@@ -282,23 +282,25 @@ class AnchorStore(ProjectStore):
             )
         return found
 
-    def with_bodies(self, session: Session, tree_no: int, hashes: Sequence[bytes]) -> list[Place]:
+    def with_bodies(
+        self, session: Session, tree_no: int, hashes: Sequence[bytes]
+    ) -> list[CodePlace]:
         """Definitions with one of some bodies."""
-        found: list[Place] = []
+        found: list[CodePlace] = []
         for part in parts(list(dict.fromkeys(hashes))):
             rest = f"n.tree_no = ? AND n.body_hash IN ({marks(len(part))}) AND n.kind <> 'file'"
             found += self._places(session, rest, (tree_no, *part))
         return found
 
-    def called(self, session: Session, tree_no: int, names: Sequence[str]) -> list[Place]:
+    def called(self, session: Session, tree_no: int, names: Sequence[str]) -> list[CodePlace]:
         """Definitions with one of some last names."""
-        found: list[Place] = []
+        found: list[CodePlace] = []
         for part in parts(list(dict.fromkeys([to_storable(name) for name in names]))):
             rest = f"n.tree_no = ? AND n.name IN ({marks(len(part))}) AND n.kind <> 'file'"
             found += self._places(session, rest, (tree_no, *part))
         return found
 
-    def _places(self, session: Session, rest: str, values: Sequence[Any]) -> list[Place]:
+    def _places(self, session: Session, rest: str, values: Sequence[Any]) -> list[CodePlace]:
         rows = session.all(
             self.sql(
                 f"SELECT {_PLACE} FROM code_nodes n JOIN code_files f ON f.no = n.file_no"
@@ -308,7 +310,7 @@ class AnchorStore(ProjectStore):
             values,
         )
         return [
-            Place(
+            CodePlace(
                 from_storable(row[0]),
                 from_storable(row[1]),
                 row[2],

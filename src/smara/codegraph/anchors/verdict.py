@@ -1,25 +1,23 @@
-"""The verdict on one anchor: a pure function of what it was and of what is seen now.
+"""Judge whether anchored code is fresh, drifted, moved or gone.
 
-    the same body at its place                       fresh
-    the place is there, the body another             drifted, by as much as the two differ
-    the place is gone, the body stands at a new one  moved: a file or a definition was renamed or
-      carried elsewhere
-    the place is gone, its name stands at a new one  drifted, and carried elsewhere
-    none of these                                    orphaned
-
-A *new* place is one that had not the same body (or name) when the anchor was made: of forty
-functions that all say ``return None``, one that goes has not moved to the other thirty-nine.
-Whatever was not read as it is now makes the verdict *unknown*, unless what was read settles it.
+The verdict on one anchor is a pure function of what it was and what is there now. `AnchorJudge`
+collects the second part for many anchors together: one look at the index and one ``stat`` per file;
+only a file that differs from the index is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from smara.codegraph.anchors.models import NewAnchor, Place, Places
-from smara.codegraph.anchors.texts import Line, find_run, share_gone
-from smara.core.freshness import LITTLE_OF_A_FILE, AnchorVerdict, Verdict
+from smara.codegraph.anchors.disk import Disk, LineMark, find_run, share_gone
+from smara.codegraph.anchors.models import Anchor, AnchorTree, CodePlace, NewAnchor, Places
+from smara.codegraph.anchors.store import AnchorStore
+from smara.codegraph.git import GitFiles
+from smara.codegraph.index.index_file import content_hash as digest
+from smara.core.freshness import LITTLE_OF_A_FILE, AnchorVerdict, JudgedAnchor, Verdict
+from smara.database.database import Row, Session
 
 Likeness = Callable[[bytes, bytes], float]
 """How alike two sketches are, from 0 to 1."""
@@ -28,14 +26,14 @@ NO_INDEX = "it is no longer in its file; `smara graph index` would tell whether 
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class AnchorSight:
     """What is seen of the code now, as far as it concerns one anchor."""
 
-    here: Sequence[Place] = ()
+    here: Sequence[CodePlace] = ()
     """What stands under the anchor's name at the anchor's path."""
-    same: Sequence[Place] = ()
+    same: Sequence[CodePlace] = ()
     """Where the very same body stands, anywhere in the tree."""
-    named: Sequence[Place] = ()
+    named: Sequence[CodePlace] = ()
     """What has the same qualified name, anywhere in the tree."""
     is_read: bool = True
     """Whether the file of the anchor was read as it is now."""
@@ -44,7 +42,7 @@ class Sight:
     why_not: str = BEING_READ
 
 
-def judge(anchor: NewAnchor, sight: Sight, likeness: Likeness) -> AnchorVerdict:
+def judge(anchor: NewAnchor, sight: AnchorSight, likeness: Likeness) -> AnchorVerdict:
     """What became of a definition."""
     if not sight.is_read:
         return _verdict(anchor, "unknown", why=BEING_READ)
@@ -65,7 +63,7 @@ def judge(anchor: NewAnchor, sight: Sight, likeness: Likeness) -> AnchorVerdict:
     return _verdict(anchor, "orphaned")
 
 
-def _new_home(anchor: NewAnchor, same: Sequence[Place]) -> Place | None:
+def _new_home(anchor: NewAnchor, same: Sequence[CodePlace]) -> CodePlace | None:
     """The new place of a body: of several, the one that is most like the old place."""
     known = Places(anchor.twins)
     found = [each for each in same if not known.includes(each.path, each.symbol)]
@@ -76,7 +74,7 @@ def _new_home(anchor: NewAnchor, same: Sequence[Place]) -> Place | None:
     return max(found, key=lambda each: _nearness(anchor, each), default=None)
 
 
-def _carried(anchor: NewAnchor, named: Sequence[Place], likeness: Likeness) -> Place | None:
+def _carried(anchor: NewAnchor, named: Sequence[CodePlace], likeness: Likeness) -> CodePlace | None:
     """Where something of the same name stands that was not there before, the most alike of
     several.
     """
@@ -91,7 +89,7 @@ def _carried(anchor: NewAnchor, named: Sequence[Place], likeness: Likeness) -> P
     return max(found, key=lambda each: likeness(anchor.sketch, each.sketch), default=None)
 
 
-def _nearness(anchor: NewAnchor, place: Place) -> tuple[bool, bool, bool, int]:
+def _nearness(anchor: NewAnchor, place: CodePlace) -> tuple[bool, bool, bool, int]:
     """A renamed file keeps the names in it, a renamed function its file; of others, the first in
     the tree.
     """
@@ -104,7 +102,7 @@ def _nearness(anchor: NewAnchor, place: Place) -> tuple[bool, bool, bool, int]:
     )
 
 
-def _differs(anchor: NewAnchor, place: Place, likeness: Likeness) -> float:
+def _differs(anchor: NewAnchor, place: CodePlace, likeness: Likeness) -> float:
     """The share that differs; what has changed at all differs by a little at least."""
     return round(min(1.0, max(0.01, 1 - likeness(anchor.sketch, place.sketch))), 4)
 
@@ -112,7 +110,7 @@ def _differs(anchor: NewAnchor, place: Place, likeness: Likeness) -> float:
 def _verdict(
     anchor: NewAnchor,
     verdict: Verdict,
-    place: Place | None = None,
+    place: CodePlace | None = None,
     changed: float | None = None,
     why: str = "",
 ) -> AnchorVerdict:
@@ -141,7 +139,7 @@ def _verdict(
 
 
 def judge_lines(
-    anchor: NewAnchor, lines: Sequence[Line] | None, is_read: bool = True
+    anchor: NewAnchor, lines: Sequence[LineMark] | None, is_read: bool = True
 ) -> AnchorVerdict:
     """What became of lines that stand in no definition: there as a whole, in part, or not at all.
 
@@ -153,11 +151,11 @@ def judge_lines(
         return _verdict(anchor, "orphaned")
     found = find_run(anchor.sketch, lines, anchor.first_line or 1)
     if found is not None:
-        return _verdict(anchor, "fresh", Place(anchor.path, "", *found, anchor.hash))
+        return _verdict(anchor, "fresh", CodePlace(anchor.path, "", *found, anchor.hash))
     gone = share_gone(anchor.sketch, lines)
     if gone >= 1:
         return _verdict(anchor, "orphaned", why="its lines are no longer in the file")
-    place = Place(
+    place = CodePlace(
         anchor.path, "", anchor.first_line or 1, last_line=anchor.last_line or 1, hash=b""
     )
     return _verdict(anchor, "drifted", place, changed=round(max(0.01, gone), 4))
@@ -166,7 +164,7 @@ def judge_lines(
 def judge_file(
     anchor: NewAnchor,
     hash_now: bytes | None,
-    lines: Sequence[Line] | None,
+    lines: Sequence[LineMark] | None,
     moved_to: str | None,
     is_read: bool = True,
 ) -> AnchorVerdict:
@@ -178,11 +176,237 @@ def judge_file(
     if hash_now == anchor.hash:
         verdict: Verdict = "fresh" if moved_to in (None, anchor.path) else "moved"
         return _verdict(
-            anchor, verdict, Place(moved_to or anchor.path, "", 1, last_line=1, hash=anchor.hash)
+            anchor,
+            verdict,
+            CodePlace(moved_to or anchor.path, "", 1, last_line=1, hash=anchor.hash),
         )
     if lines is None:
         return _verdict(anchor, "orphaned")
-    place = Place(moved_to or anchor.path, "", 1, last_line=1, hash=hash_now or b"")
+    place = CodePlace(moved_to or anchor.path, "", 1, last_line=1, hash=hash_now or b"")
     changed = round(max(0.01, share_gone(anchor.sketch, lines)), 4)
     is_renamed = place.path != anchor.path and changed < LITTLE_OF_A_FILE
     return _verdict(anchor, "moved" if is_renamed else "drifted", place, changed=changed)
+
+
+_NOT_PARSED = frozenset({"unknown", "unread"})
+Unseen = Callable[[], Collection[str] | None]
+"""The files that differ from the index or are not in it; ``None`` when that cannot be said."""
+
+
+class AnchorJudge:
+    """Judges anchors for one tree, within one question."""
+
+    def __init__(
+        self,
+        store: AnchorStore,
+        session: Session,
+        tree: AnchorTree,
+        disk: Disk,
+        past: GitFiles,
+        unseen: Unseen,
+        likeness: Likeness,
+    ) -> None:
+        self._store = store
+        self._session = session
+        self._tree = tree
+        self._disk = disk
+        self._past = past
+        self._unseen = unseen
+        self._likeness = likeness
+        self._rows: dict[str, Row] = {}
+        self._states: dict[str, str] = {}
+
+    def judge(self, anchors: Sequence[Anchor]) -> dict[int, JudgedAnchor]:
+        """The verdicts, by the number of the anchor."""
+        self._know({each.path for each in anchors})
+        found: dict[int, JudgedAnchor] = {}
+        symbols = [each for each in anchors if each.kind == "symbol"]
+        for anchor, verdict in self._symbols(symbols):
+            found[anchor.no] = JudgedAnchor(verdict)
+        for anchor in anchors:
+            if anchor.kind == "file":
+                found[anchor.no] = JudgedAnchor(self._file(anchor), is_file=True)
+            elif anchor.kind == "lines":
+                found[anchor.no] = JudgedAnchor(self._lines(anchor))
+        return found
+
+    # files: as indexed, gone, to be taken apart, read but over the bound of that, or not read
+
+    def _know(self, paths: Collection[str]) -> None:
+        """Look files up in the index, all at once."""
+        wanted = [path for path in paths if path not in self._states]
+        if self._tree.no is not None:
+            self._rows |= self._store.files(self._session, self._tree.no, wanted)
+        for path in wanted:
+            self._states[path] = self._look(path)
+
+    def _look(self, path: str) -> str:
+        there, row = self._disk.stat(path), self._rows.get(path)
+        if there is None:
+            return "gone"
+        if row is not None and row[4] is None and (row[2], row[3]) == there:
+            return "indexed"
+        if not self._disk.may_read(path):
+            return "unknown"
+        data = self._disk.read(path)
+        if data is None:
+            return "unreadable"
+        if row is not None and row[4] is None and bytes(row[1]) == digest(data):
+            return "indexed"
+        return "read" if self._disk.may_parse(path) else "unread"
+
+    # definitions
+
+    def _symbols(self, anchors: Sequence[Anchor]) -> list[tuple[Anchor, AnchorVerdict]]:
+        here = self._here(anchors)
+        judged, lost = [], []
+        for anchor in anchors:
+            there = here.get((anchor.path, anchor.symbol), ())
+            sight = AnchorSight(
+                there, is_read=self._states[anchor.path] not in (*_NOT_PARSED, "unreadable")
+            )
+            if there or not sight.is_read:
+                judged.append((anchor, judge(anchor, sight, self._likeness)))
+            else:
+                lost.append(anchor)
+        return judged + self._lost(lost)
+
+    def _here(self, anchors: Sequence[Anchor]) -> dict[tuple[str, str], list[CodePlace]]:
+        """What stands at the places of anchors now."""
+        indexed = [
+            self._rows[each.path][0] for each in anchors if self._states[each.path] == "indexed"
+        ]
+        found = (
+            self._store.in_files(self._session, indexed, [each.symbol for each in anchors])
+            if indexed
+            else []
+        )
+        for path in {each.path for each in anchors if self._states[each.path] == "read"}:
+            found += self._disk.places(path)
+        here: dict[tuple[str, str], list[CodePlace]] = {}
+        for place in found:
+            here.setdefault((place.path, place.symbol), []).append(place)
+        return here
+
+    def _lost(self, anchors: Sequence[Anchor]) -> list[tuple[Anchor, AnchorVerdict]]:
+        """Those that have gone from their place: looked for in the index, then in what the index
+        has not seen.
+        """
+        if not anchors:
+            return []
+        elsewhere = self._elsewhere(anchors)
+        sights = [(anchor, self._sight(anchor, elsewhere, is_all=True)) for anchor in anchors]
+        judged = [(anchor, judge(anchor, sight, self._likeness)) for anchor, sight in sights]
+        if all(verdict.verdict == "moved" for _, verdict in judged):
+            return judged
+        elsewhere += self._new_places
+        is_all = self._is_all_read
+        return [
+            (
+                anchor,
+                verdict
+                if verdict.verdict == "moved"
+                else judge(anchor, self._sight(anchor, elsewhere, is_all), self._likeness),
+            )
+            for anchor, verdict in judged
+        ]
+
+    def _sight(self, anchor: Anchor, elsewhere: Sequence[CodePlace], is_all: bool) -> AnchorSight:
+        same = [place for place in elsewhere if place.hash == anchor.hash]
+        named = [place for place in elsewhere if place.symbol == anchor.symbol]
+        return AnchorSight(
+            (),
+            same,
+            named,
+            is_all_read=is_all,
+            why_not=BEING_READ if self._tree.has_index else NO_INDEX,
+        )
+
+    def _elsewhere(self, anchors: Sequence[Anchor]) -> list[CodePlace]:
+        """Where their bodies and names stand by the index, each seen to be there still; and in
+        their own files.
+        """
+        found: list[CodePlace] = []
+        if self._tree.no is not None:
+            found += self._store.with_bodies(
+                self._session, self._tree.no, [each.hash for each in anchors]
+            )
+            names = [each.symbol.rpartition(".")[2] for each in anchors]
+            symbols = {each.symbol for each in anchors}
+            called = self._store.called(self._session, self._tree.no, names)
+            found += [place for place in called if place.symbol in symbols]
+        self._know({place.path for place in found})
+        kept = [place for place in found if self._states[place.path] == "indexed"]
+        again = {place.path for place in found} | {each.path for each in anchors}
+        for path in again:
+            if self._states[path] == "read":
+                kept += self._disk.places(path)
+        return list(dict.fromkeys(kept))
+
+    @cached_property
+    def _new_paths(self) -> list[str] | None:
+        """Files that the index has not seen as they are; ``None`` when that is not known."""
+        if not self._tree.has_index:
+            return None
+        found = self._unseen()
+        if found is None:
+            return None
+        self._know(found)
+        return sorted(path for path in found if self._states[path] == "read")
+
+    @cached_property
+    def _new_places(self) -> list[CodePlace]:
+        found: list[CodePlace] = []
+        for path in self._new_paths or ():
+            if self._disk.may_parse(path):
+                found += self._disk.places(path)
+            else:
+                self._states[path] = "unread"
+        return found
+
+    @property
+    def _is_all_read(self) -> bool:
+        """Whether nothing is left in which a body may stand; asked after the new places were looked
+        at.
+        """
+        return self._new_paths is not None and _NOT_PARSED.isdisjoint(self._states.values())
+
+    # files and lines
+
+    def _file(self, anchor: Anchor) -> AnchorVerdict:
+        state = self._states[anchor.path]
+        if state in ("unknown", "unreadable"):
+            return judge_file(anchor, None, None, moved_to=None, is_read=False)
+        if state == "gone":
+            return self._gone_file(anchor)
+        if state == "indexed" and bytes(self._rows[anchor.path][1]) == anchor.hash:
+            return judge_file(anchor, anchor.hash, None, moved_to=anchor.path)
+        return self._read_file(anchor, anchor.path)
+
+    def _read_file(self, anchor: Anchor, path: str) -> AnchorVerdict:
+        data = self._disk.read(path) if self._disk.may_read(path) else None
+        if data is None:
+            return judge_file(anchor, None, None, moved_to=None, is_read=False)
+        return judge_file(anchor, digest(data), self._disk.lines(path), moved_to=path)
+
+    def _gone_file(self, anchor: Anchor) -> AnchorVerdict:
+        """A file that is not in its place: the same elsewhere, renamed by git's account, or
+        gone.
+        """
+        if self._tree.no is not None:
+            for path, _ in self._store.files_with_hash(self._session, self._tree.no, [anchor.hash]):
+                if self._disk.stat(path) is not None:
+                    return judge_file(anchor, anchor.hash, None, moved_to=path)
+        commit = self._past.commit(anchor.commit)
+        renamed = self._past.renamed_to(commit, anchor.path) if commit is not None else None
+        if renamed is not None and self._disk.stat(renamed) is not None:
+            return self._read_file(anchor, renamed)
+        return judge_file(anchor, None, None, moved_to=None)
+
+    def _lines(self, anchor: Anchor) -> AnchorVerdict:
+        if self._states[anchor.path] == "gone":
+            return judge_lines(anchor, None)
+        if not self._disk.may_read(anchor.path):
+            return judge_lines(anchor, None, is_read=False)
+        lines = self._disk.lines(anchor.path)
+        return judge_lines(anchor, lines, is_read=lines is not None)

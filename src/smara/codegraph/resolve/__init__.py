@@ -6,14 +6,21 @@ JavaScript and TypeScript, ``rust``, ``go``, ``java``, ``c`` for C and C++); wha
 missing one.
 """
 
-from smara.codegraph.resolve.outline import Outline, outline_of, pack_outline, unpack_outline
 from smara.codegraph.resolve.project import ProjectFiles
 from smara.codegraph.resolve.resolver import Resolver
-from smara.codegraph.resolve.table import MemoryTable, Symbol, SymbolTable
+from smara.codegraph.resolve.symbols import (
+    FileOutline,
+    MemoryTable,
+    Symbol,
+    SymbolTable,
+    outline_of,
+    pack_outline,
+    unpack_outline,
+)
 
 __all__ = [
+    "FileOutline",
     "MemoryTable",
-    "Outline",
     "ProjectFiles",
     "Resolver",
     "Symbol",

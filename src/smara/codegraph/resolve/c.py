@@ -1,27 +1,24 @@
-"""C and C++: what is included is in sight, bodies are found by name across translation units as a
-linker does.
-"""
+"""Resolve C and C++ names through includes, and bodies across translation units."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from smara.codegraph.models import Import
-from smara.codegraph.resolve.outline import Outline
 from smara.codegraph.resolve.project import ProjectFiles, closest, join
-from smara.codegraph.resolve.rules import DEEPEST, Rules, is_class, plain_type, steps
-from smara.codegraph.resolve.table import Symbol, SymbolTable
-from smara.codegraph.resolve.targets import Target
+from smara.codegraph.resolve.rules import DEEPEST, LanguageRules, is_class, plain_type, steps
+from smara.codegraph.resolve.symbols import FileOutline, NameTarget, Symbol, SymbolTable
 
 if TYPE_CHECKING:
-    from smara.codegraph.resolve.walk import Walk
+    from smara.codegraph.resolve.rules import ReferenceWalk
+
 
 HEADERS = (".h", ".hh", ".hpp", ".hxx", ".inl", ".inc")
 MOST_OF_A_CLASS = 64
 _SOURCES = (".c", ".cc", ".cpp", ".cxx", ".c++")
 
 
-class CRules(Rules):
+class CRules(LanguageRules):
     own_names = frozenset({"this"})
     upper_names = frozenset()
     has_open_classes = True
@@ -29,7 +26,7 @@ class CRules(Rules):
     def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
         super().__init__(table, project)
         self._flat: dict[str, dict[str, int]] = {}
-        self._ahead: dict[str, Target | None] = {}
+        self._ahead: dict[str, NameTarget | None] = {}
         self._included: dict[tuple[str, str], str | None] = {}
 
     def forget(self) -> None:
@@ -40,7 +37,7 @@ class CRules(Rules):
     def bound_name(self, imported: Import) -> str:
         return imported.alias or imported.name
 
-    def imports_of(self, outline: Outline) -> tuple[dict[str, Import], list[Import]]:
+    def imports_of(self, outline: FileOutline) -> tuple[dict[str, Import], list[Import]]:
         found = self._bound.get(outline)
         if found is None:
             named = {
@@ -54,7 +51,7 @@ class CRules(Rules):
             )
         return found
 
-    def find_module(self, outline: Outline, imported: Import) -> Target | None:
+    def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         if imported.name:
             return self.dotted(outline, imported.module)
         key = (outline.path.rpartition("/")[0], imported.module)
@@ -63,7 +60,7 @@ class CRules(Rules):
         path = self._included[key]
         return self.file(path) if path is not None else None
 
-    def files_of(self, outline: Outline, imported: Import) -> list[Outline]:
+    def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
         return super().files_of(outline, imported) if not imported.name else []
 
     def _include(self, from_path: str, written: str) -> str | None:
@@ -80,19 +77,19 @@ class CRules(Rules):
         # the likeliest.
         return closest(self.project.ending_with(name), from_path)
 
-    def _find_name(self, outline: Outline, name: str) -> Target | None:
+    def _find_name(self, outline: FileOutline, name: str) -> NameTarget | None:
         place = self._top(outline).get(name)
         if place is not None:
-            return Target(outline, place)
+            return NameTarget(outline, place)
         return super()._find_name(outline, name)
 
-    def imported(self, outline: Outline, imported: Import) -> Target | None:
+    def imported(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         if imported.name and imported.name != "*":
             # ``using a::b``: namespaces are looked through, so that the last name says enough.
             return self._from_includes(outline, imported.name)
         return super().imported(outline, imported)
 
-    def _from_includes(self, outline: Outline, name: str) -> Target | None:
+    def _from_includes(self, outline: FileOutline, name: str) -> NameTarget | None:
         for star in self.imports_of(outline)[1]:
             module = self.find_module(outline, star)
             found = self.attribute(module, name) if module is not None else None
@@ -100,7 +97,7 @@ class CRules(Rules):
                 return found
         return None
 
-    def _top(self, outline: Outline) -> dict[str, int]:
+    def _top(self, outline: FileOutline) -> dict[str, int]:
         """A file's names without their namespaces."""
         flat = self._flat.get(outline.path)
         if flat is None:
@@ -113,30 +110,30 @@ class CRules(Rules):
                     flat.setdefault(outline.names[place], place)
         return flat
 
-    def member(self, outline: Outline, place: int, name: str) -> Target | None:
+    def member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         if outline.kinds[place] == "module":
             # A namespace goes on in other files.
             inside = outline.members.get(place, {}).get(name)
             return (
-                Target(outline, inside)
+                NameTarget(outline, inside)
                 if inside is not None
                 else self._from_includes(outline, name)
             )
         if name == outline.names[place]:
             # A constructor is called by its class's name, and the class is what is meant.
-            return Target(outline, place)
+            return NameTarget(outline, place)
         return super().member(outline, place, name)
 
-    def class_named(self, outline: Outline, qualname: str) -> Target | None:
+    def class_named(self, outline: FileOutline, qualname: str) -> NameTarget | None:
         return self.name_in(outline, qualname.rpartition(".")[2])
 
-    def instance(self, outline: Outline, type_: str, depth: int = 0) -> Target | None:
+    def instance(self, outline: FileOutline, type_: str, depth: int = 0) -> NameTarget | None:
         found = super().instance(outline, type_, depth)
         if found is not None or depth > DEEPEST:
             return found
         return self._declared_ahead(plain_type(type_).rpartition(":")[2])
 
-    def _declared_ahead(self, name: str) -> Target | None:
+    def _declared_ahead(self, name: str) -> NameTarget | None:
         """A class that a header only announces (``class Store;``): the only one of that name."""
         if name not in self._ahead:
             self._ahead[name] = None
@@ -149,10 +146,10 @@ class CRules(Rules):
             outline = self.table.outline(classes[0].path) if len(classes) == 1 else None
             place = outline.by_qualname.get(classes[0].qualname) if outline is not None else None
             if outline is not None and place is not None:
-                self._ahead[name] = Target(outline, place, is_instance=True)
+                self._ahead[name] = NameTarget(outline, place, is_instance=True)
         return self._ahead[name]
 
-    def scattered_member(self, outline: Outline, place: int, name: str) -> Target | None:
+    def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         """The body of a method, in the class's own file or the source that its header belongs
         to.
         """
@@ -162,10 +159,10 @@ class CRules(Rules):
                 for qualname in (tail, f"{outline.qualnames[place]}.{name}"):
                     found = other.by_qualname.get(qualname)
                     if found is not None:
-                        return Target(other, found)
+                        return NameTarget(other, found)
         return None
 
-    def _paired(self, outline: Outline) -> Outline | None:
+    def _paired(self, outline: FileOutline) -> FileOutline | None:
         stem, dot, ending = outline.path.rpartition(".")
         if dot + ending not in HEADERS:
             return None
@@ -174,7 +171,7 @@ class CRules(Rules):
                 return self.table.outline(stem + suffix)
         return self._paired_elsewhere(outline, stem.rpartition("/")[2])
 
-    def _paired_elsewhere(self, outline: Outline, name: str) -> Outline | None:
+    def _paired_elsewhere(self, outline: FileOutline, name: str) -> FileOutline | None:
         """The source of a header that stands in another folder (``include/``, ``src/``): it
         includes the header.
         """
@@ -189,17 +186,17 @@ class CRules(Rules):
                 return source
         return None
 
-    def qualified(self, walk: Walk, scope: int, receiver: str, name: str) -> str | None:
+    def qualified(self, walk: ReferenceWalk, scope: int, receiver: str, name: str) -> str | None:
         if not receiver:
             return name
         holder = walk.value(scope, receiver)
-        if holder is not None and isinstance(holder.where, Outline) and is_class(holder):
+        if holder is not None and isinstance(holder.where, FileOutline) and is_class(holder):
             return f"{holder.where.names[holder.place]}.{name}"
         last = steps(receiver)[-1]
         # ``Env::Default()``: the class is named, wherever it stands.
         return f"{last}.{name}" if last[:1].isupper() and last.isidentifier() else None
 
-    def choose(self, outline: Outline, symbols: list[Symbol]) -> Symbol | None:
+    def choose(self, outline: FileOutline, symbols: list[Symbol]) -> Symbol | None:
         """The only body; where a header repeats a source's names, the source's."""
         bodies = [symbol for symbol in symbols if not symbol.path.endswith(HEADERS)] or symbols
         if len(bodies) == 1:

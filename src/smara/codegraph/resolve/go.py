@@ -1,29 +1,25 @@
-"""Go: packages are folders, found by the module paths that ``go.mod`` files give; methods by their
-receivers' types.
-"""
+"""Resolve Go packages by ``go.mod`` paths, and methods by receiver type."""
 
 from __future__ import annotations
 
 import re
 
 from smara.codegraph.models import Import
-from smara.codegraph.resolve.outline import Outline
 from smara.codegraph.resolve.project import ProjectFiles, join
-from smara.codegraph.resolve.rules import Rules
-from smara.codegraph.resolve.table import SymbolTable
-from smara.codegraph.resolve.targets import Package, Target
+from smara.codegraph.resolve.rules import LanguageRules
+from smara.codegraph.resolve.symbols import FileOutline, NameTarget, Package, SymbolTable
 
 _MODULE = re.compile(r"^\s*module\s+\"?([^\s\"]+)", re.MULTILINE)
 
 
-class GoRules(Rules):
+class GoRules(LanguageRules):
     own_names = frozenset()
     upper_names = frozenset()
 
     def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
         super().__init__(table, project)
         self._module_folders: list[tuple[str, str]] | None = None
-        self._packages: dict[tuple[str, str], list[Outline]] = {}
+        self._packages: dict[tuple[str, str], list[FileOutline]] = {}
 
     def forget(self) -> None:
         super().forget()
@@ -38,11 +34,11 @@ class GoRules(Rules):
             last = imported.module.strip('"').split("/")[-2] if "/" in imported.module else last
         return imported.alias or last.removeprefix("go-")
 
-    def find_module(self, outline: Outline, imported: Import) -> Target | None:
+    def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         folder = self._folder_of(imported.module.strip('"'))
-        return Target(Package(folder), -1) if folder is not None else None
+        return NameTarget(Package(folder), -1) if folder is not None else None
 
-    def files_of(self, outline: Outline, imported: Import) -> list[Outline]:
+    def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
         module = self.find_module(outline, imported)
         return (
             self._outlines(module.where.folder)
@@ -50,39 +46,39 @@ class GoRules(Rules):
             else []
         )
 
-    def package_member(self, package: Package, name: str) -> Target | None:
+    def package_member(self, package: Package, name: str) -> NameTarget | None:
         for outline in self._outlines(package.folder):
             place = outline.top.get(name)
             if place is not None:
-                return Target(outline, place)
+                return NameTarget(outline, place)
             type_ = outline.fields.get(-1, {}).get(name)
             if type_:
                 return self.instance(outline, type_)
         return None
 
-    def beyond_file(self, outline: Outline, name: str) -> Target | None:
+    def beyond_file(self, outline: FileOutline, name: str) -> NameTarget | None:
         folder = outline.path.rpartition("/")[0]
         for other in self._outlines(folder, outline.package, with_tests=True):
             place = other.top.get(name)
             if place is not None and other.path != outline.path:
-                return Target(other, place)
+                return NameTarget(other, place)
             type_ = other.fields.get(-1, {}).get(name)
             if type_ and other.path != outline.path:
                 return self.instance(other, type_)
         return None
 
-    def scattered_member(self, outline: Outline, place: int, name: str) -> Target | None:
+    def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         qualname = f"{outline.qualnames[place]}.{name}"
         folder = outline.path.rpartition("/")[0]
         for other in self._outlines(folder, outline.package, with_tests=True):
             found = other.by_qualname.get(qualname)
             if found is not None:
-                return Target(other, found)
+                return NameTarget(other, found)
         return None
 
     def _outlines(
         self, folder: str, package: str | None = None, *, with_tests: bool = False
-    ) -> list[Outline]:
+    ) -> list[FileOutline]:
         """The files of a package; files of another name in the folder (``x_test``) are not of
         it.
         """

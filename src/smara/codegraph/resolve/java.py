@@ -1,67 +1,66 @@
-"""Java: classes by package and name, the same package in sight, members without a receiver."""
+"""Resolve Java classes by package and name, and members without a receiver."""
 
 from __future__ import annotations
 
 from smara.codegraph.models import Import
-from smara.codegraph.resolve.outline import Outline
 from smara.codegraph.resolve.project import closest
-from smara.codegraph.resolve.rules import Rules
-from smara.codegraph.resolve.targets import Package, Target
+from smara.codegraph.resolve.rules import LanguageRules
+from smara.codegraph.resolve.symbols import FileOutline, NameTarget, Package
 
 
-class JavaRules(Rules):
+class JavaRules(LanguageRules):
     own_names = frozenset({"this"})
     upper_names = frozenset({"super"})
     has_open_classes = True
 
-    def find_module(self, outline: Outline, imported: Import) -> Target | None:
+    def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         return self._named(imported.module, outline.path)
 
-    def files_of(self, outline: Outline, imported: Import) -> list[Outline]:
+    def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
         """The file of the class that is imported; a whole package leads to no single file."""
         found = self.imported(outline, imported)
-        if found is not None and isinstance(found.where, Outline):
+        if found is not None and isinstance(found.where, FileOutline):
             return [found.where]
         return super().files_of(outline, imported)
 
-    def package_member(self, package: Package, name: str) -> Target | None:
+    def package_member(self, package: Package, name: str) -> NameTarget | None:
         found = self._class(package.folder, name, "")
         if found is None and self._is_package(f"{package.folder}/{name}"):
-            return Target(Package(f"{package.folder}/{name}"), -1)
+            return NameTarget(Package(f"{package.folder}/{name}"), -1)
         return found
 
-    def beyond_file(self, outline: Outline, name: str) -> Target | None:
+    def beyond_file(self, outline: FileOutline, name: str) -> NameTarget | None:
         return (
             self._class(outline.package.replace(".", "/"), name, outline.path)
             if name[:1].isupper()
             else None
         )
 
-    def name_in(self, outline: Outline, name: str) -> Target | None:
+    def name_in(self, outline: FileOutline, name: str) -> NameTarget | None:
         found = super().name_in(outline, name)
         if found is None and name[:1].islower() and outline.package:
             # The first step of a fully qualified name: ``com.example.Client.make()``.
-            return Target(Package(name), -1) if self._is_package(name) else None
+            return NameTarget(Package(name), -1) if self._is_package(name) else None
         return found
 
-    def member(self, outline: Outline, place: int, name: str) -> Target | None:
+    def member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         # A constructor is called by its class's name, and the class is what is meant.
         return (
-            Target(outline, place)
+            NameTarget(outline, place)
             if name == outline.names[place]
             else super().member(outline, place, name)
         )
 
-    def _named(self, dotted: str, from_path: str) -> Target | None:
+    def _named(self, dotted: str, from_path: str) -> NameTarget | None:
         """A class by its full name, or the package of that name."""
         parts = dotted.split(".")
         for cut in range(len(parts), 0, -1):
             found = self._class("/".join(parts[: cut - 1]), parts[cut - 1], from_path)
             if found is not None:
                 return self.follow(found, False, parts[cut:])
-        return Target(Package("/".join(parts)), -1)
+        return NameTarget(Package("/".join(parts)), -1)
 
-    def _class(self, folder: str, name: str, from_path: str) -> Target | None:
+    def _class(self, folder: str, name: str, from_path: str) -> NameTarget | None:
         tail = f"{folder}/{name}.java" if folder else f"{name}.java"
         paths = self.project.ending_with(tail)
         if not paths:
@@ -71,7 +70,7 @@ class JavaRules(Rules):
         if outline is None or outline.package.replace(".", "/") != folder:
             return None
         place = outline.top.get(name)
-        return Target(outline, place) if place is not None else None
+        return NameTarget(outline, place) if place is not None else None
 
     def _is_package(self, name: str) -> bool:
         return any(f"/{name}/" in f"/{folder}/" for folder in self.project.folders)

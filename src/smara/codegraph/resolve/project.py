@@ -1,6 +1,4 @@
-"""The tree's paths and the files that say how its parts are called: what finding a module by name
-rests on.
-"""
+"""List a tree's paths and manifests, to find modules by name."""
 
 from __future__ import annotations
 

@@ -1,23 +1,19 @@
-"""Python: modules by their dotted names from the roots that a tree shows, and names through
-``__init__`` files.
-"""
+"""Resolve Python modules by dotted name, and names through ``__init__`` files."""
 
 from __future__ import annotations
 
 import sys
 
 from smara.codegraph.models import Import
-from smara.codegraph.resolve.outline import Outline
 from smara.codegraph.resolve.project import ProjectFiles, folders_above
-from smara.codegraph.resolve.rules import Rules
-from smara.codegraph.resolve.table import SymbolTable
-from smara.codegraph.resolve.targets import Package, Target
+from smara.codegraph.resolve.rules import LanguageRules
+from smara.codegraph.resolve.symbols import FileOutline, NameTarget, Package, SymbolTable
 
 _SUFFIXES = (".py", ".pyi")
 _USUAL_ROOTS = ("src", "lib", "python")
 
 
-class PythonRules(Rules):
+class PythonRules(LanguageRules):
     own_names = frozenset({"self", "cls"})
     upper_names = frozenset({"super()"})
 
@@ -32,7 +28,7 @@ class PythonRules(Rules):
     def bound_name(self, imported: Import) -> str:
         return imported.alias or imported.name or imported.module.partition(".")[0]
 
-    def imported(self, outline: Outline, imported: Import) -> Target | None:
+    def imported(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         if (
             not imported.name
             and not imported.alias
@@ -43,7 +39,7 @@ class PythonRules(Rules):
             return self._module(outline, imported.module.partition(".")[0])
         return super().imported(outline, imported)
 
-    def find_module(self, outline: Outline, imported: Import) -> Target | None:
+    def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         if not imported.level:
             return self._module(outline, imported.module)
         folders = folders_above(outline.path)
@@ -52,7 +48,7 @@ class PythonRules(Rules):
         parts = imported.module.split(".") if imported.module else []
         return self._target(self._walk_down(folders[imported.level - 1], parts))
 
-    def files_of(self, outline: Outline, imported: Import) -> list[Outline]:
+    def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
         module = self.find_module(outline, imported)
         if module is None:
             return []
@@ -60,27 +56,27 @@ class PythonRules(Rules):
             submodule = self.attribute(module, imported.name)
             if (
                 submodule is not None
-                and isinstance(submodule.where, Outline)
+                and isinstance(submodule.where, FileOutline)
                 and submodule.place < 0
             ):
                 return [submodule.where]
-        return [module.where] if isinstance(module.where, Outline) else []
+        return [module.where] if isinstance(module.where, FileOutline) else []
 
-    def submodule(self, outline: Outline, name: str) -> Target | None:
+    def submodule(self, outline: FileOutline, name: str) -> NameTarget | None:
         folder, _, file = outline.path.rpartition("/")
         return self._step(folder, name) if file.startswith("__init__.") else None
 
-    def package_member(self, package: Package, name: str) -> Target | None:
+    def package_member(self, package: Package, name: str) -> NameTarget | None:
         return self._step(package.folder, name)
 
-    def _step(self, folder: str, name: str) -> Target | None:
+    def _step(self, folder: str, name: str) -> NameTarget | None:
         return self._target(self._path_below(folder, name))
 
-    def _target(self, found: str | Package | None) -> Target | None:
+    def _target(self, found: str | Package | None) -> NameTarget | None:
         return (
             self.file(found)
             if isinstance(found, str)
-            else (Target(found, -1) if found is not None else None)
+            else (NameTarget(found, -1) if found is not None else None)
         )
 
     def _path_below(self, folder: str, name: str) -> str | Package | None:
@@ -107,7 +103,7 @@ class PythonRules(Rules):
         # Only folders lead on: what ``a/b.py`` holds is no module below ``a.b``.
         return self._path_below("/".join([folder, *above] if folder else above), last)
 
-    def _module(self, outline: Outline, dotted: str) -> Target | None:
+    def _module(self, outline: FileOutline, dotted: str) -> NameTarget | None:
         folder = outline.path.rpartition("/")[0]
         key = (folder, dotted)
         if key not in self._modules:

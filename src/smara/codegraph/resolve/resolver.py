@@ -1,22 +1,201 @@
-"""From a file's facts to its edges: imports, calls, inheritance, references, and what tests
-exercise.
+"""Turn a file's facts into edges: imports, calls, inheritance, references, tests.
+
+A reference that cannot be followed is matched by its name alone, with low confidence, unless the
+name is too common to tell. Tests are joined to what they import, call or are named after.
 """
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import NamedTuple
 
-from smara.codegraph.models import FileFacts, Language, NewEdge, ReferenceKind
-from smara.codegraph.resolve.common_names import is_telling
-from smara.codegraph.resolve.found import FoundEdges
-from smara.codegraph.resolve.outline import Outline, outline_of
-from smara.codegraph.resolve.project import ProjectFiles
-from smara.codegraph.resolve.rules import Rules
-from smara.codegraph.resolve.table import Symbol, SymbolTable
-from smara.codegraph.resolve.tests_edges import add_test_edges
-from smara.codegraph.resolve.walk import Walk
-from smara.codegraph.scip import OUTSIDE, Precise
+from smara.codegraph.models import EdgeKind, FileFacts, Language, NewEdge, ReferenceKind
+from smara.codegraph.resolve.project import ProjectFiles, closest
+from smara.codegraph.resolve.rules import LanguageRules, ReferenceWalk
+from smara.codegraph.resolve.scip import OUTSIDE, Precise
+from smara.codegraph.resolve.symbols import FileOutline, Symbol, SymbolTable, outline_of
+from smara.core.paths import is_test_path
+
+SHORTEST_GUESS = 4
+"""Letters a name has at least before one place that bears it is taken for the one that is meant."""
+
+_WORDS = """
+add addAll addEventListener all and any apply append appendChild apply arguments as_bytes as_mut
+as_ref as_slice as_str assert assertEqual assertEquals assertTrue assign async at await back begin
+bind body borrow borrow_mut build bytes call catch chain charAt charCodeAt chars children clear
+click clone close cmp collect compare compareTo concat config connect constructor contains
+containsKey context copy count create data debug default delete dequeue deref describe destroy
+dispatch display done drain draw each emit empty enable encode end endsWith endswith enqueue entries
+entry enumerate equals erase error eval every exec execute exists exit expect expects extend fail
+fetch field fields file fill filter filter_map finalize find find_all findAll first flat flatMap
+flatten flush fmt fold forEach format free from from_str front get getBytes getClass getElementById
+getId getItem getKey getName getOrDefault getState getType getValue global group handle has hasNext
+hasOwnProperty hash hashCode head height hide id include includes index indexOf info init insert
+insert_one inspect instance into into_iter invoke is_empty is_err is_none is_ok is_some isEmpty
+isPresent item items iter iter_mut iterator join key keys kill last lastIndexOf left len length line
+lines list listen load local lock log login lookup lower main make map map_err match matches max
+merge message method min mock model move name names new next node none not notify now null object
+ofType offer offset on once open option options or ord order orElse out output pack parent parse
+parse_args patch path peek perform ping poll pop popitem position post pow prepare press prev print
+printf println process publish pull push push_back push_str put query queue quit raise random range
+read readLine readline receive record reduce ref refresh register reject release reload remove
+removeAll render repeat replace replaceAll reply request reserve reset resize resolve response rest
+result resume return reverse right round route row run save scan schedule score search seek select
+self send serialize session set setItem setName setState setTimeout setUp setValue setup shift show
+shutdown sign size skip sleep slice some sort source spawn splice split start starts_with startsWith
+startswith stat state status step stop store str stream stringify strip sub submit subscribe
+subscriptions substr substring success sum swap sync table tag take task test text then this throw
+throws time title to_owned to_string to_vec toArray toBe toEqual toFixed toISOString toJSON
+toLowerCase toString toUpperCase token toUpperCase top trace trim type unlock unref unshift
+unsubscribe unwrap unwrap_or unwrap_or_else update upper url use user val validate value valueOf
+values verify version view visit wait walk warn when where width with with_capacity wrap write
+writeln yield zip
+"""
+
+
+def _of_builtins() -> set[str]:
+    types = (
+        str,
+        bytes,
+        bytearray,
+        list,
+        dict,
+        set,
+        tuple,
+        int,
+        float,
+        complex,
+        type,
+        object,
+        BaseException,
+        memoryview,
+    )
+    streams = (io.TextIOWrapper, io.BytesIO, io.BufferedReader, Path)
+    return {name for each in (*types, *streams) for name in dir(each)}
+
+
+COMMON_NAMES = frozenset(_WORDS.split()) | _of_builtins()
+
+
+def is_telling(name: str) -> bool:
+    """Whether a name is rare enough that the only place that bears it is likely the one that is
+    meant.
+    """
+    return len(name) >= SHORTEST_GUESS and name not in COMMON_NAMES and not name.startswith("__")
+
+
+class FoundEdges:
+    """Edges distinct by start, end, kind and line, with the path of the file that each ends in."""
+
+    __slots__ = ("edges", "path_of")
+
+    def __init__(self) -> None:
+        self.edges: dict[tuple[int, int, EdgeKind, int], NewEdge] = {}
+        self.path_of: dict[int, str] = {}
+
+    def put(self, edge: NewEdge, path: str) -> None:
+        """Add an edge that ends in the file at ``path``; the first one of its kind and line
+        holds.
+        """
+        self.edges.setdefault((edge.scope, edge.to_no, edge.kind, edge.line), edge)
+        self.path_of[edge.to_no] = path
+
+
+_AFFIXES = re.compile(
+    r"^(?:test_|tests_|Test(?=[A-Z]))|(?:[._-](?:tests?|spec)|(?<=[a-z0-9])(?:Tests?|TestCase|IT"
+    r"|Spec))$"
+)
+
+
+def tested_stem(path: str) -> str | None:
+    """What a test file is named after: ``tests/test_client.py`` gives ``client``; ``None`` if its
+    name does not say.
+
+    A file that merely stands in a folder of tests is named after nothing.
+    """
+    stem = path.rpartition("/")[2].rpartition(".")[0]
+    bare = _AFFIXES.sub("", stem)
+    return bare if bare and bare != stem else None
+
+
+NAMED_AFTER = 0.6
+"""Of a file that a test is named after and does not import."""
+_SUFFIXES = {
+    "python": ("py",), "typescript": ("ts", "tsx", "js", "jsx"), "tsx": ("tsx", "ts", "jsx", "js"),
+    "javascript": ("js", "jsx", "mjs", "cjs", "ts"), "rust": ("rs",), "go": ("go",),
+    "java": ("java",),
+    "c": ("c", "h"), "cpp": ("cc", "cpp", "cxx", "h", "hh", "hpp", "c"),
+}  # fmt: skip
+
+
+def add_test_edges(
+    table: SymbolTable,
+    project: ProjectFiles,
+    outline: FileOutline,
+    found: FoundEdges,
+    tested: Collection[int] = (),
+) -> None:
+    """Add an edge of the kind ``tests`` beside every import and call that leads from a test to what
+    is none.
+    """
+    is_test_file = is_test_path(outline.path)
+    in_test = _inside_tests(outline)
+    if not is_test_file and True not in in_test:
+        return
+    own_tests = {no for place, no in enumerate(outline.nos) if in_test[place]}
+    tests = {no for no, path in found.path_of.items() if is_test_path(path)}
+    added: list[NewEdge] = []
+    for edge in found.edges.values():
+        if edge.kind not in ("calls", "imports") or edge.source == "guess":
+            continue
+        if edge.kind == "imports" or edge.scope < 0:
+            is_tested = is_test_file and found.path_of[edge.to_no] != outline.path
+        else:
+            # Tests that stand beside the code they test (Rust) call into their own file.
+            is_tested = in_test[edge.scope] and edge.to_no not in own_tests
+        if is_tested and edge.to_no not in tests:
+            added.append(edge._replace(kind="tests"))
+    named_after = _named_after(table, project, outline) if is_test_file else None
+    if named_after is not None and named_after.file_no not in {
+        *tested,
+        *(edge.to_no for edge in added),
+    }:
+        added.append(
+            NewEdge(
+                -1, named_after.file_no, "tests", line=1, confidence=NAMED_AFTER, source="guess"
+            )
+        )
+        found.path_of[named_after.file_no] = named_after.path
+    for edge in added:
+        found.put(edge, found.path_of[edge.to_no])
+
+
+def _inside_tests(outline: FileOutline) -> list[bool]:
+    """For each definition, whether it is a test or stands in one."""
+    inside: list[bool] = []
+    for place, parent in enumerate(outline.parents):
+        inside.append(outline.kinds[place] == "test" or (0 <= parent < place and inside[parent]))
+    return inside
+
+
+def _named_after(
+    table: SymbolTable, project: ProjectFiles, outline: FileOutline
+) -> FileOutline | None:
+    stem = tested_stem(outline.path)
+    if stem is None:
+        return None
+    for suffix in _SUFFIXES[outline.language]:
+        paths = [
+            path for path in project.by_name.get(f"{stem}.{suffix}", ()) if not is_test_path(path)
+        ]
+        path = closest(paths, outline.path)
+        if path is not None:
+            return table.outline(path)
+    return None
+
 
 CERTAIN = 1.0
 TYPED = 0.9
@@ -61,7 +240,7 @@ class Resolver:
         self._table = table
         self._precise = precise
         self._project = project
-        self._rules: dict[str, Rules] = {}
+        self._rules: dict[str, LanguageRules] = {}
         self._named: dict[tuple[str, str], list[Symbol]] = {}
 
     def resolve(self, facts: FileFacts, tested: Collection[int] = ()) -> list[NewEdge]:
@@ -73,7 +252,7 @@ class Resolver:
             facts, 0, [0] * len(facts.definitions)
         )
         rules = self._rules_for(facts.language)
-        walk = Walk(rules, facts, outline)
+        walk = ReferenceWalk(rules, facts, outline)
         found = FoundEdges()
         _add_imports(rules, facts, outline, found=found)
         precise = self._precise(facts.path) if self._precise is not None else None
@@ -90,14 +269,14 @@ class Resolver:
         for rules in self._rules.values():
             rules.forget()
 
-    def _rules_for(self, language: Language) -> Rules:
+    def _rules_for(self, language: Language) -> LanguageRules:
         family = FAMILIES[language]
         rules = self._rules.get(family)
         if rules is None:
             rules = self._rules[family] = _make_rules(family)(self._table, self._project)
         return rules
 
-    def _add_by_name(self, walk: Walk, left: list[Left], found: FoundEdges) -> None:
+    def _add_by_name(self, walk: ReferenceWalk, left: list[Left], found: FoundEdges) -> None:
         """Join what is left by qualified names, as a linker would, and then by names that one place
         alone has.
         """
@@ -155,7 +334,9 @@ class Resolver:
             self._named[family, name] = ours if is_whole else []
 
 
-def _add_imports(rules: Rules, facts: FileFacts, outline: Outline, found: FoundEdges) -> None:
+def _add_imports(
+    rules: LanguageRules, facts: FileFacts, outline: FileOutline, found: FoundEdges
+) -> None:
     for each in facts.imports:
         if each.is_export and not each.module and not each.level:
             continue
@@ -174,7 +355,7 @@ def _add_imports(rules: Rules, facts: FileFacts, outline: Outline, found: FoundE
             target is None
             or target.is_instance
             or target.place < 0
-            or not isinstance(target.where, Outline)
+            or not isinstance(target.where, FileOutline)
         ):
             continue
         if target.where.path != outline.path:
@@ -209,7 +390,7 @@ def _add_precise(facts: FileFacts, precise: Precise, found: FoundEdges) -> FileF
     return facts._replace(references=tuple(left))
 
 
-def _add_references(walk: Walk, facts: FileFacts, found: FoundEdges) -> list[Left]:
+def _add_references(walk: ReferenceWalk, facts: FileFacts, found: FoundEdges) -> list[Left]:
     edges = found.edges
     left: list[Left] = []
     for kind, name, receiver, line, scope in facts.references:
@@ -226,7 +407,7 @@ def _add_references(walk: Walk, facts: FileFacts, found: FoundEdges) -> list[Lef
 
 
 def _number(
-    walk: Walk, scope: int, receiver: str, name: str, found: FoundEdges
+    walk: ReferenceWalk, scope: int, receiver: str, name: str, found: FoundEdges
 ) -> tuple[list[int], float] | None:
     """The numbers of the nodes that a name means, with how sure that is: one node, or all overloads
     of it.
@@ -237,7 +418,7 @@ def _number(
     if target is None or target.is_instance or target.place < 0:
         return None
     where, place = target.where, target.place
-    if not isinstance(where, Outline):
+    if not isinstance(where, FileOutline):
         return None
     certainty = CERTAIN
     if receiver and receiver not in _OWN:
@@ -256,14 +437,14 @@ def _ends_with(qualname: str, wanted: str) -> bool:
     return qualname == wanted or qualname.endswith("." + wanted)
 
 
-def _make_rules(family: str) -> Callable[[SymbolTable, ProjectFiles], Rules]:
+def _make_rules(family: str) -> Callable[[SymbolTable, ProjectFiles], LanguageRules]:
     """The rules of a family of languages, imported when a file of it is met."""
     if family == "python":
         from smara.codegraph.resolve.python import PythonRules
 
         return PythonRules
     if family == "script":
-        from smara.codegraph.resolve.script import ScriptRules
+        from smara.codegraph.resolve.javascript import ScriptRules
 
         return ScriptRules
     if family == "rust":

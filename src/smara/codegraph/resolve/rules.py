@@ -1,8 +1,8 @@
-"""What the languages share: names of a module, members of a class through what it extends, types of
-values.
+"""Follow names to definitions by the rules that all languages share.
 
-Nothing here walks further than a bounded number of steps, whatever the facts say: circles of
-re-exports, of base classes and of types end in "not found".
+`LanguageRules` knows the names of a module, the members of a class and the types of values; each
+language extends it. `ReferenceWalk` follows one file's references: local names first, then the
+file's, then other files'. Every walk is bounded, so a circle of re-exports ends in "not found".
 """
 
 from __future__ import annotations
@@ -11,16 +11,11 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from smara.codegraph.models import Import
-from smara.codegraph.resolve.outline import Outline
+from smara.codegraph.models import FileFacts, Import
 from smara.codegraph.resolve.project import ProjectFiles
-from smara.codegraph.resolve.table import Symbol, SymbolTable
-from smara.codegraph.resolve.targets import Package, Target
-
-if TYPE_CHECKING:
-    from smara.codegraph.resolve.walk import Walk
+from smara.codegraph.resolve.symbols import FileOutline, NameTarget, Package, Symbol, SymbolTable
 
 DEEPEST = 12
 """Steps of types, base classes and dotted names that are followed at most."""
@@ -40,7 +35,7 @@ _POINTERS = frozenset({"Box", "Rc", "Arc", "unique_ptr", "shared_ptr", "scoped_r
 _STEPS = re.compile(r"\.|::|->")
 
 
-class Rules(ABC):
+class LanguageRules(ABC):
     """How one language finds what a name means. A subclass says how modules are found, and what
     else is in sight.
     """
@@ -54,14 +49,14 @@ class Rules(ABC):
     def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
         self.table = table
         self.project = project
-        self._bound: dict[Outline, tuple[dict[str, Import], list[Import]]] = {}
+        self._bound: dict[FileOutline, tuple[dict[str, Import], list[Import]]] = {}
         """Of each outline; it follows from the outline alone, so that it is kept from one file to
         the next.
         """
         self._names: Memo = {}
         self._members: Memo = {}
         self._imported: Memo = {}
-        self._bases: dict[tuple[str, int], list[Target]] = {}
+        self._bases: dict[tuple[str, int], list[NameTarget]] = {}
         self._depth = 0
         self._is_doubtful = False
         self._doubtful: list[tuple[Memo, Hashable]] = []
@@ -76,8 +71,8 @@ class Rules(ABC):
         self._bases.clear()
 
     def _once(
-        self, memo: Memo, key: Hashable, find: Callable[..., Target | None], *given: object
-    ) -> Target | None:
+        self, memo: Memo, key: Hashable, find: Callable[..., NameTarget | None], *given: object
+    ) -> NameTarget | None:
         """What ``find`` gives, found once. Circles of re-exports, types and base classes end in
         ``None``.
 
@@ -106,33 +101,35 @@ class Rules(ABC):
         return answer
 
     @abstractmethod
-    def find_module(self, outline: Outline, imported: Import) -> Target | None:
+    def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         """The file or package that an import of ``outline`` names, or ``None``."""
 
-    def files_of(self, outline: Outline, imported: Import) -> list[Outline]:
+    def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
         """The files that an import leads to, for the edges between files."""
         module = self.find_module(outline, imported)
-        return [module.where] if module is not None and isinstance(module.where, Outline) else []
+        return (
+            [module.where] if module is not None and isinstance(module.where, FileOutline) else []
+        )
 
-    def submodule(self, outline: Outline, name: str) -> Target | None:
+    def submodule(self, outline: FileOutline, name: str) -> NameTarget | None:
         """A module that stands below a file's own, when a language has such."""
         return None
 
-    def beyond_file(self, outline: Outline, name: str) -> Target | None:
+    def beyond_file(self, outline: FileOutline, name: str) -> NameTarget | None:
         """What a bare name means when the file neither defines nor imports it (the same package,
         the crate).
         """
         return None
 
-    def package_member(self, package: Package, name: str) -> Target | None:
+    def package_member(self, package: Package, name: str) -> NameTarget | None:
         """A name of a package that is a folder."""
         return None
 
-    def scattered_member(self, outline: Outline, place: int, name: str) -> Target | None:
+    def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         """A member of a class that stands outside the class's own braces."""
         return None
 
-    def qualified(self, walk: Walk, scope: int, receiver: str, name: str) -> str | None:
+    def qualified(self, walk: ReferenceWalk, scope: int, receiver: str, name: str) -> str | None:
         """The qualified name by which a reference that could not be followed is looked for in the
         whole tree.
 
@@ -140,30 +137,30 @@ class Rules(ABC):
         """
         return None
 
-    def choose(self, outline: Outline, symbols: list[Symbol]) -> Symbol | None:
+    def choose(self, outline: FileOutline, symbols: list[Symbol]) -> Symbol | None:
         """Which of the definitions of a qualified name a file means: the only one, or none."""
         return symbols[0] if len(symbols) == 1 else None
 
-    def holds_members(self, target: Target) -> bool:
+    def holds_members(self, target: NameTarget) -> bool:
         """Whether a method may belong to what stands there."""
         return is_class(target)
 
-    def meant(self, target: Target) -> Target:
+    def meant(self, target: NameTarget) -> NameTarget:
         """What a target stands for when it is called or extended; a module may stand for what it
         exports.
         """
         return target
 
-    def file(self, path: str) -> Target | None:
+    def file(self, path: str) -> NameTarget | None:
         """A file as a target, when it is indexed code."""
         outline = self.table.outline(path)
-        return Target(outline, -1) if outline is not None else None
+        return NameTarget(outline, -1) if outline is not None else None
 
     def bound_name(self, imported: Import) -> str:
         """What an import is called in its file; empty for one that binds nothing."""
         return imported.alias or imported.name
 
-    def imports_of(self, outline: Outline) -> tuple[dict[str, Import], list[Import]]:
+    def imports_of(self, outline: FileOutline) -> tuple[dict[str, Import], list[Import]]:
         """A file's imports by the name they bind, and those that bring in everything."""
         found = self._bound.get(outline)
         if found is None:
@@ -179,19 +176,19 @@ class Rules(ABC):
             found = self._bound[outline] = (named, stars)
         return found
 
-    def name_in(self, outline: Outline, name: str) -> Target | None:
+    def name_in(self, outline: FileOutline, name: str) -> NameTarget | None:
         """What a file calls ``name``: its own, what it imports, what it passes on."""
         return self._once(self._names, (outline.path, name), self._find_name, outline, name)
 
-    def _find_name(self, outline: Outline, name: str) -> Target | None:
+    def _find_name(self, outline: FileOutline, name: str) -> NameTarget | None:
         place = outline.top.get(name)
         named, stars = self.imports_of(outline)
         imported = named.get(name)
         # ``const x = require("y")`` is a variable and an import, of which the import says more.
         if place is not None and (imported is None or outline.kinds[place] != "constant"):
-            return Target(outline, place)
+            return NameTarget(outline, place)
         if place is not None and imported is not None:
-            return self.imported(outline, imported) or Target(outline, place)
+            return self.imported(outline, imported) or NameTarget(outline, place)
         if imported is not None:
             # ``from . import x`` in an ``__init__`` file means the module below it.
             return self.imported(outline, imported) or self.submodule(outline, name)
@@ -206,19 +203,19 @@ class Rules(ABC):
                     return found
         return self.submodule(outline, name) or self.beyond_file(outline, name)
 
-    def imported(self, outline: Outline, imported: Import) -> Target | None:
+    def imported(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         """What an import binds: a module, or a name of one."""
         return self._once(
             self._imported, (outline.path, imported), self._find_imported, outline, imported
         )
 
-    def _find_imported(self, outline: Outline, imported: Import) -> Target | None:
+    def _find_imported(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         module = self.find_module(outline, imported)
         if module is not None and imported.name not in ("", "*"):
             return self.attribute(module, imported.name)
         return module
 
-    def attribute(self, target: Target, name: str, depth: int = 0) -> Target | None:
+    def attribute(self, target: NameTarget, name: str, depth: int = 0) -> NameTarget | None:
         """``target.name``."""
         where, place, _ = target
         if isinstance(where, Package):
@@ -233,7 +230,7 @@ class Rules(ABC):
         value = self.value(target, depth + 1) if depth < DEEPEST else None
         return self.attribute(value, name, depth + 1) if value is not None else None
 
-    def member(self, outline: Outline, place: int, name: str) -> Target | None:
+    def member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         """A member of a class, its own or one it inherits; or the type of a field, as an
         instance.
         """
@@ -241,11 +238,11 @@ class Rules(ABC):
             self._members, (outline.path, place, name), self._find_member, outline, place, name
         )
 
-    def _find_member(self, outline: Outline, place: int, name: str) -> Target | None:
+    def _find_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         inside = outline.members.get(place)
         own = inside.get(name) if inside is not None else None
         if own is not None:
-            return Target(outline, own)
+            return NameTarget(outline, own)
         scattered = self.scattered_member(outline, place, name)
         if scattered is not None:
             return scattered
@@ -255,13 +252,13 @@ class Rules(ABC):
             if type_:
                 return self.instance(outline, type_)
         for base in self.bases(outline, place):
-            if isinstance(base.where, Outline):
+            if isinstance(base.where, FileOutline):
                 found = self.member(base.where, base.place, name)
                 if found is not None:
                     return found
         return None
 
-    def bases(self, outline: Outline, place: int) -> list[Target]:
+    def bases(self, outline: FileOutline, place: int) -> list[NameTarget]:
         """The classes that a class extends, those that can be found."""
         key = (outline.path, place)
         found = self._bases.get(key)
@@ -282,11 +279,11 @@ class Rules(ABC):
                 self._bases[key] = found
         return found
 
-    def class_named(self, outline: Outline, qualname: str) -> Target | None:
+    def class_named(self, outline: FileOutline, qualname: str) -> NameTarget | None:
         """The class that a method outside its braces names before its own name."""
         return self.dotted(outline, qualname)
 
-    def dotted(self, outline: Outline, text: str, depth: int = 0) -> Target | None:
+    def dotted(self, outline: FileOutline, text: str, depth: int = 0) -> NameTarget | None:
         """What a dotted name means at the top of a file."""
         if depth > DEEPEST:
             return None
@@ -295,8 +292,8 @@ class Rules(ABC):
         return self.follow(found, first.endswith("()"), rest, depth=depth)
 
     def follow(
-        self, found: Target | None, is_called: bool, rest: list[str], depth: int = 0
-    ) -> Target | None:
+        self, found: NameTarget | None, is_called: bool, rest: list[str], depth: int = 0
+    ) -> NameTarget | None:
         """From what the first step of a dotted name means to what the last one does."""
         if is_called and found is not None:
             found = self.result(found, depth + 1)
@@ -308,7 +305,7 @@ class Rules(ABC):
                 found = self.result(found, depth + 1)
         return found
 
-    def instance(self, outline: Outline, type_: str, depth: int = 0) -> Target | None:
+    def instance(self, outline: FileOutline, type_: str, depth: int = 0) -> NameTarget | None:
         """A value of the type that a file writes so; a function's name means what it returns."""
         return (
             self.made_by(self.dotted(outline, plain_type(type_), depth + 1), depth)
@@ -316,31 +313,31 @@ class Rules(ABC):
             else None
         )
 
-    def made_by(self, target: Target | None, depth: int = 0) -> Target | None:
+    def made_by(self, target: NameTarget | None, depth: int = 0) -> NameTarget | None:
         """An instance of a class, or the result of a function; an instance is itself."""
         if target is None or target.is_instance:
             return target
         return self.result(target, depth + 1)
 
-    def result(self, target: Target, depth: int = 0) -> Target | None:
+    def result(self, target: NameTarget, depth: int = 0) -> NameTarget | None:
         """What calling ``target`` gives, when it is plain to see."""
         where, place, is_instance = target
         if is_instance or isinstance(where, Package) or place < 0 or depth > DEEPEST:
             return None
         if where.kinds[place] in HOLDERS:
-            return Target(where, place, is_instance=True)
+            return NameTarget(where, place, is_instance=True)
         return self._returned(where, place, depth)
 
-    def _returned(self, where: Outline, place: int, depth: int) -> Target | None:
+    def _returned(self, where: FileOutline, place: int, depth: int) -> NameTarget | None:
         returned = where.fields.get(place, {}).get("()")
         if not returned:
             return None
         parent = where.parents[place]
         if returned in self.own_names and parent >= 0:
-            return Target(where, parent, is_instance=True)
+            return NameTarget(where, parent, is_instance=True)
         return self.instance(where, returned, depth + 1)
 
-    def value(self, target: Target, depth: int = 0) -> Target | None:
+    def value(self, target: NameTarget, depth: int = 0) -> NameTarget | None:
         """What stands in a variable, a field or behind a property; a class or a module is
         itself.
         """
@@ -379,9 +376,204 @@ def plain_type(text: str) -> str:
     return outer.strip()
 
 
-def is_class(target: Target) -> bool:
+def is_class(target: NameTarget) -> bool:
     return (
-        isinstance(target.where, Outline)
+        isinstance(target.where, FileOutline)
         and target.place >= 0
         and target.where.kinds[target.place] in HOLDERS
     )
+
+
+UNSAYABLE = "?"
+"""The receiver of a name when it is no plain chain of names."""
+
+
+class ReferenceWalk:
+    """The names in sight inside one file. ``target`` is asked for each reference, the same ones
+    from a memo.
+    """
+
+    def __init__(self, rules: LanguageRules, facts: FileFacts, outline: FileOutline) -> None:
+        self.rules = rules
+        self.outline = outline
+        self._locals: dict[int, dict[str, str | Import]] = {}
+        self._roots: dict[tuple[int, str], NameTarget | None] = {}
+        self._values: dict[tuple[int, str], NameTarget | None] = {}
+        self._classes: dict[int, NameTarget | None] = {}
+        kinds = outline.kinds
+        for name, type_, scope in facts.bindings:
+            if scope >= 0 and name != "()" and kinds[scope] not in HOLDERS:
+                names = self._locals.setdefault(scope, {})
+                # The first type that is told holds; a name that is also bound to something unknown
+                # keeps it.
+                if type_ or name not in names:
+                    names[name] = names.get(name) or type_
+        for each in facts.imports:
+            if each.scope >= 0:
+                bound = rules.bound_name(each)
+                if bound:
+                    self._locals.setdefault(each.scope, {}).setdefault(bound, each)
+
+    def target(self, scope: int, receiver: str, name: str) -> NameTarget | None:
+        """What a name with its receiver means in a scope: a definition, an instance, a file, or
+        ``None``.
+        """
+        if not receiver:
+            return self.root(scope, name)
+        holder = self.value(scope, receiver)
+        return self.rules.attribute(holder, name) if holder is not None else None
+
+    def value(self, scope: int, text: str) -> NameTarget | None:
+        """What stands before a dot."""
+        key = (scope, text)
+        if key in self._values:
+            return self._values[key]
+        self._values[key] = None
+        found = self._values[key] = self._find_value(scope, text)
+        return found
+
+    def _find_value(self, scope: int, text: str) -> NameTarget | None:
+        if UNSAYABLE in text:
+            return None
+        rules = self.rules
+        first, *rest = (text,) if text.isidentifier() else steps(text)
+        if first in rules.upper_names:
+            return self._upper(scope, rest)
+        if first in rules.own_names:
+            own = self.enclosing_class(scope)
+            if own is not None:
+                return rules.follow(NameTarget(own.where, own.place, is_instance=True), False, rest)
+        found = self.root(scope, first.removesuffix("()"))
+        if found is not None and not first.endswith("()"):
+            found = rules.value(found)
+        return rules.follow(found, first.endswith("()"), rest)
+
+    def _upper(self, scope: int, rest: list[str]) -> NameTarget | None:
+        own = self.enclosing_class(scope)
+        if own is None or not isinstance(own.where, FileOutline):
+            return None
+        for base in self.rules.bases(own.where, own.place):
+            found = self.rules.follow(
+                NameTarget(base.where, base.place, is_instance=True), False, rest
+            )
+            if found is not None:
+                return found
+        return None
+
+    def root(self, scope: int, name: str) -> NameTarget | None:
+        """What a bare name means in a scope."""
+        key = (scope, name)
+        if key in self._roots:
+            return self._roots[key]
+        self._roots[key] = None
+        found = self._roots[key] = self._find_root(scope, name)
+        return found
+
+    def _find_root(self, scope: int, name: str) -> NameTarget | None:
+        outline, rules = self.outline, self.rules
+        if name in rules.own_names:
+            return self.enclosing_class(scope) or rules.name_in(outline, name)
+        place = scope
+        while place >= 0:
+            names = self._locals.get(place)
+            if names is not None and name in names:
+                return self._local(name, names[name], place)
+            if rules.has_open_classes and outline.kinds[place] in HOLDERS:
+                found = rules.member(outline, place, name)
+                if found is not None:
+                    return found
+            elif outline.kinds[place] != "class" or place == scope:
+                inside = outline.members.get(place)
+                if inside is not None and name in inside:
+                    return NameTarget(outline, inside[name])
+            place = outline.parents[place]
+        if rules.has_open_classes:
+            found = self._of_scattered_class(scope, name)
+            if found is not None:
+                return found
+        found = rules.name_in(outline, name)
+        return (
+            self._answering(name)
+            if found is None and scope >= 0 and outline.kinds[scope] == "route"
+            else found
+        )
+
+    def _answering(self, name: str) -> NameTarget | None:
+        """What answers a route that is made inside a function: the only definition of that name in
+        the file.
+        """
+        outline = self.outline
+        places = [
+            place
+            for place, each in enumerate(outline.names)
+            if each == name and outline.kinds[place] != "route"
+        ]
+        return NameTarget(outline, places[0]) if len(places) == 1 else None
+
+    def _of_scattered_class(self, scope: int, name: str) -> NameTarget | None:
+        own = self.enclosing_class(scope)
+        if own is None or not isinstance(own.where, FileOutline):
+            return None
+        return self.rules.member(own.where, own.place, name)
+
+    def _local(self, name: str, bound: str | Import, scope: int) -> NameTarget | None:
+        """A local name's meaning; one that is bound to something unknown hides what the file calls
+        so.
+        """
+        if isinstance(bound, Import):
+            return self.rules.imported(self.outline, bound)
+        if not bound:
+            return None
+        first, *rest = steps(plain_type(bound))
+        if first in self.rules.own_names:
+            return self.rules.made_by(self.value(scope, bound))
+        made_by = first.removesuffix("()")
+        # ``let builder = builder(x)``: the name on the right is not yet the one on the left.
+        start = self.root(self.outline.parents[scope] if made_by == name else scope, made_by)
+        return self.rules.made_by(self.rules.follow(start, first.endswith("()"), rest))
+
+    def enclosing_class(self, scope: int) -> NameTarget | None:
+        """The class whose method a scope is, or stands in."""
+        if scope not in self._classes:
+            self._classes[scope] = self._find_class(scope)
+        return self._classes[scope]
+
+    def _find_class(self, scope: int) -> NameTarget | None:
+        outline = self.outline
+        place = scope
+        while place >= 0:
+            if outline.kinds[place] == "class":
+                return NameTarget(outline, place)
+            parent = outline.parents[place]
+            before = outline.qualnames[place].rpartition(".")[0]
+            # A method that stands outside its class says its class by its qualified name only.
+            if (
+                before
+                and outline.kinds[place] == "method"
+                and (parent < 0 or outline.qualnames[parent] != before)
+            ):
+                found = self.rules.class_named(outline, before)
+                return found if found is not None and self.rules.holds_members(found) else None
+            place = parent
+        return None
+
+    def is_foreign(self, scope: int, receiver: str) -> bool:
+        """Whether what stands before the dot is known, or is imported from outside the tree:
+        nothing to guess about.
+        """
+        if UNSAYABLE in receiver:
+            return False
+        if self.value(scope, receiver) is not None:
+            return True
+        first = steps(receiver)[0]
+        if first in self.rules.upper_names:
+            return True
+        first = first.removesuffix("()")
+        place = scope
+        while place >= 0:
+            bound = self._locals.get(place, {}).get(first)
+            if bound is not None:
+                # A type that is named and not found belongs to another library.
+                return bound != ""
+            place = self.outline.parents[place]
+        return first in self.rules.imports_of(self.outline)[0]

@@ -1,6 +1,4 @@
-"""Rust: modules by files and ``mod``, paths from ``crate``, ``super`` and ``self``, crates of a
-Cargo workspace.
-"""
+"""Resolve Rust modules, ``crate``/``super`` paths and crates of a Cargo workspace."""
 
 from __future__ import annotations
 
@@ -8,21 +6,20 @@ import tomllib
 from typing import TYPE_CHECKING
 
 from smara.codegraph.models import Import
-from smara.codegraph.resolve.outline import Outline
 from smara.codegraph.resolve.project import ProjectFiles, folders_above, join
-from smara.codegraph.resolve.rules import Rules, is_class, steps
-from smara.codegraph.resolve.table import SymbolTable
-from smara.codegraph.resolve.targets import Target
+from smara.codegraph.resolve.rules import LanguageRules, is_class, steps
+from smara.codegraph.resolve.symbols import FileOutline, NameTarget, SymbolTable
 
 if TYPE_CHECKING:
-    from smara.codegraph.resolve.walk import Walk
+    from smara.codegraph.resolve.rules import ReferenceWalk
+
 
 _ROOT_FILES = frozenset({"lib.rs", "main.rs", "mod.rs", "build.rs"})
 _OWN_ROOTS = frozenset({"tests", "examples", "benches", "bin"})
 """Folders of a crate in which every file is a program of its own."""
 
 
-class RustRules(Rules):
+class RustRules(LanguageRules):
     own_names = frozenset({"self", "Self"})
     upper_names = frozenset()
 
@@ -39,84 +36,87 @@ class RustRules(Rules):
         # ``use a::b::{self}`` brings in ``b``.
         return last if name in ("", "self") else name
 
-    def find_module(self, outline: Outline, imported: Import) -> Target | None:
+    def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         if not imported.module:
-            return Target(outline, -1)
+            return NameTarget(outline, -1)
         return self._path(outline, imported.scope, steps(imported.module))
 
-    def imported(self, outline: Outline, imported: Import) -> Target | None:
+    def imported(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         if not imported.module and imported.name:
             return self._first(outline, imported.scope, imported.name)
         if imported.name == "self":
             imported = imported._replace(name="")
         return super().imported(outline, imported)
 
-    def files_of(self, outline: Outline, imported: Import) -> list[Outline]:
+    def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
         found = self.imported(outline, imported) or self.find_module(outline, imported)
-        return [found.where] if found is not None and isinstance(found.where, Outline) else []
+        return [found.where] if found is not None and isinstance(found.where, FileOutline) else []
 
-    def _find_name(self, outline: Outline, name: str) -> Target | None:
+    def _find_name(self, outline: FileOutline, name: str) -> NameTarget | None:
         if name == "crate":
             root = self._root_of(outline.path)
             return self.file(root) if root is not None else None
         if name == "self":
-            return Target(outline, -1)
+            return NameTarget(outline, -1)
         if name == "super":
             return self._above(outline)
         return super()._find_name(outline, name)
 
-    def submodule(self, outline: Outline, name: str) -> Target | None:
+    def submodule(self, outline: FileOutline, name: str) -> NameTarget | None:
         folder = self._folder_below(outline.path)
         for path in (join(folder, f"{name}.rs"), join(folder, name, "mod.rs")):
             if path in self.project.paths and path != outline.path:
                 return self.file(path)
         return None
 
-    def beyond_file(self, outline: Outline, name: str) -> Target | None:
+    def beyond_file(self, outline: FileOutline, name: str) -> NameTarget | None:
         """A crate of the workspace."""
         root = self._workspace().get(name)
         return self.file(root) if root is not None else None
 
-    def scattered_member(self, outline: Outline, place: int, name: str) -> Target | None:
+    def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         found = outline.by_qualname.get(f"{outline.qualnames[place]}.{name}")
-        return Target(outline, found) if found is not None else None
+        return NameTarget(outline, found) if found is not None else None
 
-    def qualified(self, walk: Walk, scope: int, receiver: str, name: str) -> str | None:
+    def qualified(self, walk: ReferenceWalk, scope: int, receiver: str, name: str) -> str | None:
         """A method of a type that is known and whose ``impl`` stands in another file."""
         holder = walk.value(scope, receiver) if receiver else None
-        if holder is None or not is_class(holder) or not isinstance(holder.where, Outline):
+        if holder is None or not is_class(holder) or not isinstance(holder.where, FileOutline):
             return None
         return f"{holder.where.names[holder.place]}.{name}"
 
-    def _path(self, outline: Outline, scope: int, parts: list[str]) -> Target | None:
+    def _path(self, outline: FileOutline, scope: int, parts: list[str]) -> NameTarget | None:
         if parts and not parts[0]:
             root = self._workspace().get(parts[1]) if len(parts) > 1 else None
             return self.follow(self.file(root) if root is not None else None, False, parts[2:])
         found = self._first(outline, scope, parts[0])
         rest = parts[1:]
         while (
-            rest and rest[0] == "super" and found is not None and isinstance(found.where, Outline)
+            rest
+            and rest[0] == "super"
+            and found is not None
+            and isinstance(found.where, FileOutline)
         ):
-            found = self._above(found.where) if found.place < 0 else Target(found.where, -1)
+            found = self._above(found.where) if found.place < 0 else NameTarget(found.where, -1)
             rest = rest[1:]
         return self.follow(found, False, rest)
 
-    def _first(self, outline: Outline, scope: int, name: str) -> Target | None:
+    def _first(self, outline: FileOutline, scope: int, name: str) -> NameTarget | None:
         """The first step of a path, where inline modules count as modules."""
         inline = scope
         while inline >= 0 and outline.kinds[inline] != "module":
             inline = outline.parents[inline]
         if inline >= 0:
             if name == "self":
-                return Target(outline, inline)
+                return NameTarget(outline, inline)
             if name == "super":
                 above = outline.parents[inline]
-                return Target(
+                return NameTarget(
                     outline, above if above >= 0 and outline.kinds[above] == "module" else -1
                 )
             inside = outline.members.get(inline, {}).get(name)
             if inside is not None:
-                return Target(outline, inside)
+                return NameTarget(outline, inside)
         return self.name_in(outline, name)
 
     def _folder_below(self, path: str) -> str:
@@ -125,7 +125,7 @@ class RustRules(Rules):
         is_root = name in _ROOT_FILES or folder.rpartition("/")[2] in _OWN_ROOTS
         return folder if is_root else join(folder, name.removesuffix(".rs"))
 
-    def _above(self, outline: Outline) -> Target | None:
+    def _above(self, outline: FileOutline) -> NameTarget | None:
         folder, _, name = outline.path.rpartition("/")
         if name in ("lib.rs", "main.rs"):
             return None

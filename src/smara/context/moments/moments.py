@@ -1,10 +1,9 @@
-"""Moments: what an agent is told unasked, when, and what came of it.
+"""Decide what to inject at each point of an agent's work.
 
-Little, rarely, on strong evidence: recall on every prompt was measured to make coding agents worse.
-There is one pack when a session begins, and again when its context was emptied; after that only
-what is known about the very file, command, error or search at hand, each thing once, and no more
-than a few in a session. Out of time, or with trouble in the store, there is silence. Everything
-that is said has a receipt.
+A session gets one pack at its start, and again when its context was emptied. After that it
+gets only what is known about the file, command, error or search at hand: each thing once,
+and a few in a session. Recall on every prompt was measured to make coding agents worse. Out
+of time, or on a database error, nothing is injected. Every injection has a receipt.
 """
 
 from __future__ import annotations
@@ -14,21 +13,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from smara.context.moments.arms import may_say
-from smara.context.moments.drafts import Deadline, Draft, Said, drafted, unsaid
-from smara.context.moments.heeding import Heeder
-from smara.context.moments.keeping import EMPTYING, Keeper, Standing
-from smara.context.moments.known import Known, KnownTexts
-from smara.context.moments.models import (
+from smara.context.models import (
     BUDGETS,
-    Budget,
-    Item,
+    Injection,
+    InjectionItem,
     Point,
-    Prepared,
+    PointBudget,
+    PrecomputedInjections,
     Receipt,
     ReceiptTotals,
-    Told,
 )
+from smara.context.moments.candidates import InstructionTexts, MemoryFinder
+from smara.context.moments.draft import (
+    Deadline,
+    InjectionDraft,
+    InjectionLine,
+    make_draft,
+    new_lines,
+)
+from smara.context.moments.experiment import may_say
+from smara.context.moments.receipts import EMPTYING, ReceiptKeeper, SessionState, UseDetector
 from smara.context.moments.store import MomentStore
 from smara.core import log
 from smara.core.clock import Clock
@@ -38,14 +42,15 @@ from smara.core.scope import require_id
 from smara.environment import patience
 from smara.errors import DeadlineError, InvalidInputError, SmaraError
 
-if TYPE_CHECKING:  # a hook pays for what it loads: each point loads what it needs
+if TYPE_CHECKING:
     from smara.behavior.behavior import Behavior
     from smara.behavior.habits import Habits
     from smara.behavior.methodology.contexts import PlannerContext, PrefetchedFile
-    from smara.context.moments.lately import Lately
-    from smara.context.moments.tools import Tools
+    from smara.context.moments.start import RecentWork
+    from smara.context.moments.tool_calls import ToolCallLookup
     from smara.knowledge.memories import Memories
     from smara.tasks.tasks import Tasks
+
 
 FIRST_STEP = 5
 """Before this step an agent is still reading what it was given."""
@@ -64,7 +69,7 @@ class MomentSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class MomentParts:
     """What the room needs of others, each opened when it is first asked."""
 
     store: MomentStore
@@ -73,7 +78,7 @@ class Parts:
     memories: Callable[[], Memories]
     behavior: Callable[[], Behavior]
     habits: Callable[[], Habits]
-    lately: Callable[[], Lately]
+    lately: Callable[[], RecentWork]
     tasks: Callable[[], Tasks]
     search_pattern: Callable[[str], str | None]
     root: Callable[[], str | None]
@@ -84,11 +89,11 @@ class Parts:
 class Moments:
     """What agents of one project are told unasked, and the receipts of it."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: MomentParts) -> None:
         self._parts = parts
-        self._known = Known(parts.memories, parts.root, parts.search_pattern)
-        self._keeper = Keeper(parts.store, parts.clock, parts.new_id)
-        self._heeder = Heeder(parts.store, parts.memories, parts.clock)
+        self._known = MemoryFinder(parts.memories, parts.root, parts.search_pattern)
+        self._keeper = ReceiptKeeper(parts.store, parts.clock, parts.new_id)
+        self._heeder = UseDetector(parts.store, parts.memories, parts.clock)
 
     # the points
 
@@ -101,7 +106,7 @@ class Moments:
         cwd: str = "",
         files: Sequence[str] = (),
         known_texts: Sequence[str] = (),
-    ) -> Told | None:
+    ) -> Injection | None:
         """The pack of a session: what is known, confirmed first, where work was left, what is to be
         done.
 
@@ -111,7 +116,7 @@ class Moments:
         """
         is_emptied = source in EMPTYING
 
-        def find(standing: Standing, deadline: Deadline) -> Draft | None:
+        def find(standing: SessionState, deadline: Deadline) -> InjectionDraft | None:
             return self._start_draft(
                 session_id,
                 source,
@@ -124,15 +129,15 @@ class Moments:
 
         return self._say("start", session_id, find, source, agent, is_emptied)
 
-    def first_message(self, session_id: str, text: str) -> Told | None:
+    def first_message(self, session_id: str, text: str) -> Injection | None:
         """How far the work stands that a session's first message is about, if it says so."""
 
-        def find(standing: Standing, deadline: Deadline) -> Draft | None:
-            from smara.context.moments.first import matching, subjects
+        def find(standing: SessionState, deadline: Deadline) -> InjectionDraft | None:
+            from smara.context.moments.triggers import matching, subjects
 
             found = matching(subjects(self._known, self._parts.tasks()), text)
             deadline.check()
-            return drafted(unsaid(found, standing.told), BUDGETS["first_message"])
+            return make_draft(new_lines(found, standing.told), BUDGETS["first_message"])
 
         return self._say("first_message", session_id, find) if text.strip() else None
 
@@ -143,14 +148,14 @@ class Moments:
         tool_input: Mapping[str, Any],
         *,
         known_texts: Sequence[str] = (),
-    ) -> Told | None:
+    ) -> Injection | None:
         """What is known about a call that is about to be made: it failed here before, or its file
         has traps.
 
         It advises: nothing that it says can keep a call from being made. What stands in
         ``known_texts`` is left out.
         """
-        from smara.context.moments.tools import call_of
+        from smara.context.moments.tool_calls import call_of
 
         call = call_of(tool, tool_input)
         if not (call.command or call.files):
@@ -172,18 +177,18 @@ class Moments:
         error: str | None = None,
         *,
         known_texts: Sequence[str] = (),
-    ) -> Told | None:
+    ) -> Injection | None:
         """What is known about the file just opened, the error just met, or the search just made.
 
         What stands in ``known_texts``, the agent's own instruction files, is left out.
         """
-        from smara.context.moments.tools import call_of
+        from smara.context.moments.tool_calls import call_of
 
         call = call_of(tool, tool_input)
         if not (call.files or call.pattern or call.command):
             return None
 
-        def find(standing: Standing, deadline: Deadline) -> Draft | None:
+        def find(standing: SessionState, deadline: Deadline) -> InjectionDraft | None:
             return self._tool_draft(
                 "after_tool",
                 self._tools.after(call, output, error),
@@ -200,7 +205,7 @@ class Moments:
         recent: Sequence[Mapping[str, Any] | HostEvent] = (),
         *,
         known_texts: Sequence[str] = (),
-    ) -> Told | None:
+    ) -> Injection | None:
         """What the newest calls of a session bring up, for agents that ask before each step.
 
         Each of ``recent`` is an event, or a mapping with ``tool``, ``tool_input`` and perhaps
@@ -212,8 +217,8 @@ class Moments:
         if step < FIRST_STEP:
             return None
 
-        def find(standing: Standing, deadline: Deadline) -> Draft | None:
-            from smara.context.moments.stepping import read_ahead, step_lines
+        def find(standing: SessionState, deadline: Deadline) -> InjectionDraft | None:
+            from smara.context.moments.stages import read_ahead, step_lines
 
             chosen = self._parts.settings
             lines = step_lines(
@@ -226,21 +231,27 @@ class Moments:
             draft = self._tool_draft("between_steps", lines, standing, known_texts=known_texts)
             if draft is not None or not chosen.has_prefetch:
                 return draft
-            ahead = unsaid(read_ahead(self._known, self._parts.habits(), recent), standing.told)
-            return drafted(ahead, BUDGETS["coder"])
+            ahead = new_lines(read_ahead(self._known, self._parts.habits(), recent), standing.told)
+            return make_draft(ahead, BUDGETS["coder"])
 
         return self._say("between_steps", session_id, find)
 
     def _tool_draft(
-        self, point: Point, lines: Iterable[Said], standing: Standing, known_texts: Sequence[str]
-    ) -> Draft | None:
-        texts = KnownTexts(known_texts)
+        self,
+        point: Point,
+        lines: Iterable[InjectionLine],
+        standing: SessionState,
+        known_texts: Sequence[str],
+    ) -> InjectionDraft | None:
+        texts = InstructionTexts(known_texts)
         new = [
-            each for each in unsaid(lines, standing.told) if not self._stands_in(texts, each.item)
+            each
+            for each in new_lines(lines, standing.told)
+            if not self._stands_in(texts, each.item)
         ]
-        return drafted(new, BUDGETS[point])
+        return make_draft(new, BUDGETS[point])
 
-    def _stands_in(self, texts: KnownTexts, item: Item | None) -> bool:
+    def _stands_in(self, texts: InstructionTexts, item: InjectionItem | None) -> bool:
         if item is None or item.kind != "memory":
             return False
         memory = self._known.memories.find(item.id)
@@ -250,11 +261,11 @@ class Moments:
         self,
         point: Point,
         session_id: str,
-        find: Callable[[Standing, Deadline], Draft | None],
+        find: Callable[[SessionState, Deadline], InjectionDraft | None],
         source: str = "",
         agent: str = "",
         is_emptied: bool = False,
-    ) -> Told | None:
+    ) -> Injection | None:
         """Find something to say within the time of a point, and keep its receipt; trouble is
         silence.
         """
@@ -291,11 +302,11 @@ class Moments:
         in silence.
         """
         if point == "start":
-            import smara.context.moments.starting
+            import smara.context.moments.start
 
             self._parts.lately()
         elif point == "first_message":
-            import smara.context.moments.first  # noqa: F401 - to have it loaded
+            import smara.context.moments.triggers  # noqa: F401 - to have it loaded
 
             self._parts.tasks()
         else:
@@ -315,10 +326,10 @@ class Moments:
         known_texts: Sequence[str],
         told: set[str],
         deadline: Deadline,
-    ) -> Draft | None:
-        from smara.context.moments.starting import Wanted, start_draft
+    ) -> InjectionDraft | None:
+        from smara.context.moments.start import StartRequest, start_draft
 
-        wanted = Wanted(
+        wanted = StartRequest(
             session_id,
             source,
             cwd,
@@ -330,15 +341,15 @@ class Moments:
         return start_draft(self._known, self._parts.lately(), wanted, deadline=deadline)
 
     @property
-    def _start_budget(self) -> Budget:
+    def _start_budget(self) -> PointBudget:
         most = BUDGETS["start"]
         return most._replace(tokens=min(most.tokens, self._parts.settings.start_tokens))
 
     @cached_property
-    def _tools(self) -> Tools:
-        from smara.context.moments.tools import Tools
+    def _tools(self) -> ToolCallLookup:
+        from smara.context.moments.tool_calls import ToolCallLookup
 
-        return Tools(self._known, self._parts.habits())
+        return ToolCallLookup(self._known, self._parts.habits())
 
     # made ahead
 
@@ -349,7 +360,7 @@ class Moments:
         cwd: str = "",
         files: Sequence[str] = (),
         known_texts: Sequence[str] = (),
-    ) -> Told:
+    ) -> Injection:
         """What a new session would begin with now, byte for byte; nothing is written, and an empty
         text is silence.
 
@@ -369,11 +380,11 @@ class Moments:
                 deadline=deadline,
             )
         text, tokens, items = draft if draft is not None else ("", 0, ())
-        return Told(text, tokens, "start", items=items, source="startup", agent=agent)
+        return Injection(text, tokens, "start", items=items, source="startup", agent=agent)
 
     def prepared(
         self, *, agent: str = "", cwd: str = "", known_texts: Sequence[str] = ()
-    ) -> Prepared:
+    ) -> PrecomputedInjections:
         """Everything that a new session may be told, for hooks that have no time to open a store;
         nothing is written.
 
@@ -384,15 +395,14 @@ class Moments:
         start = self.preview(agent=agent, cwd=cwd, known_texts=known_texts)
         said = start if start.text else None
         if not self._is_on("first_message"):
-            return Prepared(said, has_arms=has_arms)
-        from smara.context.moments.first import subjects
-        from smara.context.moments.preparing import prepared_firsts, prepared_tools
+            return PrecomputedInjections(said, has_arms=has_arms)
+        from smara.context.moments.triggers import message_triggers, subjects, tool_triggers
 
-        firsts = prepared_firsts(subjects(self._known, self._parts.tasks()))
-        tools = prepared_tools(
-            self._known, self._tools, self._parts.habits(), texts=KnownTexts(known_texts)
+        firsts = message_triggers(subjects(self._known, self._parts.tasks()))
+        tools = tool_triggers(
+            self._known, self._tools, self._parts.habits(), texts=InstructionTexts(known_texts)
         )
-        return Prepared(
+        return PrecomputedInjections(
             said,
             tuple(firsts),
             tuple(tools),
@@ -402,7 +412,7 @@ class Moments:
 
     def deliver(
         self,
-        told: Mapping[str, Any] | Told,
+        told: Mapping[str, Any] | Injection,
         *,
         session_id: str,
         source: str = "",
@@ -491,9 +501,9 @@ class Moments:
 
         With a ``session_id`` it has a receipt.
         """
-        from smara.context.moments.stages import told_planner
+        from smara.context.moments.stages import inject_planner
 
-        return told_planner(
+        return inject_planner(
             self._parts.behavior().planner_context(modules, task, methodology),
             self._known,
             self._keeper,
@@ -510,9 +520,9 @@ class Moments:
         """The files that such work reads, within 32,000 tokens and 12 files; ``read`` gives the
         text of a path.
         """
-        from smara.context.moments.stages import told_coder
+        from smara.context.moments.stages import inject_coder
 
-        return told_coder(
+        return inject_coder(
             self._parts.behavior().coder_files(modules, read), self._keeper, session_id
         )
 
@@ -520,9 +530,9 @@ class Moments:
         """What a tester should know before the first look: what was seen to fail, what is
         required.
         """
-        from smara.context.moments.stages import told_qa
+        from smara.context.moments.stages import inject_qa
 
-        return told_qa(self._known, modules, self._keeper, session_id=session_id)
+        return inject_qa(self._known, modules, self._keeper, session_id=session_id)
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
         """How many steps an agent may take for work on a module, by how such work went; at most

@@ -1,39 +1,162 @@
-"""What planners, coders and testers are given, in the words of this room and with receipts.
+"""Inject between an agent's steps and before its stages.
 
-What such agents get is found by ``behavior``; here it is fenced, so that no stored text can speak
-for itself.
+Stages are planner, coder and tester; `behavior` finds what they need, and here it is fenced
+and gets a receipt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from smara.behavior.methodology.contexts import PlannerContext, PrefetchedFile
-from smara.context.moments.drafts import Draft, Said, drafted, said_memory
-from smara.context.moments.keeping import Keeper
-from smara.context.moments.known import Known
-from smara.context.moments.models import BUDGETS, Item, Point
-from smara.context.moments.wording import one_line
+from smara.behavior.habits import Habits
+from smara.behavior.methodology.contexts import (
+    CODER_FILES,
+    CODER_TOKENS,
+    PlannerContext,
+    PrefetchedFile,
+)
+from smara.behavior.paths import module_of, project_path
+from smara.context.models import BUDGETS, InjectionItem, Point
+from smara.context.moments.candidates import MemoryFinder
+from smara.context.moments.draft import (
+    Deadline,
+    InjectionDraft,
+    InjectionLine,
+    as_code,
+    line_of_memory,
+    make_draft,
+    one_line,
+    tokens_of,
+)
+from smara.context.moments.receipts import ReceiptKeeper
+from smara.context.moments.tool_calls import ToolCallLookup, call_of
+from smara.core.escape import neutralize
+from smara.core.events import HostEvent
 from smara.knowledge.models import MemoryType, TypedMemory
 from smara.knowledge.trust import Tellable, Verdict
+
+MOST_RECENT = 5
+MOST_FILE_CHARACTERS = 60_000
+_MOST_LINES = 4
+_MOST_NOTES = 3
+
+
+def step_lines(
+    tools: ToolCallLookup,
+    known: MemoryFinder,
+    recent: Sequence[Mapping[str, Any] | HostEvent],
+    session_id: str | None,
+    deadline: Deadline,
+) -> list[InjectionLine]:
+    """What is said before the next step, the newest call first."""
+    found: dict[str, InjectionLine] = {}
+    for each in reversed(recent[-MOST_RECENT:]):
+        tool, arguments, output, error = _parts(each)
+        for said in tools.after(call_of(tool, arguments), output, error):
+            if said.item is not None:
+                found.setdefault(said.item.key, said)
+        deadline.check()
+        if len(found) >= _MOST_LINES:
+            break
+    if not found and session_id is not None:
+        for said in _noted(known, session_id):
+            if said.item is not None:
+                found.setdefault(said.item.key, said)
+    return list(found.values())[:_MOST_LINES]
+
+
+def read_ahead(
+    known: MemoryFinder, habits: Habits, recent: Sequence[Mapping[str, Any] | HostEvent]
+) -> list[InjectionLine]:
+    """The files that work on a module nearly always reads, with their contents, once the module is
+    touched.
+    """
+    root = known.root()
+    if root is None:
+        return []
+    touched = [path for each in recent for path in call_of(*_parts(each)[:2]).files]
+    inside = [path for path in (project_path(each, root) for each in touched) if path is not None]
+    module = module_of(inside[-1]) if inside else None
+    usual = habits.prefetch(module) if module is not None else None
+    if usual is None:
+        return []
+    found: list[InjectionLine] = []
+    left = CODER_TOKENS
+    for path in usual.always[:CODER_FILES]:
+        text = _content(root, path) if path not in inside else None
+        line = f"- {as_code(path)} as it is now:\n{neutralize(text)}" if text else ""
+        tokens = tokens_of(line) if line else 0
+        if line and tokens <= left:
+            left -= tokens
+            item = InjectionItem(
+                "file",
+                path,
+                f"work on {module} nearly always reads it",
+                text=path[:60],
+                key=f"file:{path}",
+                tokens=tokens,
+                saved_tokens=tokens,
+                saved_how="the file itself",
+                signs=(f"file:{path}",),
+            )
+            found.append(InjectionLine(line, item))
+    return found
+
+
+def _content(root: str, path: str) -> str | None:
+    """A file's text; secrets are no part of it, and what is no text is left out."""
+    from smara.secrets import redact
+
+    try:
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            return redact(file.read(MOST_FILE_CHARACTERS)).text
+    except (OSError, UnicodeDecodeError, ValueError):
+        return None
+
+
+def _parts(each: Mapping[str, Any] | HostEvent) -> tuple[str, Mapping[str, Any], str, str | None]:
+    if isinstance(each, HostEvent):
+        return each.tool, each.tool_input, each.tool_output, each.error
+    arguments, error = each.get("tool_input") or each.get("arguments") or {}, each.get("error")
+    return (
+        str(each.get("tool") or ""),
+        arguments if isinstance(arguments, Mapping) else {},
+        str(each.get("output") or ""),
+        None if error is None else str(error),
+    )
+
+
+def _noted(known: MemoryFinder, session_id: str) -> list[InjectionLine]:
+    """What the session has recorded itself, the newest first."""
+    page = known.memories.list(session_id=session_id, source="agent_explicit", limit=_MOST_NOTES)
+    root = known.root()
+    return [
+        line_of_memory(told, "this session noted it", root)
+        for told in known.memories.tellable(page)
+    ]
+
 
 _QA: tuple[MemoryType, ...] = ("e2e_observation", "error_pattern", "requirement")
 _QA_LIMIT = 12
 
 
-def told_planner(
-    found: PlannerContext, known: Known, keeper: Keeper, session_id: str | None
+def inject_planner(
+    found: PlannerContext, known: MemoryFinder, keeper: ReceiptKeeper, session_id: str | None
 ) -> PlannerContext:
     """A planner's context with its text fenced."""
     root = known.root()
     lines = [
-        said_memory(told, "it is about the modules that are planned for", root)
+        line_of_memory(told, "it is about the modules that are planned for", root)
         for told in _asked_for(known, found.memories)
     ]
     if found.factor > 1:
-        lines.insert(0, Said(f"Work here took {found.factor:g} times the steps that were planned."))
-    draft = drafted(lines, BUDGETS["planner"])
+        lines.insert(
+            0, InjectionLine(f"Work here took {found.factor:g} times the steps that were planned.")
+        )
+    draft = make_draft(lines, BUDGETS["planner"])
     _keep(keeper, "planner", session_id, draft=draft)
     return replace(
         found,
@@ -42,7 +165,7 @@ def told_planner(
     )
 
 
-def _asked_for(known: Known, memories: Sequence[TypedMemory]) -> list[Tellable]:
+def _asked_for(known: MemoryFinder, memories: Sequence[TypedMemory]) -> list[Tellable]:
     """What may be told to those who ask: also what nobody has confirmed, which says so; nothing
     from outside.
     """
@@ -54,12 +177,12 @@ def _asked_for(known: Known, memories: Sequence[TypedMemory]) -> list[Tellable]:
     ]
 
 
-def told_coder(
-    files: list[PrefetchedFile], keeper: Keeper, session_id: str | None
+def inject_coder(
+    files: list[PrefetchedFile], keeper: ReceiptKeeper, session_id: str | None
 ) -> list[PrefetchedFile]:
     """Files that are read ahead, with a receipt that names them."""
     items = tuple(
-        Item(
+        InjectionItem(
             "file",
             each.path,
             "such work reads it nearly always",
@@ -78,12 +201,14 @@ def told_coder(
             keeper,
             "coder",
             session_id,
-            draft=Draft(f"Files read ahead: {names}", sum(f.tokens for f in files), items),
+            draft=InjectionDraft(f"Files read ahead: {names}", sum(f.tokens for f in files), items),
         )
     return files
 
 
-def told_qa(known: Known, modules: Sequence[str], keeper: Keeper, session_id: str | None) -> str:
+def inject_qa(
+    known: MemoryFinder, modules: Sequence[str], keeper: ReceiptKeeper, session_id: str | None
+) -> str:
     """What a tester should know before the first look."""
     found: dict[str, TypedMemory] = {}
     for kind in _QA:
@@ -93,15 +218,17 @@ def told_qa(known: Known, modules: Sequence[str], keeper: Keeper, session_id: st
         found.update((memory.id, memory) for page in pages for memory in page)
     root = known.root()
     lines = [
-        said_memory(told, "testers ask for it", root)
+        line_of_memory(told, "testers ask for it", root)
         for told in _asked_for(known, list(found.values()))
     ]
-    draft = drafted(lines, BUDGETS["qa"])
+    draft = make_draft(lines, BUDGETS["qa"])
     _keep(keeper, "qa", session_id, draft=draft)
     return draft.text if draft is not None else ""
 
 
-def _keep(keeper: Keeper, point: Point, session_id: str | None, draft: Draft | None) -> None:
+def _keep(
+    keeper: ReceiptKeeper, point: Point, session_id: str | None, draft: InjectionDraft | None
+) -> None:
     """Write a receipt where somebody says for whom."""
     if session_id is not None and draft is not None:
         keeper.keep(point, session_id, draft, keeper.standing(session_id), "", "", 0)

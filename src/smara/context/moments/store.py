@@ -1,4 +1,4 @@
-"""Receipts in the database: SQL and the mapping of rows, no decisions."""
+"""Store receipts of injections: SQL and row mapping, no decisions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from smara.context.moments.models import Arm, Outcome, Receipt, ReceiptItem, ReceiptTotals, Told
-from smara.core.storable import from_storable, to_storable
+from smara.context.models import Arm, Injection, ItemOutcome, Receipt, ReceiptItem, ReceiptTotals
+from smara.core.escape import from_storable, to_storable
 from smara.database.database import Row, Session, marks, parts
-from smara.database.stores import ProjectStore
+from smara.database.project_store import ProjectStore
 
 _RECEIPT = (
     "no, id, session_id, point, made_at, text, tokens, agent, source, arm, is_said, elapsed_ms, "
@@ -23,7 +23,7 @@ _ITEM = (
 )
 
 
-class SessionRow(NamedTuple):
+class SessionCounts(NamedTuple):
     """What is kept of a session: its arm, how often its context was emptied, how much was said."""
 
     arm: Arm | None
@@ -31,7 +31,7 @@ class SessionRow(NamedTuple):
     statements: int
 
 
-class Waiting(NamedTuple):
+class OpenItem(NamedTuple):
     """Something that was said, of which nobody knows yet whether it is used."""
 
     receipt_no: int
@@ -66,7 +66,7 @@ class MomentStore(ProjectStore):
 
     # sessions
 
-    def find_session(self, session: Session, session_id: str) -> SessionRow | None:
+    def find_session(self, session: Session, session_id: str) -> SessionCounts | None:
         row = session.one(
             self.sql(
                 "SELECT arm, epoch, statements FROM moment_sessions WHERE project_no = :project "
@@ -74,11 +74,11 @@ class MomentStore(ProjectStore):
             ),
             (session_id,),
         )
-        return None if row is None else SessionRow(row[0], row[1], row[2])
+        return None if row is None else SessionCounts(row[0], row[1], row[2])
 
     def hold_session(
         self, session: Session, session_id: str, arm: Arm | None, now_ms: int
-    ) -> SessionRow:
+    ) -> SessionCounts:
         """What is kept of a session, made if need be; nobody else writes it until this transaction
         ends.
         """
@@ -91,9 +91,13 @@ class MomentStore(ProjectStore):
             ),
             (session_id, arm, now_ms, now_ms),
         )
-        return SessionRow(row[0], row[1], row[2]) if row is not None else SessionRow(arm, 0, 0)
+        return (
+            SessionCounts(row[0], row[1], row[2]) if row is not None else SessionCounts(arm, 0, 0)
+        )
 
-    def put_session(self, session: Session, session_id: str, row: SessionRow, now_ms: int) -> None:
+    def put_session(
+        self, session: Session, session_id: str, row: SessionCounts, now_ms: int
+    ) -> None:
         session.run(
             self.sql(
                 "INSERT INTO moment_sessions (project_no, session_id, arm, epoch, statements, "
@@ -121,7 +125,7 @@ class MomentStore(ProjectStore):
     def add(
         self,
         session: Session,
-        told: Told,
+        told: Injection,
         session_id: str,
         epoch: int,
         is_said: bool,
@@ -229,7 +233,7 @@ class MomentStore(ProjectStore):
         session: Session,
         receipt_no: int,
         position: int | None,
-        outcome: Outcome,
+        outcome: ItemOutcome,
         how: str,
         at_ms: int,
     ) -> None:
@@ -254,7 +258,7 @@ class MomentStore(ProjectStore):
             (ran_at, receipt_no, position),
         )
 
-    def waiting(self, session: Session, session_id: str) -> list[Waiting]:
+    def waiting(self, session: Session, session_id: str) -> list[OpenItem]:
         """What was said in a session and is not settled."""
         rows = session.all(
             self.sql(
@@ -268,7 +272,7 @@ class MomentStore(ProjectStore):
             (session_id,),
         )
         return [
-            Waiting(
+            OpenItem(
                 row[0],
                 row[1],
                 row[2],

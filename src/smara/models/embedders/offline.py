@@ -1,29 +1,66 @@
-"""The offline embedder: a vector for every piece of a word, added up over the text. No server, no
-key, no torch.
+"""Embed texts offline with the word-piece vectors of wordllama.
 
-The vectors are those of the package wordllama, whose code is never imported: two of its files are
-read. A piece that comes ``n`` times counts ``1 + ln n`` times, so that what a text repeats does not
-drown what it says once. Why this model, and what else was tried, is in
-``docs/decisions/0010-embeddings.md``.
+No server, no key, no torch: two files of the package wordllama are read, its code is never
+imported. A text is cut into pieces that have a vector, and the vectors are added up. A piece that
+occurs ``n`` times counts ``1 + ln n`` times. See ``docs/decisions/0010-embeddings.md``.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import Counter
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
 from importlib.util import find_spec
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smara.errors import ConfigError, MissingExtraError
-from smara.models.embedders.subwords import Subwords
-from smara.models.embedding import Kind, unit_rows
+from smara.models.embedder import Kind, unit_rows
 
 if TYPE_CHECKING:
-    from smara.models.embedding import Vectors
+    from smara.models.embedder import Vectors
+
+
+_WORD_START = "▁"
+# A character of an alphabet without spaces; letters, digits, underscores or signs. A space in front
+# of any marks the start of a word. What is longer than 32 characters is no word, and joining it
+# would take long.
+_CJK = "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"  # noqa: E501
+_UNIT = re.compile(
+    rf" ?[{_CJK}]| ?[^\W\d_{_CJK}]{{1,32}}| ?\d{{1,32}}| ?_{{1,32}}| ?[^\w\s]{{1,32}}"
+)
+_REMEMBERED = 100_000
+
+
+class Subwords:
+    """Cuts texts into the numbers of their pieces; each word is cut once and remembered."""
+
+    def __init__(self, vocabulary: Mapping[str, int]) -> None:
+        self._vocabulary = vocabulary
+        self._cut = lru_cache(maxsize=_REMEMBERED)(self._joined)
+
+    def pieces(self, text: str) -> list[int]:
+        """The numbers of the pieces of a text, in order."""
+        spaced = " " + " ".join(text.split())
+        return list(chain.from_iterable(map(self._cut, _UNIT.findall(spaced))))
+
+    def _joined(self, unit: str) -> tuple[int, ...]:
+        parts = list(unit.replace(" ", _WORD_START))
+        while len(parts) > 1:
+            joints = [self._vocabulary.get(left + right) for left, right in pairwise(parts)]
+            first = min((number for number in joints if number is not None), default=None)
+            if first is None:
+                break
+            at = joints.index(first)
+            parts[at : at + 2] = [parts[at] + parts[at + 1]]
+        known = [part for part in parts if part in self._vocabulary]
+        # The start of a word that is not known says nothing.
+        return () if known == [_WORD_START] else tuple(self._vocabulary[part] for part in known)
+
 
 MODEL_ID = "wordllama-l2-256"
 _PACKAGE = "wordllama"

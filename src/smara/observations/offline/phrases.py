@@ -1,7 +1,6 @@
-"""The few words that notes are framed with. Everything else in a note was said by somebody.
+"""List the fixed words that frame offline notes.
 
-A note reads ``label: words as they were said``. The words run to the end of the line, so
-that nothing in them can end the quotation and pretend to be a label.
+All other words of a note are quoted from the conversation.
 """
 
 from __future__ import annotations

@@ -1,51 +1,225 @@
-"""The reflector that needs no model: condenses notes by taking away, oldest first, until they fit.
+"""Condense notes without a model until they fit a token limit.
 
-It begins at the level it is given and goes on, level by level, until the notes are as small
-as was asked or nothing more may go. What a person preferred, decided, changed or asked for,
-what was completed, everything of high priority and the newest notes stay until nothing else is
-left to take. No word is added but "worked on … until" for merged work.
-
-What holds something particular, a name, a path, a number, quoted words, goes later than what
-could be said of anything, and only while the notes are four tenths larger than was asked: a size
-is worth less than what somebody will look for. But a conversation of any length must fit, so in
-the end the oldest go, whatever they are; they are only shown no more, and can still be found.
-
-    level 0   repeated and replaced notes go; stretches of work become one note each
-    level 1   details of low notes go, then low priority, then small talk, then details with nothing
-      particular
-    level 2   failures that were mended go; commands are told by their first words, code by its
-      names;
-              details with nothing particular go; the rest is told in 240 characters and three short
-                details
-    level 3   answers with nothing particular go, then questions, then runs, then errors; what came
-      of a
-              request is told below it; then, far over the size, the rest
-    level 4   what stayed is told in 200 characters, without details; then the oldest requests and
-      completions
-              go, then the oldest of the rest, and last what was preferred, decided or changed
+Superseded notes go first. Then one step after the other is applied, oldest notes first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from datetime import tzinfo
 
-from smara.core.days import zone_of
+from smara.core.dates import zone_of
+from smara.core.text import find_words
 from smara.core.tokens import TokenCounter, counter_for
-from smara.observations.models import Draft, Note, ReflectRequest
-from smara.observations.offline.condensing import Condensing, Step, is_kept
-from smara.observations.offline.merging import is_work
+from smara.observations.models import Note, ObservationDraft, ReflectRequest
+from smara.observations.offline import phrases
 from smara.observations.offline.observer import METHOD
-from smara.observations.offline.shortening import (
+from smara.observations.offline.shorten import (
     by_first_words,
     by_names,
     in_characters,
     is_talk,
+    is_work,
+    merged,
+    stretches,
     tells,
+    under,
     with_bare_details,
     with_details,
     with_details_in,
 )
-from smara.observations.offline.superseding import without_superseded
+
+_USER_LABELS = frozenset({"statement", "preference", "change", "decision"})
+_SAME = 0.85
+_COMMON = 80
+_LONGEST_REPLACED = 16
+"""A longer sentence says other things as well, and stays."""
+
+
+def without_superseded(notes: Sequence[Note]) -> list[Note]:
+    """The notes without those that a newer one repeats or replaces, in their order."""
+    index = _Index()
+    replaced: list[frozenset[str]] = []
+    kept: list[Note] = []
+    for note in reversed(notes):
+        words = frozenset(word.lower() for word in find_words(" ".join([note.text, *note.details])))
+        if index.has_alike(note, words) or _is_replaced(note, words, replaced):
+            continue
+        index.add(note, words)
+        kept.append(note)
+        if subject := note.mode_specific.get("replaces"):
+            replaced.append(frozenset(word.lower() for word in find_words(str(subject))))
+    return kept[::-1]
+
+
+def _is_replaced(note: Note, words: frozenset[str], replaced: Sequence[frozenset[str]]) -> bool:
+    if note.category not in _USER_LABELS or len(words) > _LONGEST_REPLACED:
+        return False
+    return any(subject and subject <= words for subject in replaced[-200:])
+
+
+class _Index:
+    """The newer notes by their words."""
+
+    def __init__(self) -> None:
+        self._notes: list[tuple[str, frozenset[str]]] = []
+        self._places: dict[str, list[int]] = defaultdict(list)
+
+    def add(self, note: Note, words: frozenset[str]) -> None:
+        place = len(self._notes)
+        self._notes.append((note.category, words))
+        for word in words:
+            if len(self._places[word]) < _COMMON:
+                self._places[word].append(place)
+
+    def has_alike(self, note: Note, words: frozenset[str]) -> bool:
+        """Whether a newer note of the same kind says the same; a number that differs is a
+        difference.
+        """
+        shared: dict[int, int] = defaultdict(int)
+        for word in words:
+            for place in self._places.get(word, ()):
+                shared[place] += 1
+        for place in sorted(shared, key=lambda place: (-shared[place], place))[:6]:
+            category, others = self._notes[place]
+            has_new_number = any(
+                character.isdigit() for word in words - others for character in word
+            )
+            if (
+                category == note.category
+                and not has_new_number
+                and shared[place] >= _SAME * len(words | others)
+            ):
+                return True
+        return False
+
+
+Step = Callable[[Note], Note | None]
+"""What is done to one note; ``None`` takes it away."""
+
+_KEPT = frozenset({"preference", "decision", "change", "completion", "request", "blocker"})
+_NEWEST = 5
+"""So many of the newest notes are never taken away: where the work stands is told by them."""
+_MOST_BELOW = 4
+"""More than this is not told below a request; it would be a tale of its own."""
+_MENDED_CHARACTERS = 20_000
+_TOKENS_OF_A_NOTE, _TOKENS_OF_A_DETAIL = 9, 2
+"""What a mark and a time cost, and what a detail costs besides its words; measured."""
+_AIM = 0.9
+"""A little below what was asked: where much must stay it ends above, and elsewhere that is made up
+for.
+"""
+_BY_USER = "User "
+
+
+def is_kept(note: Note) -> bool:
+    """Whether a note stays at every level."""
+    return note.priority == "high" or note.category in _KEPT
+
+
+class NoteBudget:
+    """Notes, their sizes, and how large they may be."""
+
+    def __init__(
+        self, notes: Sequence[Note], target_tokens: int, counter: TokenCounter, zone: tzinfo
+    ) -> None:
+        self._counter = counter
+        self._zone = zone
+        self._notes: list[Note | None] = list(notes)
+        self._sizes = [self._size(note) for note in notes]
+        self._total = sum(self._sizes)
+        self._heads = list(_heads(notes))
+        telling = [place for place, note in enumerate(notes) if not is_talk(note)] or list(
+            range(len(notes))
+        )
+        self._newest = set(telling[-_NEWEST:])
+        self.target = target_tokens * _AIM
+        self.is_pressed = False
+        """Whether all that may be taken away is, though it fits already."""
+
+    @property
+    def fits(self) -> bool:
+        return self._total <= self.target and not self.is_pressed
+
+    @property
+    def result(self) -> list[Note]:
+        return [note for note in self._notes if note is not None]
+
+    def apply(self, step: Step) -> None:
+        """Do one thing to each note."""
+        for place, note in enumerate(self._notes):
+            if self.fits:
+                return
+            if note is not None:
+                changed = step(note)
+                if changed is not note and (changed is not None or place not in self._newest):
+                    self._put(place, changed)
+
+    def merge(self) -> None:
+        """Stretches of work become one note each."""
+        notes = self.result
+        for start, end in list(stretches(notes, self._zone)):
+            if self.fits:
+                return
+            whole = merged(notes[start:end], self._zone)
+            if self._size(whole) < sum(self._sizes[start:end]):
+                self._put(start, whole)
+                if not self._newest.isdisjoint(range(start, end)):
+                    self._newest.add(start)
+                for place in range(start + 1, end):
+                    self._put(place, None)
+
+    def drop_mended(self) -> None:
+        """Failures of commands that succeeded later go."""
+        mended = ""
+        for place in range(len(self._notes) - 1, -1, -1):
+            note = self._notes[place]
+            if note is not None and note.category == "fix":
+                mended = f"{mended}\n{note.text}"[-_MENDED_CHARACTERS:]
+            elif note is not None and note.category == "error" and not self.fits:
+                command = note.text.partition(f" {phrases.FAILED}")[0]
+                if command and command in mended:
+                    self._put(place, None)
+
+    def fold(self) -> None:
+        """The little that came of something the user said is told below it, without marks and times
+        of its own.
+        """
+        below = Counter(
+            head for place, head in enumerate(self._heads) if self._notes[place] and head != place
+        )
+        for place, head in enumerate(self._heads):
+            if self.fits:
+                return
+            note, top = self._notes[place], self._notes[head]
+            if note is None or top is None or head == place or below[head] > _MOST_BELOW:
+                continue
+            if is_kept(top) and not is_kept(note):
+                self._put(head, under(top, note))
+                self._put(place, None)
+
+    def _put(self, place: int, note: Note | None) -> None:
+        size = self._size(note) if note is not None else 0
+        self._total += size - self._sizes[place]
+        self._notes[place], self._sizes[place] = note, size
+
+    def _size(self, note: Note) -> int:
+        lines = (note.text, *note.details)
+        around = _TOKENS_OF_A_NOTE + _TOKENS_OF_A_DETAIL * len(note.details)
+        return self._counter.count("\n".join(lines)).tokens + around
+
+
+def _heads(notes: Sequence[Note]) -> Iterator[int]:
+    """For each note the place of what the user said last before it; its own where that is
+    nothing.
+    """
+    head: int | None = None
+    for place, note in enumerate(notes):
+        if note.text.startswith(_BY_USER):
+            head = place
+        yield place if head is None else head
+
 
 _OVER = 1.4
 _PRESSING_LEVEL = 2
@@ -55,7 +229,7 @@ _ASKED_AND_DONE = frozenset({"request", "completion"})
 _RULES = frozenset({"preference", "decision", "change"})
 """What holds for what comes, however long ago it was said."""
 
-Action = Callable[[Condensing], None]
+Action = Callable[[NoteBudget], None]
 
 
 class OfflineReflector:
@@ -66,7 +240,7 @@ class OfflineReflector:
     def __init__(self, counter: TokenCounter | None = None) -> None:
         self._counter = counter or counter_for()
 
-    def reflect(self, request: ReflectRequest) -> Draft:
+    def reflect(self, request: ReflectRequest) -> ObservationDraft:
         """Condensed notes, in the order of their times.
 
         Everything that the levels below the given one allow is taken away; from there on it
@@ -74,7 +248,7 @@ class OfflineReflector:
         they may still be larger. The same notes and numbers always give the same result.
         """
         notes = without_superseded(sorted(request.notes, key=lambda note: note.said_at))
-        work = Condensing(
+        work = NoteBudget(
             notes, request.target_tokens, self._counter, zone=zone_of(request.timezone)
         )
         for level, actions in enumerate(_LEVELS):
@@ -83,7 +257,7 @@ class OfflineReflector:
                 if action is _drop_the_rest and request.level < _PRESSING_LEVEL:
                     work.target *= _OVER
                 action(work)
-        return Draft(tuple(work.result))
+        return ObservationDraft(tuple(work.result))
 
 
 def _each(change: Step) -> Action:
@@ -103,7 +277,7 @@ def _go(which: Callable[[Note], bool]) -> Action:
 _drop_the_rest = _go(lambda note: True)
 
 _LEVELS: tuple[tuple[Action, ...], ...] = (
-    (Condensing.merge,),
+    (NoteBudget.merge,),
     (
         _each(lambda note: with_details(note, 0) if note.priority == "low" else note),
         _go(lambda note: note.priority == "low"),
@@ -111,7 +285,7 @@ _LEVELS: tuple[tuple[Action, ...], ...] = (
         _others(lambda note: with_bare_details(note, 3)),
     ),
     (
-        Condensing.drop_mended,
+        NoteBudget.drop_mended,
         _others(by_first_words),
         _others(by_names),
         _each(lambda note: with_bare_details(note, 0)),
@@ -124,7 +298,7 @@ _LEVELS: tuple[tuple[Action, ...], ...] = (
         _go(lambda note: note.category == "question"),
         _go(lambda note: is_work(note) and note.category != "code"),
         _go(lambda note: note.category == "error" or not tells(note)),
-        Condensing.fold,
+        NoteBudget.fold,
         _drop_the_rest,
     ),
     (

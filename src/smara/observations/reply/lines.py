@@ -1,8 +1,6 @@
-"""One line of a reply: its mark, its time, its words, and where it belongs.
+"""Read one line of a reply: mark, time, words and category.
 
-The asked form is ``* 🔴 (09:15 #12) User said …. (meaning 2025-12-04)``, with indented
-``* ->`` lines for details. Models write bullets of every kind, other emoji or none, times
-of twelve hours, bold marks around anything, and the pieces in another order.
+The category is derived from the wording: who did it, and which verb comes first.
 """
 
 from __future__ import annotations
@@ -13,11 +11,197 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
-from smara.core.delimiters import neutralized
-from smara.observations.models import Priority
+from smara.core.escape import neutralize
+from smara.observations.models import Category, Priority
 from smara.observations.reply.dates import When, parse_heading, parse_span, take_time
 from smara.observations.reply.sections import unescaped
-from smara.observations.reply.wording import subject_of
+
+_SUBJECTS = {
+    "user": "user", "human": "user",
+    "agent": "agent", "assistant": "agent", "ai": "agent", "claude": "agent", "codex": "agent",
+    "model": "agent",
+}  # fmt: skip
+
+_USER_VERBS: dict[Category, str] = {
+    "request": "request instruct order assign",
+    "question": "wonder question",
+    "preference": "prefer like dislike hate love favor favour require insist want expect",
+    "change": "switch migrate change replace stop move rename drop remove cancel quit",
+    "decision": "decide choose chose agree approve reject confirm accept settle pick",
+    "blocker": "wait blocked",
+}
+_AGENT_VERBS: dict[Category, str] = {
+    "fix": "fix resolve correct repair patch solve mend",
+    "error": "try attempt fail could couldn't unable cannot",
+    "command": "run ran rerun reran execute commit push install uninstall call invoke deploy "
+               "build built query merge "
+               "rebase start stop launch",
+    "test": "test",
+    "decision": "decide choose chose",
+    "code": "write wrote rewrite rewrote create add implement change edit refactor rename move "
+            "remove delete configure "
+            "set define update introduce extract generate replace migrate modify optimize "
+            "optimise import upgrade bump "
+            "split apply",
+    "answer": "answer explain recommend suggest tell told list describe provide show propose "
+              "advise compare summarize "
+              "summarise outline reply offer give gave",
+    "finding": "find found discover notice learn read view see saw search look investigate "
+               "identify determine verify "
+               "inspect measure confirm debug explore review analyze analyse locate trace check",
+    "question": "ask",
+    "blocker": "wait blocked",
+    "completion": "complete finish",
+}  # fmt: skip
+_BEGINNINGS: dict[Category, str] = {
+    "blocker": "blocked blocker blockers waiting",
+    "error": "error exception traceback failed failure fails crash",
+    "test": "test tests coverage",
+    "fix": "fix fixed resolved",
+    "decision": "decision decided chose",
+    "preference": "preference prefer",
+    "change": "switched migrated replaced renamed",
+    "finding": "found finding cause root discovered according symptom symptoms",
+    "command": "ran command committed installed delegated",
+    "code": "wrote created added implemented refactored changed removed",
+    "question": "question",
+    "request": "request requested todo task",
+    "answer": "answer answered explained recommended",
+    "completion": "completed done finished",
+}  # fmt: skip
+_PHRASES: dict[Category, str] = {
+    "change": r"\b(?:switch(?:ed|ing)|migrat(?:ed|ing)|replac(?:ed|ing)|no longer|instead of"
+              r"|changing from)\b|\(was\s"
+              r"|\bupdating (?:a |the )?(?:previous|earlier)\b",
+    "preference": r"\b(?:prefer(?:s|red|ence)?|rather than|always|never|(?:dis)?likes)\b",
+    "decision": r"\b(?:decided|chose|approved|rejected)\b",
+    "blocker": r"\b(?:blocked (?:by|on)|waiting (?:for|on))\b",
+}  # fmt: skip
+_OVERLOOKED = frozenset(
+    ("the", "then", "also", "again", "later", "first", "now", "has", "have", "had", "is", "was",
+    "are", "were", "will",
+     "just", "still", "not")
+)  # fmt: skip
+_ASKED_TO = frozenset(("to", "for", "that", "not", "help", "again"))
+_TOUCHES_TESTS = (
+    "write",
+    "wrote",
+    "add",
+    "create",
+    "update",
+    "extend",
+    "run",
+    "ran",
+    "rerun",
+    "reran",
+    "execute",
+)
+_WORD = re.compile(r"[\w'’-]+")
+_FAILED = re.compile(r"\bfailed(?::| with\b)", re.IGNORECASE)
+_LOOKED_AT = 400
+
+
+def _forms(verb: str) -> tuple[str, ...]:
+    """How a verb is written: ``fix`` also as fixes, fixed, fixing."""
+    stem = verb[:-1] if verb.endswith("e") else verb
+    forms = [
+        verb,
+        f"{verb}s",
+        f"{verb}es",
+        f"{stem}ed",
+        f"{stem}ing",
+        f"{verb}{verb[-1]}ed",
+        f"{verb}{verb[-1]}ing",
+    ]
+    if verb.endswith("y"):
+        forms += [f"{verb[:-1]}ied", f"{verb[:-1]}ies"]
+    return tuple(forms)
+
+
+def _table(verbs: dict[Category, str], is_inflected: bool = True) -> dict[str, Category]:
+    return {
+        form: category
+        for category, listed in verbs.items()
+        for verb in listed.split()
+        for form in (_forms(verb) if is_inflected else (verb,))
+    }
+
+
+_USER, _AGENT, _BEGINNING = (
+    _table(_USER_VERBS),
+    _table(_AGENT_VERBS),
+    _table(_BEGINNINGS, is_inflected=False),
+)
+_ASK, _WANT = frozenset(_forms("ask")), frozenset(_forms("want"))
+_TESTING = frozenset(form for verb in _TOUCHES_TESTS for form in _forms(verb))
+
+
+def subject_of(text: str) -> str | None:
+    """Who a line is about, ``user`` or ``agent``; ``None`` for neither."""
+    words = _WORD.findall(text[:40].lower())
+    name = next((word for word in words if word != "the"), "")
+    return _SUBJECTS.get(re.sub("['’]s$", "", name))
+
+
+def category_of(text: str) -> Category:
+    """The kind of a line.
+
+    >>> category_of("User asked how to test it"), category_of("User asked to test it"), category_of("Agent ran pytest")
+    ('question', 'request', 'command')
+    """  # noqa: E501
+    head = text[:_LOOKED_AT].lstrip(" \"'*`")
+    words = _WORD.findall(head.lower())
+    subject = subject_of(head)
+    if subject is None:
+        return (
+            _of_beginning(words)
+            or _of_phrases(head)
+            or ("error" if _FAILED.search(head) else "note")
+        )
+    said = [word for word in words if word not in _OVERLOOKED and not word.endswith("ly")][1:12]
+    if subject == "agent":
+        return _of_agent(said) or "note"
+    return _of_user(said) or _of_phrases(head) or "statement"
+
+
+def _of_user(said: list[str]) -> Category | None:
+    if not said:
+        return None
+    verb, rest = said[0], [word for word in said[1:] if word not in _SUBJECTS]
+    if verb in _ASK:
+        return "request" if rest and rest[0] in _ASKED_TO else "question"
+    if verb == "told" or verb in _WANT:
+        is_order = len(said) > 1 and said[1] in _SUBJECTS and "to" in rest[:2]
+        return "request" if is_order else _USER.get(verb)
+    return _USER.get(verb)
+
+
+def _of_agent(said: list[str]) -> Category | None:
+    if not said:
+        return None
+    return "test" if _is_about_tests(said) else _AGENT.get(said[0])
+
+
+def _is_about_tests(words: list[str]) -> bool:
+    return words[0] in _TESTING and bool({"test", "tests"} & set(words[1:6]))
+
+
+def _of_beginning(words: list[str]) -> Category | None:
+    if not words:
+        return None
+    if words[0].endswith(("error", "exception")):
+        return "error"
+    if words[:2] == ["not", "found"]:
+        return "finding"
+    return "test" if _is_about_tests(words) else _BEGINNING.get(words[0])
+
+
+def _of_phrases(text: str) -> Category | None:
+    return next(
+        (category for category, words in _PHRASES.items() if re.search(words, text, re.IGNORECASE)),
+        None,
+    )
+
 
 MOST_CHARACTERS = 10_000
 """A longer line is cut: nobody reads it, and no pattern here has to."""
@@ -58,7 +242,7 @@ _INDENT = re.compile(r"[ \t>]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ReplyLine:
     """A line that was read. ``note`` begins an observation; the other kinds belong to one or to
     none.
     """
@@ -80,40 +264,40 @@ class Line:
     """
 
 
-def read_line(line: str, days: Collection[date] = ()) -> Line:
+def read_line(line: str, days: Collection[date] = ()) -> ReplyLine:
     """What a line of a reply is; ``days`` are those on which something happened."""
     line = line[:MOST_CHARACTERS]
     indent = _INDENT.match(line)
     start = indent.end() if indent else 0
     bare = line[start:].rstrip()
     if not bare or not any(map(str.isalnum, bare)):
-        return Line("nothing")
+        return ReplyLine("nothing")
     if (day := parse_heading(bare, days)) is not None:
-        return Line("heading", day=day)
+        return ReplyLine("heading", day=day)
     if _TOPIC.fullmatch(bare):
-        return Line("nothing")
+        return ReplyLine("nothing")
     is_indented = line[:start].expandtabs(4).count(" ") >= 2
     return _read(bare, is_indented, days)
 
 
-def _read(bare: str, is_indented: bool, days: Collection[date]) -> Line:
+def _read(bare: str, is_indented: bool, days: Collection[date]) -> ReplyLine:
     bullet = _BULLET.match(bare)
     rest = (bare[bullet.end() :] if bullet else bare).lstrip()
     if arrow := _ARROW.match(rest):
-        return Line("detail", cleaned(rest[arrow.end() :]))
+        return ReplyLine("detail", cleaned(rest[arrow.end() :]))
     head = _Head(rest)
     text, refers_to, meaning = _take_meaning(cleaned(head.rest), days)
     if not any(map(str.isalnum, text)):
-        return Line("nothing")
+        return ReplyLine("nothing")
     is_marked = head.priority is not None or head.has_time
     is_about_somebody = subject_of(text) is not None
     if is_indented and not is_marked:
-        return Line("detail" if bullet else "more", f"✅ {text}" if head.is_done else text)
+        return ReplyLine("detail" if bullet else "more", f"✅ {text}" if head.is_done else text)
     if not (bullet or is_marked or head.is_done or is_about_somebody):
-        return Line("more", text)
+        return ReplyLine("more", text)
     is_done = head.is_done or _ends_done(head.rest)
     is_certain = is_marked or is_done or (bullet is not None and is_about_somebody)
-    return Line(
+    return ReplyLine(
         "note",
         text,
         head.priority,
@@ -181,7 +365,7 @@ class _Head:
 def cleaned(text: str) -> str:
     """The words of a line as they may be kept: no entities, no bold, no tag of ours, one line."""
     plain = _BOLD.sub(r"\1", unescaped(text[:MOST_CHARACTERS]))
-    return neutralized(" ".join(plain.split())).strip()
+    return neutralize(" ".join(plain.split())).strip()
 
 
 def _take_meaning(text: str, days: Collection[date]) -> tuple[str, str | None, str | None]:

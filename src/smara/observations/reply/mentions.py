@@ -1,7 +1,6 @@
-"""What a text mentions and can be checked: paths, line numbers, names and numbers.
+"""Find paths, line numbers, names and numbers in a text.
 
-A model that retells a conversation may choose its words, but not its facts: the names and
-numbers it writes must be in what it was given. All patterns run in linear time.
+These are the facts of a note that can be checked against the messages.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from smara.core.wordlists import word_set
+from smara.core.extract import word_set
 
 _EXTENSIONS = word_set("""
     astro bash bat bzl c cc cfg cjs clj conf cpp cs css csv dart db diff env erb erl ex exs fish go gql gradle graphql
@@ -41,7 +40,7 @@ _MOST_LINES = 60
 _LEAST_NAME = 4
 
 
-class Mentions(NamedTuple):
+class TextMentions(NamedTuple):
     """The names and the numbers of a text, each once, in order."""
 
     names: tuple[str, ...]
@@ -98,7 +97,7 @@ def lines_in(text: str) -> tuple[int, ...]:
     return tuple(found)[:_MOST_LINES]
 
 
-def mentions_in(text: str) -> Mentions:
+def mentions_in(text: str) -> TextMentions:
     """What can be checked in a text: names that are no ordinary words, and numbers that count
     something.
     """
@@ -109,7 +108,7 @@ def mentions_in(text: str) -> Mentions:
         if len(fold(word)) >= _LEAST_NAME and _is_name(word):
             names.setdefault(word)
     numbers = dict.fromkeys(plain_number(found) for found in _NUMBER.findall(bare))
-    return Mentions(tuple(names), tuple(number for number in numbers if len(number) > 1))
+    return TextMentions(tuple(names), tuple(number for number in numbers if len(number) > 1))
 
 
 def quotes_in(text: str) -> tuple[str, ...]:
@@ -144,7 +143,7 @@ def fold(text: str) -> str:
     return _FOLDED.sub("", text.casefold())
 
 
-class Source:
+class SourceText:
     """A text in which mentions are looked up."""
 
     def __init__(self, texts: Iterable[str]) -> None:

@@ -1,8 +1,6 @@
-"""A reply cut into its sections, whatever stands around them.
+"""Split a model's reply into its sections.
 
-A tag counts at the beginning of a line, so that a line that speaks *about* a tag does not
-open one. Models forget to close tags, close them twice, put headings instead, wrap the
-whole in a code block and think aloud before it; all of that is read.
+Tags, headings, code fences and thinking around them are accepted in many forms.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The ``smara`` command: commands are loaded when called, errors become exit codes once.
+"""Run the `smara` command and turn errors into exit codes.
+
+A command's module is imported only when the command is called.
 
 Exit codes: 0 done; 1 a bug; 2 wrong usage or input; 3 not found; 4 conflict; 5 settings;
-6 database trouble; 7 busy, try again; 8 the doctor found problems; 9 no answer from a model;
+6 database error; 7 busy, try again; 8 the doctor found problems; 9 no answer from a model;
 130 interrupted.
 """
 
@@ -75,6 +77,15 @@ _CALLED_BARE: Any = getattr(
 )  # click 8.1 has none: it prints the help itself
 
 
+# Commands that share a module with their noun; every other command has a module of its own name.
+_MODULES = {
+    "threads": "messages", "compact": "messages", "observe": "observations",
+    "reflect": "observations", "receipts": "context", "init": "setup", "projects": "status",
+    "version": "status", "index": "doctor", "hook": "worker", "embeddings": "models",
+    "complete": "completion", "import": "import_files",
+}  # fmt: skip
+
+
 class LazyGroup(click.Group):
     """A group that imports a command's module only when the command is called."""
 
@@ -84,10 +95,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(
-            f"smara.surfaces.cli.commands.{cmd_name.replace('import', 'import_files')}"
-        )
-        command: click.Command = module.command
+        module = import_module(f"smara.surfaces.cli.commands.{_MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -171,7 +180,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     except Exception as error:
         _fail(
             "bug",
-            f"Unexpected {type(error).__name__}: {log.redacted(str(error))}. Please report this "
+            f"Unexpected {type(error).__name__}: {log.redact_text(str(error))}. Please report this "
             "bug.",
             1,
             is_retryable=False,

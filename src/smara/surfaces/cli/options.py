@@ -1,4 +1,7 @@
-"""The options every command takes, and the memory they open."""
+"""Define the options that every command shares and open its memory.
+
+It also completes and resolves the ids of threads, tasks, memories and messages.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,15 @@ import click
 from click.shell_completion import CompletionItem
 
 from smara.config import load_settings, store_exists
-from smara.errors import InvalidInputError
+from smara.errors import InvalidInputError, NotFoundError
 from smara.memory import Memory, open_memory
+from smara.messages.models import Message
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Invocation:
     """How this call was made: which store, which project, and for whom the answer is."""
 
     db: str | None
@@ -46,7 +50,7 @@ def _changed_brief(memory: Memory) -> Callable[[], object] | None:
     """What is left to do, when the store is closed, for hooks to say what was changed here."""
     if memory.__dict__.keys().isdisjoint(("memories", "tasks")):
         return None  # nothing was asked for that a brief speaks of
-    from smara.adapters.hosts.preparing import finish, keep_up
+    from smara.adapters.hosts.precompute import finish, keep_up
     from smara.environment import spool_folder
 
     draft = keep_up(memory, spool_folder())
@@ -78,7 +82,7 @@ def common(function: F) -> Callable[..., Any]:
                 # An empty variable in a script must not lead to another store than was meant.
                 raise InvalidInputError(f"{name} is empty. Give it a value, or leave it out.")
         return function(
-            Call(chosen["--db"], chosen["--project"], as_json or above.get("as_json", False)),
+            Invocation(chosen["--db"], chosen["--project"], as_json or above.get("as_json", False)),
             **options,
         )
 
@@ -159,3 +163,24 @@ def _log_to_stderr() -> None:
     import logging
 
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+
+
+def find_message(memory: Memory, message_id: str) -> Message:
+    """The message with this id, or ``THREAD:SEQ``; ``NotFoundError`` when there is none."""
+    thread_id, _, seq = message_id.rpartition(":")
+    if not thread_id or not seq.isdigit():
+        return memory.messages.get(message_id)
+    found = memory.messages.list(thread_id=thread_id, after=int(seq) - 1, limit=1)
+    if not found or found[0].seq != int(seq):
+        raise NotFoundError(
+            f"Thread {thread_id!r} has no message {seq}. `smara messages list` shows what it has."
+        )
+    return found[0]
+
+
+def find_task_id(memory: Memory, given: str | None) -> str | None:
+    """The id under which messages name a task; one that is no task of ours stays as it was
+    given.
+    """
+    task = memory.tasks.find(given) if given else None
+    return task.id if task else given

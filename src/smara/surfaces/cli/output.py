@@ -1,6 +1,7 @@
-"""What the command line prints: one JSON envelope, tables on a terminal, plain lines in a pipe.
+"""Print a JSON envelope, terminal tables or plain lines.
 
-Answers go to standard output; warnings, errors and progress to standard error.
+Control characters in stored text are escaped before they reach a terminal. Progress bars go
+to standard error, and only when a person is watching.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TextIO
 from unicodedata import category
@@ -231,3 +233,23 @@ def compaction_json(compaction: Compaction) -> dict[str, Any]:
         "createdAt": compaction.created_at,
         "undoneAt": compaction.undone_at,
     }
+
+
+@contextmanager
+def bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Gives a function to call with (done, total); ``None`` when nobody is looking."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),  # a file may be called "[bold].jsonl"
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(printable(label, sys.stderr), total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -1,8 +1,6 @@
-"""The server: the tools, resources and prompts, and nothing that depends on a transport.
+"""Build the MCP server from tools, resources and prompts.
 
-Every request is complete in itself: which store and which project was said when the server
-was started, who is calling comes with the request or from the same place. Engine calls run
-in worker threads, so that one slow search holds up nobody.
+Nothing here depends on a transport.
 """
 
 from __future__ import annotations
@@ -20,7 +18,8 @@ from mcp.shared.exceptions import MCPError
 from smara import __version__
 from smara.errors import NotFoundError, SmaraError, UsageError
 from smara.memory import Memory
-from smara.surfaces.mcp import prompts, resources
+from smara.surfaces.mcp import resources
+from smara.surfaces.mcp import resources as prompts
 from smara.surfaces.mcp.store import Store
 from smara.tools import ToolContext, description, instructions, schemas
 from smara.tools.catalogue import Profile, tools_of

@@ -1,8 +1,6 @@
-"""The memory behind a server that must outlive its store's troubles.
+"""Reopen a server's memory after database errors.
 
-It is opened with the first call that needs it. After a failure that lies with the store
-it is opened anew for the next call, so that a server recovers when its database is back.
-A call that runs meanwhile keeps the memory it began with.
+A server may outlive its database file: it answers with an error and tries again.
 """
 
 from __future__ import annotations
@@ -15,15 +13,15 @@ from contextlib import contextmanager
 from smara.core import log
 from smara.errors import DatabaseError, SmaraError
 from smara.memory import Memory
-from smara.tools import Outcome, Profile, Toolbox, ToolContext
+from smara.tools import Profile, Toolbox, ToolContext, ToolResult
+from smara.tools.schemas import action_of
 from smara.tools.toolbox import refusal, trouble
-from smara.tools.validate import action_of
 
 # These lie with the store; the others (busy, a full disk, a deadline) with the moment.
 _BROKEN = ("database", "corrupt", "cannot_open", "read_only", "schema_too_new", "bug")
 
 
-class _Opened:
+class _OpenMemory:
     """One open memory, the file it was, and how many calls use it."""
 
     def __init__(self, memory: Memory) -> None:
@@ -53,7 +51,7 @@ class Store:
         self._after_call = after_call
         self._lock = threading.Lock()
         self._opening = threading.Lock()
-        self._current: _Opened | None = None
+        self._current: _OpenMemory | None = None
 
     @contextmanager
     def memory(self) -> Iterator[Memory]:
@@ -63,7 +61,7 @@ class Store:
 
     def call(
         self, name: str, arguments: object, context: ToolContext, profile: Profile = "default"
-    ) -> Outcome:
+    ) -> ToolResult:
         """Answer a tool call, whatever state the store is in."""
         try:
             with self._borrowed() as opened:
@@ -91,7 +89,7 @@ class Store:
         self._leave(opened)
 
     @contextmanager
-    def _borrowed(self) -> Iterator[_Opened]:
+    def _borrowed(self) -> Iterator[_OpenMemory]:
         opened = self._borrow()
         try:
             yield opened
@@ -102,26 +100,26 @@ class Store:
         finally:
             self._give_back(opened)
 
-    def _borrow(self) -> _Opened:
+    def _borrow(self) -> _OpenMemory:
         with self._opening:
             opened = self._current
             if opened is not None and opened.is_replaced:
                 self._leave(opened)
                 opened = None
             if opened is None:
-                opened = self._current = _Opened(self._open_memory())
+                opened = self._current = _OpenMemory(self._open_memory())
             with self._lock:
                 opened.users += 1
             return opened
 
-    def _give_back(self, opened: _Opened) -> None:
+    def _give_back(self, opened: _OpenMemory) -> None:
         with self._lock:
             opened.users -= 1
             is_last = opened.is_left and opened.users == 0
         if is_last:
             opened.memory.close()
 
-    def _leave(self, opened: _Opened) -> None:
+    def _leave(self, opened: _OpenMemory) -> None:
         """Let nobody begin with this memory any more; its last user closes it."""
         with self._lock:
             if self._current is opened:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from smara.messages.models import Message, Part, Role
-from smara.observations.models import Draft, Note, ObserveRequest
+from smara.observations.models import Note, ObservationDraft, ObserveRequest
 from smara.observations.offline import OfflineObserver
 
 WEDNESDAY = int(datetime(2026, 3, 11, 9, 15, tzinfo=UTC).timestamp() * 1000)
@@ -75,7 +75,7 @@ class Talk:
         arguments = {"file_path": path, "old_string": old, "new_string": new}
         return self.call("Edit", arguments, f"The file {path} has been updated successfully.")
 
-    def draft(self, **options: Any) -> Draft:
+    def draft(self, **options: Any) -> ObservationDraft:
         return OfflineObserver().observe(ObserveRequest(self.messages, **options))
 
     def notes(self, category: str | None = None, **options: Any) -> list[Note]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smara.observations.offline.acts import replaced_by, sort
-from smara.observations.offline.small_talk import is_telling
+from smara.observations.offline.acts import is_telling, replaced_by, sort
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from smara.observations.offline.shell import read_command
-from smara.observations.offline.telling import failure_in
-from smara.observations.offline.test_runs import test_run_in as read_tests
+from smara.observations.offline.output import failure_in
+from smara.observations.offline.output import test_run_in as read_tests
+from smara.observations.offline.runs import read_command
 from tests.unit.observations.offline.talk import Talk, only
 
 

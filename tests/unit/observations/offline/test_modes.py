@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smara.observations.fields import MODE_FIELDS, as_field
+from smara.observations.reply.parse import MODE_FIELDS, as_field
 from tests.unit.observations.offline.talk import Talk, only
 
 TRACE = "Traceback (most recent call last):\n  File \"src/a.py\", line 45, in get\nKeyError: 'id'"

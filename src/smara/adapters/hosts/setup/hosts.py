@@ -1,4 +1,4 @@
-"""Which agents are here: their programs, their folders, and what is set up already."""
+"""Find the agents on this machine and whether they are set up."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from smara.adapters.hosts.setup import jsonc
-from smara.adapters.hosts.setup.journal import Journal
-from smara.adapters.hosts.setup.plan import state_of
+from smara.adapters.hosts.setup.plan import Journal, state_of
 from smara.adapters.hosts.setup.targets import Reach, targets_of
 from smara.core.events import Agent
 from smara.environment import home_of

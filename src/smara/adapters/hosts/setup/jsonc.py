@@ -1,10 +1,8 @@
-"""JSON with comments, edited as text: what is not ours keeps its comments, its order and its odd
-spaces.
+"""Edit JSON with comments as text, preserving everything else.
 
-A reader notes where every value begins and ends; a change is a few splices. Comments and
-commas before a closing bracket are read wherever they stand. Worked example, appending 2
-to the list of ``{"a": [1 // one\\n]}``: a comma is put right behind the ``1``, the new
-element on a line of its own before the bracket, and the comment stays with its number.
+A reader notes where every value begins and ends; a change is a few splices. Example,
+appending 2 to the list of ``{"a": [1 // one\\n]}``: a comma is put right after the ``1``,
+the new element on a line of its own before the bracket, and the comment stays in place.
 """
 
 from __future__ import annotations
@@ -21,29 +19,29 @@ _DEEPEST = 200
 
 
 @dataclass(slots=True)
-class Node:
+class JsoncNode:
     """A value in a text: where it stands, and what is in it."""
 
     start: int
     end: int
     value: Any
-    members: list[tuple[str, int, Node]] = field(default_factory=list)
+    members: list[tuple[str, int, JsoncNode]] = field(default_factory=list)
     """Of an object: name, where the name begins, value. Of a list: an empty name, and where the
     element begins.
     """
     has_last_comma: bool = False
 
-    def member(self, name: str) -> Node | None:
+    def member(self, name: str) -> JsoncNode | None:
         """The member of that name; of several, the last, as readers of JSON have it."""
         return next((node for key, _, node in reversed(self.members) if key == name), None)
 
 
-class _Reader:
+class _JsoncReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
 
-    def read(self) -> Node:
+    def read(self) -> JsoncNode:
         self.skip()
         node = self.value(0)
         self.skip()
@@ -67,7 +65,7 @@ class _Reader:
             else:
                 return
 
-    def value(self, depth: int) -> Node:
+    def value(self, depth: int) -> JsoncNode:
         if depth > _DEEPEST:
             raise self.wrong("fewer brackets inside each other")
         opening = self.text[self.at : self.at + 1]
@@ -77,13 +75,13 @@ class _Reader:
             return self.container(depth, "]")
         start = self.at
         if opening == '"':
-            return Node(
+            return JsoncNode(
                 start, self.string_end(), json.loads(self.text[start : self.at], strict=False)
             )
         while self.at < len(self.text) and self.text[self.at] not in ",]}/ \t\r\n":
             self.at += 1
         try:
-            return Node(start, self.at, json.loads(self.text[start : self.at]))
+            return JsoncNode(start, self.at, json.loads(self.text[start : self.at]))
         except ValueError:
             self.at = start
             raise self.wrong("a value") from None
@@ -97,8 +95,8 @@ class _Reader:
         self.at = at + 1
         return self.at
 
-    def container(self, depth: int, closing: str) -> Node:
-        node = Node(self.at, 0, {} if closing == "}" else [])
+    def container(self, depth: int, closing: str) -> JsoncNode:
+        node = JsoncNode(self.at, 0, {} if closing == "}" else [])
         self.at += 1
         self.skip()
         while not self.text.startswith(closing, self.at):
@@ -113,7 +111,7 @@ class _Reader:
         node.end = self.at
         return node
 
-    def entry(self, node: Node, depth: int, closing: str) -> None:
+    def entry(self, node: JsoncNode, depth: int, closing: str) -> None:
         start, name = self.at, ""
         if closing == "}":
             if not self.text.startswith('"', self.at):
@@ -142,11 +140,11 @@ def parse(text: str) -> Any:
     return read(text).value
 
 
-def read(text: str) -> Node:
+def read(text: str) -> JsoncNode:
     """The value of a text and where everything in it stands."""
     if not text.strip(_SPACE):
-        return Node(len(text), len(text), {})
-    return _Reader(text).read()
+        return JsoncNode(len(text), len(text), {})
+    return _JsoncReader(text).read()
 
 
 def merge(text: str, additions: Mapping[str, Any]) -> str:
@@ -172,7 +170,7 @@ def _leaves(text: str, additions: Mapping[str, Any]) -> list[tuple[tuple[str, ..
     """
     found: list[tuple[tuple[str, ...], Any]] = []
 
-    def look(node: Node | None, path: tuple[str, ...], value: Any) -> None:
+    def look(node: JsoncNode | None, path: tuple[str, ...], value: Any) -> None:
         here = node.value if node is not None else None
         if node is None or (isinstance(value, list) and isinstance(here, list)):
             found.append((path, value))
@@ -199,7 +197,7 @@ def _insert(text: str, path: tuple[str, ...], value: Any) -> str:
     return _append(text, node, depth, entries=[("", each) for each in value])
 
 
-def _append(text: str, node: Node, depth: int, entries: list[tuple[str, Any]]) -> str:
+def _append(text: str, node: JsoncNode, depth: int, entries: list[tuple[str, Any]]) -> str:
     """Put entries at the end of an object or a list."""
     unit, newline = _indent(text), "\r\n" if "\r\n" in text else "\n"
     inside = text[node.start : node.end]
@@ -261,8 +259,8 @@ _IsOurs = Callable[[tuple[str, ...], Any], bool]
 
 
 def _find(
-    text: str, node: Node, path: tuple[str, ...], is_ours: _IsOurs
-) -> tuple[Node, int] | None:
+    text: str, node: JsoncNode, path: tuple[str, ...], is_ours: _IsOurs
+) -> tuple[JsoncNode, int] | None:
     for position, (name, start, inner) in enumerate(node.members):
         here = (*path, name or "[]")
         if is_ours(here, inner.value):
@@ -279,7 +277,7 @@ def _find(
     return None
 
 
-def _holds_one(text: str, node: Node) -> bool:
+def _holds_one(text: str, node: JsoncNode) -> bool:
     """Whether nothing but one entry stands between the brackets, not even a comment."""
     if len(node.members) != 1:
         return False
@@ -288,7 +286,7 @@ def _holds_one(text: str, node: Node) -> bool:
     return not around.replace(",", "").strip(_SPACE)
 
 
-def _cut(text: str, parent: Node, position: int) -> str:
+def _cut(text: str, parent: JsoncNode, position: int) -> str:
     _, start, node = parent.members[position]
     if position + 1 < len(parent.members):
         return text[:start] + text[_comma_after(text, node.end) + 1 :].lstrip(_SPACE)
@@ -304,7 +302,7 @@ def _cut(text: str, parent: Node, position: int) -> str:
 
 def _comma_after(text: str, at: int) -> int:
     """Where the comma stands that follows a value, comments in between or not."""
-    reader = _Reader(text)
+    reader = _JsoncReader(text)
     reader.at = at
     reader.skip()
     return reader.at

@@ -1,28 +1,118 @@
-"""Changes of a host's files: found, shown as a diff, made, checked and undone.
+"""Plan, apply and undo the changes of a host's files.
 
-A file that was not touched since is given back as it was, byte for byte. One that was is
-a person's work by now: only what is ours is taken out of it.
+The journal keeps each file's bytes before setup changed it, private and outside the
+repository. An untouched file is restored byte for byte; from a file edited since, only our
+part is removed.
 """
 
 from __future__ import annotations
 
+import base64
 import difflib
+import hashlib
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
+from zlib import crc32
 
 from smara.adapters.hosts.setup import jsonc
-from smara.adapters.hosts.setup.blocks import cut_block, has_block, put_block
-from smara.adapters.hosts.setup.journal import Entry, Journal, hash_of, write_whole
-from smara.adapters.hosts.setup.targets import Target
+from smara.adapters.hosts.setup.targets import SetupTarget, cut_block, has_block, put_block
 from smara.errors import InvalidInputError
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """One file that was changed."""
+
+    path: str
+    before: bytes | None
+    """``None`` when there was no such file."""
+    written_hash: str
+    made_folders: tuple[str, ...] = ()
+
+
+class Journal:
+    """The entries of one user, in a folder of their own."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def find(self, path: str) -> JournalEntry | None:
+        """The entry of a file; ``None`` when there is none, or it was damaged since."""
+        try:
+            with open(self._place(path), "rb") as file:
+                told = json.loads(file.read())
+            before = (
+                None if told["before"] is None else base64.b64decode(told["before"], validate=True)
+            )
+            if told["path"] != path or (
+                before is not None and hash_of(before) != told["beforeHash"]
+            ):
+                return None
+            return JournalEntry(
+                path, before, told["writtenHash"], made_folders=tuple(told["madeFolders"])
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def put(self, entry: JournalEntry) -> None:
+        """Keep an entry; on the disk before the file it speaks of is touched."""
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        told = {
+            "path": entry.path,
+            "before": None if entry.before is None else base64.b64encode(entry.before).decode(),
+            "beforeHash": None if entry.before is None else hash_of(entry.before),
+            "writtenHash": entry.written_hash,
+            "madeFolders": list(entry.made_folders),
+        }
+        write_whole(self._place(entry.path), json.dumps(told).encode(), 0o600)
+
+    def forget(self, path: str) -> None:
+        """Drop an entry."""
+        try:
+            os.unlink(self._place(path))
+        except FileNotFoundError:
+            return
+
+    def _place(self, path: str) -> str:
+        name = path.encode("utf-8", "surrogateescape")
+        return os.path.join(self._folder, f"{crc32(name):08x}{crc32(name, 1):08x}.json")
+
+
+def hash_of(content: bytes) -> str:
+    """How a content is known again."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def write_whole(path: str, content: bytes, mode: int | None = None) -> None:
+    """Write a file at one stroke; a file that was there keeps its permissions, a link stays a
+    link.
+    """
+    real = os.path.realpath(path)
+    hidden = f"{real}.smara-{os.getpid()}"
+    if mode is None:
+        mode = os.stat(real).st_mode & 0o7777 if os.path.exists(real) else 0o644
+    file = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    try:
+        with os.fdopen(file, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(hidden, mode)
+        os.replace(hidden, real)
+    except BaseException:
+        if os.path.exists(hidden):
+            os.unlink(hidden)
+        raise
+
 
 State = Literal["absent", "present", "differs"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SetupChange:
     """One file, as it is and as it would be; ``None`` stands for a file that is not there."""
 
     path: str
@@ -46,7 +136,7 @@ class Change:
         return "".join(difflib.unified_diff(old, new, was, will_be))
 
 
-def plan(targets: Sequence[Target], journal: Journal) -> list[Change]:
+def plan(targets: Sequence[SetupTarget], journal: Journal) -> list[SetupChange]:
     """What setting up would change. Raises ``InvalidInputError`` for a file that cannot be read as
     what it is.
     """
@@ -55,24 +145,24 @@ def plan(targets: Sequence[Target], journal: Journal) -> list[Change]:
         before = _read(target.path)
         base = _base(target, before, journal)
         if target.changes_itself and before is not None and _has_ours(target, before):
-            found.append(Change(target.path, before, before, base=base))
+            found.append(SetupChange(target.path, before, before, base=base))
         else:
-            found.append(Change(target.path, before, _with_ours(target, base), base=base))
+            found.append(SetupChange(target.path, before, _with_ours(target, base), base=base))
     return found
 
 
-def undo_plan(targets: Sequence[Target], journal: Journal) -> list[Change]:
+def undo_plan(targets: Sequence[SetupTarget], journal: Journal) -> list[SetupChange]:
     """What taking everything of ours out would change."""
     found = []
     for target in targets:
         before = _read(target.path)
         if before is not None:
             base = _base(target, before, journal)
-            found.append(Change(target.path, before, base, base=base))
+            found.append(SetupChange(target.path, before, base, base=base))
     return found
 
 
-def apply(changes: Sequence[Change], journal: Journal) -> int:
+def apply(changes: Sequence[SetupChange], journal: Journal) -> int:
     """Make changes; how many files. The journal is written before the file, so that no kill leaves
     it unknown.
     """
@@ -83,13 +173,15 @@ def apply(changes: Sequence[Change], journal: Journal) -> int:
         made = _missing_folders(change.path)
         known = journal.find(change.path)
         folders = tuple(dict.fromkeys((*made, *(known.made_folders if known else ()))))
-        journal.put(Entry(change.path, change.base, hash_of(change.after), made_folders=folders))
+        journal.put(
+            JournalEntry(change.path, change.base, hash_of(change.after), made_folders=folders)
+        )
         os.makedirs(os.path.dirname(change.path), exist_ok=True)
         write_whole(change.path, change.after)
     return len(needed)
 
 
-def undo(changes: Sequence[Change], journal: Journal) -> int:
+def undo(changes: Sequence[SetupChange], journal: Journal) -> int:
     """Undo; how many files were given back or taken away. Folders that were made go too, when they
     are empty.
     """
@@ -108,7 +200,7 @@ def undo(changes: Sequence[Change], journal: Journal) -> int:
     return sum(change.is_needed for change in changes)
 
 
-def state_of(target: Target, journal: Journal) -> State:
+def state_of(target: SetupTarget, journal: Journal) -> State:
     """Whether a file has what is ours in it, as this version would write it."""
     change = plan([target], journal)[0]
     if not change.is_needed:
@@ -116,7 +208,7 @@ def state_of(target: Target, journal: Journal) -> State:
     return "differs" if change.before is not None and _has_ours(target, change.before) else "absent"
 
 
-def _base(target: Target, before: bytes | None, journal: Journal) -> bytes | None:
+def _base(target: SetupTarget, before: bytes | None, journal: Journal) -> bytes | None:
     """The file without anything of ours."""
     entry = journal.find(target.path)
     if before is None:
@@ -135,7 +227,7 @@ def _base(target: Target, before: bytes | None, journal: Journal) -> bytes | Non
     return bare.encode("utf-8", "surrogateescape")
 
 
-def _with_ours(target: Target, base: bytes | None) -> bytes:
+def _with_ours(target: SetupTarget, base: bytes | None) -> bytes:
     text = _decode(base or b"", target.path)
     if target.form == "own":
         if base is not None:
@@ -150,7 +242,7 @@ def _with_ours(target: Target, base: bytes | None) -> bytes:
     return made.encode("utf-8", "surrogateescape")
 
 
-def _has_ours(target: Target, content: bytes) -> bool:
+def _has_ours(target: SetupTarget, content: bytes) -> bool:
     text = content.decode("utf-8", "replace")
     if target.form == "own":
         return "smara" in text and "hook" in text

@@ -1,26 +1,59 @@
-"""What is written for each host, and where: a table, since hosts differ in names and units alone.
+"""List the files and blocks that setup writes for each host.
 
-Timeouts are small and always stated; Gemini CLI counts them in milliseconds, the others
-in seconds. The commands stay the same from release to release: Codex asks its user again
-for every hook whose text has changed.
+Hosts differ in names and units alone: Gemini CLI counts timeouts in milliseconds, the others
+in seconds. Commands never change between releases, because Codex asks its user again for
+every hook whose text has changed. A block in TOML or Markdown stands between two marks.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import resources
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from smara.adapters.hosts.rules import PLACE, rule_of
-from smara.adapters.hosts.setup.blocks import Form
+from smara.adapters.hosts.brief import PLACE, rule_of
 from smara.core.events import Agent
-from smara.core.repository import find_repository
+from smara.core.git import find_repository
 from smara.environment import home_of
 from smara.errors import InvalidInputError
+
+Form = Literal["toml", "markdown"]
+_MARKS: dict[Form, tuple[str, str]] = {
+    "toml": ("# smara:begin v1 (managed by `smara setup`)", "# smara:end"),
+    "markdown": ("<!-- smara:begin v1 (managed by `smara setup`) -->", "<!-- smara:end -->"),
+}
+_ANY: dict[Form, re.Pattern[str]] = {
+    "toml": re.compile(r"(?:\r?\n)?^# smara:begin[^\n]*\n.*?^# smara:end[^\n]*\n?", re.S | re.M),
+    "markdown": re.compile(
+        r"(?:\r?\n)?^<!-- smara:begin[^\n]*\n.*?^<!-- smara:end -->[^\n]*\n?", re.S | re.M
+    ),
+}
+
+
+def put_block(text: str, form: Form, body: str) -> str:
+    """The text with the block at its end; one that was there is replaced."""
+    text = cut_block(text, form)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    begin, end = _MARKS[form]
+    lines = [begin, *body.strip("\n").split("\n"), end]
+    gap = "" if not text or text == "\ufeff" else newline if text.endswith("\n") else newline * 2
+    return text + gap + newline.join(lines) + newline
+
+
+def cut_block(text: str, form: Form) -> str:
+    """The text without the block."""
+    return _ANY[form].sub("", text)
+
+
+def has_block(text: str, form: Form) -> bool:
+    """Whether there is a block of ours."""
+    return _ANY[form].search(text) is not None
+
 
 Reach = Literal["project", "global"]
 START_SECONDS, STEP_SECONDS, DRAIN_SECONDS, END_SECONDS = 10, 5, 60, 1
@@ -34,7 +67,7 @@ other agents: `memory-search` answers questions about the past, `task-query` lis
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SetupTarget:
     """One file of a host, and what of it is ours."""
 
     path: str
@@ -66,18 +99,20 @@ def is_hook_of_ours(entry: Any) -> bool:
     return "smara" in line.split(" hook ")[0] and " hook " in line
 
 
-def targets_of(agent: Agent, reach: Reach, root: str, program: str = "smara") -> list[Target]:
+def targets_of(agent: Agent, reach: Reach, root: str, program: str = "smara") -> list[SetupTarget]:
     """The files of a host that make it tell and hear us, in a repository or for all of a user's."""
     return _TARGETS[agent](reach, root, program)
 
 
-def _claude(reach: Reach, root: str, program: str) -> list[Target]:
+def _claude(reach: Reach, root: str, program: str) -> list[SetupTarget]:
     if reach == "global":
         folder = home_of("CLAUDE_CONFIG_DIR", ".claude")
         return [
-            Target(os.path.join(folder, "settings.json"), "json", {"hooks": claude_hooks(program)})
+            SetupTarget(
+                os.path.join(folder, "settings.json"), "json", {"hooks": claude_hooks(program)}
+            )
         ]
-    hooks = Target(
+    hooks = SetupTarget(
         os.path.join(root, ".claude", "settings.json"), "json", {"hooks": claude_hooks(program)}
     )
     return [hooks, *_mcp(os.path.join(root, ".mcp.json"), program)]
@@ -123,7 +158,7 @@ def claude_hooks(program: str) -> dict[str, Any]:
     }
 
 
-def _codex(reach: Reach, root: str, program: str) -> list[Target]:
+def _codex(reach: Reach, root: str, program: str) -> list[SetupTarget]:
     folder = home_of("CODEX_HOME", ".codex") if reach == "global" else os.path.join(root, ".codex")
 
     def call(event: str, seconds: int, **more: Any) -> dict[str, Any]:
@@ -148,7 +183,9 @@ def _codex(reach: Reach, root: str, program: str) -> list[Target]:
     hooks["PreToolUse"] = [{"hooks": [call("PreToolUse", STEP_SECONDS)]}]
     hooks["Stop"] = [{"hooks": [call("Stop", STEP_SECONDS), drain]}]
     found = [
-        Target(os.path.join(folder, "hooks.json"), "json", {"hooks": dict(sorted(hooks.items()))})
+        SetupTarget(
+            os.path.join(folder, "hooks.json"), "json", {"hooks": dict(sorted(hooks.items()))}
+        )
     ]
     if _has_mcp():
         # Codex hands a server hardly any of its environment: without these it would open another
@@ -160,11 +197,11 @@ def _codex(reach: Reach, root: str, program: str) -> list[Target]:
             f'[mcp_servers.smara]\ncommand = {json.dumps(program)}\nargs = ["mcp"]\nenv_vars = '
             f"{handed}\n"
         )
-        found.append(Target(os.path.join(folder, "config.toml"), "toml", body=body))
+        found.append(SetupTarget(os.path.join(folder, "config.toml"), "toml", body=body))
     return found
 
 
-def _gemini(reach: Reach, root: str, program: str) -> list[Target]:
+def _gemini(reach: Reach, root: str, program: str) -> list[SetupTarget]:
     folder = (
         home_of("GEMINI_CONFIG_DIR", ".gemini")
         if reach == "global"
@@ -197,13 +234,13 @@ def _gemini(reach: Reach, root: str, program: str) -> list[Target]:
         for event, each in seconds.items()
     }
     return [
-        Target(
+        SetupTarget(
             os.path.join(folder, "settings.json"), "json", {"hooks": hooks, **_mcp_entry(program)}
         )
     ]
 
 
-def _copilot(reach: Reach, root: str, program: str) -> list[Target]:
+def _copilot(reach: Reach, root: str, program: str) -> list[SetupTarget]:
     seconds = {
         "sessionStart": START_SECONDS,
         "userPromptSubmitted": STEP_SECONDS,
@@ -230,14 +267,14 @@ def _copilot(reach: Reach, root: str, program: str) -> list[Target]:
     content = json.dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"
     is_project = reach == "project"
     folder = os.path.join(root, ".github") if is_project else home_of("COPILOT_HOME", ".copilot")
-    hooks_file = Target(os.path.join(folder, "hooks", "smara.json"), "own", body=content)
+    hooks_file = SetupTarget(os.path.join(folder, "hooks", "smara.json"), "own", body=content)
     server = {"type": "local", "command": program, "args": ["mcp"], "tools": ["*"]}
     place = os.path.join(folder, "mcp.json" if is_project else "mcp-config.json")
-    tools = Target(place, "json", {"mcpServers": {"smara": server}})
+    tools = SetupTarget(place, "json", {"mcpServers": {"smara": server}})
     return [hooks_file, tools] if _has_mcp() else [hooks_file]
 
 
-def _cursor(reach: Reach, root: str, program: str) -> list[Target]:
+def _cursor(reach: Reach, root: str, program: str) -> list[SetupTarget]:
     folder = (
         home_of("CURSOR_CONFIG_DIR", ".cursor")
         if reach == "global"
@@ -258,11 +295,15 @@ def _cursor(reach: Reach, root: str, program: str) -> list[Target]:
         event: [{"command": _line(program, "cursor", event), "timeout": each}]
         for event, each in seconds.items()
     }
-    found = [Target(os.path.join(folder, "hooks.json"), "json", {"version": 1, "hooks": hooks})]
+    found = [
+        SetupTarget(os.path.join(folder, "hooks.json"), "json", {"version": 1, "hooks": hooks})
+    ]
     if reach == "project":
-        found.append(Target(os.path.join(root, PLACE), "own", body=rule_of(), changes_itself=True))
+        found.append(
+            SetupTarget(os.path.join(root, PLACE), "own", body=rule_of(), changes_itself=True)
+        )
         if excluded := _exclude_file(root):  # what is known here is nobody else's to commit
-            found.append(Target(excluded, "toml", body=PLACE.replace(os.sep, "/")))
+            found.append(SetupTarget(excluded, "toml", body=PLACE.replace(os.sep, "/")))
     return [*found, *_mcp(os.path.join(folder, "mcp.json"), program)]
 
 
@@ -275,27 +316,27 @@ def _exclude_file(root: str) -> str | None:
     return os.path.join(folder, "info", "exclude") if os.path.isdir(folder) else None
 
 
-def _opencode(reach: Reach, root: str, program: str) -> list[Target]:
+def _opencode(reach: Reach, root: str, program: str) -> list[SetupTarget]:
     folder = os.path.join(home_of("XDG_CONFIG_HOME", ".config"), "opencode")
     plugins = os.path.join(
         folder if reach == "global" else os.path.join(root, ".opencode"), "plugins"
     )
     source = resources.files("smara.adapters.hosts") / "opencode" / "smara.ts"
     content = source.read_text(encoding="utf-8").replace('"smara"', json.dumps(program), 1)
-    found = [Target(os.path.join(plugins, "smara.ts"), "own", body=content)]
+    found = [SetupTarget(os.path.join(plugins, "smara.ts"), "own", body=content)]
     if _has_mcp():
         place = os.path.join(folder if reach == "global" else root, "opencode.json")
         server = {"type": "local", "command": [program, "mcp"], "enabled": True}
-        found.append(Target(place, "json", {"mcp": {"smara": server}}))
+        found.append(SetupTarget(place, "json", {"mcp": {"smara": server}}))
     return found
 
 
-def _generic(reach: Reach, root: str, program: str) -> list[Target]:
+def _generic(reach: Reach, root: str, program: str) -> list[SetupTarget]:
     if reach == "global":
         raise InvalidInputError(
             "An agent of another kind is set up in a repository: leave --global out."
         )
-    return [Target(os.path.join(root, "AGENTS.md"), "markdown", body=_NOTE)]
+    return [SetupTarget(os.path.join(root, "AGENTS.md"), "markdown", body=_NOTE)]
 
 
 def _line(program: str, agent: Agent, event: str) -> str:
@@ -304,8 +345,8 @@ def _line(program: str, agent: Agent, event: str) -> str:
     return f"{word} hook {agent} {event}"
 
 
-def _mcp(path: str, program: str) -> list[Target]:
-    return [Target(path, "json", _mcp_entry(program))] if _has_mcp() else []
+def _mcp(path: str, program: str) -> list[SetupTarget]:
+    return [SetupTarget(path, "json", _mcp_entry(program))] if _has_mcp() else []
 
 
 def _mcp_entry(program: str) -> dict[str, Any]:
@@ -317,7 +358,7 @@ def _has_mcp() -> bool:
     return find_spec("mcp") is not None
 
 
-_TARGETS: dict[Agent, Callable[[Reach, str, str], list[Target]]] = {
+_TARGETS: dict[Agent, Callable[[Reach, str, str], list[SetupTarget]]] = {
     "claude": _claude, "codex": _codex, "gemini": _gemini, "copilot": _copilot, "cursor": _cursor,
     "opencode": _opencode, "generic": _generic,
 }  # fmt: skip

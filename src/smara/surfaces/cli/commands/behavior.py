@@ -1,4 +1,4 @@
-"""``smara behavior``"""
+"""Define `smara behavior`: list sessions, signals and learned habits."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import click
 
 from smara.behavior.models import Noticed, WatchedSession
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Call, common
+from smara.surfaces.cli.options import Invocation, common
 
 
 @click.group("behavior")
-def command() -> None:
+def behavior_command() -> None:
     """What habits show: sessions that were watched, and why something was learned or was not."""
 
 
-@command.command("status")
+@behavior_command.command("status")
 @common
-def status(call: Call) -> None:
+def status(call: Invocation) -> None:
     """How the watching stands."""
     with call.memory() as memory:
         told = memory.behavior.status()
@@ -50,12 +50,12 @@ def status(call: Call) -> None:
         output.say(f"synthesis  {output.moment(each.synthesized_at)}  {told_of}")
 
 
-@command.command("sessions")
+@behavior_command.command("sessions")
 @click.option(
     "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="At most so many."
 )
 @common
-def sessions(call: Call, limit: int) -> None:
+def sessions(call: Invocation, limit: int) -> None:
     """Sessions that were watched, the newest first."""
     with call.memory() as memory:
         found = memory.behavior.sessions(limit)
@@ -90,13 +90,13 @@ def sessions(call: Call, limit: int) -> None:
     output.table(columns, rows, folding=("session", "why"))
 
 
-@command.command("signals")
+@behavior_command.command("signals")
 @click.argument("session_id", metavar="SESSION")
 @click.option(
     "--all", "show_all", is_flag=True, help="Also what was discarded or waits for other sessions."
 )
 @common
-def signals(call: Call, session_id: str, show_all: bool) -> None:
+def signals(call: Invocation, session_id: str, show_all: bool) -> None:
     """What a session showed, and why each of it was or was not made a memory.
 
     A session that has not been decided on shows only what is plain already; `smara behavior
@@ -124,10 +124,10 @@ def signals(call: Call, session_id: str, show_all: bool) -> None:
         output.say(f"{hidden:,} more were discarded or wait for other sessions; --all shows them.")
 
 
-@command.command("finalize")
+@behavior_command.command("finalize")
 @click.argument("session_id", metavar="[SESSION]", required=False)
 @common
-def finalize(call: Call, session_id: str | None) -> None:
+def finalize(call: Invocation, session_id: str | None) -> None:
     """Decide on a session now, or on all that have ended."""
     with call.memory() as memory:
         if session_id is None:
@@ -151,7 +151,7 @@ def finalize(call: Call, session_id: str | None) -> None:
     output.say(told)
 
 
-@command.command("habits")
+@behavior_command.command("habits")
 @click.option("--file", "path", help="Only the files that are touched with this one.")
 @click.option(
     "--limit",
@@ -161,7 +161,7 @@ def finalize(call: Call, session_id: str | None) -> None:
     help="At most so many of each.",
 )
 @common
-def habits(call: Call, path: str | None, limit: int) -> None:
+def habits(call: Invocation, path: str | None, limit: int) -> None:
     """What was counted over all sessions: files that go together, commands that fail, modules and
     their files.
     """

@@ -1,4 +1,7 @@
-"""``smara demo``: two sessions of work, the first forgotten by the model, told in a terminal."""
+"""Define `smara demo`: play two sessions of work in a terminal.
+
+The model forgets the first session; the second finds it in memory.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import click
 
 from smara.memory import Memory
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Call, common
+from smara.surfaces.cli.options import Invocation, common
 from smara.testing import FakeClock, open_temporary
 
 _TUESDAY = 1_741_079_400_000  # 2025-03-04 09:10 UTC
@@ -64,7 +67,7 @@ _QUESTIONS = (
 @click.command("demo")
 @click.option("--fast", is_flag=True, help="Without pauses.")
 @common
-def command(call: Call, fast: bool) -> None:
+def demo_command(call: Invocation, fast: bool) -> None:
     """A story in a minute: forgotten by the model, found in memory. Uses a temporary store, no key,
     no network.
     """
@@ -77,7 +80,7 @@ def command(call: Call, fast: bool) -> None:
 
 
 def _tell(memory: Memory, clock: FakeClock, pause: float, quiet: bool) -> dict[str, str]:
-    tell = _Teller(pause, quiet)
+    tell = _Narrator(pause, quiet)
     tell.heading("Session 1 · a Tuesday morning in March")
     for role, text in _FIRST_SESSION:
         memory.messages.add(thread_id="login-feature", role=role, content=text)  # type: ignore[arg-type]  # roles of the table
@@ -126,7 +129,7 @@ def _tell(memory: Memory, clock: FakeClock, pause: float, quiet: bool) -> dict[s
     return found
 
 
-class _Teller:
+class _Narrator:
     """Says things with a little time between them."""
 
     def __init__(self, pause: float, quiet: bool) -> None:

@@ -1,4 +1,4 @@
-"""``smara doctor``"""
+"""Define `smara doctor` and `smara index`: find and repair problems."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import os
 
 import click
 
-from smara.adapters.hosts.health import host_findings, now_ms
-from smara.adapters.hosts.setup.journal import Journal
+from smara.adapters.hosts.setup.health import host_findings, now_ms
+from smara.adapters.hosts.setup.plan import Journal
 from smara.config import load_settings
-from smara.core.repository import find_repository
+from smara.core.git import find_repository
 from smara.doctor import Finding, examine
 from smara.environment import setup_folder, spool_folder
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Call, common
+from smara.surfaces.cli.options import Invocation, common
+from smara.surfaces.cli.output import bar
 
 _MARKS = {"ok": "✓", "warning": "!", "problem": "✗"}
 _COLORS = {"ok": None, "warning": "yellow", "problem": "red"}
@@ -24,7 +25,7 @@ _COLORS = {"ok": None, "warning": "yellow", "problem": "red"}
     "--fix", is_flag=True, help="Mend permissions, the write-ahead log and the search index."
 )
 @common
-def command(call: Call, fix: bool) -> None:
+def doctor_command(call: Invocation, fix: bool) -> None:
     """Find and explain problems of the store and of the agents' hooks. Exit code 8 when there are
     any.
     """
@@ -79,3 +80,47 @@ def _verdict(problems: int, warnings: int) -> str:
         return "Nothing is wrong."
     counted = ((problems, "problem"), (warnings, "warning"))
     return " and ".join(f"{n} {what}{'s' if n > 1 else ''}" for n, what in counted if n) + " found."
+
+
+@click.group("index")
+def index_command() -> None:
+    """Check, rebuild or optimize the search index."""
+
+
+@index_command.command("check")
+@common
+def check(call: Invocation) -> None:
+    """Compare the whole index with the messages. Exit code 8 when they differ."""
+    with call.memory() as memory:
+        problems = memory.index.problems(deep=True)
+    if call.as_json:
+        output.envelope({"problems": problems})
+    else:
+        for problem in problems or ["The index agrees with the messages."]:
+            output.say(problem)
+    if problems:
+        raise click.exceptions.Exit(8)
+
+
+@index_command.command("rebuild")
+@common
+def rebuild(call: Invocation) -> None:
+    """Make the index again from the messages."""
+    with call.memory() as memory, bar("Rebuilding") as progress:
+        count = memory.index.rebuild(progress)
+    if call.as_json:
+        output.envelope({"messages": count})
+    else:
+        output.say(f"Rebuilt from {count:,} messages.")
+
+
+@index_command.command("optimize")
+@common
+def optimize(call: Invocation) -> None:
+    """Merge the index into its most compact form; worth it after a large import."""
+    with call.memory() as memory:
+        memory.index.optimize()
+    if call.as_json:
+        output.envelope({"optimized": True})
+    else:
+        output.say("Optimized.")

@@ -1,4 +1,4 @@
-"""``smara mcp``"""
+"""Define `smara mcp`: serve the memory over the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from smara.config import load_settings
 from smara.errors import MissingExtraError
 from smara.memory import open_memory
-from smara.surfaces.cli.options import Call, common
+from smara.surfaces.cli.options import Invocation, common
 from smara.tools import ToolContext
 
 
@@ -46,8 +46,8 @@ from smara.tools import ToolContext
     help="How tools are described; union is exact, but some hosts reject it.",
 )
 @common
-def command(
-    call: Call,
+def mcp_command(
+    call: Invocation,
     address: str | None,
     token: str | None,
     session_id: str | None,
@@ -68,7 +68,7 @@ def command(
         tool_profile=profile,
     )
     try:
-        from smara.surfaces.mcp.run import ServerOptions, run_server
+        from smara.surfaces.mcp.transport import ServerOptions, run_server
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("smara"):
             raise

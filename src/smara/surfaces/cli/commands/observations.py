@@ -1,4 +1,4 @@
-"""``smara observations``"""
+"""Define `smara observations`, `smara observe` and `smara reflect`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,30 @@ import click
 
 from smara.core.freshness import Freshness
 from smara.messages.models import Message
-from smara.observations.models import CATEGORIES, PRIORITIES, STATES, Failure, Observation, Warned
+from smara.observations.models import (
+    CATEGORIES,
+    MODES,
+    PRIORITIES,
+    STATES,
+    AgentMode,
+    CycleOutcome,
+    Observation,
+    ObservationFailure,
+    ObservationWarning,
+)
 from smara.surfaces.cli import output
-from smara.surfaces.cli.code_lines import code_line, code_word
-from smara.surfaces.cli.observation_lines import failure_json, observation_json, source, warned_json
-from smara.surfaces.cli.options import Call, common, complete_thread
+from smara.surfaces.cli.options import Invocation, common, complete_thread
+from smara.surfaces.cli.render.memories import code_line, code_word
+from smara.surfaces.cli.render.observations import (
+    failure_json,
+    observation_json,
+    outcome_json,
+    recovery,
+    require_success,
+    require_writing,
+    source,
+    warned_json,
+)
 
 _OFFSET = click.option(
     "--offset", type=click.IntRange(0), metavar="N", default=0, help="Leave out so many first."
@@ -20,11 +39,11 @@ _OFFSET = click.option(
 
 
 @click.group("observations")
-def command() -> None:
+def observations_command() -> None:
     """What was noticed: list and show it, see why, how far it is, and what failed."""
 
 
-@command.command("list")
+@observations_command.command("list")
 @click.option(
     "--thread",
     "thread_id",
@@ -44,7 +63,7 @@ def command() -> None:
 @_OFFSET
 @common
 def list_observations(
-    call: Call,
+    call: Invocation,
     thread_id: str | None,
     state: str | None,
     category: str | None,
@@ -120,10 +139,10 @@ def _show_one(each: Observation, code: Freshness | None) -> None:
     output.say(f"   {each.id}", dim=True)
 
 
-@command.command("show")
+@observations_command.command("show")
 @click.argument("observation_id", metavar="ID")
 @common
-def show(call: Call, observation_id: str) -> None:
+def show(call: Invocation, observation_id: str) -> None:
     """One observation with all that is known of it."""
     with call.memory() as memory:
         found = memory.observations.get(observation_id)
@@ -167,12 +186,12 @@ def _value(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-@command.command("why")
+@observations_command.command("why")
 @click.argument("observation_id", metavar="ID")
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=20, show_default=True)
 @_OFFSET
 @common
-def why(call: Call, observation_id: str, limit: int, offset: int) -> None:
+def why(call: Invocation, observation_id: str, limit: int, offset: int) -> None:
     """The messages behind an observation, word for word, a page at a time."""
     with call.memory() as memory:
         found = memory.observations.get(observation_id)
@@ -229,10 +248,10 @@ def _show_messages(observation: Observation, messages: list[Message]) -> None:
         output.say()
 
 
-@command.command("status")
+@observations_command.command("status")
 @click.argument("thread_id", metavar="THREAD", shell_complete=complete_thread)
 @common
-def status(call: Call, thread_id: str) -> None:
+def status(call: Invocation, thread_id: str) -> None:
     """How far a thread is observed: what is pending, buffered, active and condensed."""
     with call.memory() as memory:
         memory.threads.get(thread_id)
@@ -271,10 +290,10 @@ def _moment(milliseconds: int | None) -> str:
     return "" if milliseconds is None else output.moment(milliseconds)
 
 
-@command.command("failures")
+@observations_command.command("failures")
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True)
 @common
-def failures(call: Call, limit: int) -> None:
+def failures(call: Invocation, limit: int) -> None:
     """What could not be observed: what is tried again, what was given up, and what was left out."""
     with call.memory() as memory:
         found = memory.observations.failures(limit=limit)
@@ -325,7 +344,7 @@ def failures(call: Call, limit: int) -> None:
     )
 
 
-def _show_failures(found: list[Failure], warned: list[Warned]) -> None:
+def _show_failures(found: list[ObservationFailure], warned: list[ObservationWarning]) -> None:
     if not found and not warned:
         output.say("No failures.")
     for each in found:
@@ -347,10 +366,99 @@ def _show_failures(found: list[Failure], warned: list[Warned]) -> None:
             output.say(output.paragraph(line, "   ", "   "))
 
 
-def _next(failure: Failure) -> str:
+def _next(failure: ObservationFailure) -> str:
     return "given up" if failure.is_dead else f"again {output.moment(failure.retry_at)}"
 
 
 def _tell_of_more(following: int | None) -> None:
     if following is not None:
         click.echo(f"There is more: --offset {following}", err=True)
+
+
+@click.command("observe")
+@click.argument("thread_id", metavar="THREAD", shell_complete=complete_thread)
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    default="default",
+    show_default=True,
+    help="What the agent was busy with.",
+)
+@click.option(
+    "--buffer",
+    "is_buffered",
+    is_flag=True,
+    help="Prepare them; the agent sees them when they are activated.",
+)
+@common
+def observe_command(call: Invocation, thread_id: str, mode: AgentMode, is_buffered: bool) -> None:
+    """Observe what was said in a thread since the last time. Safe to repeat: no message is observed
+    twice.
+
+    What failed before is tried again at once.
+    """
+    with call.memory() as memory:
+        memory.threads.get(thread_id)
+        require_writing(memory)
+        look = memory.observations.buffer if is_buffered else memory.observations.observe
+        outcome = look(thread_id, mode=mode, is_now=True)
+        warnings = [*memory.warnings, *recovery(outcome)]
+    require_success(outcome)
+    if call.as_json:
+        output.envelope(outcome_json(outcome), warnings)
+        return
+    output.warn(warnings)
+    output.say(_observe_line(outcome, is_buffered))
+
+
+def _observe_line(outcome: CycleOutcome, is_buffered: bool) -> str:
+    if not outcome.messages:
+        return "Every message is observed already."
+    later = " They are buffered: shown once they are activated." if is_buffered else ""
+    return f"{outcome.notes:,} observations of {outcome.messages:,} messages.{later}"
+
+
+@click.command("reflect")
+@click.argument("thread_id", metavar="THREAD", shell_complete=complete_thread)
+@click.option(
+    "--force",
+    "is_forced",
+    is_flag=True,
+    help="Condense all that is active, the newest and the few as well.",
+)
+@click.option(
+    "--buffer",
+    "is_buffered",
+    is_flag=True,
+    help="Make it ahead; the agent sees it when it comes into force.",
+)
+@common
+def reflect_command(call: Invocation, thread_id: str, is_forced: bool, is_buffered: bool) -> None:
+    """Condense older observations into a new generation. What is condensed is kept and can still be
+    found.
+    """
+    with call.memory() as memory:
+        memory.threads.get(thread_id)
+        require_writing(memory)
+        outcome = memory.observations.reflect(
+            thread_id, is_forced=is_forced, is_buffered=is_buffered
+        )
+        warnings = [*memory.warnings, *recovery(outcome)]
+    if outcome.code != "no_progress":  # an answer like any other: it cannot be said in fewer words
+        require_success(outcome)
+    if call.as_json:
+        output.envelope(outcome_json(outcome), warnings)
+        return
+    output.warn(warnings)
+    output.say(_reflect_line(outcome, is_forced, is_buffered))
+
+
+def _reflect_line(outcome: CycleOutcome, is_forced: bool, is_buffered: bool) -> str:
+    if not outcome.success:
+        return f"Nothing was condensed: {outcome.error}"
+    if not outcome.notes:
+        return "Nothing to condense yet." + (
+            "" if is_forced else " --force condenses what there is."
+        )
+    later = " They are buffered: shown once they are activated." if is_buffered else ""
+    return f"{outcome.messages:,} observations condensed into {outcome.notes:,}.{later}"

@@ -1,4 +1,4 @@
-"""``smara remember``"""
+"""Define `smara remember`: add a memory that is trusted at once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import click
 from smara.adapters.instructions import type_of
 from smara.errors import InvalidInputError
 from smara.knowledge.models import TYPES
-from smara.surfaces.cli.memory_added import tell_added
-from smara.surfaces.cli.options import Call, common, standard_input
+from smara.surfaces.cli.commands.memories.show import tell_added
+from smara.surfaces.cli.options import Invocation, common, standard_input
 
 
 @click.command("remember")
@@ -37,8 +37,13 @@ from smara.surfaces.cli.options import Call, common, standard_input
 @click.option("--personal", is_flag=True, help="For you alone, not for the project.")
 @click.option("--actor", metavar="NAME", help="Who says so; also SMARA_ACTOR. Without it, you.")
 @common
-def command(
-    call: Call, words: tuple[str, ...], type_: Any, personal: bool, actor: str | None, **given: Any
+def remember_command(
+    call: Invocation,
+    words: tuple[str, ...],
+    type_: Any,
+    personal: bool,
+    actor: str | None,
+    **given: Any,
 ) -> None:
     """Remember something, taught by you: it is trusted at once.
 

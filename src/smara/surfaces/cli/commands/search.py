@@ -1,4 +1,4 @@
-"""``smara search``"""
+"""Define `smara search`: print ranked hits, packed text or a trace."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from typing import Any
 import click
 
 from smara.messages.models import ROLES
-from smara.search.models import KINDS, PHASES, Answer, Hit, Packed
+from smara.search.models import KINDS, PHASES, Answer, Hit, PackedAnswer
 from smara.surfaces.cli import output
-from smara.surfaces.cli.finding import find_task_id
-from smara.surfaces.cli.options import Call, common, complete_task, complete_thread
+from smara.surfaces.cli.options import (
+    Invocation,
+    common,
+    complete_task,
+    complete_thread,
+    find_task_id,
+)
 
 _DEEP_SECONDS = 30.0
 
@@ -76,8 +81,8 @@ _DEEP_SECONDS = 30.0
     "--explain", is_flag=True, help="Say why each hit is there, and what the search cost."
 )
 @common
-def command(
-    call: Call,
+def search_command(
+    call: Invocation,
     query: str,
     limit: int,
     thread_id: str | None,
@@ -248,7 +253,7 @@ def _stages(hit: Hit) -> str:
     return ", ".join([*told, *(f"{name} × {factor:.2f}" for name, factor in stages.factors)])
 
 
-def _show_packed(call: Call, packed: Packed, warnings: list[str]) -> None:
+def _show_packed(call: Invocation, packed: PackedAnswer, warnings: list[str]) -> None:
     if call.as_json:
         data = {
             "text": packed.text,
@@ -293,7 +298,7 @@ def _lit(text: str, hit: Hit) -> str:
     return "".join([*found, output.printable(text[at:])])
 
 
-def _show_threads(call: Call, found: list[Any]) -> None:
+def _show_threads(call: Invocation, found: list[Any]) -> None:
     if call.as_json:
         data = [
             {

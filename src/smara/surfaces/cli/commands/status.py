@@ -1,17 +1,20 @@
-"""``smara status``"""
+"""Define `smara status`, `smara projects` and `smara version`."""
 
 from __future__ import annotations
 
+import platform
+
 import click
 
+from smara import __version__
 from smara.surfaces.cli import output
-from smara.surfaces.cli.model_lines import models_line
-from smara.surfaces.cli.options import Call, common
+from smara.surfaces.cli.commands.models import models_line
+from smara.surfaces.cli.options import Invocation, common
 
 
 @click.command("status")
 @common
-def command(call: Call) -> None:
+def status_command(call: Invocation) -> None:
     """What is remembered in this project, and where it is kept."""
     with call.memory() as memory:
         status = memory.status()
@@ -59,3 +62,48 @@ def _tasks(totals: dict[str, int]) -> str:
         "progress,"
         f" {totals['ready']:,} ready, {totals['blocked']:,} blocked), {totals['closed']:,} closed"
     )
+
+
+@click.command("projects")
+@common
+def projects_command(call: Invocation) -> None:
+    """The projects of this store; the current one is marked."""
+    with call.memory() as memory:
+        projects = memory.projects.list()
+        current = memory.project
+    if call.as_json:
+        data = [
+            {
+                "id": each.id,
+                "name": each.name,
+                "gitCommonDir": each.git_common_dir,
+                "remote": each.remote,
+                "createdAt": each.created_at,
+                "isCurrent": each.id == current,
+            }
+            for each in projects
+        ]
+        output.envelope(data)
+        return
+    rows = [
+        ("*" if each.id == current else "", each.id, each.name, each.git_common_dir)
+        for each in projects
+    ]
+    output.table(("", "project", "name", "git directory"), rows, folding=("git directory",))
+
+
+@click.command("version")
+@common
+def version_command(call: Invocation) -> None:
+    """The version of Smara and of what it stands on."""
+    import apsw
+
+    data = {
+        "smara": __version__,
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+    }
+    if call.as_json:
+        output.envelope(data)
+    else:
+        output.say(f"smara {data['smara']} (Python {data['python']}, SQLite {data['sqlite']})")

@@ -1,8 +1,13 @@
-"""``smara worker``"""
+"""Define `smara worker` and `smara hook drain`: run background work.
+
+One worker runs for each project of a machine; a lease in the database holds its place.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -11,17 +16,82 @@ from typing import Any, Protocol
 
 import click
 
-from smara.adapters.hosts.draining import drain
-from smara.adapters.hosts.preparing import finish
-from smara.adapters.hosts.speaking import refresh
+from smara.adapters.hosts.drain import DrainReport, drain
+from smara.adapters.hosts.hook_store import refresh
+from smara.adapters.hosts.precompute import finish
 from smara.core import log
 from smara.environment import spool_folder
-from smara.errors import InvalidInputError, SmaraError
+from smara.errors import BusyError, DatabaseError, InvalidInputError, LeaseLostError, SmaraError
 from smara.memory import Memory
 from smara.surfaces.cli import output
-from smara.surfaces.cli.holding import held
-from smara.surfaces.cli.observation_lines import require_writing
-from smara.surfaces.cli.options import Call, common
+from smara.surfaces.cli.options import Invocation, common
+from smara.surfaces.cli.render.observations import require_writing
+
+LEASE_SECONDS = 60.0
+
+
+@contextmanager
+def hold_instance(
+    memory: Memory, kind: str, stop: threading.Event, project: str | None
+) -> Iterator[None]:
+    """Hold the place of this kind for this machine and project, ``None`` for all; ``BusyError``
+    says who has it.
+
+    ``stop`` is set when the place went to somebody else, as it may when a machine has slept.
+    """
+    name = (
+        f"{kind}:{socket.gethostname()}"
+        if project is None
+        else f"{kind}:{socket.gethostname()}:{project}"
+    )
+    owner = f"{socket.gethostname()}:{os.getpid()}"
+    lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
+    if lease is None:
+        holder = memory.leases.find(name)
+        until = f", and is known to live until {output.moment(holder.expires_at)}" if holder else ""
+        whose = "all projects of this store" if project is None else f"the project {project!r}"
+        raise BusyError(
+            f"A {kind} for {whose} runs on this machine already"
+            f" ({holder.owner if holder else 'just started'}{until}). One is enough; a second "
+            "would only wait for it."
+        )
+    left = threading.Event()
+
+    def beat() -> None:
+        nonlocal lease
+        while lease is not None and not left.wait(LEASE_SECONDS / 3):
+            try:
+                lease = memory.leases.renew(lease, LEASE_SECONDS)
+            except LeaseLostError:
+                lease = _again(memory, name, owner)
+                if lease is None:
+                    stop.set()
+            except DatabaseError as error:
+                log.warning("lease.not_renewed", error=error.code)  # the next beat may do
+
+    heart = threading.Thread(target=beat, name="smara-holding", daemon=True)
+    heart.start()
+    try:
+        yield
+    finally:
+        left.set()
+        heart.join(timeout=5)
+        try:
+            if lease is not None:
+                memory.leases.release(lease)
+        except DatabaseError as error:
+            log.warning("lease.not_released", error=error.code)  # it expires by itself
+
+
+def _again(memory: Memory, name: str, owner: str) -> Any:
+    """The place once more, when it was lost to nobody; ``None`` when somebody else has it or nobody
+    can tell.
+    """
+    try:
+        return memory.leases.acquire(name, owner, LEASE_SECONDS)
+    except DatabaseError:
+        return None
+
 
 _LOOK_SECONDS = 0.25
 
@@ -69,8 +139,12 @@ class _Round(Protocol):
     "--all-projects", is_flag=True, help="Serve all projects, also where SMARA_PROJECT names one."
 )
 @common
-def command(
-    call: Call, once: bool, poll_seconds: float, leave_after_minutes: float, all_projects: bool
+def worker_command(
+    call: Invocation,
+    once: bool,
+    poll_seconds: float,
+    leave_after_minutes: float,
+    all_projects: bool,
 ) -> None:
     """Observe the threads that nobody is talking in, and those that have grown; make missing
     vectors.
@@ -101,7 +175,7 @@ def command(
             turned = 1
         else:
             leave = leave_after_minutes * 60 if leave_after_minutes else None
-            with held(memory, "worker", stop, project=project):
+            with hold_instance(memory, "worker", stop, project=project):
                 turned = _until_told(stop, lambda: worker.run(stop, poll_seconds, leave, tell))
         warnings = memory.warnings
     if call.as_json:
@@ -200,3 +274,60 @@ def _line(done: _Round) -> str:
         f"{done.reflected:,} reflected"
     )
     return f"{told}{failed}{embedded}{learned}."
+
+
+@click.command("hook")
+@click.argument("agent")
+@click.argument("event", required=False)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1),
+    default=300.0,
+    show_default=True,
+    help="How long a drain may take.",
+)
+@common
+def hook_command(call: Invocation, agent: str, event: str | None, seconds: float) -> None:
+    """What agents call: `smara hook AGENT EVENT`, with the event as JSON on standard input.
+
+    AGENT is claude, codex, gemini, copilot, cursor, opencode or generic, EVENT the agent's own
+    name of the event. It always leaves with 0 and writes nothing to standard error. Let
+    `smara setup AGENT` register it.
+
+    `smara hook drain` takes in the events that wait, reads the transcripts of their sessions,
+    and ends those that are over.
+    """
+    if agent != "drain" or event is not None:
+        raise InvalidInputError(
+            "Give an agent and an event, or `drain`: smara hook claude Stop, smara hook drain."
+        )
+    with call.memory() as memory:
+        done = drain(memory, spool_folder(), seconds)
+        drafts = refresh(memory, spool_folder(), done)
+        warnings = memory.warnings
+    for draft in drafts:
+        finish(spool_folder(), draft)
+    if done.is_busy:
+        raise BusyError(
+            "Another process is draining the spool at the moment. Nothing is lost; try again later."
+        )
+    if call.as_json:
+        output.envelope(_drain_json(done), warnings)
+        return
+    output.warn(warnings)
+    output.say(
+        f"{done.taken:,} events taken in, {done.repeated:,} told twice, {done.unreadable:,} "
+        "unreadable;"
+        f" {done.messages:,} messages, {done.jobs_done:,} jobs done, {done.jobs_failed:,} failed."
+    )
+
+
+def _drain_json(done: DrainReport) -> dict[str, int]:
+    return {
+        "taken": done.taken,
+        "repeated": done.repeated,
+        "unreadable": done.unreadable,
+        "messages": done.messages,
+        "jobsDone": done.jobs_done,
+        "jobsFailed": done.jobs_failed,
+    }

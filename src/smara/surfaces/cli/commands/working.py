@@ -1,4 +1,4 @@
-"""``smara working``"""
+"""Define `smara working`: show, replace and edit working memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 from smara.errors import ConflictError, InvalidInputError
 from smara.memory import Memory
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Call, common, complete_thread
+from smara.surfaces.cli.options import Invocation, common, complete_thread
 from smara.working.models import (
     FORMATS,
     TEMPLATE_NAMES,
@@ -27,7 +27,7 @@ Command = Callable[..., Any]
 
 
 @click.group("working")
-def command() -> None:
+def working_command() -> None:
     """What is held in mind: one small page for each resource, and one for each thread.
 
     Without --thread the page is the resource's, which its threads share.
@@ -66,12 +66,12 @@ def of_a_change(function: Command) -> Command:
     return function
 
 
-@command.command("show")
+@working_command.command("show")
 @of_a_page
 @click.option("--rendered", is_flag=True, help="As a model is shown it: sanitized and cut.")
 @click.option("--version", type=click.IntRange(1), metavar="N", help="As it was then.")
 @common
-def show(call: Call, rendered: bool, version: int | None, **place: Any) -> None:
+def show(call: Invocation, rendered: bool, version: int | None, **place: Any) -> None:
     """The page; while nobody has written it, the empty template."""
     if rendered and version is not None:
         raise InvalidInputError("--rendered shows the page as it is now. Leave out --version.")
@@ -91,7 +91,7 @@ def show(call: Call, rendered: bool, version: int | None, **place: Any) -> None:
     output.say(text.removesuffix("\n"))
 
 
-@command.command("put")
+@working_command.command("put")
 @click.argument(
     "file",
     metavar="[FILE|-]",
@@ -116,7 +116,7 @@ def show(call: Call, rendered: bool, version: int | None, **place: Any) -> None:
 @of_a_change
 @common
 def put(
-    call: Call,
+    call: Invocation,
     file: str | None,
     template: str | None,
     schema: str | None,
@@ -139,7 +139,7 @@ def put(
     _report(call, page, warnings)
 
 
-@command.command("edit")
+@working_command.command("edit")
 @of_a_page
 @click.option(
     "--section", metavar="NAME", help="A heading, a field, Heading/Field, or a path of a JSON page."
@@ -151,7 +151,7 @@ def put(
 )
 @of_a_change
 @common
-def edit(call: Call, section: str | None, content: str | None, **given: Any) -> None:
+def edit(call: Invocation, section: str | None, content: str | None, **given: Any) -> None:
     """Change one section, or open the page in your editor."""
     if (section is None) is not (content is None):
         raise InvalidInputError("--section and --content go together.")
@@ -169,7 +169,7 @@ def edit(call: Call, section: str | None, content: str | None, **given: Any) -> 
     _report(call, page, warnings)
 
 
-@command.command("history")
+@working_command.command("history")
 @of_a_page
 @click.option(
     "--limit",
@@ -183,7 +183,7 @@ def edit(call: Call, section: str | None, content: str | None, **given: Any) -> 
     "--before", type=click.IntRange(1), metavar="N", help="Only versions before this one."
 )
 @common
-def history(call: Call, limit: int, before: int | None, **place: Any) -> None:
+def history(call: Invocation, limit: int, before: int | None, **place: Any) -> None:
     """The versions of the page, newest first."""
     with call.memory() as memory:
         versions = memory.working.history(**place, limit=limit, before=before)
@@ -207,12 +207,12 @@ def history(call: Call, limit: int, before: int | None, **place: Any) -> None:
     )
 
 
-@command.command("restore")
+@working_command.command("restore")
 @click.argument("version", type=click.IntRange(1), metavar="VERSION")
 @of_a_page
 @of_a_change
 @common
-def restore(call: Call, version: int, **given: Any) -> None:
+def restore(call: Invocation, version: int, **given: Any) -> None:
     """Put an old version back, as a new one."""
     with call.memory() as memory:
         page = memory.working.restore(version, **given)
@@ -276,7 +276,7 @@ def _read(file: str) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _report(call: Call, page: WorkingMemory, warnings: list[str]) -> None:
+def _report(call: Invocation, page: WorkingMemory, warnings: list[str]) -> None:
     if call.as_json:
         output.envelope(_page_json(page), warnings)
         return

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import click
 
-from smara.surfaces.cli.commands.memories import changing, importing, reading, reviewing
+from smara.surfaces.cli.commands.memories import change, instructions, show
 
 
-class _InOrder(click.Group):
+class _MemoryGroup(click.Group):
     """The commands in the order in which a person meets them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
 
-@click.group("memories", cls=_InOrder)
-def command() -> None:
+@click.group("memories", cls=_MemoryGroup)
+def memories_command() -> None:
     """What is known: typed statements, each with its evidence and how far it is trusted.
 
     `smara remember TEXT` teaches one. MEMORY is a memory's id, with or
@@ -24,20 +24,20 @@ def command() -> None:
 
 
 for _each in (
-    reading.list_memories,
-    reading.search,
-    reading.show,
-    reading.why,
-    changing.add,
-    changing.edit,
-    reviewing.review,
-    changing.pin,
-    changing.unpin,
-    changing.verify,
-    changing.forget,
-    changing.restore,
-    importing.import_files,
-    reading.audit,
-    reviewing.trust,
+    show.list_memories,
+    show.search,
+    show.show,
+    show.why,
+    change.add,
+    change.edit,
+    change.review,
+    change.pin,
+    change.unpin,
+    change.verify,
+    change.forget,
+    change.restore,
+    instructions.import_files,
+    show.audit,
+    change.trust,
 ):
-    command.add_command(_each)
+    memories_command.add_command(_each)

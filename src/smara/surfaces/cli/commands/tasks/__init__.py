@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import click
 
-from smara.surfaces.cli.commands.tasks import (
-    changing,
-    claiming,
-    dependencies,
-    drawing,
-    files,
-    reading,
-)
+from smara.surfaces.cli.commands.tasks import change, dependencies, files, show
+from smara.surfaces.cli.commands.tasks import dependencies as drawing
 
 
-class _InOrder(click.Group):
+class _TaskGroup(click.Group):
     """The commands in the order in which a person meets them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
 
-@click.group("tasks", cls=_InOrder)
-def command() -> None:
+@click.group("tasks", cls=_TaskGroup)
+def tasks_command() -> None:
     """What is to be done: add, order, claim and close tasks.
 
     TASK is a task's id, with or without what stands before its hyphen, or
@@ -31,24 +25,24 @@ def command() -> None:
 
 
 for _each in (
-    changing.add,
-    reading.list_tasks,
-    reading.ready,
-    reading.show,
-    claiming.claim,
-    claiming.release,
-    changing.close,
-    changing.reopen,
-    changing.update,
+    change.add,
+    show.list_tasks,
+    show.ready,
+    show.show,
+    change.claim,
+    change.release,
+    change.close,
+    change.reopen,
+    change.update,
     dependencies.dep,
     dependencies.link,
     drawing.tree,
-    reading.history,
-    changing.undo,
-    reading.search,
-    changing.compact,
-    changing.restore,
+    show.history,
+    change.undo,
+    show.search,
+    change.compact,
+    change.restore,
     files.import_tasks,
     files.export,
 ):
-    command.add_command(_each)
+    tasks_command.add_command(_each)

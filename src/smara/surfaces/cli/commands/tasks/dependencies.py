@@ -1,17 +1,19 @@
-"""``smara tasks dep`` and ``link``"""
+"""Define `smara tasks dep`, `link` and `tree`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from smara.surfaces.cli import output, task_lines
-from smara.surfaces.cli.commands.tasks.asking import acting, task_argument
-from smara.surfaces.cli.finding import find_message
-from smara.surfaces.cli.options import Call, common, complete_task
-from smara.surfaces.cli.task_shapes import task_json
-from smara.tasks.models import DEPENDENCY_TYPES, RELATIONS
+from smara.surfaces.cli import output
+from smara.surfaces.cli.commands.tasks.show import task_argument, with_actor
+from smara.surfaces.cli.options import Invocation, common, complete_task, find_message
+from smara.surfaces.cli.render import tasks
+from smara.surfaces.cli.render.tasks import mention_json, node_json, task_json
+from smara.tasks.models import DEPENDENCY_TYPES, RELATIONS, Task, TreeNode
 
 _needed_argument = click.argument("depends_on", metavar="NEEDED", shell_complete=complete_task)
 _SAID = {
@@ -38,8 +40,8 @@ def dep() -> None:
     help="parent-child: NEEDED is the parent.",
 )
 @common
-@acting
-def add(call: Call, who: dict[str, Any], task_id: str, depends_on: str, type_: Any) -> None:
+@with_actor
+def add(call: Invocation, who: dict[str, Any], task_id: str, depends_on: str, type_: Any) -> None:
     """TASK needs NEEDED. A circle is refused, and its path shown."""
     with call.memory() as memory:
         task = memory.tasks.depend(task_id, depends_on, type=type_, **who)
@@ -49,7 +51,7 @@ def add(call: Call, who: dict[str, Any], task_id: str, depends_on: str, type_: A
         output.envelope(task_json(task), warnings)
         return
     output.warn(warnings)
-    task_lines.changed(task, _SAID[type_].format(task.short_id, other.short_id))
+    tasks.changed(task, _SAID[type_].format(task.short_id, other.short_id))
 
 
 @dep.command("remove")
@@ -62,8 +64,10 @@ def add(call: Call, who: dict[str, Any], task_id: str, depends_on: str, type_: A
     help="Only this; without it, all between them.",
 )
 @common
-@acting
-def remove(call: Call, who: dict[str, Any], task_id: str, depends_on: str, type_: Any) -> None:
+@with_actor
+def remove(
+    call: Invocation, who: dict[str, Any], task_id: str, depends_on: str, type_: Any
+) -> None:
     """TASK no longer needs NEEDED."""
     with call.memory() as memory:
         before = memory.tasks.get(task_id)
@@ -76,7 +80,7 @@ def remove(call: Call, who: dict[str, Any], task_id: str, depends_on: str, type_
     output.warn(warnings)
     was_there = len(task.dependencies) < len(before.dependencies)
     said = "no longer depends on" if was_there else "does not depend on"
-    task_lines.changed(task, f"{task.short_id} {said} {other.short_id}.")
+    tasks.changed(task, f"{task.short_id} {said} {other.short_id}.")
 
 
 @click.command("link")
@@ -85,9 +89,14 @@ def remove(call: Call, who: dict[str, Any], task_id: str, depends_on: str, type_
 @click.option("--relation", type=click.Choice(RELATIONS), default="reference", show_default=True)
 @click.option("--remove", "is_removed", is_flag=True, help="Take the link away.")
 @common
-@acting
+@with_actor
 def link(
-    call: Call, who: dict[str, Any], task_id: str, message_id: str, relation: Any, is_removed: bool
+    call: Invocation,
+    who: dict[str, Any],
+    task_id: str,
+    message_id: str,
+    relation: Any,
+    is_removed: bool,
 ) -> None:
     """Connect a message of the past with a task.
 
@@ -119,3 +128,90 @@ def link(
         )
     else:
         output.row((task.short_id, message.id, "" if is_removed else relation))
+
+
+@click.command("tree")
+@click.argument("task_id", metavar="[TASK]", required=False, shell_complete=complete_task)
+@click.option(
+    "--all",
+    "with_closed",
+    is_flag=True,
+    help="Finished branches, too; for one task they always are.",
+)
+@click.option(
+    "--critical", is_flag=True, help="The longest chain of tasks that wait for each other."
+)
+@common
+def tree(call: Invocation, task_id: str | None, with_closed: bool, critical: bool) -> None:
+    """Tasks with their children and what they need."""
+    with call.memory() as memory:
+        if critical:
+            path = memory.tasks.critical_path(task_id)
+            _show_path(call, path, memory.tasks.blocked(path))
+            return
+        nodes = memory.tasks.tree(task_id)
+        warnings = memory.warnings
+    if task_id is None and not with_closed:
+        nodes = list(_unfinished(nodes))
+    if call.as_json:
+        output.envelope({"nodes": [node_json(node) for node in nodes]}, warnings)
+        return
+    output.warn(warnings)
+    if not output.is_terminal():
+        output.table(
+            (
+                "depth",
+                "relation",
+                "task",
+                "status",
+                "blocked",
+                "priority",
+                "type",
+                "progress",
+                "title",
+            ),
+            list(_rows(nodes)),
+        )
+    elif nodes:
+        tasks.print_tree(nodes)
+        output.say()
+        click.echo(tasks.legend())
+    else:
+        output.say("Nothing is left to do. --all shows what is closed.")
+
+
+def _unfinished(nodes: Iterable[TreeNode]) -> Iterator[TreeNode]:
+    """The branches where something is left to do."""
+    for node in nodes:
+        below = tuple(_unfinished(node.nodes))
+        if below or node.task.status != "closed":
+            yield replace(node, nodes=below)
+
+
+def _rows(nodes: Iterable[TreeNode], depth: int = 0) -> Iterator[tuple[object, ...]]:
+    for node in nodes:
+        task, progress = node.task, node.progress
+        yield (
+            depth,
+            node.relation,
+            task.short_id,
+            task.status,
+            "yes" if node.is_blocked else "",
+            task.priority,
+            task.type,
+            f"{progress.closed}/{progress.total}" if progress else "",
+            task.title,
+        )
+        yield from _rows(node.nodes, depth + 1)
+
+
+def _show_path(call: Invocation, path: list[Task], blocked: set[str]) -> None:
+    if call.as_json:
+        output.envelope({"criticalPath": [mention_json(task) for task in path]})
+    elif not output.is_terminal():
+        output.table(tasks.COLUMNS, tasks.columns(path, blocked))
+    elif path:
+        tasks.print_lines(path, blocked, is_numbered=True)
+        tasks.say_more(f"{len(path)} tasks that wait for each other, the first to do first.")
+    else:
+        output.say("Nothing waits for anything.")

@@ -1,4 +1,4 @@
-"""``smara tasks import`` and ``export``"""
+"""Define `smara tasks import` and `smara tasks export`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ import click
 
 from smara.errors import InvalidInputError
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Call, common
-from smara.surfaces.cli.progress import bar
+from smara.surfaces.cli.options import Invocation, common
+from smara.surfaces.cli.output import bar
 
 if TYPE_CHECKING:
-    from smara.adapters.beads import BeadsImported
+    from smara.adapters.beads import BeadsReport
+
 
 _LINES_NAMED = 10
 
@@ -30,7 +31,7 @@ _LINES_NAMED = 10
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
 @common
-def import_tasks(call: Call, files: tuple[str, ...]) -> None:
+def import_tasks(call: Invocation, files: tuple[str, ...]) -> None:
     """Bring in issues of beads; safe to repeat.
 
     FILE is the issues.jsonl of a .beads folder, compressed or not. What has
@@ -40,7 +41,7 @@ def import_tasks(call: Call, files: tuple[str, ...]) -> None:
 
     for path in files if len(files) > 1 else ():
         check_beads(path)  # a wrong path is told before anything is stored
-    reports: list[BeadsImported] = []
+    reports: list[BeadsReport] = []
     with call.memory() as memory:
         for path in files:
             with bar(output.short(os.path.basename(path), 40)) as progress:
@@ -55,7 +56,7 @@ def import_tasks(call: Call, files: tuple[str, ...]) -> None:
     _print_left_out(reports)
 
 
-def _print_counts(reports: list[BeadsImported]) -> None:
+def _print_counts(reports: list[BeadsReport]) -> None:
     if not output.is_terminal():
         names = (
             "file",
@@ -98,7 +99,7 @@ def _print_counts(reports: list[BeadsImported]) -> None:
         output.say(f"{issues}: {told}; {each.dependencies:,} dependencies.")
 
 
-def _print_became(reports: list[BeadsImported]) -> None:
+def _print_became(reports: list[BeadsReport]) -> None:
     """What became of everything that is not the same here, over all files together."""
     kept, folded, others = (
         sum((getattr(each, name) for each in reports), Counter[str]())
@@ -135,7 +136,7 @@ def _split(what: str) -> tuple[str, str]:
     return theirs, ours or "metadata"
 
 
-def _print_left_out(reports: list[BeadsImported]) -> None:
+def _print_left_out(reports: list[BeadsReport]) -> None:
     for each in reports:
         found = [
             *(f"not read: {each.path}:{line}: {reason}" for line, reason in each.unreadable),
@@ -151,7 +152,7 @@ def _print_left_out(reports: list[BeadsImported]) -> None:
             output.say(f"and {len(found) - _LINES_NAMED:,} more; --json names them all.")
 
 
-def _report_json(report: BeadsImported) -> dict[str, Any]:
+def _report_json(report: BeadsReport) -> dict[str, Any]:
     return {
         "path": report.path,
         "lines": report.lines,
@@ -181,7 +182,7 @@ def _report_json(report: BeadsImported) -> dict[str, Any]:
     "--format", "format_", type=click.Choice(["beads"]), default="beads", show_default=True
 )
 @common
-def export(call: Call, file: str, format_: str) -> None:
+def export(call: Invocation, file: str, format_: str) -> None:
     """Write every task as a line of JSON, as beads does.
 
     Without a file, or with -, to standard output. A file is replaced when

@@ -1,0 +1,491 @@
+"""Find the commits of a repository that are worth remembering.
+
+Candidates are reasons, breaking changes, reverts and fix chains (one file fixed several
+times within days). Messages are read first; files are compared only for candidates,
+because comparing trees is the cost of a long history. No model is needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import combinations, pairwise
+from typing import Literal, NamedTuple
+
+from smara.behavior.commit_reasons import (
+    Reason,
+    Revert,
+    read_commit,
+    reason_of,
+    revert_of,
+    subject_of,
+)
+from smara.behavior.scratchpad import code, quote
+from smara.core.extract import word_set
+from smara.core.git import git_text
+from smara.knowledge.models import MemoryType
+
+Kind = Literal["reason", "breaking", "revert", "fix chain"]
+Outcome = Literal["added", "known", "duplicate", "refused"]
+
+
+class PastCommit(NamedTuple):
+    """A commit that is no merge."""
+
+    sha: str
+    at_ms: int
+    author: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCandidate:
+    """Something that commits say and that may be worth remembering."""
+
+    kind: Kind
+    type: MemoryType
+    content: str
+    quotes: tuple[tuple[str, str], ...]
+    """Pairs of a commit and the words in it that say so; the first commit is the one it is known
+    by.
+    """
+    at_ms: int
+    author: str
+    files: tuple[str, ...] = ()
+    data: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def sha(self) -> str:
+        return self.quotes[0][0]
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateChange:
+    """One candidate, and what became of it."""
+
+    outcome: Outcome
+    kind: Kind
+    type: str
+    content: str
+    sha: str
+    at_ms: int
+    memory_id: str | None = None
+    why: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class GitReport:
+    """What an import of a history did, or with ``is_dry_run`` would do."""
+
+    root: str
+    is_dry_run: bool = False
+    commits: int = 0
+    """How many commits were read."""
+    is_all: bool = True
+    """Whether the history ends there; ``False`` when older commits were not looked at."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """How many commits that seemed to tell something were left out, by the reason."""
+    changes: list[CandidateChange] = field(default_factory=list)
+    cut: int = 0
+    """How many candidates were beyond the limit."""
+    warmed_commits: int | None = None
+    """How many commits were counted for files that change together; ``None`` when that was not
+    done.
+    """
+    left_for_later: int | None = None
+    """How many files the repository has, when its code was not indexed because they are many."""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many candidates had each outcome."""
+        return Counter(each.outcome for each in self.changes)
+
+
+Progress = Callable[[int, int], None]
+
+PAGE = 2_000
+_AT_ONCE = 200
+_DEADLINE_SECONDS = 60.0
+_RECORD, _FIELD = "\x1e", "\x1f"
+
+
+def head_of(root: str) -> str | None:
+    """The commit that is checked out; ``None`` without git, a repository or a commit."""
+    return (_git(root, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip() or None
+
+
+def count_of(root: str, head: str, most: int) -> int:
+    """How many commits there are to read, at most so many."""
+    text = _git(root, "rev-list", "--no-merges", "--count", f"--max-count={most}", head)
+    return int(text) if text and text.strip().isdigit() else 0
+
+
+def past_commits(
+    root: str, head: str, most: int, progress: Progress | None = None
+) -> Iterator[PastCommit]:
+    """The last commits that are no merges, the newest first."""
+    total = count_of(root, head, most) if progress else most
+    read = 0
+    while read < most:
+        wanted = min(PAGE, most - read)
+        text = _git(
+            root,
+            "log",
+            "--no-merges",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-notes",
+            f"--skip={read}",
+            f"--max-count={wanted}",
+            f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%ae{_FIELD}%B",
+            head,
+            "--",
+        )
+        page = list(_parsed(text or ""))
+        yield from page
+        read += len(page)
+        if progress:
+            progress(min(read, total), max(total, 1))
+        if len(page) < wanted:
+            return
+
+
+def files_of(root: str, shas: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The files that some commits changed, by commit, as seen from the folder."""
+    found: dict[str, tuple[str, ...]] = {}
+    for start in range(0, len(shas), _AT_ONCE):
+        text = _git(
+            root,
+            "log",
+            "--no-walk=unsorted",
+            "--name-only",
+            "--no-renames",
+            "-z",
+            "--relative",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            f"--format={_RECORD}%H{_FIELD}",
+            *shas[start : start + _AT_ONCE],
+            "--",
+        )
+        for record in (text or "").split(_RECORD)[1:]:
+            sha, _, rest = record.partition(_FIELD)
+            names = [name.lstrip("\n") for name in rest.split("\0")]
+            found[sha] = tuple(name for name in names if name and "\ufffd" not in name)
+    return found
+
+
+def present_files(root: str, head: str) -> frozenset[str]:
+    """Every file that is in the tree now."""
+    return frozenset((_git(root, "ls-tree", "-r", "--name-only", "-z", head) or "").split("\0")) - {
+        ""
+    }
+
+
+def own_address(root: str) -> str:
+    """The address under which commits are made here; empty when nobody has said."""
+    return (_git(root, "config", "--get", "user.email") or "").strip().casefold()
+
+
+def _parsed(text: str) -> Iterator[PastCommit]:
+    for record in text.split(_RECORD)[1:]:
+        fields = record.split(_FIELD, 3)
+        if len(fields) == 4 and fields[1].isdigit():
+            sha, at, author, message = fields
+            yield PastCommit(
+                sha, int(at) * 1000, author.strip().casefold(), message=message.strip()
+            )
+
+
+def _git(root: str, *arguments: str) -> str | None:
+    return git_text(root, *arguments, timeout_seconds=_DEADLINE_SECONDS)
+
+
+MOST_FILES = 20
+"""A commit that touches more files speaks of none of them."""
+MOST_YEARS = 6
+"""Older than this, seen from the last commit, code has mostly been written anew; what its commits
+say is past.
+"""
+_YEAR_MS = 365 * 86_400_000
+_NOT_CODE = re.compile(
+    r"(?:^|/)(?:docs?|documentation|examples?|samples?|\.github|\.circleci|\.azure|changelog\.d"
+    r"|changes|news|changelog"
+    r"|licenses?|scripts?|ci|hack|locale|translations?|i18n|fixtures?|snapshots?|__snapshots__"
+    r"|testdata|vendor|third_party)/"
+    r"|(?:^|/)(?:changelog|changes|history|authors|contributors|readme|license|licence|notice"
+    r"|news|codeowners|security"
+    r"|contributing|code_of_conduct|todo)[\w.-]*$|\.(?:md|rst|txt|po|pot|mo|lock|svg|png|jpg|gif"
+    r"|ico|snap|toml|cfg|ini|ya?ml|json|csv|map)$"
+    r"|(?:^|/)(?:go\.sum|go\.mod|pom\.xml|[^/]*\.gradle(?:\.kts)?|CMakeLists\.txt|setup\.py"
+    r"|\.gitignore|\.gitattributes|\.mailmap|\.editorconfig|Makefile|Dockerfile)$",
+    re.IGNORECASE,
+)
+_TEST = re.compile(
+    r"(?:^|/)(?:[^/]*-)?(?:tests?|testing|spec|specs|__tests__|e2e|bench\w*|perf)/|^t/|(?:^"
+    r"|/)(?:test_[^/]*|conftest)\.py$"
+    r"|(?:^|/)[^/]*(?:_test|\.test|\.spec|-test|Test|Tests|IT|_spec)\.\w+$"
+)
+
+
+def is_code(path: str) -> bool:
+    """Whether a file is part of the program: no test, no page of documentation, nothing
+    generated.
+    """
+    return not _NOT_CODE.search(path) and not _TEST.search(path)
+
+
+class Present:
+    """The files that are there now. A file that was moved as a whole folder was, is found by the
+    rest of its path.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = frozenset(paths)
+        self._by_name: dict[str, list[str]] = {}
+        for path in self._paths:
+            self._by_name.setdefault(path.rpartition("/")[2], []).append(path)
+
+    def find(self, path: str) -> str | None:
+        """Where a file of old is now: ``requests/api.py`` may be ``src/requests/api.py``."""
+        if path in self._paths:
+            return path
+        near = [
+            each
+            for each in self._by_name.get(path.rpartition("/")[2], ())
+            if each.endswith(f"/{path}") or (path.endswith(f"/{each}") and "/" in each)
+        ]
+        return near[0] if len(near) == 1 else None
+
+
+def about(files: Sequence[str], present: Present) -> tuple[tuple[str, ...], str | None]:
+    """The files of the program that a commit is about and that are still there; or why there is
+    nothing to say.
+    """
+    if len(files) > MOST_FILES:
+        return (), f"it changed more than {MOST_FILES} files at once"
+    code = tuple(path for path in files if is_code(path))
+    if not code:
+        return (), "it changed only tests, pages or settings"
+    here = tuple(dict.fromkeys(found for path in code if (found := present.find(path))))
+    if not here:
+        return (), "its files are not there any more"
+    return here, None
+
+
+def is_long_ago(at_ms: int, newest_ms: int) -> bool:
+    """Whether a commit lies too far behind the newest one."""
+    return newest_ms - at_ms > MOST_YEARS * _YEAR_MS
+
+
+LEAST_FIXES = 3
+WITHIN_DAYS = 14
+MOST_CHAINS = 15
+MOST_FIXES_READ = 3_000
+_MOST_FILES = 4
+"""A fix of more files is no fix of one of them."""
+_USUAL_SHARE = 0.3
+_DAY_MS = 86_400_000
+_FIX = re.compile(
+    r"^(?:\[[^\]]{1,30}\]\s*)?(?:fix(?:e[sd])?\b(?!ture)|bug ?fix|hot ?fix|repair|mend"
+    r"|correct(?:ed|s)?\b"
+    r"|resolve[sd]?\b|regression|follow[- ]up|really|actually)",
+    re.I,
+)
+_NOT_A_FIX = re.compile(
+    r"\b(?:typos?|docs?|documentation|docstrings?|comments?|spelling|grammar|lint\w*|format\w*"
+    r"|style|flake8|tests?|"
+    r"flaky|ci|build|links?|warnings?|mypy|types?|typing|annotations?|whitespace|indent\w*"
+    r"|imports?|readme|changelog|"
+    r"version|wording|example|occurr?ences|lints?|phpstan|psalm|eslint|clippy)\b",
+    re.I,
+)
+_WORD = re.compile(r"[a-z_][a-z0-9_]{3,}")
+_COMMON = word_set(
+    "fixed fixes when with from that this into some wrong correct corrected handling error errors "
+    "crash issue issues"
+    " problem case cases regression properly using used after before which should missing support "
+    "make made"
+)
+_MENDS = re.compile(
+    r"\b(?:regression (?:in|from|of|introduced)|broken (?:in|by|since)|introduced (?:in|by)"
+    r"|follow(?:s|ed|ing)?[- ]?up"
+    r" (?:to|on|of)|fixes:?|bug in|caused by) (?:commit )?[0-9a-f]{7,40}\b",
+    re.I,
+)
+
+
+def fixes_of(commits: Sequence[PastCommit]) -> list[PastCommit]:
+    """The commits that mend something, the newest first and not too many."""
+    fixes = [each for each in commits if _is_fix(each.message.split("\n", 1)[0])]
+    if len(fixes) > _USUAL_SHARE * len(commits):
+        fixes = [each for each in fixes if _MENDS.search(each.message)]
+    return fixes[:MOST_FIXES_READ]
+
+
+def chains_of(
+    fixes: Sequence[PastCommit], files: Mapping[str, Sequence[str]]
+) -> list[CommitCandidate]:
+    """A candidate for every file with a chain, the newest chain of each; each commit tells of one
+    chain alone.
+    """
+    by_file: dict[str, list[PastCommit]] = {}
+    for fix in fixes:
+        touched = [path for path in files.get(fix.sha, ()) if is_code(path)]
+        for path in touched if len(touched) <= _MOST_FILES else ():
+            by_file.setdefault(path, []).append(fix)
+    found = [(path, chain) for path, some in by_file.items() if (chain := _newest_chain(some))]
+    found.sort(key=lambda each: (-each[1][-1].at_ms, -len(each[1]), each[0]))
+    used: set[str] = set()
+    made: list[CommitCandidate] = []
+    for path, chain in found:
+        if used.isdisjoint(each.sha for each in chain) and len(made) < MOST_CHAINS:
+            used.update(each.sha for each in chain)
+            made.append(_chain_candidate(path, chain))
+    return made
+
+
+def _is_fix(first_line: str) -> bool:
+    subject = read_commit(first_line)
+    is_called_so = bool(_FIX.match(subject.first_line) or _FIX.match(subject.subject))
+    return is_called_so and not _NOT_A_FIX.search(subject.subject)
+
+
+def _newest_chain(fixes: Sequence[PastCommit]) -> list[PastCommit]:
+    """The newest run of fixes that lie close enough together, the oldest first; empty when there is
+    none.
+    """
+    ordered = sorted(fixes, key=lambda each: each.at_ms)
+    runs: list[list[PastCommit]] = [ordered[:1]]
+    for before, after in pairwise(ordered):
+        if after.at_ms - runs[-1][0].at_ms <= WITHIN_DAYS * _DAY_MS and _differ(before, after):
+            runs[-1].append(after)
+        elif _differ(before, after):
+            runs.append([after])
+    related = (_about_one_thing(_once(run)) for run in reversed(runs) if len(run) >= LEAST_FIXES)
+    return next((run for run in related if len(run) >= LEAST_FIXES), [])
+
+
+def _once(run: Sequence[PastCommit]) -> list[PastCommit]:
+    """A run without the fixes that were made again on other branches, in between others."""
+    return list({read_commit(each.message).subject: each for each in reversed(run)}.values())[::-1]
+
+
+def _about_one_thing(run: Sequence[PastCommit]) -> list[PastCommit]:
+    """The most fixes of a run that have the same two words: a busy file is mended often, for
+    reasons of all kinds.
+    """
+    subjects = [
+        set(_WORD.findall(read_commit(each.message).subject.casefold())) - _COMMON for each in run
+    ]
+    pairs = Counter(pair for words in subjects for pair in combinations(sorted(words), 2))
+    shared = set(min(pairs.items(), key=lambda each: (-each[1], each[0]))[0]) if pairs else {""}
+    return [each for each, words in zip(run, subjects, strict=True) if shared <= words]
+
+
+def _differ(one: PastCommit, other: PastCommit) -> bool:
+    """Whether two commits say different things: a commit that was picked into another branch is one
+    fix.
+    """
+    return read_commit(one.message).subject != read_commit(other.message).subject
+
+
+def _chain_candidate(path: str, chain: Sequence[PastCommit]) -> CommitCandidate:
+    subjects = [quote(read_commit(each.message).subject, 140).rstrip(".") for each in chain]
+    first, last = (
+        datetime.fromtimestamp(each.at_ms / 1000, UTC).date() for each in (chain[0], chain[-1])
+    )
+    days = (last - first).days + 1
+    spread = "in one day" if days == 1 else f"within {days} days"
+    told = "; ".join(f"“{each}”" for each in subjects[:6])
+    content = (
+        f"{code(path)} had to be fixed {len(chain)} times {spread} (until "
+        f"{last.isoformat()}): {told}."
+    )
+    quotes = tuple(
+        (each.sha, quote(each.message.split("\n", 1)[0], 300)) for each in reversed(chain)
+    )
+    newest = chain[-1]
+    return CommitCandidate(
+        "fix chain",
+        "gotcha",
+        content,
+        quotes=quotes,
+        at_ms=newest.at_ms,
+        author=newest.author,
+        files=(path,),
+        data={"symptom": quote("; ".join(subjects), 400)},
+    )
+
+
+_MOST_FILES_NAMED = 6
+
+
+@dataclass(slots=True)
+class CandidateList:
+    """Candidates, the newest first, and what was left out on the way."""
+
+    candidates: list[CommitCandidate] = field(default_factory=list)
+    commits: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def find_candidates(
+    root: str, head: str, most_commits: int, progress: Progress | None = None
+) -> CandidateList:
+    """Read the last commits of a history, and say what could be remembered of them."""
+    commits = list(past_commits(root, head, most_commits, progress=progress))
+    found = CandidateList(commits=len(commits))
+    if not commits:
+        return found
+    newest = max(each.at_ms for each in commits)
+    recent = [each for each in commits if not is_long_ago(each.at_ms, newest)]
+    said = _said(recent)
+    fixes = fixes_of(recent)
+    files = files_of(
+        root, list(dict.fromkeys([*(each.sha for each in said), *(each.sha for each in fixes)]))
+    )
+    present = Present(present_files(root, head))
+    for candidate in [*said, *chains_of(fixes, files)]:
+        touched = candidate.files or files.get(candidate.sha, ())
+        here, why_not = about(touched, present)
+        if why_not is not None:
+            found.left_out[why_not] += 1
+        else:
+            found.candidates.append(replace(candidate, files=here[:_MOST_FILES_NAMED]))
+    found.candidates.sort(key=lambda each: -each.at_ms)
+    return found
+
+
+def _said(commits: Sequence[PastCommit]) -> list[CommitCandidate]:
+    """What single commits say; a revert is known to be final only when all newer commits were
+    seen.
+    """
+    found: dict[str, CommitCandidate] = {}
+    done_later: set[str] = set()
+    for commit in commits:
+        made = revert_of(commit.message, done_later) or reason_of(commit.message)
+        if made is not None:
+            found.setdefault(
+                made.content, _candidate(commit, made)
+            )  # what was picked into other branches is one thing
+        done_later.add(subject_of(commit.message.split("\n", 1)[0]).rstrip(".").casefold())
+    return list(found.values())
+
+
+def _candidate(commit: PastCommit, made: Reason | Revert) -> CommitCandidate:
+    said = quote(f"{commit.message.split(chr(10), 1)[0]}\n{made.why}", 600)
+    kind: Kind = "revert" if isinstance(made, Revert) else made.kind
+    return CommitCandidate(
+        kind,
+        made.type,
+        made.content,
+        quotes=((commit.sha, said),),
+        at_ms=commit.at_ms,
+        author=commit.author,
+        data=made.fields,
+    )

@@ -1,0 +1,105 @@
+"""Format hook output for each host, and strip it again.
+
+A host puts a text above its limit into a file and shows the model a few lines, so `emit`
+cuts a long text at a line. Gemini CLI wraps a hook's text and adds it to the prompt or
+the tool result; `own_words` removes it, so that our text is never stored as the user's.
+"""
+
+from __future__ import annotations
+
+import json
+
+from smara.core.memory_block import without_memory_blocks
+
+MOST_CHARACTERS = {
+    "claude": 9_500,    # 10,000 per text, counted as the host counts
+    "codex": 9_500,     # about 2,500 tokens
+    "gemini": 9_500,    # none is stated
+    "copilot": 9_500,   # 10 KB, in bytes
+    "cursor": 9_500,    # none is stated
+    "opencode": 9_500,
+    "generic": 9_500,
+}  # fmt: skip
+_CUT = "\n[More is known than fits here: ask the memory.]"
+
+
+def emit(agent: str, event: str, text: str) -> bytes:
+    """The host's standard output that gives the model a text.
+
+    Standard output is JSON alone: hosts take anything else for trouble, or for text.
+    """
+    fitting = fit(text, MOST_CHARACTERS.get(agent, 9_500), in_bytes=agent == "copilot")
+    if agent == "cursor":
+        shape: dict[str, object] = {"additional_context": fitting}
+    elif agent == "copilot":
+        shape = {"additionalContext": fitting}
+    elif agent == "opencode":
+        shape = {"context": fitting}
+    else:
+        shape = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": fitting}}
+    # ASCII: what a host's pipe makes of other bytes depends on the machine.
+    return json.dumps(shape, ensure_ascii=True).encode()
+
+
+def fit(text: str, most: int, in_bytes: bool = False) -> str:
+    """The text, or its first whole lines that leave room for saying that there is more."""
+    if _size(text, in_bytes) <= most:
+        return text
+    kept: list[str] = []
+    left = most - _size(_CUT, in_bytes)
+    for line in text.splitlines():
+        left -= _size(line, in_bytes) + 1
+        if left < 0:
+            break
+        kept.append(line)
+    return "\n".join(kept) + _CUT
+
+
+def _size(text: str, in_bytes: bool) -> int:
+    return len(text.encode("utf-8", "replace")) if in_bytes else len(text)
+
+
+HOOK_OPENING, HOOK_CLOSING = "<hook_context>", "</hook_context>"
+
+
+def own_words(text: str) -> str:
+    """A text without the blocks of hooks that stand before it or behind it.
+
+    >>> own_words("<hook_context>We know this.</hook_context>\\n\\nMend it")
+    'Mend it'
+    >>> own_words("3 passed\\n\\n<hook_context>We know this.</hook_context>")
+    '3 passed'
+    """
+    return _divided(text)[1]
+
+
+def words_of_hooks(text: str) -> str:
+    """What the blocks say that :func:`own_words` takes off, without what memory itself said in
+    them.
+
+    >>> words_of_hooks("<hook_context>The build is red.</hook_context>\\n\\nMend it")
+    'The build is red.'
+    >>> words_of_hooks("<hook_context>Mend it first.</hook_context>Mend it")
+    'Mend it first.'
+    >>> words_of_hooks("<hook_context>&lt;smara-memory&gt;- Known.&lt;/smara-memory&gt;</hook_context>\\n\\nMend it")
+    ''
+    """  # noqa: E501
+    before, _, after = _divided(text)
+    inside = f"{before}{after}".replace(HOOK_OPENING, "").replace(HOOK_CLOSING, "")
+    return without_memory_blocks(as_said(inside)).strip()
+
+
+def as_said(text: str) -> str:
+    """What stands in a block as the hook said it; the host writes brackets out."""
+    return text.replace("&lt;", "<").replace("&gt;", ">")
+
+
+def _divided(text: str) -> tuple[str, str, str]:
+    """The blocks before a text, the text itself, the blocks behind it."""
+    rest = text
+    while rest.startswith(HOOK_OPENING) and HOOK_CLOSING in rest:
+        rest = rest.partition(HOOK_CLOSING)[2].lstrip()
+    own = rest
+    while own.rstrip().endswith(HOOK_CLOSING) and HOOK_OPENING in own:
+        own = own[: own.rindex(HOOK_OPENING)].rstrip()
+    return text[: len(text) - len(rest)], own, rest[len(own) :]

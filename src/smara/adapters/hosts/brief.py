@@ -1,0 +1,257 @@
+"""Read and write the brief: precomputed context for hooks, in small files.
+
+Opening a store costs several times as much as starting Python, and most tool calls need
+nothing from it. A brief has a head per project (which store, its state, coarse triggers of
+everything in it; :mod:`smara.core.triggers`) and a file per agent with the texts. Cursor
+builds whose hooks cannot pass text on read a rule file with the same content.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from zlib import crc32
+
+from smara.environment import moment_variables
+
+TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+FOLDER = "briefs"
+FORMAT = 5
+GOOD_SECONDS = 72 * 3_600
+_MOST_TRIGGERS = 20_000
+
+
+def root_of(cwd: str) -> str:
+    """The folder whose project a folder belongs to: the nearest with a ``.git``, or itself."""
+    here = os.path.abspath(cwd or ".")
+    while True:
+        if os.path.exists(os.path.join(here, ".git")):
+            return here
+        above = os.path.dirname(here)
+        if above == here:
+            return os.path.abspath(cwd or ".")
+        here = above
+
+
+def head_of(folder: str, cwd: str) -> dict[str, Any] | None:
+    """The head of a folder's brief; ``None`` when there is none that can be read.
+
+    Its ``is_same`` says whether the store is as it was.
+    """
+    return _head(path_of(folder, root_of(cwd)))
+
+
+def heads(folder: str) -> dict[str, dict[str, Any]]:
+    """The heads of all briefs, by the root of their repository."""
+    try:
+        found = [
+            _head(each.path)
+            for each in os.scandir(os.path.join(folder, FOLDER))
+            if "-" not in each.name
+        ]
+    except OSError:
+        return {}
+    return {head["root"]: head for head in found if head is not None}
+
+
+def _head(path: str) -> dict[str, Any] | None:
+    try:
+        with open(path, "rb") as file:
+            head: dict[str, Any] = json.loads(file.read())
+        if (
+            head["format"] != FORMAT
+            or not are_same(head["settings"])
+            or head["environment"] != moment_variables()
+        ):
+            return None  # by other settings, something else may be to be said, or nothing
+        head["is_same"] = bool(head["store"]) and head["stamp"] == stamp_of(head["store"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return head
+
+
+def words_of(folder: str, head: Mapping[str, Any], agent: str) -> dict[str, Any] | None:
+    """What may be said to an agent; ``None`` when nothing was prepared for it, or it has aged.
+
+    Its ``is_same`` says whether the instruction files are as they were.
+    """
+    try:
+        with open(path_of(folder, head["root"], agent), "rb") as file:
+            words: dict[str, Any] = json.loads(file.read())
+        if (
+            words["made_at"] != head["made_at"]
+            or not 0 <= time.time() - words["made_at"] < GOOD_SECONDS
+        ):
+            return None
+        words["is_same"] = are_same(words["files"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return words
+
+
+def are_same(stamps: Mapping[str, Any]) -> bool:
+    """Whether files are as they were when their stamps were taken."""
+    return all(file_stamp(path) == stamp for path, stamp in stamps.items())
+
+
+def _stamps(paths: Iterable[str]) -> dict[str, list[int]]:
+    return {path: file_stamp(path) for path in paths}
+
+
+def files_of(folder: str, cwd: str, agent: str) -> list[str]:
+    """The instruction files that the last brief for an agent was prepared against."""
+    try:
+        with open(path_of(folder, root_of(cwd), agent), "rb") as file:
+            return [path for path in json.loads(file.read())["files"] if isinstance(path, str)]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def write(
+    folder: str,
+    cwd: str,
+    facts: Mapping[str, Any],
+    triggers: Iterable[str],
+    words: Mapping[str, Mapping[str, Any]],
+    settings: Iterable[str] = (),
+) -> bool:
+    """Write the brief of a folder's project; whether there is one now.
+
+    ``facts`` has the ``store`` (empty for one that is no file), its ``stamp`` from before the words
+    were asked for, and what else the head shall tell; ``words`` by agent what may be said, with the
+    paths of the ``files`` that it was prepared against, and of those of the repository that are
+    ``cited`` by its start and by each of its ``tools``. ``settings`` are the files of settings that
+    count here; with a change of one the brief counts no longer.
+    """
+    found = sorted(set(triggers))
+    root = root_of(cwd)
+    if (facts["store"] and facts["stamp"] is None) or len(found) > _MOST_TRIGGERS:
+        return False
+    made_at = time.time()
+    head = {
+        **facts,
+        "format": FORMAT,
+        "root": root,
+        "made_at": made_at,
+        "watched": found,
+        "agents": sorted(words),
+        "settings": _stamps(settings),
+        "environment": moment_variables(),
+    }
+    try:
+        os.makedirs(os.path.join(folder, FOLDER), mode=0o700, exist_ok=True)
+        for agent, said in words.items():
+            stamped = {
+                "files": _stamps(said["files"]),
+                "cited": _stamps(said["cited"]),
+                "tools": [{**each, "cited": _stamps(each["cited"])} for each in said["tools"]],
+            }
+            _put(path_of(folder, root, agent), {**said, **stamped, "made_at": made_at})
+        _put(path_of(folder, root), head)
+    except OSError:
+        return False
+    return True
+
+
+def _put(path: str, content: Mapping[str, Any]) -> None:
+    hidden = f"{path}.{os.getpid()}"
+    file = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        rest = memoryview(json.dumps(content, separators=(",", ":")).encode())
+        while rest:
+            rest = rest[os.write(file, rest) :]
+    finally:
+        os.close(file)
+    os.replace(hidden, path)
+
+
+def path_of(folder: str, root: str, agent: str = "") -> str:
+    """Where the brief of a root is kept, or of it what is for one agent."""
+    name = f"{crc32(root.encode('utf-8', 'surrogateescape')):08x}"
+    return os.path.join(folder, FOLDER, f"{name}-{agent}.json" if agent else f"{name}.json")
+
+
+def stamp_of(store: str) -> list[int] | None:
+    """How the files of a SQLite store stand, empty when there are none; ``None`` for what can be no
+    such file.
+    """
+    if not store or "://" in store:
+        return None
+    try:
+        main = os.stat(store)
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError):
+        return None
+    try:
+        log = os.stat(store + "-wal")
+    except OSError:
+        return [main.st_mtime_ns, main.st_size, 0, 0]
+    # An empty log says only that somebody has the store open.
+    return [main.st_mtime_ns, main.st_size, log.st_mtime_ns if log.st_size else 0, log.st_size]
+
+
+def file_stamp(path: str) -> list[int]:
+    """How a file stands; empty when it is not there."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return []
+    return [found.st_mtime_ns, found.st_size]
+
+
+PLACE = os.path.join(".cursor", "rules", "smara.mdc")
+_HEAD = """\
+---
+description: What Smara knows about this repository
+globs:
+alwaysApply: true
+---
+<!-- Written by `smara setup cursor` and its hooks; `smara setup cursor --remove` takes it away. -->
+"""
+_NOTHING = "Nothing is known about this repository yet.\n"
+
+
+def rule_of(text: str = "") -> str:
+    """The file's content; a text that would end its head or its comment cannot."""
+    return _HEAD + (text.strip() + "\n" if text.strip() else _NOTHING)
+
+
+def is_rule(content: str) -> bool:
+    """Whether a file is the one that we wrote."""
+    return content.startswith(_HEAD)
+
+
+def has_rule(root: str) -> bool:
+    """Whether a repository has the file, and it is ours."""
+    try:
+        with open(os.path.join(root, PLACE), encoding="utf-8", errors="replace") as file:
+            return is_rule(file.read(len(_HEAD)))
+    except OSError:
+        return False
+
+
+def refresh_rule(root: str, text: str) -> bool:
+    """Write what is known now into a rule file that is there and ours; whether it was changed.
+    Never raises.
+    """
+    path = os.path.join(root, PLACE)
+    wanted = rule_of(text)
+    try:
+        with open(path, encoding="utf-8") as file:
+            before = file.read()
+        if not is_rule(before) or before == wanted:
+            return False
+        hidden = f"{path}.{os.getpid()}"
+        with open(hidden, "w", encoding="utf-8") as file:
+            file.write(wanted)
+        os.replace(hidden, path)
+    except (OSError, ValueError):
+        return False
+    return True

@@ -1,0 +1,184 @@
+"""Drain the spool into messages, behavior and jobs, exactly once.
+
+One process at a time, by a lease. Repeatable steps come first (messages have ids, behavior
+has event keys); the last step writes the keys behind the lease's fence; then the files are
+deleted. A killed process leaves files, and the next one continues.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from zlib import crc32
+
+from smara.adapters.hosts.event_queue import (
+    ProjectRouter,
+    SpoolFile,
+    quarantine,
+    read,
+    remove,
+    sweep,
+)
+from smara.adapters.hosts.exit_codes import with_exits
+from smara.adapters.hosts.reply import NOTICE
+from smara.adapters.hosts.session import Transcripts, jobs_of, run_due, store_turns
+from smara.core import log
+from smara.database.leases import Lease, host_name, is_gone
+from smara.errors import DatabaseError, SmaraError
+from smara.intake.models import JobKind
+from smara.memory import Memory
+
+BATCH = 200
+LEASE_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class DrainReport:
+    """What became of the spool: events taken in, told twice, files put aside, jobs done and
+    failed.
+    """
+
+    taken: int = 0
+    repeated: int = 0
+    unreadable: int = 0
+    messages: int = 0
+    jobs_done: int = 0
+    jobs_failed: int = 0
+    is_busy: bool = False
+    """Whether another process was at it, so that nothing was done here."""
+    folders: dict[str, tuple[str, set[str]]] = field(default_factory=dict)
+    """The project of each folder that events came from, and the agents that told them."""
+    loaded: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+    """The instruction files that agents said they have read, by folder and agent."""
+
+
+def drain(
+    memory: Memory,
+    folder: str,
+    deadline_seconds: float = 60.0,
+    clock: Callable[[], float] = time.monotonic,
+    kinds: tuple[JobKind, ...] = ("transcript", "finalize"),
+) -> DrainReport:
+    """Take in what waits, and do what is due of these kinds, within the deadline.
+
+    Raises a database's trouble; nothing is lost by it.
+    """
+    done = DrainReport()
+    lease = _lease(memory, folder)
+    if lease is None:
+        done.is_busy = True
+        return done
+    until = clock() + deadline_seconds
+    walls = ProjectRouter(memory)
+    try:
+        # What is due by now goes first: new events put a transcript's next reading off, again and
+        # again.
+        run_due(memory, done, kinds, has_time=lambda: clock() < until)
+        lease = _take_all(walls, folder, done, lease=lease, has_time=lambda: clock() < until)
+        for project in walls.projects():
+            run_due(project, done, kinds, has_time=lambda: clock() < until)
+            if (
+                "transcript" in kinds and clock() < until
+            ):  # there is time for more than the most urgent
+                project.behavior.run_due()
+                project.intake.prune()
+        sweep(folder, time.time())
+    finally:
+        memory.leases.release(lease)
+    done.folders, done.loaded = walls.folders(), walls.loaded
+    return done
+
+
+def _name(folder: str) -> str:
+    return f"spool:{host_name()}:{crc32(folder.encode('utf-8', 'replace')):08x}"
+
+
+def _lease(memory: Memory, folder: str) -> Lease | None:
+    """The right to drain; hosts that leave kill what runs in their background, and nobody waits for
+    the dead.
+    """
+    name, owner = _name(folder), f"{host_name()}:{os.getpid()}"
+    lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
+    holder = memory.leases.find(name) if lease is None else None
+    if holder is not None and is_gone(holder.owner):
+        memory.leases.release(holder)
+        lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
+    return lease
+
+
+def _take_all(
+    walls: ProjectRouter, folder: str, done: DrainReport, lease: Lease, has_time: Callable[[], bool]
+) -> Lease:
+    tried: set[str] = set()
+    transcripts = Transcripts()
+    while has_time():
+        batch, unreadable = read(folder, BATCH, tried)
+        done.unreadable += unreadable
+        if not batch:
+            return lease
+        tried |= {os.path.basename(each.path) for each in batch}
+        for project, files in walls.divide(batch):
+            _take(project, files, transcripts, done=done, lease=lease)
+        lease = walls.memory.leases.renew(lease, LEASE_SECONDS)
+    return lease
+
+
+def _take(
+    project: Memory,
+    files: Sequence[SpoolFile],
+    transcripts: Transcripts,
+    done: DrainReport,
+    lease: Lease,
+) -> None:
+    try:
+        _take_in(project, files, transcripts, done=done, lease=lease)
+    except DatabaseError:
+        raise  # the files stay, and are taken in when the store can be written again
+    except Exception as error:  # noqa: BLE001 - one bad file must not hold up the others
+        if len(files) > 1:
+            for each in files:
+                _take(project, [each], transcripts, done=done, lease=lease)
+            return
+        reason = error.code if isinstance(error, SmaraError) else type(error).__name__
+        log.warning("spool.put_aside", reason=reason)
+        quarantine(files[0].path)
+        done.unreadable += 1
+
+
+def _deliver(project: Memory, file: SpoolFile) -> None:
+    """Something was said as it had been prepared: its receipt is written now."""
+    notice = json.loads(file.payload)
+    project.moments.deliver(
+        notice["told"],
+        session_id=notice["session_id"],
+        source=notice["source"],
+        at_ms=file.at_ms,
+        is_said=notice.get("is_said", True),
+    )
+
+
+def _take_in(
+    project: Memory,
+    files: Sequence[SpoolFile],
+    transcripts: Transcripts,
+    done: DrainReport,
+    lease: Lease,
+) -> None:
+    told = transcripts.located(with_exits([event for file in files for event in file.events]))
+    fresh = project.intake.fresh(told)
+    stored = store_turns(project, fresh, transcripts)
+    for file in files:  # before the events: these may show that what was said is used
+        if (file.agent, file.event) == NOTICE:
+            _deliver(project, file)
+    if fresh:
+        project.behavior.observe_batch(fresh)
+        project.moments.heed(fresh)
+    project.intake.end(told, fresh, jobs_of(fresh, transcripts), lease)
+    for file in files:
+        remove(file.path)
+    done.taken += len(fresh)
+    done.repeated += len(told) - len(fresh)
+    done.messages += stored

@@ -1,0 +1,376 @@
+"""Open the store for hooks: compute a reply, or drain the spool.
+
+All text comes from ``memory.moments``. If the store is missing, locked, read-only, too new
+or slow, the reply is empty: the deadline ends the process, and the database rolls back.
+Some hosts run no background hooks, but all of them run ``smara mcp`` while a session lasts;
+`ServerDrain` is a thread in that server that drains the spool and refreshes the brief.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from smara.adapters.hook_output import emit
+from smara.adapters.hosts.brief import heads, root_of
+from smara.adapters.hosts.event_queue import project_of
+from smara.adapters.hosts.exit_codes import with_exits
+from smara.adapters.hosts.normalize import events_of
+from smara.adapters.hosts.precompute import (
+    BriefDraft,
+    enter,
+    finish,
+    has_aged,
+    instructions_of,
+    is_current,
+    prepare,
+    store_of,
+    write_absence,
+)
+from smara.adapters.hosts.reply import names_of, note, remember_start
+from smara.adapters.hosts.session_log import SessionLog, claim_round
+from smara.adapters.hosts.spool import names
+from smara.config import default_store, load_settings, store_exists
+from smara.core import log
+from smara.core.events import HostEvent
+from smara.environment import patience
+from smara.errors import SmaraError
+from smara.memory import Memory, open_memory
+
+if TYPE_CHECKING:
+    from smara.adapters.hosts.drain import DrainReport
+    from smara.context.models import Injection
+    from smara.context.moments.moments import Moments
+
+
+START_SECONDS = 3.0
+STEP_SECONDS = 1.5
+BUSY_SECONDS = 0.2
+"""How long a hook waits for another process that writes."""
+CATCH_UP_SECONDS = 0.8
+BACKGROUND_SECONDS = 50.0
+OPEN_SECONDS = 5.0
+"""How long a drain waits for a store that is held by another; the next one may do."""
+_MOST_ROOTS = 20
+DRAINED_BESIDE = ("claude", "codex", "opencode")
+"""Hosts that are set up to drain in their background when a session starts; what that brings comes
+with a prompt.
+"""
+WAITED_SECONDS = 1.5
+"""How long a drain may take at the start of a session of a host that waits for it; the rest is for
+the next one.
+"""
+
+
+def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
+    """The host's standard output for an event that may be answered; empty for silence."""
+    told = next(
+        iter(with_exits(events_of(agent, event, payload, at_ms=_now_ms(), cwd=os.getcwd()))), None
+    )
+    if told is None:
+        return b""
+    ready: list[bytes] = []
+    with _deadline(
+        START_SECONDS if told.kind in ("session_start", "subagent_start") else STEP_SECONDS, ready
+    ):
+        if not enter(told.cwd):
+            return b""  # it would be the project of another folder that speaks
+        settings = load_settings()
+        if not store_exists(settings):
+            write_absence(
+                folder,
+                told.cwd,
+                os.path.abspath(os.path.expanduser(settings.db or str(default_store()))),
+            )
+            return b""
+        with _opened() as memory:
+            # One of those that wait is this start. Hosts that run a drain beside it are not kept
+            # waiting for another.
+            if (
+                told.kind == "session_start"
+                and told.agent not in DRAINED_BESIDE
+                and len(names(folder)) > 1
+            ):
+                from smara.adapters.hosts.drain import drain  # it loads all that reads transcripts
+
+                drain(memory, folder, CATCH_UP_SECONDS * patience(), kinds=("finalize",))
+            said = _ask(memory.moments, told, folder)
+            _hand_over(memory.moments, said, told, folder=folder)
+            if said is not None and said.text.strip():
+                ready.append(emit(agent, event, said.text))
+            brief = _prepared(memory, folder, told)
+        if brief is not None:
+            finish(folder, brief)
+    return b"".join(ready)
+
+
+def _prepared(memory: Memory, folder: str, told: HostEvent) -> BriefDraft | None:
+    try:
+        if not store_of(memory) and is_current(memory, folder, told.cwd, agent=told.agent):
+            # what asked was not the brief's age: of such a store it never says what is still so
+            return None
+        return prepare(memory, folder, told.cwd, agents=[told.agent])
+    except Exception as error:  # noqa: BLE001 - what is ready to be said must not be lost by preparing the next
+        log.warning("brief.not_made", error=type(error).__name__)
+        return None
+
+
+def _ask(moments: Moments, told: HostEvent, folder: str) -> Injection | None:
+    known_texts = instructions_of(told.agent, told.cwd, folder) if told.kind != "prompt" else []
+    if told.kind in ("session_start", "subagent_start"):
+        return moments.start(
+            session_of(told),
+            source=told.source or "startup",
+            agent=told.agent,
+            cwd=told.cwd,
+            known_texts=known_texts,
+        )
+    if told.kind == "prompt":
+        return moments.first_message(told.session_id, told.prompt)
+    if told.kind == "tool_pre":
+        return moments.before_tool(
+            session_of(told), told.tool, dict(told.tool_input), known_texts=known_texts
+        )
+    return moments.after_tool(
+        session_of(told),
+        told.tool,
+        dict(told.tool_input),
+        output=told.tool_output,
+        error=told.error,
+        known_texts=known_texts,
+    )
+
+
+def session_of(told: HostEvent) -> str:
+    """Who hears it: a helper of an agent has a context of its own."""
+    return (
+        f"{told.session_id}/agent-{told.subagent_id}"[:200] if told.subagent_id else told.session_id
+    )
+
+
+def _hand_over(moments: Moments, said: Injection | None, told: HostEvent, folder: str) -> None:
+    """Note that words are on their way: in the store where it can be written, otherwise for the
+    next drain.
+    """
+    if told.kind == "session_start":
+        remember_start(folder, told.session_id, told.source, made_at=0.0)
+    if said is None or not said.text.strip():
+        return
+    facts = asdict(said)
+    if not said.is_kept:
+        note(
+            folder,
+            told.agent,
+            session_of(told),
+            source=told.source or "startup",
+            cwd=told.cwd,
+            told=facts,
+        )
+        return
+    if said.items:
+        SessionLog.add(folder, session_of(told), said.point, names=sorted(names_of(facts)))
+    try:
+        moments.mark_delivered(said.receipt_id)
+    except SmaraError:
+        return  # it is said all the same
+
+
+def drain_in_background(folder: str, seconds: float = BACKGROUND_SECONDS) -> None:
+    """Take in what waits and do what is due, then say anew what is known of each project that was
+    met.
+    """
+    with _leaving_when_told():
+        with _deadline(OPEN_SECONDS):
+            if not names(folder) and not store_exists(load_settings()):
+                return
+            memory = open_memory(
+                busy_timeout_seconds=patience(), check_index=False, embed_in_background=False
+            )
+        with _deadline(seconds + 5):
+            take_in(memory, folder, seconds)
+
+
+def take_in(
+    memory: Memory, folder: str, seconds: float, clock: Callable[[], float] = time.monotonic
+) -> None:
+    """Take in what waits and do what is due, within the seconds given; the memory is closed after
+    it.
+
+    With as much time as a background has, a worker's round is made, too, when none was for a while.
+    """
+    from smara.adapters.hosts.drain import drain
+
+    with memory:
+        until = clock() + seconds * patience()
+        done = drain(memory, folder, seconds * patience(), clock=clock)
+        drafts = refresh(memory, folder, done)
+        if seconds >= BACKGROUND_SECONDS and not done.is_busy and claim_round(folder):
+            work_a_round(memory, done, lambda: clock() < until)
+    # The stamp of the store is taken when nothing of ours changes it any more.
+    for each in drafts:
+        finish(folder, each)
+
+
+def work_a_round(memory: Memory, done: DrainReport, has_time: Callable[[], bool]) -> int:
+    """What ``smara worker`` would do, for those who run none: threads observed, vectors made; how
+    many steps.
+    """
+    steps = 0
+    for name in {memory.project, *(project for project, _ in done.folders.values())}:
+        for _ in memory.in_project(name).worker.steps():
+            steps += 1
+            if not has_time():
+                return steps
+    return steps
+
+
+def refresh(memory: Memory, folder: str, done: DrainReport) -> list[BriefDraft]:
+    """What is known anew of each repository that events came from, and of others whose briefs have
+    aged.
+    """
+    roots = {
+        root_of(cwd): (cwd, project, agents)
+        for cwd, (project, agents) in done.folders.items()
+        if project
+        == project_of(
+            memory, "", cwd
+        )  # hooks that name another project read no brief of this environment
+    }
+    projects = {memory.project, *(project for project, _ in done.folders.values())}
+    for root, head in heads(folder).items():
+        # Texts of what was taken back must not lie about in the briefs of folders that nobody works
+        # in.
+        aged = next(
+            (
+                each
+                for each in projects
+                if root not in roots and has_aged(memory.in_project(each), head)
+            ),
+            None,
+        )
+        if aged is not None and len(roots) < _MOST_ROOTS:
+            roots[root] = (root, aged, set())
+    found = [
+        prepare(memory.in_project(project), folder, cwd, agents=agents, loaded=done.loaded.get(cwd))
+        for cwd, project, agents in roots.values()
+    ]
+    return [each for each in found if each is not None]
+
+
+def _opened() -> Memory:
+    return open_memory(
+        busy_timeout_seconds=BUSY_SECONDS * patience(), check_index=False, embed_in_background=False
+    )
+
+
+@contextmanager
+def _leaving_when_told() -> Iterator[None]:
+    """A host that leaves ends what it had started: then the lease is given back, so that the next
+    one can go on.
+    """
+    import signal
+
+    def leave(*_: object) -> None:
+        raise SystemExit
+
+    try:
+        before = signal.signal(signal.SIGTERM, leave)
+    except ValueError:  # only a main thread is told
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _deadline(seconds: float, ready: Sequence[bytes] = ()) -> Iterator[None]:
+    """End the process with 0 when so much time has passed; what is ready to be said by then is
+    said.
+
+    Not on Windows, which has no such timer.
+    """
+    import signal
+
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def leave(*_: object) -> None:
+        for each in ready:
+            os.write(1, each)
+        os._exit(0)
+
+    before = signal.signal(signal.SIGALRM, leave)
+    signal.setitimer(signal.ITIMER_REAL, seconds * patience())
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _now_ms() -> int:
+    from smara.core.clock import SystemClock
+
+    return SystemClock().now_ms()
+
+
+FIRST_SECONDS = 3.0
+"""A host waits for the server's first answers; until then nothing else is done."""
+EVERY_SECONDS = 300.0
+_LEAVE_SECONDS = 2.0
+
+
+class ServerDrain:
+    """Takes in what waits in a spool, from time to time, until it is told to stop."""
+
+    def __init__(
+        self, folder: str, first: float = FIRST_SECONDS, every: float = EVERY_SECONDS
+    ) -> None:
+        self._folder = folder
+        self._first, self._every = first, every
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="smara-beside", daemon=True)
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End with the batch it is at; who cannot end soon is left alone, and loses nothing."""
+        self._stop.set()
+        self._thread.join(_LEAVE_SECONDS)
+
+    def _run(self) -> None:
+        rest = self._first
+        while not self._stop.wait(rest):
+            rest = self._every
+            if names(self._folder):
+                self._take_in()
+
+    def _take_in(self) -> None:
+        from smara.memory import open_memory
+
+        try:
+            memory = open_memory(
+                busy_timeout_seconds=1.0, check_index=False, embed_in_background=False
+            )
+            take_in(memory, self._folder, BACKGROUND_SECONDS, clock=self._clock)
+        except SmaraError as error:
+            log.warning(
+                "spool.not_drained", error=error.code
+            )  # the files stay, and the next time may do
+        except Exception as error:  # noqa: BLE001 - the server beside it must go on
+            log.warning("spool.not_drained", error=type(error).__name__)
+
+    def _clock(self) -> float:
+        """The time, of which none is left once it was told to stop."""
+        return math.inf if self._stop.is_set() else time.monotonic()

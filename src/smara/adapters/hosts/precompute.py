@@ -1,0 +1,360 @@
+"""Precompute the brief of a project from its open store.
+
+Called by a process that has the store open anyway: a drain, ``smara init``, or a hook that
+had to open it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from smara.adapters.hosts import brief
+from smara.adapters.hosts.brief import refresh_rule
+from smara.adapters.hosts.reply import FAILED
+from smara.config import config_path, load_settings, store_exists
+from smara.context.models import Injection, PrecomputedInjections, ToolTrigger
+from smara.context.moments import experiment
+from smara.core.tool_triggers import file_trigger, program_triggers
+from smara.database.migrate import HEAD
+from smara.database.probe import Probe, SessionProbe, open_probe
+from smara.environment import home_of, spool_folder
+from smara.errors import SmaraError
+from smara.knowledge import probe
+from smara.memory import Memory, open_memory
+from smara.tasks import probe as tasks
+
+_MOST_INSTRUCTIONS = 100_000
+_INSTRUCTIONS = {
+    "claude": ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"), "codex": ("AGENTS.override.md",
+    "AGENTS.md"),
+    "gemini": ("GEMINI.md", "AGENTS.md"), "copilot": (".github/copilot-instructions.md",
+    "AGENTS.md"),
+    "cursor": (".cursorrules", "AGENTS.md"), "opencode": ("AGENTS.md",), "generic": ("AGENTS.md",),
+}  # fmt: skip
+_OWN = {
+    "claude": (("CLAUDE_CONFIG_DIR", ".claude", "CLAUDE.md"),), "codex": (("CODEX_HOME", ".codex",
+    "AGENTS.md"),),
+    "gemini": (("GEMINI_CONFIG_DIR", ".gemini", "GEMINI.md"),),
+    "opencode": (("", ".config/opencode", "AGENTS.md"),),
+}  # fmt: skip
+_MOST_FILES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class BriefDraft:
+    """A brief that is ready, but for how the store stands once it is closed."""
+
+    cwd: str
+    store: str
+    """Its file; empty for a store that is none."""
+    project_no: int
+    marks: list[int]
+    task_mark: int
+    arms: str
+    """The project whose experiment sessions take part in; empty without one."""
+    arms_mark: int
+    watched: tuple[str, ...]
+    words: Mapping[str, Mapping[str, Any]]
+
+
+def draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> BriefDraft:
+    """Ask the room that speaks what it would say in a folder.
+
+    ``files`` has, by agent, the instruction files that it reads by itself.
+    """
+    with (
+        memory.database.read() as session
+    ):  # how things stood before the room was asked: what changes then is seen
+        look = SessionProbe(session, memory.scope)
+        marks, task_mark, arms_mark = probe.marks(look), tasks.mark(look), experiment.mark(look)
+    words: dict[str, Mapping[str, Any]] = {}
+    watched: set[str] = set()
+    has_arms = False
+    for agent, paths in files.items():
+        ready = memory.moments.prepared(agent=agent, cwd=cwd, known_texts=texts_of(paths))
+        has_arms = ready.has_arms
+        words[agent] = _words(ready, paths, partial(_cited, memory, brief.root_of(cwd), {}))
+        watched.update(key for tool in ready.tools for key in _triggers(tool))
+    arms = memory.scope.project_id if has_arms else ""
+    return BriefDraft(
+        cwd,
+        store_of(memory),
+        memory.scope.project_no,
+        marks=marks,
+        task_mark=task_mark,
+        arms=arms,
+        arms_mark=arms_mark,
+        watched=tuple(watched),
+        words=words,
+    )
+
+
+def finish(folder: str, draft: BriefDraft) -> bool:
+    """Write a brief, when the store was closed; whether there is one now."""
+    stamp = None
+    if draft.store:
+        stamp = brief.stamp_of(draft.store)
+        look = open_probe(draft.store, draft.project_no, HEAD)
+        if look is None or not stamp:
+            return False
+        with look:
+            if _has_changed(look, draft.marks, draft.task_mark, arms_mark=draft.arms_mark):
+                stamp = [0, 0, 0, 0]  # a stamp that no store has: hooks then look for themselves
+    facts = {
+        "store": draft.store,
+        "project_no": draft.project_no,
+        "schema": HEAD,
+        "marks": draft.marks,
+        "task_mark": draft.task_mark,
+        "arms": draft.arms,
+        "arms_mark": draft.arms_mark,
+        "stamp": stamp,
+    }
+    if "cursor" in draft.words:
+        refresh_rule(
+            brief.root_of(draft.cwd), (draft.words["cursor"]["start"] or {"text": ""})["text"]
+        )
+    return brief.write(
+        folder,
+        draft.cwd,
+        facts,
+        triggers=draft.watched,
+        words=draft.words,
+        settings=[str(config_path())],
+    )
+
+
+def _has_changed(look: Probe, marks: Sequence[int], task_mark: int, arms_mark: int) -> bool:
+    return (
+        probe.has_changed(look, marks)
+        or tasks.has_changed(look, task_mark)
+        or experiment.has_changed(look, arms_mark)
+    )
+
+
+def store_of(memory: Memory) -> str:
+    """The file of a store; empty for one that is none."""
+    path = getattr(memory.database, "path", None)
+    return os.path.abspath(str(path)) if path else ""
+
+
+def write_absence(folder: str, cwd: str, store: str) -> None:
+    """Note that there is no store, so that hooks need not look for it with every call."""
+    if brief.stamp_of(store) == []:
+        brief.write(
+            folder,
+            cwd,
+            {"store": store, "stamp": [], "arms": ""},
+            triggers=(),
+            words={},
+            settings=[str(config_path())],
+        )
+
+
+def prepare(
+    memory: Memory,
+    folder: str,
+    cwd: str,
+    agents: Iterable[str],
+    loaded: Mapping[str, Iterable[str]] | None = None,
+) -> BriefDraft | None:
+    """A draft for the agents given and those that the last brief was for; trouble of the room
+    leaves none.
+
+    ``loaded`` has files that agents said they have read, besides those that they are known to.
+    """
+    head = brief.head_of(folder, cwd)
+    known = head["agents"] if head is not None else []
+    files = {}
+    for agent in sorted({*agents, *known}):
+        files[agent] = _read_files(folder, agent, cwd, loaded=sorted((loaded or {}).get(agent, ())))
+    before = os.getcwd()
+    if not enter(cwd):  # how memories stand to the code is judged in the folder they are about
+        return None
+    try:
+        return draft(memory, cwd, files)
+    except SmaraError:
+        return None
+    finally:
+        enter(before)
+
+
+def prepare_ahead(cwd: str, agents: Sequence[str]) -> bool:
+    """Let hooks know what to say before the first session, so that not even it has to wait; whether
+    they do now.
+
+    Never raises: without a store, or with one in trouble, the first session asks.
+    """
+    settings = load_settings()
+    if not agents or not store_exists(settings):
+        return False
+    folder = spool_folder()
+    try:
+        with open_memory(check_index=False, embed_in_background=False) as memory:
+            found = prepare(memory, folder, cwd, agents=agents)
+    except SmaraError:
+        return False
+    return found is not None and finish(folder, found)
+
+
+def keep_up(memory: Memory, folder: str) -> BriefDraft | None:
+    """A draft of this folder's brief when what it says was changed since it was made; ``None`` when
+    it was not.
+
+    So a session that starts after a person taught something need not open the store.
+    """
+    return (
+        prepare(memory, folder, os.getcwd(), agents=())
+        if has_aged(memory, brief.head_of(folder, os.getcwd()))
+        else None
+    )
+
+
+def bring_up_to_date(memory: Memory, folder: str) -> bool:
+    """Make this folder's brief anew when something was changed, in a store that stays open; whether
+    it was.
+
+    What the open store does later changes its files: hooks then look for themselves whether it
+    still holds.
+    """
+    changed = keep_up(memory, folder)
+    return changed is not None and finish(folder, changed)
+
+
+def is_current(memory: Memory, folder: str, cwd: str, agent: str) -> bool:
+    """Whether a brief for an agent is there and says what is so."""
+    head = brief.head_of(folder, cwd)
+    words = brief.words_of(folder, head, agent) if head is not None else None
+    return words is not None and words["is_same"] and not has_aged(memory, head)
+
+
+def has_aged(memory: Memory, head: Mapping[str, Any] | None) -> bool:
+    """Whether a brief of this project says what is no longer so; one that does not is left as it
+    is.
+    """
+    if head is None or head["is_same"] or head.get("project_no") != memory.scope.project_no:
+        return False
+    if head["store"] != store_of(memory):
+        return False
+    with memory.database.read() as session:
+        look = SessionProbe(session, memory.scope)
+        return _has_changed(look, head["marks"], head["task_mark"], arms_mark=head["arms_mark"])
+
+
+def enter(cwd: str) -> bool:
+    """A project is the repository around the current folder, and the host says where it is; whether
+    it is there.
+    """
+    try:
+        os.chdir(cwd or ".")
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _words(
+    ready: PrecomputedInjections,
+    files: Sequence[str],
+    cited: Callable[[Injection | None], list[str]],
+) -> dict[str, Any]:
+    return {
+        "files": list(files),
+        "cited": cited(ready.start),
+        "start": _facts(ready.start),
+        "most_said": ready.most_said,
+        "firsts": [
+            {"words": list(each.words), "stems": list(each.stems), "told": _facts(each.told)}
+            for each in ready.firsts
+        ],
+        "tools": [
+            {
+                "point": each.point,
+                "tools": list(each.tools),
+                "file": each.file,
+                "command": each.command,
+                "pattern": each.pattern,
+                "words": list(each.words),
+                "needs": list(each.needs),
+                "told": _facts(each.told),
+                "cited": cited(each.told),
+            }
+            for each in ready.tools
+        ],
+    }
+
+
+def _cited(
+    memory: Memory, root: str, known: dict[str, list[str]], told: Injection | None
+) -> list[str]:
+    """The files of the repository that cited memories are about."""
+    found: list[str] = []
+    for item in told.items if told is not None else ():
+        if item.kind == "memory":
+            if item.id not in known:
+                cited = memory.memories.find(item.id)
+                known[item.id] = (
+                    [os.path.join(root, path) for path in cited.files] if cited is not None else []
+                )
+            found += known[item.id]
+    return list(dict.fromkeys(found))[:_MOST_FILES]
+
+
+def _facts(told: Injection | None) -> dict[str, Any] | None:
+    return None if told is None else asdict(told)
+
+
+def _triggers(tool: ToolTrigger) -> Iterable[str]:
+    """The coarse triggers under which words can come up at all."""
+    if tool.point == "tool_failure":
+        yield FAILED
+    elif tool.file:
+        yield file_trigger(tool.file)
+    elif tool.command:
+        yield from program_triggers(tool.command)
+    elif tool.needs:
+        yield f"program:{tool.needs[0]}"
+    elif tool.pattern:
+        yield f"word:{tool.pattern}"
+    else:
+        yield from (f"tool:{name}" for name in tool.tools)
+
+
+def instructions_of(agent: str, cwd: str, folder: str) -> list[str]:
+    """The instruction files that this agent has read by itself in a folder; what they say need not
+    be said again.
+    """
+    return texts_of(_read_files(folder, agent, cwd))
+
+
+def _read_files(folder: str, agent: str, cwd: str, loaded: Iterable[str] = ()) -> list[str]:
+    """Where those files are: those that an agent is known to read, and those that it said it
+    has.
+    """
+    found = [*instruction_files(agent, cwd), *brief.files_of(folder, cwd, agent), *loaded]
+    return list(dict.fromkeys(found))[:_MOST_FILES]
+
+
+def texts_of(paths: Iterable[str]) -> list[str]:
+    """What stands in files; those that cannot be read are left out."""
+    found = []
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                found.append(file.read(_MOST_INSTRUCTIONS))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def instruction_files(agent: str, cwd: str) -> list[str]:
+    """Where those files would be: in the repository, and in the agent's own folder."""
+    root = brief.root_of(cwd)
+    own = [
+        os.path.join(home_of(variable, place), name)
+        for variable, place, name in _OWN.get(agent, ())
+    ]
+    return [*(os.path.join(root, name) for name in _INSTRUCTIONS.get(agent, ())), *own]

@@ -1,0 +1,323 @@
+"""Store the turns of a session and run its jobs.
+
+A transcript has every turn in order, under the ids that ``smara import`` uses, so it is
+preferred over the hooks' prompts and answers. `TranscriptLocator` finds it if no event names
+it. Jobs read transcripts, detect which injections reached the model, and end sessions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from smara.adapters import hook_output
+from smara.adapters.blocks import parts_of, words_of
+from smara.adapters.importer import Importer
+from smara.adapters.lines import list_in, mapping_in, milliseconds, text_in
+from smara.adapters.readers.opencode_store import has_session
+from smara.adapters.readers.sniff import HOST_FORMATS, sniff
+from smara.core import log
+from smara.core.events import HostEvent
+from smara.core.memory_block import CLOSING, OPENING
+from smara.environment import home_of
+from smara.errors import DatabaseError, SmaraError
+from smara.intake.models import Job, JobKind
+from smara.memory import Memory
+from smara.messages.models import NewMessage, NewThread, Role
+
+
+class TranscriptLocator:
+    """Where transcripts lie; each session is looked for once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], str] = {}
+
+    def __call__(self, events: Sequence[HostEvent]) -> list[HostEvent]:
+        """The events, with the transcript of their session where there is one."""
+        return [replace(event, transcript_path=self._path(event)) for event in events]
+
+    def _path(self, event: HostEvent) -> str:
+        if event.transcript_path or event.agent not in ("copilot", "opencode"):
+            return event.transcript_path
+        key = (event.agent, event.session_id)
+        if key not in self._known:
+            self._known[key] = (
+                _copilot_transcript if event.agent == "copilot" else _opencode_transcript
+            )(event.session_id)
+        return self._known[key]
+
+
+def _copilot_transcript(session_id: str) -> str:
+    if os.path.basename(session_id) != session_id:
+        return ""  # a name that would lead elsewhere
+    path = os.path.join(
+        home_of("COPILOT_HOME", ".copilot"), "session-state", session_id, "events.jsonl"
+    )
+    return path if os.path.isfile(path) else ""
+
+
+def _opencode_transcript(session_id: str) -> str:
+    path = os.path.join(home_of("XDG_DATA_HOME", ".local/share"), "opencode", "opencode.db")
+    return path if os.path.isfile(path) and has_session(path, session_id) else ""
+
+
+SILENT_SESSION_MS = 2 * 3_600_000
+"""A session that was not heard of for so long has ended, also where a host never says so."""
+READ_EVERY_MS = 300_000
+_TELLING = ("turn_end", "turn_fail", "session_end", "compact_pre", "subagent_stop")
+_HOSTS = {"claude": "claude-code"}
+
+
+def store_turns(
+    memory: Memory, events: Sequence[HostEvent], has_transcript: Callable[[str], bool]
+) -> int:
+    """Store the prompts and answers of events whose session has no transcript; how many. Safe to
+    repeat.
+    """
+    stored = 0
+    for thread, messages in _turns(
+        [event for event in events if not has_transcript(event.transcript_path)]
+    ):
+        stored += memory.messages.append_batch(
+            thread, messages, may_differ=True, compact=False
+        ).stored
+    return stored
+
+
+def _turns(events: Sequence[HostEvent]) -> list[tuple[NewThread, list[NewMessage]]]:
+    found: dict[str, tuple[NewThread, list[NewMessage]]] = {}
+    for event in events:
+        message = _message(event)
+        if message is not None:
+            thread = _thread(event)
+            found.setdefault(thread.id, (thread, []))[1].append(message)
+    return list(found.values())
+
+
+def _message(event: HostEvent) -> NewMessage | None:
+    role: Role
+    if event.kind == "prompt":
+        role, words = "user", event.prompt
+    elif event.kind in ("turn_end", "turn_fail", "step", "subagent_stop"):
+        role, words = "assistant", event.text
+    elif event.kind == "compact_post":
+        role, words = "system", event.text
+    else:
+        return None
+    if not words.strip():
+        return None
+    metadata = {"source": "hook", "agent": event.agent}
+    return NewMessage(
+        role,
+        words,
+        f"hook:{event.key}"[:500],
+        created_at=event.at_ms,
+        task_id=None,
+        metadata=metadata,
+    )
+
+
+def _thread(event: HostEvent) -> NewThread:
+    metadata = {"host": _HOSTS.get(event.agent, event.agent), "told_by": "hooks"}
+    if event.cwd:
+        metadata["cwd"] = event.cwd
+    if event.subagent_id:
+        return NewThread(
+            f"{event.session_id}/agent-{event.subagent_id}"[:500],
+            None,
+            None,
+            metadata=metadata,
+            kind="subagent",
+            parent_id=event.session_id,
+        )
+    return NewThread(event.session_id, metadata=metadata)
+
+
+def jobs_of(events: Sequence[HostEvent], has_transcript: Callable[[str], bool]) -> list[Job]:
+    """What these events ask for: their transcripts read, and their sessions ended when they are
+    over.
+    """
+    found: dict[tuple[str, str], Job] = {}
+    for event in events:
+        if event.kind == "session_end":
+            found["finalize", event.session_id] = Job(
+                "finalize", event.session_id, _facts(event), due_at=event.at_ms
+            )
+        elif event.kind in ("turn_end", "turn_fail", "session_start"):
+            due_at = event.at_ms + SILENT_SESSION_MS
+            found["finalize", event.session_id] = Job(
+                "finalize", event.session_id, _facts(event), due_at=due_at
+            )
+        if _is_telling(event) and has_transcript(event.transcript_path):
+            key = (
+                f"{event.session_id}/agent-{event.subagent_id}"
+                if event.subagent_id
+                else event.session_id
+            )
+            due_at = (
+                event.at_ms
+                if event.kind not in ("turn_end", "turn_fail")
+                else _next_reading(event.at_ms)
+            )
+            found["transcript", key] = Job("transcript", key[:500], _place(event), due_at=due_at)
+    return list(found.values())
+
+
+def _is_telling(event: HostEvent) -> bool:
+    """Whether a transcript has come to an end of sorts. Copilot CLI has none of its own for a
+    helper.
+    """
+    return event.kind in _TELLING and not (event.agent == "copilot" and event.subagent_id)
+
+
+def _next_reading(at_ms: int) -> int:
+    """A transcript is read whole each time, so that of a session that goes on is read every few
+    minutes at most.
+
+    >>> _next_reading(1), _next_reading(299_999), _next_reading(300_000)
+    (300000, 300000, 600000)
+    """
+    return (at_ms // READ_EVERY_MS + 1) * READ_EVERY_MS
+
+
+def _place(event: HostEvent) -> dict[str, str]:
+    """Where a transcript is; of a database that holds many the session that is meant."""
+    only = {"only": event.subagent_id or event.session_id} if event.agent == "opencode" else {}
+    return {"path": event.transcript_path, **only}
+
+
+def _facts(event: HostEvent) -> dict[str, str]:
+    return {"agent": event.agent, "reason": event.source, "cwd": event.cwd}
+
+
+class Transcripts:
+    """Which transcripts can be read; each is looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, bool] = {}
+        self.located = TranscriptLocator()
+
+    def __call__(self, path: str) -> bool:
+        if path not in self._known:
+            self._known[path] = bool(path) and _is_transcript(path)
+        return self._known[path]
+
+
+def _is_transcript(path: str) -> bool:
+    try:
+        return os.path.getsize(path) > 0 and sniff(path) in HOST_FORMATS
+    except Exception:  # noqa: BLE001 - a file of any content may stand there, and the hooks told the turns anyway
+        return False
+
+
+_BLOCK = re.compile(f"{OPENING}.*?{CLOSING}", re.S)
+_MOST_LINE = 1 << 20
+_ESCAPED = OPENING.replace("<", "&lt;").replace(">", "&gt;")
+_OF_HOOKS = re.compile(f"{hook_output.HOOK_OPENING}(.*?){hook_output.HOOK_CLOSING}", re.S)
+
+
+def told_in(path: str) -> list[tuple[int, str]]:
+    """The blocks in which memory spoke, as they stand in a transcript, each with its time; empty
+    without any.
+    """
+    marks = (OPENING.encode(), _ESCAPED.encode())
+    found: list[tuple[int, str]] = []
+    try:
+        with open(path, "rb") as file:
+            for line in file:
+                if len(line) <= _MOST_LINE and any(mark in line for mark in marks):
+                    found += _told(line)
+    except OSError:
+        return []
+    return found
+
+
+def _told(line: bytes) -> list[tuple[int, str]]:
+    try:
+        record = mapping_in(json.loads(line))
+    except (ValueError, RecursionError):
+        return []
+    at_ms = milliseconds(record.get("timestamp"))
+    words = _injected_by_hook(record)
+    return [(at_ms, block) for block in _BLOCK.findall(words)] if at_ms is not None else []
+
+
+def _injected_by_hook(record: Any) -> str:
+    """What a record holds that a hook told; empty for one of anybody else, who may quote it."""
+    attachment, payload = mapping_in(record.get("attachment")), mapping_in(record.get("payload"))
+    if record.get("type") == "attachment" and attachment.get("type") == "hook_additional_context":
+        return words_of(attachment.get("content"))
+    if payload.get("type") == "message" and payload.get("role") == "developer":
+        return words_of(payload.get("content"))
+    if record.get("type") in ("user.message", "tool.execution_complete"):
+        return _injected_by_copilot(mapping_in(record.get("data")))
+    return _injected_by_gemini(record) if record.get("type") in ("user", "gemini") else ""
+
+
+def _injected_by_copilot(data: Mapping[str, Any]) -> str:
+    prompt, result = (
+        text_in(data.get("transformedContent")),
+        text_in(mapping_in(data.get("result")).get("content")),
+    )
+    return (
+        prompt.partition("<system_reminder>")[2]
+        or result.partition('\nTool "')[2].partition(" hooks:\n")[2]
+    )
+
+
+def _injected_by_gemini(record: Mapping[str, Any]) -> str:
+    results = [mapping_in(call).get("result") for call in list_in(record.get("toolCalls"))]
+    words = "\n".join(
+        part.text for each in (record.get("content"), *results) for part in parts_of(each)
+    )
+    return hook_output.as_said("\n".join(_OF_HOOKS.findall(words)))
+
+
+class Counts(Protocol):
+    """Where it is counted what was done."""
+
+    jobs_done: int
+    jobs_failed: int
+
+
+def run_due(
+    memory: Memory, counts: Counts, kinds: Sequence[JobKind], has_time: Callable[[], bool]
+) -> None:
+    """Do what is due, one after the other, while there is time. A job that fails is tried again
+    later.
+    """
+    for job in memory.intake.due():
+        if not has_time():
+            return
+        if job.kind not in kinds:
+            continue
+        try:
+            _run(memory, job)
+        except DatabaseError:
+            raise  # the store itself has trouble: nothing else would go better
+        except Exception as error:  # noqa: BLE001 - one bad job must not hold up the others
+            reason = f"{type(error).__name__}: {log.redact_text(str(error))}"[:500]
+            memory.intake.failed(job, str(error) if isinstance(error, SmaraError) else reason)
+            counts.jobs_failed += 1
+        else:
+            memory.intake.done(job)
+            counts.jobs_done += 1
+
+
+def _run(memory: Memory, job: Job) -> None:
+    if job.kind == "transcript":
+        path = str(job.facts.get("path", ""))
+        if os.path.exists(
+            path
+        ):  # a host may have cleaned up; the hooks' own words are then all there is
+            Importer(memory).import_file(path, only=str(job.facts.get("only") or "") or None)
+            if "only" not in job.facts and (
+                told := told_in(path)
+            ):  # a database is no record of lines
+                memory.moments.reached(job.session_id[:200], told)
+    else:
+        memory.behavior.finalize(job.session_id)

@@ -1,0 +1,378 @@
+"""Check that the hooks of each host are registered and fire.
+
+Registration does not prove that a hook fires; the last event of each host does. Each finding
+says what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from smara.adapters.hook_output import MOST_CHARACTERS
+from smara.adapters.hosts import brief
+from smara.adapters.hosts.event_queue import ASIDE
+from smara.adapters.hosts.setup import jsonc
+from smara.adapters.hosts.setup.hosts import FoundHost, find_hosts, program
+from smara.adapters.hosts.setup.plan import Journal
+from smara.adapters.hosts.setup.targets import is_hook_of_ours, targets_of
+from smara.adapters.hosts.spool import MOST_FILES, names
+from smara.config import Settings, store_exists
+from smara.doctor import Finding
+from smara.errors import SmaraError
+from smara.intake.intake import MOST_ATTEMPTS
+from smara.intake.models import HostContact, Job
+from smara.memory import open_memory
+
+OLD_EVENT_MS = 2 * 3_600_000
+SILENT_HOST_MS = 14 * 86_400_000
+_SECONDS_LIMIT = 600
+_DEAF = {"copilot": (1, 0, 8)}
+"""The last versions that ignored what a hook says."""
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+
+
+def host_findings(
+    settings: Settings, root: str, spool: str, journal: Journal, now_ms: int
+) -> list[Finding]:
+    """What there is to say about the agents of this machine, in one repository."""
+    hosts = find_hosts(root, journal)
+    heard, jobs = _told(settings)
+    found: list[Finding] = []
+    for host in hosts:
+        found += _host_findings(
+            host, [each for each in heard if each.agent == host.agent], root, now_ms=now_ms
+        )
+    if any(host.is_set_up for host in hosts):
+        found.append(_path_finding())
+        found += _brief_findings(spool, root)
+    found += _spool_findings(spool, now_ms)
+    found += _queue_findings(jobs)
+    return found
+
+
+def _told(settings: Settings) -> tuple[list[HostContact], list[Job]]:
+    if not store_exists(settings):
+        return [], []
+    try:
+        with open_memory(
+            settings.db, project=settings.project, check_index=False, embed_in_background=False
+        ) as memory:
+            return memory.intake.heard(), memory.intake.jobs()
+    except SmaraError:
+        return [], []  # what is wrong with the store is said elsewhere
+
+
+def _host_findings(
+    host: FoundHost, heard: Sequence[HostContact], root: str, now_ms: int
+) -> Iterator[Finding]:
+    check = f"{host.agent} hooks"
+    if not host.is_set_up:
+        yield Finding(
+            check, "ok", f"{host.name} is here and not set up; `smara setup {host.agent}` does it."
+        )
+        return
+    yield _heard_finding(check, host, heard, now_ms=now_ms, root=root)
+    if len(host.set_up) > 1:
+        yield Finding(
+            check,
+            "warning",
+            "It is set up in this repository and for all: every event is told twice.",
+            advice=f"Run `smara setup {host.agent} --remove`, or the same with --global.",
+        )
+    repeated, events = (
+        sum(each.repeat_count for each in heard),
+        sum(each.event_count for each in heard),
+    )
+    if len(host.set_up) == 1 and repeated > max(20, events // 5):
+        yield Finding(
+            check,
+            "warning",
+            f"{repeated:,} of {events:,} events were told twice; another registration calls us "
+            "too.",
+            advice="Look for a plug-in beside the settings, or another agent that reads the same "
+            "file.",
+        )
+    yield from _registration_findings(check, host, root)
+    if host.set_up and host.has_plugin:
+        yield Finding(
+            check,
+            "warning",
+            "The plug-in and the settings both call us: every event is told twice.",
+            advice="Run `smara setup claude --remove`, or take the plug-in away with /plugin.",
+        )
+    version = _version(host.program)
+    if version:
+        yield _version_finding(host, version)
+
+
+def _heard_finding(
+    check: str, host: FoundHost, heard: Sequence[HostContact], now_ms: int, root: str
+) -> Finding:
+    if not heard:
+        distrusted = _distrusted(host, root) if host.agent == "codex" else ""
+        if distrusted:
+            return Finding(
+                check,
+                "warning",
+                f"Codex passes over the hooks of {distrusted} in silence: nobody has trusted them.",
+                advice="Start `codex` here, trust the folder and its hooks (`/hooks` lists them), "
+                "and "
+                "look again.",
+            )
+        return Finding(
+            check,
+            "warning",
+            f"{host.name} is set up, and no event of it has been taken in yet.",
+            advice="Say something to it and look again; `smara hook drain` takes in what waits.",
+        )
+    last = max(heard, key=lambda each: each.last_at)
+    text = (
+        f"Last heard {_age(now_ms - last.last_at)} ago ({last.kind}); {len(heard)} kinds of "
+        "events so far."
+    )
+    if now_ms - last.last_at > SILENT_HOST_MS:
+        return Finding(
+            check,
+            "warning",
+            text,
+            advice=f"If you have used it since, `smara setup {host.agent} --check` tells.",
+        )
+    return Finding(check, "ok", text)
+
+
+def _registration_findings(check: str, host: FoundHost, root: str) -> Iterator[Finding]:
+    """A program that has moved calls nobody. And hosts count in different units: a wrong one blocks
+    every start.
+    """
+    for reach in host.set_up:
+        for target in targets_of(host.agent, reach, root, program=program()):
+            for entry in _own_hooks(target.path):
+                called = _called(entry)
+                if called and shutil.which(called) is None:
+                    yield Finding(
+                        check,
+                        "problem",
+                        f"{target.path} calls {called}, which is not there.",
+                        advice=f"Run `smara setup {host.agent}` again.",
+                    )
+                    return
+                timeout = entry.get("timeout", entry.get("timeoutSec"))
+                in_ms = host.agent == "gemini"
+                if timeout is None:
+                    reason = "has no timeout"
+                elif (
+                    not isinstance(timeout, int | float)
+                    or timeout <= 0
+                    or (timeout > _SECONDS_LIMIT and not in_ms)
+                ):
+                    reason = f"has a timeout of {timeout}, which this host takes for seconds"
+                elif in_ms and timeout < 1000:
+                    reason = f"has a timeout of {timeout}, which this host takes for milliseconds"
+                else:
+                    continue
+                yield Finding(
+                    check,
+                    "problem",
+                    f"A hook in {target.path} {reason}.",
+                    advice=f"Run `smara setup {host.agent}` again.",
+                )
+                return
+
+
+def _own_hooks(path: str) -> Iterator[dict[str, Any]]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            hooks = jsonc.parse(file.read()).get("hooks", {})
+    except (OSError, ValueError, AttributeError, SmaraError):
+        return
+    groups = (
+        [group for each in hooks.values() if isinstance(each, list) for group in each]
+        if hooks
+        else []
+    )
+    for group in groups:
+        inner = group.get("hooks") if isinstance(group, dict) else None
+        yield from (
+            each
+            for each in (inner if isinstance(inner, list) else [group])
+            if is_hook_of_ours(each)
+        )
+
+
+def _called(entry: dict[str, Any]) -> str:
+    """The program that a registration names."""
+    line = str(entry.get("command") or entry.get("bash") or "")
+    return line if isinstance(entry.get("args"), list) else line.split(" hook ")[0].strip("\"' ")
+
+
+def _distrusted(host: FoundHost, root: str) -> str:
+    """The file whose hooks Codex does not run, since its user was not asked yet; empty when they
+    are trusted.
+    """
+    import tomllib
+
+    try:
+        with open(os.path.join(host.folder, "config.toml"), "rb") as file:
+            state = tomllib.load(file).get("hooks", {}).get("state", {})
+    except (OSError, ValueError, AttributeError):
+        state = {}
+    for reach in host.set_up:
+        path = targets_of(host.agent, reach, root, program=program())[0].path
+        named = (f"{path}:", f"{os.path.realpath(path)}:")
+        if not any(
+            str(key).startswith(named) for key in (state if isinstance(state, dict) else ())
+        ):
+            return path
+    return ""
+
+
+def _version_finding(host: FoundHost, version: str) -> Finding:
+    deaf = _DEAF.get(host.agent)
+    if deaf and tuple(map(int, version.split(".")[:3])) <= deaf:
+        return Finding(
+            f"{host.agent} version",
+            "warning",
+            f"{host.name} {version} does not pass on what hooks say at a start.",
+            advice="Upgrade it; until then `smara mcp` still answers it.",
+        )
+    return Finding(f"{host.agent} version", "ok", f"{host.name} {version}.")
+
+
+def _brief_findings(spool: str, root: str) -> Iterator[Finding]:
+    """How much a session is told when it starts, and whether hooks can say it without opening the
+    store.
+    """
+    head = brief.head_of(spool, root)
+    if head is None or not head["agents"]:
+        yield Finding(
+            "brief", "ok", "Nothing is prepared for the next session yet: it will ask the store."
+        )
+        return
+    for agent in head["agents"]:
+        words = brief.words_of(spool, head, agent)
+        if words is None:
+            continue
+        start = words["start"] or {"tokens": 0, "text": ""}
+        most = MOST_CHARACTERS.get(agent, 9_500)
+        text = (
+            f"A session of {agent} starts with {start['tokens']:,} tokens; "
+            f"{len(words['tools']):,} things to say later."
+        )
+        if len(start["text"]) > most:
+            yield Finding(
+                "brief",
+                "warning",
+                f"{text} The host cuts it at {most:,} characters.",
+                advice="Review what is known.",
+            )
+        else:
+            yield Finding("brief", "ok", text)
+
+
+def _path_finding() -> Finding:
+    found = shutil.which("smara")
+    if found:
+        return Finding("path", "ok", f"Hooks find {found}.")
+    return Finding(
+        "path",
+        "warning",
+        "`smara` is not on the path, so hooks name its whole path, which an upgrade may move.",
+        advice="Install it where your shell looks: uv tool install smara, or pipx install smara.",
+    )
+
+
+def _spool_findings(spool: str, now_ms: int) -> Iterator[Finding]:
+    waiting = names(spool)
+    lost, aside = _lost(spool), _count(os.path.join(spool, ASIDE))
+    if lost:
+        yield Finding(
+            "spool",
+            "problem",
+            f"{lost:,} events were let go: more than {MOST_FILES:,} waited.",
+            advice=_DRAIN,
+        )
+    if aside:
+        yield Finding(
+            "spool",
+            "warning",
+            f"{aside:,} events could not be read.",
+            advice=f"They lie in {spool}/{ASIDE}.",
+        )
+    oldest = int(waiting[0].partition("-")[0]) // 1_000_000 if waiting else now_ms
+    if now_ms - oldest > OLD_EVENT_MS:
+        text = f"{len(waiting):,} events wait, the oldest for {_age(now_ms - oldest)}."
+        yield Finding("spool", "warning", text, advice=_DRAIN)
+    elif not lost and not aside:
+        yield Finding(
+            "spool",
+            "ok",
+            "1 event waits." if len(waiting) == 1 else f"{len(waiting):,} events wait.",
+        )
+
+
+_DRAIN = "Run `smara hook drain`; it says what hinders it."
+
+
+def _queue_findings(jobs: Sequence[Job]) -> Iterator[Finding]:
+    given_up = [job for job in jobs if job.attempts >= MOST_ATTEMPTS]
+    if given_up:
+        yield Finding(
+            "queue",
+            "warning",
+            f"{len(given_up):,} jobs were given up; the last said: {given_up[-1].error}",
+            advice="Mend the cause; the next event of the session tries again.",
+        )
+    else:
+        yield Finding("queue", "ok", f"{len(jobs):,} jobs of sessions wait for their time.")
+
+
+def _version(host: str | None) -> str | None:
+    if host is None:
+        return None
+    try:
+        done = subprocess.run(  # noqa: S603 - the program of the host, as the path has it
+            [host, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    version = _VERSION.search(done.stdout)
+    return version[0] if version else None
+
+
+def _lost(spool: str) -> int:
+    try:
+        with open(os.path.join(spool, "lost"), encoding="ascii") as file:
+            return sum(int(line.split("\t")[1]) for line in file if "\t" in line)
+    except (OSError, ValueError):
+        return 0
+
+
+def _count(folder: str) -> int:
+    try:
+        return len(os.listdir(folder))
+    except OSError:
+        return 0
+
+
+def _age(milliseconds: int) -> str:
+    for size, unit in ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute")):
+        if milliseconds >= size:
+            count = milliseconds // size
+            return f"{count} {unit}{'s' if count > 1 else ''}"
+    return "less than a minute"
+
+
+def now_ms() -> int:
+    """The time, as events have it."""
+    return time.time_ns() // 1_000_000

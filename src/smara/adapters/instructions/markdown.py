@@ -1,0 +1,319 @@
+"""Extract text, list items and procedures from blocks of Markdown.
+
+Emphasis marks are dropped; code and paths stay as they stand. `is_procedure` separates a
+list of ordered steps from a list of rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from smara.core.extract import word_set
+
+if TYPE_CHECKING:
+    from markdown_it.tree import SyntaxTreeNode
+
+
+def lines_of(node: SyntaxTreeNode) -> list[str]:
+    """The text of a block as it is broken into lines in the file."""
+    lines = [""]
+    for child in node.children:
+        _take(child, lines)
+    return [" ".join(line.split()) for line in lines]
+
+
+def text_of(node: SyntaxTreeNode) -> str:
+    """The text of a block in one line."""
+    return " ".join(line for line in lines_of(node) if line)
+
+
+def _take(node: SyntaxTreeNode, lines: list[str]) -> None:
+    if node.type in ("softbreak", "hardbreak"):
+        lines.append("")
+    elif node.type == "code_inline":
+        fence = "``" if "`" in node.content else "`"
+        lines[-1] += f"{fence}{node.content}{fence}"
+    elif node.type in ("text", "text_special", "image"):
+        lines[-1] += node.content
+    elif node.type == "link":
+        _take_link(node, lines)
+    elif node.type != "html_inline":
+        for child in node.children:
+            _take(child, lines)
+
+
+def _take_link(node: SyntaxTreeNode, lines: list[str]) -> None:
+    """A link by its words, with its address behind them where the words do not say it."""
+    before = len(lines[-1])
+    for child in node.children:
+        _take(child, lines)
+    address = str(node.attrs.get("href", ""))
+    said = lines[-1][before:].strip("`").removeprefix("@")
+    if (
+        address
+        and not address.startswith(("#", "mailto:"))
+        and said not in (address, address.partition("://")[2])
+    ):
+        lines[-1] += f" ({address})"
+
+
+_SENTENCE_END = re.compile(r"[.!?:;。!?][)\"”`]?$")
+_BEGINS = re.compile(r"[^\W_a-z]|[`@✅❌⚠•–-]")
+SHORT_WORDS = 4
+_MOST_WORDS_OF_A_TERM = 14
+_TERM = re.compile(r"`[\w-]{1,16}`(, `[\w-]{1,16}`)* ?(:|=|-|–|—|→)")
+_LONGEST_LEAD = 120
+_MOST_FOLDED = 4
+_LONGEST_FOLDED = 600
+LONGEST_CODE = 1_400
+LONGEST = 1_900
+"""Of a longer block of code or statement the beginning is kept; the lines of the file have the
+rest.
+"""
+
+
+class ListItem:
+    """An item of a list: its words, and what stands below them."""
+
+    def __init__(self, node: SyntaxTreeNode, last: int) -> None:
+        self.node = node
+        self.first = first_line(node)
+        self.last = last
+        has_text = bool(node.children) and node.children[0].type == "paragraph"
+        text = text_of(node.children[0].children[0]) if has_text else ""
+        self.text = re.sub(r"^\[[ xX]\]\s+", "", text)
+
+    @property
+    def is_lead(self) -> bool:
+        """Whether it only leads to what stands below it: *Backend:* with a list."""
+        has_more = len(self.node.children) > 1
+        return has_more and (self.text.endswith(":") or len(self.text.split()) < SHORT_WORDS)
+
+    @property
+    def whole(self) -> str:
+        """Its words with all that stands below them."""
+        below, rest = folded(self.node, limit=None)
+        more = [below] if below else []
+        more += [f"- {text_of(each.children[0])}" for each in rest if each.type == "paragraph"]
+        return "\n".join([self.text, *more])
+
+
+def first_line(node: SyntaxTreeNode) -> int:
+    return (node.map[0] if node.map else 0) + 1
+
+
+def last_line(node: SyntaxTreeNode, lines: Sequence[str]) -> int:
+    """The last line of a block that is not blank."""
+    first, end = node.map or (0, 1)
+    while end > first + 1 and not lines[end - 1].strip():
+        end -= 1
+    return end
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST].rstrip() + " …"
+
+
+def leads(node: SyntaxTreeNode) -> bool:
+    return text_of(node.children[0]).endswith(":")
+
+
+def as_lead(text: str) -> str:
+    lead = text.rstrip().rstrip(":").rstrip()
+    return lead if len(lead) <= _LONGEST_LEAD else lead[:_LONGEST_LEAD].rsplit(" ", 1)[0] + " …"
+
+
+def joined(outer: str, inner: str) -> str:
+    return f"{outer}: {inner}" if outer and inner else outer or inner
+
+
+def fenced(node: SyntaxTreeNode) -> str:
+    """A block of code as it is shown with its statement."""
+    code = node.content.rstrip("\n")
+    if len(code) > LONGEST_CODE:
+        code = code[:LONGEST_CODE].rsplit("\n", 1)[0] + "\n…"
+    fence = "````" if "```" in code else "```"
+    return f"{fence}{node.info.split()[0] if node.type == 'fence' and node.info.strip() else ''}\n{code}\n{fence}"  # noqa: E501
+
+
+def folded(
+    item: SyntaxTreeNode, limit: int | None = _MOST_FOLDED
+) -> tuple[str, list[SyntaxTreeNode]]:
+    """What stands below the words of an item: what is said with it, and the blocks that speak for
+    themselves.
+    """
+    kept: list[str] = []
+    rest: list[SyntaxTreeNode] = []
+    for node in item.children[1:]:
+        if rest:
+            rest.append(node)
+        elif node.type == "paragraph":
+            kept.append(text_of(node.children[0]))
+        elif node.type in ("fence", "code_block"):
+            kept.append(fenced(node))
+        elif node.type in ("bullet_list", "ordered_list") and _fits(node, limit):
+            kept += _nested(node, "")
+        else:
+            rest.append(node)
+    return "\n".join(kept), rest
+
+
+def _fits(node: SyntaxTreeNode, limit: int | None) -> bool:
+    if limit is None:
+        return True
+    lines = _nested(node, "")
+    return len(lines) <= limit and sum(map(len, lines)) <= _LONGEST_FOLDED
+
+
+def _nested(node: SyntaxTreeNode, indent: str) -> list[str]:
+    found: list[str] = []
+    for number, item in enumerate(node.children, 1):
+        mark = f"{number}." if node.type == "ordered_list" else "-"
+        for place, child in enumerate(item.children):
+            if child.type == "paragraph":
+                found.append(f"{indent}{mark if place == 0 else ' '} {text_of(child.children[0])}")
+            elif child.type in ("bullet_list", "ordered_list"):
+                found += _nested(child, indent + "  ")
+            elif child.type in ("fence", "code_block"):
+                found.append(fenced(child))
+    return found
+
+
+def are_fragments(items: Sequence[ListItem]) -> bool:
+    """Whether the items are words rather than sentences: *TypeScript*, *React 19*, *Vite*."""
+    return len(items) > 1 and all(
+        len(item.node.children) == 1
+        and item.text
+        and ":" not in item.text
+        and len(item.text.split()) < SHORT_WORDS
+        and "`" not in item.text
+        for item in items
+    )
+
+
+def are_terms(items: Sequence[ListItem]) -> bool:
+    """Whether the items explain words of one set, which say nothing alone: *`0` - urgent*, *`1` -
+    soon*.
+    """
+    return len(items) > 1 and all(
+        len(item.node.children) == 1
+        and _TERM.match(item.text)
+        and len(item.text.split()) < _MOST_WORDS_OF_A_TERM
+        for item in items
+    )
+
+
+def row_text(names: Sequence[str], cells: Sequence[str]) -> str:
+    """A row of a table as a sentence: *make test: runs all tests; when: before a commit*."""
+    if not any(cells):
+        return ""
+    if len(cells) < 3:
+        return ": ".join(cell for cell in cells if cell)
+    more = "; ".join(
+        f"{name}: {cell}" if name else cell
+        for name, cell in zip(names[1:], cells[1:], strict=False)
+        if cell
+    )
+    return f"{cells[0]}: {more}" if cells[0] else more
+
+
+def pieces(lines: Sequence[str]) -> list[tuple[int, int, str]]:
+    """The statements of a paragraph, with the offsets of their first and last line.
+
+    Files without any Markdown put a rule on each line. Lines are taken apart when each begins
+    as a sentence does and none breaks off in the middle of one; else they are one text.
+    """
+    filled = [(at, line) for at, line in enumerate(lines) if line]
+    if not filled:
+        return []
+    begin = all(_BEGINS.match(line) for _, line in filled)
+    ended = [bool(_SENTENCE_END.search(line)) for _, line in filled]
+    are_rules = len(filled) > 1 and begin and (all(ended[:-1]) or not any(ended))
+    if are_rules:
+        return [(at, at, line) for at, line in filled]
+    return [(filled[0][0], filled[-1][0], " ".join(line for _, line in filled))]
+
+
+_PROCEDURE = re.compile(
+    r"\b(how to|steps?|step[- ]by[- ]step|procedure|process|workflow|recipe|checklist|release"
+    r"|deploy(ing|ment)?|set ?up"
+    r"|getting started|install(ation|ing)?|onboarding|migrat(e|ing|ion)|(to|when|for|before"
+    r"|after) (add|creat|writ|mak"
+    r"|chang|releas|deploy|fix|debug|updat|upgrad|implement|commit|merg|open|submit|start|finish"
+    r"|complet|test)\w*"
+    r"|(adding|creating|writing|making|changing|updating|upgrading|implementing|committing"
+    r"|debugging|publishing|"
+    r"landing)"
+    r" (an? |the |new |your )?\w+|session (start|end|close|completion)|in this order|as follows"
+    r"|do the following)\b",
+    re.IGNORECASE,
+)
+_RULE = re.compile(
+    r"(always|never|do not|don't|avoid|prefer|must|no|only|all|every|any|use|keep|be|favou?r)\b",
+    re.IGNORECASE,
+)
+_DOING = word_set(
+    "add analyze announce apply ask assign authenticate branch build bump call change check "
+    "checkout choose claim clean"
+    " clone close cd commit compare compile complete configure connect copy create cut define "
+    "delete deploy describe"
+    " determine disable document download draft edit enable ensure enter execute export extend "
+    "extract fetch file fill"
+    " find finish fix follow format generate get go identify implement import include initialize "
+    "inspect install invoke"
+    " land launch lint link list load log look make map mark merge migrate modify move name "
+    "navigate notify open"
+    " package"
+    " paste pick plan post prepare press prune publish pull push put read rebase rebuild record "
+    "refactor register"
+    " release remove rename replace report reproduce request reset resolve restart restore return "
+    "review revert"
+    " run save"
+    " scaffold search select send set ship sign squash stage start stash stop submit switch sync "
+    "tag test trace train"
+    " trigger try understand undo update upgrade upload validate verify visit wait wire write"
+)
+MOST_STEPS = 50
+_LABEL = re.compile(r"[^:.`]{1,40}:\s+")
+_FIRST_WORD = re.compile(
+    r"[^A-Za-z`]*(?:then |now |next,? |first,? |finally,? |optionally,? )?([A-Za-z]+)",
+    re.IGNORECASE,
+)
+
+
+def is_procedure(items: Sequence[str], title: str, is_ordered: bool) -> bool:
+    """Whether the items are the steps of one thing. ``title`` is what leads to them.
+
+    A numbered list is one when its items say what to do, or its title speaks of a procedure;
+    an unnumbered one needs both. Numbered rules (*Always …*, *Never …*) are no procedure.
+    """
+    if not 2 <= len(items) <= MOST_STEPS:
+        return False
+    rules = sum(bool(_RULE.match(_without_label(item))) for item in items)
+    doing = sum(_does(item) for item in items)
+    named = bool(_PROCEDURE.search(title))
+    if rules * 2 > len(items):
+        return False
+    if is_ordered:
+        return doing * 2 >= len(items) or (named and rules == 0)
+    return bool(
+        re.search(r"\b(steps?|how to|procedure|checklist)\b", title, re.IGNORECASE)
+    ) and doing == len(items)
+
+
+def _without_label(item: str) -> str:
+    return _LABEL.sub("", item, count=1)
+
+
+def _does(item: str) -> bool:
+    """Whether an item begins with something to do, also behind a label: *Verify: run the tests*."""
+    return any(_begins_with_doing(each) for each in (item, _without_label(item)))
+
+
+def _begins_with_doing(item: str) -> bool:
+    if item.startswith(("`", "$ ")):
+        return True
+    found = _FIRST_WORD.match(item)
+    return bool(found) and found[1].lower() in _DOING  # type: ignore[index]

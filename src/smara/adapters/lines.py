@@ -1,0 +1,457 @@
+"""Read a file line by line as safe JSON objects.
+
+`read_lines` yields the lines of a plain or compressed file in bounded memory. `decode` turns
+a line into an object and never raises: it repairs what it can (invalid UTF-8, lone
+surrogates, duplicate keys) and rejects the rest with a reason. `read_with` runs a
+transcript reader over all lines of a file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import io
+import json
+import math
+import os
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Protocol, TypeVar
+
+from smara.adapters.records import Counted, Progress, Record
+from smara.errors import InvalidInputError, MissingExtraError, NotFoundError
+
+# Room for a message of 64 MiB together with its JSON escapes.
+MAX_LINE_BYTES = 80 * 1024 * 1024
+
+_CHUNK_BYTES = 1024 * 1024
+_LINES_PER_PROGRESS = 200
+_GZIP_MAGIC = b"\x1f\x8b"
+_SQLITE_MAGIC = b"SQLite format 3\x00"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZSTD_BYTES = 512  # of which no more than 16 MiB can be made
+
+
+@dataclass(frozen=True, slots=True)
+class FileLine:
+    """One line without its newline. ``problem`` says why its bytes are not to be had."""
+
+    number: int
+    data: bytes
+    is_terminated: bool = True
+    problem: str | None = None
+
+
+def read_lines(
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> Iterator[FileLine]:
+    """Every line of the file, in order; at most one line is in memory.
+
+    Raises `NotFoundError` or `InvalidInputError` when the path is no readable file, and
+    `MissingExtraError` when it is compressed in a way this Python cannot undo. A damaged
+    compressed file yields what can be read, then one last line with a problem.
+    """
+    with ExitStack() as stack:
+        raw = stack.enter_context(_open(Path(path)))
+        total = os.fstat(raw.fileno()).st_size
+        source = _decompressed(raw, stack)
+        number = 0
+        for number, line in enumerate(
+            _split(io.BufferedReader(source, _CHUNK_BYTES), max_line_bytes), start=1
+        ):
+            yield line
+            if progress and number % _LINES_PER_PROGRESS == 0:
+                progress(min(raw.tell(), total), total)
+        if source.is_damaged:
+            yield FileLine(
+                number + 1, b"", problem="the compressed file is damaged or cut off here"
+            )
+        if progress:
+            progress(total, total)
+
+
+def read_whole(
+    path: str | os.PathLike[str], progress: Progress | None = None, *, max_bytes: int
+) -> tuple[bytes, str | None]:
+    """The content of a file, and what kept it from being read to its end; at most ``max_bytes`` of
+    it.
+
+    Raises as :func:`read_lines` does.
+    """
+    with ExitStack() as stack:
+        raw = stack.enter_context(_open(Path(path)))
+        total = os.fstat(raw.fileno()).st_size
+        source = _decompressed(raw, stack)
+        reader = io.BufferedReader(source, _CHUNK_BYTES)
+        chunks: list[bytes] = []
+        size = 0
+        while size <= max_bytes and (chunk := reader.read(min(_CHUNK_BYTES, max_bytes + 1 - size))):
+            chunks.append(chunk)
+            size += len(chunk)
+            if progress:
+                progress(min(raw.tell(), total), total)
+        if size > max_bytes:
+            return b"", f"the document is longer than {max_bytes} bytes"
+        return b"".join(
+            chunks
+        ), "the compressed file is damaged or cut off" if source.is_damaged else None
+
+
+def is_database(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is an SQLite database."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+    except OSError:
+        return False
+
+
+class _Source(io.RawIOBase):
+    """A stream that ends where it is damaged, so that what stands before the damage is read."""
+
+    def __init__(self, stream: Any, damages: tuple[type[Exception], ...] = ()) -> None:
+        self._stream = stream
+        self._damages = damages
+        self.is_damaged = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            chunk = self._stream.read1(len(buffer))
+        except self._damages:
+            self.is_damaged = True
+            return 0
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+
+class _ZstdFrames:
+    """A file read with the package ``zstandard``, whose own reader does not tell when a file breaks
+    off.
+    """
+
+    def __init__(self, raw: IO[bytes], package: Any) -> None:
+        self._raw = raw
+        self._new_frame = package.ZstdDecompressor().decompressobj
+        self._frame: Any = None
+        self._ready = bytearray()
+
+    def read1(self, size: int) -> bytes:
+        while not self._ready and (piece := self._raw.read(_ZSTD_BYTES)):
+            self._take(piece)
+        if not self._ready and self._frame is not None:
+            raise EOFError("the last frame is not whole")
+        data = bytes(self._ready[:size])
+        del self._ready[:size]
+        return data
+
+    def _take(self, piece: bytes) -> None:
+        while piece:
+            frame = self._frame or self._new_frame()
+            self._ready += frame.decompress(piece)
+            self._frame, piece = (None, frame.unused_data) if frame.eof else (frame, b"")
+
+
+def _open(path: Path) -> IO[bytes]:
+    try:
+        return open(path, "rb")
+    except FileNotFoundError:
+        raise NotFoundError(f"There is no file {path}. Check the path.", path=str(path)) from None
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror}. Give a file that you may read."
+        raise InvalidInputError(message, path=str(path)) from error
+
+
+def _decompressed(raw: IO[bytes], stack: ExitStack) -> _Source:
+    magic = raw.read(4)
+    raw.seek(0)
+    if magic.startswith(_GZIP_MAGIC):
+        unzipped = stack.enter_context(gzip.GzipFile(fileobj=raw))
+        return _Source(unzipped, (EOFError, zlib.error, gzip.BadGzipFile))
+    if magic == _ZSTD_MAGIC:
+        return _zstd(raw, stack)
+    return _Source(raw)
+
+
+def _zstd(raw: IO[bytes], stack: ExitStack) -> _Source:
+    standard = _find_module("compression.zstd")  # Python 3.14 and later
+    if standard is not None:
+        return _Source(stack.enter_context(standard.ZstdFile(raw)), (EOFError, standard.ZstdError))
+    package = _find_module("zstandard")
+    if package is not None:
+        return _Source(_ZstdFrames(raw, package), (EOFError, package.ZstdError))
+    message = (
+        "This file is compressed with zstd. Install the package zstandard, or unpack the "
+        "file with: unzstd FILE"
+    )
+    raise MissingExtraError(message, package="zstandard")
+
+
+def _find_module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def _split(stream: io.BufferedReader, max_line_bytes: int) -> Iterator[FileLine]:
+    number = 0
+    while data := stream.readline(max_line_bytes + 1):
+        number += 1
+        if data.endswith(b"\n"):
+            yield FileLine(number, data[:-1])
+        elif len(data) <= max_line_bytes:
+            yield FileLine(number, data, is_terminated=False)
+        else:
+            del data  # the oversized line must not stay in memory while its rest is skipped
+            is_terminated = _skip_to_newline(stream)
+            yield FileLine(
+                number,
+                b"",
+                is_terminated,
+                problem=f"the line is longer than {max_line_bytes} bytes",
+            )
+
+
+def _skip_to_newline(stream: io.BufferedReader) -> bool:
+    while chunk := stream.readline(_CHUNK_BYTES):
+        if chunk.endswith(b"\n"):
+            return True
+    return False
+
+
+MAX_DEPTH = 100
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_PADDING = "\x00 \t\r\n\ufeff"
+_LATEST_MS = 253_402_300_799_999  # the last millisecond of the year 9999
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLine:
+    """A line that holds a JSON object."""
+
+    line: int
+    raw: bytes
+    value: dict[str, Any]
+    repairs: tuple[str, ...] = ()
+
+
+def decode(line: FileLine) -> JsonLine | Counted:
+    """The object in a line, or why there is none."""
+    if line.problem:
+        return Counted(line.number, "unreadable", line.problem)
+    text, repairs = _decode_text(line.data)
+    if not text:
+        return _empty(line)
+    try:
+        value, more_repairs = load_json(text)
+    except RecursionError:
+        return Counted(line.number, "broken", "nested too deeply to be read")
+    except ValueError as error:
+        return _invalid(line, error)
+    if not isinstance(value, dict):
+        return Counted(
+            line.number, "broken", "not a JSON object", detail=f"it is {_json_name(value)}"
+        )
+    return JsonLine(line.number, line.data, value, repairs=(*repairs, *more_repairs))
+
+
+def load_json(text: str) -> tuple[Any, list[str]]:
+    """The value in a JSON text, made safe, and the repairs that took.
+
+    Raises `ValueError` when the text is not JSON, `RecursionError` when it is too deep.
+    """
+    value, has_twins = _load(text)
+    if _is_too_deep(value, text.count("{") + text.count("[")):
+        raise RecursionError("the JSON is nested too deeply")
+    repairs = []
+    if has_twins:
+        repairs.append("a key was given twice; the last one counts")
+    if _ESCAPED_SURROGATE.search(text):
+        clean = without_surrogates(value)
+        if clean != value:
+            value = clean
+            repairs.append("lone surrogates were replaced")
+    return value, repairs
+
+
+def _decode_text(data: bytes) -> tuple[str, list[str]]:
+    repairs = []
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "replace")
+        repairs.append("invalid UTF-8 was replaced")
+    stripped = text.strip(_PADDING)
+    if stripped and "\x00" in text[: text.index(stripped[0])] + text[text.rindex(stripped[-1]) :]:
+        repairs.append("NUL bytes around the line were dropped")
+    return stripped, repairs
+
+
+def _empty(line: FileLine) -> Counted:
+    if b"\x00" in line.data:
+        return Counted(line.number, "broken", "only NUL bytes (the file was cut off by a crash)")
+    return Counted(line.number, "blank", "a blank line")
+
+
+def _invalid(line: FileLine, error: ValueError) -> Counted:
+    if not line.is_terminated:
+        return Counted(
+            line.number, "broken", "incomplete last line (the file may still be written)"
+        )
+    if isinstance(error, json.JSONDecodeError):
+        return Counted(
+            line.number, "broken", "invalid JSON", detail=f"{error.msg}, column {error.colno}"
+        )
+    return Counted(line.number, "broken", "a number with too many digits")
+
+
+def _load(text: str) -> tuple[Any, bool]:
+    has_twins = False
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal has_twins
+        made = dict(items)
+        has_twins = has_twins or len(made) != len(items)
+        return made
+
+    # NaN and infinities become words: no database accepts them as numbers in JSON.
+    value = json.loads(
+        text, object_pairs_hook=pairs, parse_constant=str, parse_float=_finite, strict=False
+    )
+    return value, has_twins
+
+
+def _finite(digits: str) -> float | str:
+    number = float(digits)
+    return number if math.isfinite(number) else digits
+
+
+def _is_too_deep(value: Any, openings: int) -> bool:
+    """Whether containers are nested deeper than allowed; with fewer openings they cannot be."""
+    if openings <= MAX_DEPTH:
+        return False
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
+
+
+def without_surrogates(value: Any) -> Any:
+    """The same value, each lone surrogate in any of its texts replaced by U+FFFD."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {without_surrogates(key): without_surrogates(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [without_surrogates(inner) for inner in value]
+    return value
+
+
+def text_in(value: Any) -> str:
+    """The value if it is text, else nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def mapping_in(value: Any) -> Mapping[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_in(value: Any) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def milliseconds(value: Any) -> int | None:
+    """Milliseconds since the epoch from a number of them or from ISO 8601 text, else None.
+
+    1770841013366 → 1770841013366; "2026-02-11T20:16:53.366Z" → 1770841013366. Text
+    without a zone is taken as UTC.
+    """
+    if isinstance(value, str):
+        if value.isascii() and value.isdigit() and len(value) <= 15 and len(value) != 8:
+            value = int(value)
+        else:
+            value = _iso_milliseconds(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return int(value) if 0 <= value <= _LATEST_MS else None
+
+
+def _iso_milliseconds(text: str) -> int | None:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return round(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _json_name(value: Any) -> str:
+    names = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+_Value = TypeVar("_Value")
+_MOST_CALLS = 10_000
+
+
+class LineReader(Protocol):
+    """What makes records of the lines of one file."""
+
+    def take(self, entry: JsonLine) -> Iterator[Record]:
+        """The records that a line gives, or that it settles."""
+        ...
+
+    def finish(self) -> Iterator[Record]:
+        """What was held back until the end of the file."""
+        ...
+
+
+def read_with(
+    reader: LineReader,
+    path: str | os.PathLike[str],
+    progress: Progress | None,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> Iterator[Record]:
+    """The records of a file, streaming: for each line a message, or a reason why it is none."""
+    for line in read_lines(path, progress, max_line_bytes=max_line_bytes):
+        entry = decode(line)
+        if isinstance(entry, Counted):
+            yield entry
+        else:
+            yield from reader.take(entry)
+    yield from reader.finish()
+
+
+class Recent(dict[str, _Value]):
+    """What is known of the last calls by their id: a file may hold any number, and results come
+    soon after.
+    """
+
+    def __setitem__(self, call_id: str, value: _Value) -> None:
+        if call_id not in self and len(self) >= _MOST_CALLS:
+            del self[next(iter(self))]
+        super().__setitem__(call_id, value)

@@ -1,0 +1,1 @@
+"""Read transcripts: one module for each format, loaded on demand."""

@@ -1,0 +1,457 @@
+"""Read and write conversations in plain JSON and JSONL.
+
+The JSONL format has one message or thread on each line; docs/guide/import.md describes it.
+Reading accepts many names and shapes; `render_line` writes the one canonical form. A JSON
+document with a list of messages is read by the same rules.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from smara.adapters.blocks import parts_of, tool_calls_of
+from smara.adapters.documents import elements, entry_of, is_document
+from smara.adapters.lines import (
+    MAX_LINE_BYTES,
+    JsonLine,
+    decode,
+    list_in,
+    mapping_in,
+    milliseconds,
+    read_lines,
+    text_in,
+    without_surrogates,
+)
+from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, build
+from smara.messages.models import ROLES, NewMessage, NewThread, Part, Role, ThreadKind
+
+_THREAD = (
+    "thread",
+    "thread_id",
+    "threadId",
+    "conversation_id",
+    "conversationId",
+    "session_id",
+    "sessionId",
+)
+_ROLE = ("role", "author", "sender")
+_CONTENT = ("content", "parts", "text")
+_ID = ("id", "client_id", "clientId", "message_id", "messageId", "uuid")
+_TIME = ("created_at", "createdAt", "timestamp")
+_RESOURCE = ("resource", "resource_id", "resourceId")
+_TASK = ("task", "task_id", "taskId")
+_PARENT = ("parent", "parent_id", "parentId")
+_CALLS = ("tool_calls", "toolCalls")
+_CALL_ID = ("tool_call_id", "toolCallId")
+_REASONING = ("reasoning", "reasoning_content", "reasoningContent")
+_MESSAGE_KEYS = {
+    *_THREAD, *_ROLE, *_CONTENT, *_ID, *_TIME, *_RESOURCE, *_TASK, *_CALLS, *_CALL_ID, *_REASONING,
+    "type", "title", "metadata",
+}  # fmt: skip
+
+_ROLE_NAMES: dict[str, Role] = {
+    **{role: role for role in ROLES},
+    "human": "user",
+    "ai": "assistant",
+    "model": "assistant",
+    "developer": "system",
+    "function": "tool",
+}
+
+_PART_DEFAULTS = {field.name: field.default for field in fields(Part) if field.name != "type"}
+_SUFFIXES = (".gz", ".zst", ".jsonl", ".ndjson", ".json")
+
+
+def read_jsonl(
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> Iterator[Record]:
+    """The records of a file in our plain format, streaming: for each line a message, or a reason.
+
+    No content makes it raise; only a file that cannot be opened does. A message without a
+    thread goes to the thread named after the file.
+    """
+    reader = PlainReader(stem_of(path))
+    for line in read_lines(path, progress, max_line_bytes=max_line_bytes):
+        entry = decode(line)
+        yield entry if isinstance(entry, Counted) else reader.read(entry)
+
+
+class PlainReader:
+    """Turns objects into messages and threads, one record for each."""
+
+    def __init__(self, default_thread: str) -> None:
+        self._default_thread = default_thread
+        self._threads: dict[str, NewThread] = {}
+        self._identities = Identities()
+
+    def read(self, entry: JsonLine) -> Record:
+        if entry.value.get("type") == "thread":
+            return self._read_thread(entry)
+        return self._read_message(entry)
+
+    def _read_thread(self, entry: JsonLine) -> Counted:
+        value = entry.value
+        thread_id = _id_in(_first(value, "id", *_THREAD))
+        if not thread_id:
+            return Counted(entry.line, "thread", 'a thread without an id; give it "id"')
+        kind = value.get("kind")
+        if kind is not None and kind not in get_args(ThreadKind):
+            return Counted(
+                entry.line, "thread", '"kind" must be conversation, subagent or compaction'
+            )
+        thread = self._tell(
+            thread_id,
+            resource_id=_id_in(_first(value, *_RESOURCE)),
+            title=text_in(value.get("title")),
+            metadata=value.get("metadata") if isinstance(value.get("metadata"), dict) else None,
+            kind=kind,
+            parent_id=_id_in(_first(value, *_PARENT)),
+            created_at=milliseconds(_first(value, *_TIME)),
+        )
+        return Counted(entry.line, "thread", "describes a thread", thread=thread)
+
+    def _read_message(self, entry: JsonLine) -> Record:
+        value = entry.value
+        if isinstance(value.get("message"), dict):  # a message in an envelope
+            value = {
+                **{key: inner for key, inner in value.items() if key != "message"},
+                **value["message"],
+            }
+        role = _ROLE_NAMES.get(text_in(_first(value, *_ROLE)).strip().lower())
+        if role is None:
+            return _no_role(entry.line, value)
+        content = _content_in(value, role)
+        if content is None:
+            return Counted(
+                entry.line, "message", 'no content; give "content" as text or as a list of parts'
+            )
+        given_thread = _first(value, *_THREAD)
+        thread_id = _id_in(given_thread) or self._default_thread
+        if given_thread is not None and not _id_in(given_thread):
+            return Counted(entry.line, "message", '"thread" must be a text that is not empty')
+        repairs = list(entry.repairs)
+        given_id = _id_in(_first(value, *_ID))
+        imported = build(
+            entry.line,
+            self._tell(
+                thread_id,
+                resource_id=_id_in(_first(value, *_RESOURCE)),
+                title=text_in(value.get("title")),
+            ),
+            role,
+            content=content,
+            client_id=given_id or self._identities.of_line(thread_id, entry.raw.strip()),
+            created_at=_time_in(value, repairs),
+            metadata=_metadata_in(value, repairs),
+            repairs=tuple(repairs),
+            task_id=_id_in(_first(value, *_TASK)),
+        )
+        return self._identities.settle(imported) if given_id else imported
+
+    def _tell(self, thread_id: str, **facts: Any) -> NewThread:
+        """What is known of the thread, with these facts added; empty ones change nothing."""
+        known = self._threads.get(thread_id) or NewThread(thread_id)
+        news = {name: fact for name, fact in facts.items() if fact and fact != getattr(known, name)}
+        self._threads[thread_id] = replace(known, **news) if news else known
+        return self._threads[thread_id]
+
+
+def _no_role(line: int, value: Mapping[str, Any]) -> Counted:
+    given = _first(value, *_ROLE)
+    if given is not None:
+        detail = given if isinstance(given, str) and given.isalnum() and len(given) <= 20 else ""
+        return Counted(
+            line, "message", '"role" must be user, assistant, system or tool', detail=detail
+        )
+    if isinstance(value.get("messages"), list):
+        return Counted(
+            line, "message", 'many messages in one line; write each of "messages" as its own line'
+        )
+    return Counted(line, "message", 'no role; give "role": user, assistant, system or tool')
+
+
+def _content_in(value: Mapping[str, Any], role: Role) -> str | tuple[Part, ...] | None:
+    """The content as text where it is only that, else as parts; None when there is nothing."""
+    content = _first(value, *_CONTENT)
+    calls = tool_calls_of(_first(value, *_CALLS))
+    reasoning = text_in(_first(value, *_REASONING))
+    call_id = text_in(_first(value, *_CALL_ID)) or None
+    if role == "tool" and call_id and not isinstance(content, list):
+        result = {
+            "type": "tool_result",
+            "content": content,
+            "call_id": call_id,
+            "name": value.get("name"),
+        }
+        return parts_of(result)
+    if isinstance(content, str) and not calls and not reasoning:
+        return content or None
+    before = (Part("reasoning", reasoning),) if reasoning else ()
+    return (*before, *parts_of(content), *calls) or None
+
+
+def _time_in(value: Mapping[str, Any], repairs: list[str]) -> int | None:
+    given = _first(value, *_TIME)
+    created_at = milliseconds(given)
+    if given is not None and created_at is None:
+        repairs.append('"created_at" is neither milliseconds nor ISO 8601; the time was left out')
+    return created_at
+
+
+def _metadata_in(value: Mapping[str, Any], repairs: list[str]) -> dict[str, Any]:
+    """The metadata, together with the fields of the line that have no meaning of their own."""
+    extra = {key: inner for key, inner in value.items() if key not in _MESSAGE_KEYS}
+    given = value.get("metadata")
+    if given is None or isinstance(given, dict):
+        return {**extra, **(given or {})}
+    repairs.append('"metadata" is not an object; it was kept as metadata.value')
+    return {**extra, "value": given}
+
+
+def render_line(thread_id: str, message: NewMessage) -> str:
+    """A message as one line of the plain format, without the newline."""
+    content: Any = message.content
+    if not isinstance(content, str):
+        content = [_render_part(part) for part in content]
+    given = {
+        "id": message.client_id,
+        "created_at": message.created_at,
+        "task": message.task_id,
+        "metadata": dict(message.metadata) or None,
+    }
+    return _dump(
+        {"thread": thread_id, "role": message.role, "content": content, **_without_none(given)}
+    )
+
+
+def render_thread(thread: NewThread) -> str:
+    """A thread as one line of the plain format, without the newline; it goes before its
+    messages.
+    """
+    given = {
+        "resource": thread.resource_id,
+        "title": thread.title,
+        "kind": None if thread.kind == "conversation" else thread.kind,
+        "parent": thread.parent_id,
+        "created_at": thread.created_at,
+        "metadata": dict(thread.metadata) or None,
+    }
+    return _dump({"type": "thread", "id": thread.id, **_without_none(given)})
+
+
+def _render_part(part: Part) -> dict[str, Any]:
+    values = {name: getattr(part, name) for name in _PART_DEFAULTS}
+    return {
+        "type": part.type,
+        **{name: value for name, value in values.items() if value != _PART_DEFAULTS[name]},
+    }
+
+
+def _dump(value: dict[str, Any]) -> str:
+    return json.dumps(
+        without_surrogates(value), ensure_ascii=False, separators=(", ", ": "), default=str
+    )
+
+
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _first(value: Mapping[str, Any], *keys: str) -> Any:
+    for key in keys:
+        if (found := value.get(key)) is not None:
+            return found
+    return None
+
+
+def _id_in(value: Any) -> str | None:
+    """An id given as text or as a whole number; None when it is neither, or empty."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value) if abs(value) < 10**30 else None
+    return bounded_id(value) if isinstance(value, str) and value.strip() else None
+
+
+def stem_of(path: str | os.PathLike[str]) -> str:
+    """The name of a file without its endings, fit to be an id."""
+    name = Path(path).name
+    while name.endswith(_SUFFIXES) and Path(name).stem:
+        name = Path(name).stem
+    return bounded_id(name)
+
+
+_LISTS = ("messages", "history", "contents", "items", "conversations", "threads")
+_NAMES = (
+    "thread",
+    "thread_id",
+    "threadId",
+    "conversation_id",
+    "conversationId",
+    "session_id",
+    "sessionId",
+    "id",
+    "uuid",
+)
+_ROLES_OF_ITEMS = {
+    "function_call": "assistant",
+    "custom_tool_call": "assistant",
+    "reasoning": "assistant",
+    "function_call_output": "tool",
+    "custom_tool_call_output": "tool",
+}
+
+
+def read_conversations(
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> Iterator[Record]:
+    """The records of a file of conversations: for each message a record.
+
+    No content makes it raise; only a file that cannot be opened does.
+    """
+    reader = _Conversations(stem_of(path))
+    if is_document(path):
+        yield from reader.read_document(path, progress)
+        return
+    for line in read_lines(path, progress, max_line_bytes=max_line_bytes):
+        entry = decode(line)
+        yield from (
+            reader.read(entry, f"{reader.stem}-{line.number}")
+            if isinstance(entry, JsonLine)
+            else (entry,)
+        )
+
+
+class _Conversations:
+    def __init__(self, stem: str) -> None:
+        self.stem = stem
+        self._reader = PlainReader(stem)
+        self._number = 0
+
+    def read_document(
+        self, path: str | os.PathLike[str], progress: Progress | None
+    ) -> Iterator[Record]:
+        document = elements(path, None, progress, broken_keys=_LISTS)
+        if isinstance(document.around, dict) and not document.is_broken:
+            entry = entry_of(1, document.around)
+            yield from self.read(entry, self.stem) if isinstance(entry, JsonLine) else (entry,)
+            return
+        before = mapping_in(document.around)
+        thread = _thread_in(before)
+        for number, element in enumerate(document.entries, 1):
+            if not isinstance(element, JsonLine):
+                yield element
+            elif _list_in(element.value) is not None and "role" not in element.value:
+                yield from self.read(element, f"{self.stem}-{number}")
+            else:
+                yield self._message(element, bounded_id(thread) if thread else None, _about(before))
+        if not document.entries:
+            yield Counted(1, "conversation", "a conversation without messages")
+
+    def read(self, entry: JsonLine, thread: str) -> Iterator[Record]:
+        """One conversation, or one message where a line holds no more."""
+        found = _list_in(entry.value)
+        if found is None:
+            yield self._message(entry, None, {})
+            return
+        if _holds_conversations(found):
+            for number, each in enumerate(found, 1):
+                inner = entry_of(entry.line, each)
+                yield from (
+                    self.read(inner, f"{thread}-{number}")
+                    if isinstance(inner, JsonLine)
+                    else (inner,)
+                )
+            return
+        named, about = _thread_in(entry.value) or thread, _about(entry.value)
+        for each in found:
+            inner = entry_of(entry.line, each, entry.repairs)
+            yield (
+                self._message(inner, bounded_id(named), about)
+                if isinstance(inner, JsonLine)
+                else inner
+            )
+        if not found:
+            yield Counted(entry.line, "conversation", "a conversation without messages")
+
+    def _message(self, entry: JsonLine, thread: str | None, about: Mapping[str, Any]) -> Record:
+        self._number += 1
+        value = entry.value
+        item = text_in(value.get("type"))
+        if "role" not in value and item in _ROLES_OF_ITEMS:
+            value = {
+                "role": _ROLES_OF_ITEMS[item],
+                "content": _content_of_item(item, value),
+                **_kept(value),
+            }
+        if value.get("role") == "user" and _is_answer(value.get("content", value.get("parts"))):
+            value = {
+                **value,
+                "role": "tool",
+            }  # those interfaces send what a tool gave in the user's place
+        if thread is not None:
+            value = {**about, **value, "thread": thread}
+        return self._reader.read(JsonLine(self._number, entry.raw, value, repairs=entry.repairs))
+
+
+def _thread_in(value: Mapping[str, Any]) -> str:
+    return next((name for key in _NAMES if (name := _name(value.get(key)))), "")
+
+
+def _about(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: value[key] for key in ("title", "resource", "resource_id") if text_in(value.get(key))
+    }
+
+
+def _is_answer(content: Any) -> bool:
+    blocks = [mapping_in(block) for block in list_in(content)]
+    return bool(blocks) and all(
+        block.get("type") == "tool_result" or "functionResponse" in block for block in blocks
+    )
+
+
+def _content_of_item(item: str, value: Mapping[str, Any]) -> Any:
+    """An item of OpenAI's interface as the content of a message."""
+    if item == "reasoning":
+        texts = (*list_in(value.get("summary")), *list_in(value.get("content")))
+        return [
+            {"type": "reasoning", "text": text_in(mapping_in(each).get("text"))} for each in texts
+        ]
+    if item == "custom_tool_call":
+        return [{**value, "type": "tool_call", "arguments": {"input": value.get("input")}}]
+    return (
+        [{**value, "type": "function_call_output"}]
+        if item == "custom_tool_call_output"
+        else [value]
+    )
+
+
+def _kept(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: item[key] for key in ("id", "timestamp", "created_at") if item.get(key) is not None
+    }
+
+
+def _list_in(value: Mapping[str, Any]) -> list[Any] | None:
+    return next((value[key] for key in _LISTS if isinstance(value.get(key), list)), None)
+
+
+def _holds_conversations(found: list[Any]) -> bool:
+    first = mapping_in(found[0]) if found else {}
+    return "role" not in first and _list_in(first) is not None
+
+
+def _name(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)[:40]
+    return text_in(value).strip()

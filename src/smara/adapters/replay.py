@@ -1,0 +1,376 @@
+"""Replay the events of imported transcripts, so that behavior learns from them.
+
+`EventReader` derives from a transcript the same events that hooks report, under the same
+keys, so that a call counts once. `Learner` passes them to behavior learning. A run is
+bounded; what it skips is reported and is learned by importing again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from smara.adapters.readers.sniff import Format, read_records
+from smara.adapters.records import Imported, Record
+from smara.adapters.tool_output import bare
+from smara.core.clock import Clock, SystemClock
+from smara.core.events import Agent, HostEvent, Kind, event_key
+from smara.core.tool_names import tool_arguments, tool_name
+from smara.errors import NotFoundError, SmaraError
+from smara.memory import Memory
+from smara.messages.models import NewMessage, NewThread, Part
+
+OUTPUT_CHARACTERS = 200_000
+_MOST_CALLS = 10_000
+# What Codex writes above the output of a command; of the exit code the kind of the event tells.
+_HEADING = re.compile(
+    r"(?:(?:Chunk ID|Exit code|Wall time|Process exited|Original token "
+    r"count)[^\n]{0,100}\n){1,6}Output:\n"
+)
+_AGENTS: dict[str, Agent] = {
+    "claude-code": "claude",
+    "codex": "codex",
+    "gemini": "gemini",
+    "copilot": "copilot",
+    "opencode": "opencode",
+}
+_SAID_BY_A_PERSON = (None, "command", "queued_prompt", "shell_input", "user_message")
+
+
+def events_of(path: str | os.PathLike[str], format: Format | None = None) -> Iterator[HostEvent]:
+    """The events of a transcript, in the order of the file."""
+    reader = EventReader()
+    for record in read_records(path, format=format):
+        yield from reader.read(record)
+
+
+def events_of_records(records: Iterable[Record]) -> Iterator[HostEvent]:
+    """The events that messages tell, in their order."""
+    reader = EventReader()
+    for record in records:
+        yield from reader.read(record)
+
+
+@dataclass(slots=True)
+class _ThreadState:
+    """Where a thread stands: its folder, its time, and whether a turn is open."""
+
+    cwd: str
+    at_ms: int
+    is_in_turn: bool = False
+    calls: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+
+
+class EventReader:
+    """Turns records into events; remembers of each thread the calls that have no result yet."""
+
+    def __init__(self, otherwise_at_ms: int = 0) -> None:
+        self._places: dict[str, _ThreadState] = {}
+        self._otherwise = otherwise_at_ms
+
+    def read(self, record: Record) -> Iterator[HostEvent]:
+        """The events of one record: none of what is no message, was copied, or is a mere log of
+        prompts.
+        """
+        if not isinstance(record, Imported) or record.message.metadata.get("inherited") is True:
+            return
+        thread, message = record.thread, record.message
+        if thread.kind == "compaction" or "told_by" in thread.metadata:
+            return
+        place = self._places.get(thread.id)
+        if place is None and "host" not in thread.metadata and not _has_call(message):
+            return  # a talk without tools is no agent's work
+        teller = _MessageEvents(thread, message)
+        if place is None:
+            place = self._places[thread.id] = _ThreadState(
+                str(thread.metadata.get("cwd") or ""), thread.created_at or self._otherwise
+            )
+            if thread.kind == "conversation":
+                yield teller.event("session_start", place, source="import", what="start")
+        place.at_ms = message.created_at or place.at_ms
+        place.cwd = str(message.metadata.get("cwd") or place.cwd)
+        yield from _of_message(teller, place, message)
+
+
+class _MessageEvents:
+    """Makes the events of one message."""
+
+    def __init__(self, thread: NewThread, message: NewMessage) -> None:
+        self._agent: Agent = _AGENTS.get(str(thread.metadata.get("host")), "generic")
+        is_agent = thread.kind == "subagent"
+        above = thread.metadata.get("session") or thread.parent_id
+        self.session_id = str(above or thread.id) if is_agent else thread.id
+        self._subagent = str(thread.metadata.get("agent_id") or thread.id) if is_agent else ""
+        self._name = message.client_id or ""
+        self._model = str(message.metadata.get("model") or "")
+
+    @property
+    def is_subagent(self) -> bool:
+        return bool(self._subagent)
+
+    def event(
+        self, kind: Kind, place: _ThreadState, *, what: str = "", key: str = "", **told: Any
+    ) -> HostEvent:
+        given = key or event_key(
+            self.session_id, kind, f"import:{self._subagent}:{self._name}:{what}"
+        )
+        return HostEvent(
+            self._agent,
+            kind,
+            self.session_id,
+            at_ms=place.at_ms,
+            cwd=place.cwd,
+            subagent_id=self._subagent,
+            model=self._model,
+            key=given,
+            **told,
+        )
+
+
+def _of_message(
+    teller: _MessageEvents, place: _ThreadState, message: NewMessage
+) -> Iterator[HostEvent]:
+    parts = (
+        (Part("text", message.content),)
+        if isinstance(message.content, str)
+        else tuple(message.content)
+    )
+    words = "\n".join(part.text for part in parts if part.type == "text")
+    kind = message.metadata.get("kind")
+    if (
+        message.role == "user"
+        and words.strip()
+        and kind in _SAID_BY_A_PERSON
+        and not teller.is_subagent
+    ):
+        if place.is_in_turn:
+            yield teller.event("turn_end", place, what="turn")
+        place.is_in_turn = True
+        yield teller.event("prompt", place, prompt=words)
+    elif message.role == "assistant":
+        thoughts = "\n".join(part.text for part in parts if part.type == "reasoning")
+        if thoughts.strip():
+            yield teller.event("reasoning", place, text=thoughts, what="thought")
+        if words.strip():
+            yield teller.event("step", place, text=words)
+    elif message.role == "system" and kind == "compaction_summary":
+        yield teller.event("compact_post", place, text=words)
+    for number, part in enumerate(parts):
+        if part.type == "tool_call":
+            yield _asked(teller, place, part, number=number)
+        elif part.type == "tool_result" and part.name not in ("stdout", "stderr", "message"):
+            yield from _answered(teller, place, part, message=message)
+
+
+def _has_call(message: NewMessage) -> bool:
+    return not isinstance(message.content, str) and any(
+        part.type == "tool_call" for part in message.content
+    )
+
+
+def _asked(teller: _MessageEvents, place: _ThreadState, part: Part, number: int) -> HostEvent:
+    tool = tool_name(part.name or "")
+    given = tool_arguments(tool, part.arguments if isinstance(part.arguments, dict) else {})
+    use_id = part.call_id or ""
+    if use_id:
+        if len(place.calls) >= _MOST_CALLS:
+            del place.calls[next(iter(place.calls))]
+        place.calls[use_id] = (tool, given)
+    key = event_key(teller.session_id, "tool_pre", use_id) if use_id else ""
+    return teller.event(
+        "tool_pre",
+        place,
+        tool=tool,
+        tool_input=given,
+        tool_use_id=use_id,
+        key=key,
+        what=f"call-{number}",
+    )
+
+
+def _answered(
+    teller: _MessageEvents, place: _ThreadState, part: Part, message: NewMessage
+) -> Iterator[HostEvent]:
+    """A result; without its call nothing can be learned from it, and of a running command it comes
+    later.
+    """
+    use_id = part.call_id or ""
+    call = (
+        place.calls.pop(use_id, None) if message.metadata.get("kind") != "running_output" else None
+    )
+    if call is None:
+        return
+    tool, given = call
+    heading = _HEADING.match(part.text)
+    output = bare(part.text[heading.end() if heading else 0 :])[:OUTPUT_CHARACTERS]
+    yield teller.event(
+        "tool_fail" if part.is_error else "tool_post",
+        place,
+        tool=tool,
+        tool_input=given,
+        tool_use_id=use_id,
+        tool_output=output,
+        error=output if part.is_error else None,
+        key=event_key(teller.session_id, "tool_post", use_id),
+    )
+
+
+MOST_SESSIONS = 200
+MOST_EVENTS = 100_000
+BATCH = 500
+SILENT_MS = 2 * 3_600_000
+"""A session that was heard of since then may go on: it is watched, and decided on when it has
+ended.
+"""
+_WITHOUT_CALL_IDS = ("gemini", "copilot", "cursor")
+"""Hosts whose hooks name no call: nothing shows that a call in a transcript is the one that a hook
+has told of.
+"""
+_TOOL_KINDS = ("tool_pre", "tool_post", "tool_fail")
+
+
+@dataclass(slots=True)
+class LearnReport:
+    """What came of watching imported sessions."""
+
+    sessions: int = 0
+    """In which something new was seen."""
+    events: int = 0
+    memories: int = 0
+    """That were made of it and wait for review."""
+    left_out: int = 0
+    """Sessions that were too many for one run."""
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A session of this run: what may be taken of it, and what was."""
+
+    after_ms: int = -1
+    """Only what happened later is new."""
+    is_open: bool = False
+    """It was heard of and not decided on. Hooks may have told it: of calls alone both tellings are
+    known to be one.
+    """
+    heard_ms: int = -1
+    """When it was last heard of; of hosts that give calls no id, only what happened later is new
+    even so.
+    """
+    is_left_out: bool = False
+    is_new: bool = False
+    """Nothing was known of it before this run."""
+    taken: int = 0
+    last_ms: int = 0
+
+
+class Learner:
+    """Watches the sessions that one run imports, and decides on them at its end."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        most_sessions: int = MOST_SESSIONS,
+        most_events: int = MOST_EVENTS,
+        clock: Clock | None = None,
+    ) -> None:
+        self._memory = memory
+        self._clock = clock or SystemClock()
+        self._most_sessions = most_sessions
+        self._most_events = most_events
+        self._sessions: dict[str, _Watched] = {}
+        self._reader = EventReader()
+        self._pending: list[HostEvent] = []
+        self.learned = LearnReport()
+
+    def begin_file(self, at_ms: int = 0) -> None:
+        """Another transcript; what has no time of its own happened when it was written."""
+        self._reader = EventReader(at_ms)
+
+    def take(self, record: Record) -> None:
+        """Watch what one record tells."""
+        for event in self._reader.read(record):
+            watched = self._sessions.get(event.session_id)
+            if watched is None:
+                watched = self._sessions[event.session_id] = self._look(event.session_id)
+            if self._wants(watched, event):
+                watched.last_ms = max(watched.last_ms, event.at_ms)
+                self._pending.append(event)
+        if len(self._pending) >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was seen so far; trouble here must not fail what is imported."""
+        pending, self._pending = self._pending, []
+        by_session: dict[str, list[HostEvent]] = {}
+        for event in pending:
+            by_session.setdefault(event.session_id, []).append(event)
+        for session_id, events in by_session.items():
+            try:
+                taken = self._memory.behavior.observe_batch(events).taken
+            except SmaraError as error:
+                self._trouble(session_id, error)
+                continue
+            self._sessions[session_id].taken += taken
+            self.learned.events += taken
+
+    def finish(self, progress: Callable[[int, int], None] | None = None) -> LearnReport:
+        """Decide on every session that has ended and showed something new, the oldest first."""
+        self.flush()
+        fresh = {name: watched for name, watched in self._sessions.items() if watched.taken}
+        silent_since = self._clock.now_ms() - SILENT_MS
+        # One that an earlier run was stopped in the middle of is still open, though nothing of it
+        # is new now.
+        undecided = {
+            name: each for name, each in self._sessions.items() if each.taken or each.is_open
+        }
+        due = sorted(
+            (each.last_ms, name) for name, each in undecided.items() if each.last_ms <= silent_since
+        )
+        for number, (_, session_id) in enumerate(due, 1):
+            try:
+                done = self._memory.behavior.finalize(session_id)
+                self.learned.memories += _promoted(done)
+            except SmaraError as error:
+                self._trouble(session_id, error)
+            if progress:
+                progress(number, len(due))
+        self.learned.sessions = len(fresh)
+        self.learned.left_out = sum(watched.is_left_out for watched in self._sessions.values())
+        return self.learned
+
+    def _look(self, session_id: str) -> _Watched:
+        try:
+            known = self._memory.behavior.session(session_id)
+        except NotFoundError:
+            count = sum(each.is_new for each in self._sessions.values())
+            is_too_much = (
+                count >= self._most_sessions
+                or self.learned.events + len(self._pending) >= self._most_events
+            )
+            return _Watched(is_left_out=is_too_much, is_new=not is_too_much)
+        except SmaraError as error:
+            self._trouble(session_id, error)
+            return _Watched(is_left_out=True)
+        if known.state == "final":
+            return _Watched(after_ms=known.last_event_at)
+        return _Watched(is_open=True, heard_ms=known.last_event_at)
+
+    def _wants(self, watched: _Watched, event: HostEvent) -> bool:
+        if watched.is_left_out or event.at_ms <= watched.after_ms:
+            return False
+        if watched.is_open and event.agent in _WITHOUT_CALL_IDS and event.at_ms <= watched.heard_ms:
+            return False
+        return not watched.is_open or event.kind in _TOOL_KINDS
+
+    def _trouble(self, session_id: str, error: SmaraError) -> None:
+        if len(self.learned.problems) < 10:
+            self.learned.problems.append(f"nothing was learned from session {session_id}: {error}")
+
+
+def _promoted(done: Any) -> int:
+    return 0 if done is None else len(done.promoted)

@@ -1,0 +1,277 @@
+"""Watch sessions: turn their events into stored scratchpads.
+
+Scratchpads outlive the processes that fill them. Early triggers report a habit before
+the session ends.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from smara.behavior.models import EarlyTrigger
+from smara.behavior.record import take
+from smara.behavior.scratchpad import LIMIT_BYTES, Pad
+from smara.behavior.store import BehaviorStore, WatchedSessionRow, by_session, seen_key
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.events import HostEvent
+from smara.core.scope import is_id
+from smara.database.database import Session
+from smara.errors import SmaraError
+
+_SEARCHES = 3
+_EDITS = 2
+_ERRORS = 2
+
+
+def triggers_of(pads: Sequence[Pad]) -> list[EarlyTrigger]:
+    """What has been triggered so far, the most urgent first."""
+    found: list[EarlyTrigger] = []
+    for pad in pads:
+        for _, entry in pad["corrections"]:
+            found.append(EarlyTrigger("self_correction", 0.9, str(entry["q"])))
+            break
+        for pattern, entry in pad["searches"]:
+            if entry["n"] >= _SEARCHES:
+                found.append(EarlyTrigger("repeated_grep", 0.8, pattern))
+        if len(pad["errors"]) >= _ERRORS:
+            last = max((entry for _, entry in pad["errors"]), key=lambda entry: int(entry["s"]))
+            found.append(EarlyTrigger("error_retry", 0.75, f"{last['cmd']}: {last['line']}"))
+        edited = sum(1 for _, entry in pad["files"] if entry.get("e"))
+        if len(pad["configs"]) and edited >= _EDITS:
+            found.append(
+                EarlyTrigger("config_touch", 0.7, next(path for path, _ in pad["configs"]))
+            )
+    return sorted(found, key=lambda each: -each.priority)
+
+
+FLUSH_AFTER_EVENTS = 256
+_BOUNDARIES = frozenset(
+    {"turn_end", "turn_fail", "session_end", "compact_pre", "subagent_stop", "task"}
+)
+"""Where a scratchpad is written: the agent pauses there anyway."""
+_MOST_LIVE = 16
+_MOST_PENDING = 4_096
+"""So many events wait for a store that cannot be written to; then the oldest are given up."""
+_SLOW_SECONDS = 0.002
+"""An event that takes longer is told of in the log; nothing is ever refused for it."""
+
+
+class WatchResult(NamedTuple):
+    """What came of a batch: events that were new, and such as had been told before."""
+
+    taken: int = 0
+    known: int = 0
+
+
+class _Live:
+    """A session that this process watches: its scratchpads, and what the store does not have
+    yet.
+    """
+
+    __slots__ = ("pads", "pending", "version")
+
+    def __init__(self) -> None:
+        self.pads: dict[str, Pad] = {}
+        self.pending: dict[str, HostEvent] = {}
+        self.version: int | None = None
+
+
+class Watcher:
+    """Takes events in, and keeps the scratchpads. Safe to use from several threads."""
+
+    def __init__(self, store: BehaviorStore, clock: Clock, limit_bytes: int = LIMIT_BYTES) -> None:
+        self._store = store
+        self._clock = clock
+        self._limit = limit_bytes
+        self._live: OrderedDict[str, _Live] = OrderedDict()
+        self._guard = threading.RLock()
+
+    def observe(self, event: HostEvent) -> None:
+        """Take one event in, in memory; the store gets it when the turn ends, or with
+        :meth:`flush`.
+        """
+        if not is_id(event.session_id):
+            return
+        began = self._clock.monotonic()
+        with self._guard:
+            live = self._of(event.session_id)
+            if event.key in live.pending:
+                return
+            live.pending[event.key] = event
+            take(self._pad(live, event.subagent_id), event)
+            elapsed = self._clock.monotonic() - began
+            if elapsed > _SLOW_SECONDS:
+                log.event(
+                    "behavior.slow_event", kind=event.kind, milliseconds=round(elapsed * 1000, 1)
+                )
+            if event.kind in _BOUNDARIES or len(live.pending) % FLUSH_AFTER_EVENTS == 0:
+                self._try_flush(event.session_id)
+
+    def _try_flush(self, session_id: str) -> None:
+        """Write what is pending; when the store is locked or away the agent goes on, and it is
+        tried again later.
+        """
+        try:
+            self._flush(session_id, is_forced=False)
+        except SmaraError as error:
+            pending = self._live[session_id].pending
+            log.warning(
+                "behavior.not_kept", session=session_id, events=len(pending), error=error.code
+            )
+            while len(pending) > _MOST_PENDING:
+                del pending[next(iter(pending))]
+
+    def observe_batch(self, events: Iterable[HostEvent]) -> WatchResult:
+        """Take many events in and keep them; those that were told before are dropped."""
+        sessions = by_session(event for event in events if is_id(event.session_id))
+        if not sessions:
+            return WatchResult()
+        with self._guard:
+            for session_id in sessions:
+                self._flush(session_id)
+                self._live.pop(session_id, None)
+            with self._store.database.write() as session:
+                results = [self._take(session, batch) for batch in sessions.values()]
+        return WatchResult(sum(each.taken for each in results), sum(each.known for each in results))
+
+    def flush(self, session_id: str | None = None) -> None:
+        """Write what is only in memory, of one session or of all."""
+        with self._guard:
+            for each in [session_id] if session_id is not None else list(self._live):
+                self._flush(each)
+
+    def forget(self, session_id: str) -> None:
+        """Drop what is in memory of a session: somebody else has decided on it."""
+        with self._guard:
+            self._live.pop(session_id, None)
+
+    def pads(self, session_id: str) -> list[Pad]:
+        """The scratchpads of a session as they are now, in memory or in the store; the agent's own
+        first.
+        """
+        with self._guard:
+            live = self._live.get(session_id)
+            if live is not None and live.pads:
+                return [live.pads[part] for part in sorted(live.pads)]
+        with self._store.database.read() as session:
+            row = self._store.find(session, session_id)
+            return [] if row is None else self.stored(session, row.no)
+
+    def stored(self, session: Session, no: int) -> list[Pad]:
+        """The scratchpads of a session in the store."""
+        return [Pad.load(each, self._limit) for each in self._store.pads(session, no).values()]
+
+    def _of(self, session_id: str) -> _Live:
+        live = self._live.get(session_id)
+        if live is None:
+            live = self._live[session_id] = self._resumed(session_id)
+            while len(self._live) > _MOST_LIVE:
+                oldest = next(iter(self._live))
+                self._try_flush(oldest)
+                self._live.pop(oldest, None)
+        else:
+            self._live.move_to_end(session_id)
+        return live
+
+    def _resumed(self, session_id: str) -> _Live:
+        """A session as another process, or an earlier turn, has left it."""
+        live = _Live()
+        try:
+            with self._store.database.read() as session:
+                row = self._store.find(session, session_id)
+                stored = self._store.pads(session, row.no) if row is not None else {}
+        except SmaraError as error:
+            log.warning("behavior.not_resumed", session=session_id, error=error.code)
+            live.version = (
+                -1
+            )  # no version of a row: what is in memory is never taken for the newest
+            return live
+        if row is not None:
+            live.version = row.version
+            live.pads = {part: Pad.load(each, self._limit) for part, each in stored.items()}
+        return live
+
+    def _pad(self, live: _Live, part: str) -> Pad:
+        pad = live.pads.get(part)
+        if pad is None:
+            pad = live.pads[part] = Pad(self._limit)
+        return pad
+
+    def _flush(self, session_id: str, is_forced: bool = True) -> None:
+        """Write what is pending; unless it is forced, the disk is not waited for, and a power cut
+        may lose it.
+        """
+        live = self._live.get(session_id)
+        if live is None or not live.pending:
+            return
+        events = list(live.pending.values())
+        with self._store.database.write(is_derived=not is_forced) as session:
+            self._take(session, events, live)
+        live.pending.clear()
+        if live.version is None:
+            self._live.pop(
+                session_id, None
+            )  # what is in memory was overtaken; the next event reads it anew
+
+    def _take(
+        self, session: Session, events: Sequence[HostEvent], live: _Live | None = None
+    ) -> WatchResult:
+        """Take the events of one session in, within a transaction."""
+        row = self._store.lock(session, events[0])
+        keys = [seen_key(event) for event in events]
+        unseen = self._store.unseen(session, row.no, keys)
+        fresh: list[HostEvent] = []
+        for event, key in zip(events, keys, strict=True):
+            if key in unseen:
+                unseen.discard(key)
+                fresh.append(event)
+        if not fresh:
+            if live is not None:
+                live.version = None
+            return WatchResult(0, len(events))
+        self._keep(session, row, events, fresh, live)
+        is_ended = any(event.kind == "session_end" and not event.subagent_id for event in fresh)
+        is_ended = is_ended or (row.state == "ended" and fresh[-1].kind != "session_start")
+        self._store.count_events(
+            session,
+            row.no,
+            len(fresh),
+            last_at=max(event.at_ms for event in fresh),
+            is_ended=is_ended,
+        )
+        return WatchResult(len(fresh), len(events) - len(fresh))
+
+    def _keep(
+        self,
+        session: Session,
+        row: WatchedSessionRow,
+        events: Sequence[HostEvent],
+        fresh: Sequence[HostEvent],
+        live: _Live | None,
+    ) -> None:
+        """Write the scratchpads; what is in memory holds only if nobody else has written, and every
+        event is new.
+        """
+        now = self._clock.now_ms()
+        is_ahead = live is not None and live.version == (row.version - 1 if row.version else None)
+        if live is not None and is_ahead and len(fresh) == len(events):
+            pads = {part: live.pads[part] for part in {event.subagent_id for event in events}}
+            live.version = row.version
+        else:
+            stored = self._store.pads(session, row.no)
+            pads = {}
+            for event in fresh:
+                part = event.subagent_id
+                if part not in pads:
+                    pads[part] = (
+                        Pad.load(stored[part], self._limit) if part in stored else Pad(self._limit)
+                    )
+                take(pads[part], event)
+            if live is not None:
+                live.version = None
+        for part, pad in sorted(pads.items()):
+            self._store.put_pad(session, row.no, part, saved=pad.save(), now_ms=now)

@@ -1,0 +1,95 @@
+"""Detect dead ends: an approach abandoned after a failure.
+
+Words alone are not enough. The agent says that it cannot work, the attempt has failed
+visibly, and the work succeeded another way afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
+from smara.behavior.paths import module_of
+from smara.behavior.scratchpad import Pad, code
+
+SIGNAL = Signal(
+    0,
+    "dead_end",
+    0.85,
+    relevance=0.75,
+    false_positives=0.30,
+    targets=("dead_end",),
+    least_sessions=1,
+)
+
+_IMPOSSIBLE = re.compile(
+    r"\b(?:won't|will not|cannot|can't|isn't going to|is not going to|doesn't|does not) work\b"
+    r"|\babandon\b|\bdead end\b"
+    r"|available in\b|ne (?:marche|marchera|fonctionne|fonctionnera|peut) pas|abandonne|nicht|no "
+    r"(?:funciona|sirve)"
+    r"|行不通|不可行|不行|走不通|うまくい|動か|動き|使え",
+    re.IGNORECASE,
+)
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+    for pad in pads:
+        for key, entry in pad["dead_ends"]:
+            after = [
+                path for path, each in pad["files"] if each.get("e") and each["s"] > entry["f"]
+            ][:4]
+            worked = pad.facts["last_test_ok"] is True and pad.facts["last_test"] > entry["f"]
+            names = ("q", "cmd", "line", "edited")
+            data = {
+                **{name: entry[name] for name in names if entry.get(name)},
+                "after": after,
+                "worked": worked,
+            }
+            data["task"] = pad.facts["prompt"][:160]
+            yield SignalFinding(
+                "dead_end", key, entry["q"][:160], step=entry["f"], data=data, is_proven=worked
+            )
+
+
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
+    data = finding.data
+    command, line, after = data.get("cmd"), data.get("line"), list(data.get("after", ()))
+    if (
+        not command
+        or not line
+        or not data.get("worked")
+        or not after
+        or not _IMPOSSIBLE.search(str(data["q"]))
+    ):
+        return None
+    if "/" in str(command) and " " not in str(command):
+        return None  # a file that was not there is no approach
+    tried = (
+        f"{command}, with changes of {', '.join(data['edited'])}"
+        if data.get("edited")
+        else str(command)
+    )
+    others = [path for path in after if path not in data.get("edited", ())] or after
+    used = f"changes of {', '.join(map(code, others[:3]))}, after which the tests were green"
+    content = (
+        f"Given up: {code(str(command))}, which failed with {code(str(line))} "
+        f"(“{str(data['q']).rstrip('.')}”)."
+        f" What was done instead: {used}."
+    )
+    fields = {
+        "approach_tried": tried[:400],
+        "why_it_failed": str(line),
+        "alternative_used": used.replace("`", ""),
+        "task_context": str(data.get("task") or "not said"),
+    }
+    files = tuple(dict.fromkeys([*data.get("edited", ()), *others]))[:4]
+    modules = tuple(dict.fromkeys(filter(None, map(module_of, files))))
+    return MemoryDraft(
+        "dead_end",
+        content,
+        (str(data["q"]), f"$ {command}\n{line}"),
+        files=files,
+        modules=modules,
+        data=fields,
+    )

@@ -1,0 +1,178 @@
+"""Turn observations of a running program into memories (``mcp_auto``).
+
+Results of browser and similar tools are sorted into six classes by rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
+from smara.behavior.scratchpad import Pad, code, quote
+from smara.core.events import HostEvent
+
+ObservationType = Literal["precondition", "timing", "ui_behavior", "test_sequence", "mcp_gotcha"]
+
+_TOOLS = re.compile(
+    r"(?:^|[_:])(?:take_screenshot|screenshot|click(?:_by_text)?|fill(?:_input|_form)?"
+    r"|get_page_structure|eval(?:uate)?"
+    r"(?:_script)?|navigate(?:_page)?|snapshot|take_snapshot|type|press_key|hover|wait_for"
+    r"|select_option|drag)$"
+)
+_RULES: tuple[tuple[ObservationType, re.Pattern[str]], ...] = (
+    ("precondition", re.compile(
+        r"(?:must|need to|have to|please) (?:be )?(?:log(?:ged)? ?in|sign(?:ed)? ?in"
+        r"|authenticat\w+)|not (?:logged"
+        r"|signed) in"
+        r"|unauthori[sz]ed|ERR_CONNECTION_REFUSED|connection refused|(?:server|app|application) "
+        r"(?:is )?not running"
+        r"|no (?:page|browser|tab|window) (?:is )?(?:open|available|selected)|login required",
+            re.IGNORECASE)),
+    ("timing", re.compile(
+        r"\btime(?:d ?out|out)\b|waiting for (?:selector|element|locator|navigation)|still loading"
+        r"|not (?:yet )?(?:visible|ready|attached)"
+        r"|element is not (?:visible|stable)|exceeded \d+ ?ms", re.IGNORECASE)),
+    ("ui_behavior", re.compile(
+        r"(?:dialog|modal|overlay|popup|menu|tooltip|banner) (?:is |was )?(?:open|opened|shown"
+        r"|appears?|covers?"
+        r"|blocks?|intercepts?)"
+        r"|intercepts pointer events|element is (?:disabled|read-?only|hidden)|redirected to"
+        r"|is disabled", re.IGNORECASE)),
+    ("mcp_gotcha", re.compile(
+        r"(?:stale|unknown|invalid) (?:element|ref|reference|uid|selector)|no element (?:found"
+        r"|with|matching)"
+        r"|element not found"
+        r"|strict mode violation|invalid (?:arguments?|params?|parameters?)|unknown tool|not "
+        r"supported"
+        r"|requires? (?:a |the )?(?:new )?snapshot"
+        r"|unable to find", re.IGNORECASE)),
+)  # fmt: skip
+
+
+def is_looking(tool: str) -> bool:
+    """Whether a tool of an MCP server looks at a running program."""
+    return tool.startswith("mcp:") and bool(_TOOLS.search(tool.rsplit(":", 1)[-1]))
+
+
+def classify(text: str) -> ObservationType | None:
+    """The class of a failure, by its words; ``None`` for what is not worth remembering."""
+    return next((kind for kind, pattern in _RULES if pattern.search(text[:1_200])), None)
+
+
+def saw(pad: Pad, event: HostEvent, failed: bool) -> None:
+    """Take the result of such a tool into the scratchpad."""
+    if not is_looking(event.tool):
+        return
+    told = event.error or event.tool_output
+    action = _action(event)
+    facts = pad.facts
+    waiting = facts["e2e_failed"]
+    if failed:
+        kind = classify(told)
+        if kind is not None:
+            entry = pad["e2e"].count(f"{kind}|{action}", pad.step)
+            entry.update(kind=kind, tool=event.tool[:80], action=action, q=quote(told, 300))
+        facts["e2e_failed"] = [action, pad.step, "", quote(told, 200)]
+    elif waiting is not None:
+        if action == waiting[0]:
+            if waiting[2]:
+                entry = pad["e2e"].count(f"test_sequence|{waiting[2]}|{action}", pad.step)
+                entry.update(
+                    kind="test_sequence",
+                    tool=event.tool[:80],
+                    action=action,
+                    first=waiting[2],
+                    q=waiting[3],
+                )
+            facts["e2e_failed"] = None
+        elif waiting[2] and waiting[2] != action:
+            facts["e2e_failed"] = (
+                None  # with two actions in between nobody can tell which was needed
+            )
+        else:
+            waiting[2] = action
+
+
+def _action(event: HostEvent) -> str:
+    """An action and on what, as far as its arguments name it."""
+    given = event.tool_input
+    named = next(
+        (
+            given[name]
+            for name in ("text", "element", "selector", "name", "url", "label")
+            if given.get(name)
+        ),
+        "",
+    )
+    return quote(f"{event.tool.rsplit(':', 1)[-1]} {named}".strip(), 120)
+
+
+SIGNAL = Signal(
+    0,
+    "e2e",
+    0.75,
+    relevance=0.70,
+    false_positives=0.30,
+    targets=("e2e_observation",),
+    least_sessions=1,
+)
+_OFTEN = 2
+_TOLD = {
+    "precondition": "{action} needs something first: {said}",
+    "timing": "{action} is a matter of time: {said}",
+    "ui_behavior": "{action} meets this behavior of the interface: {said}",
+    "mcp_gotcha": "{action} fails by the way the tool works: {said}",
+}
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+    for pad in pads:
+        for key, entry in pad["e2e"]:
+            data = {
+                name: entry[name]
+                for name in ("kind", "tool", "action", "first", "q")
+                if entry.get(name)
+            }
+            data["times"] = entry["n"]
+            is_proven = entry["kind"] == "test_sequence" or entry["n"] >= 2
+            yield SignalFinding(
+                "e2e",
+                key,
+                f"{entry['kind']}: {entry['action']}"[:160],
+                step=entry["f"],
+                data=data,
+                is_proven=is_proven,
+            )
+
+
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
+    """An order is proven by what worked; everything else must have shown in two sessions at
+    least.
+    """
+    data = finding.data
+    times = sum(int(each.get("times", 1)) for each in seen.history)
+    kind, action, said = str(data["kind"]), str(data["action"]), str(data["q"]).rstrip(".")
+    if kind == "test_sequence":
+        content = (
+            f"{code(action)} works only after {code(str(data['first']))}; before it, it "
+            f"failed with {code(said)}."
+        )
+    elif times < _OFTEN or len(seen.history) < _OFTEN:
+        return None  # that something fails twice in a row may be the fault of the one who tries
+    else:
+        content = _TOLD[kind].format(action=code(action), said=code(said)) + "."
+    fields = {"observation_type": kind, "tool": str(data["tool"])}
+    return MemoryDraft(
+        "e2e_observation",
+        content,
+        (f"{action}: {said}",),
+        files=(),
+        modules=(),
+        data=fields,
+        tags=("e2e",),
+        source="mcp_auto",
+        commit=None,
+        taint=("mcp",),
+    )

@@ -1,0 +1,154 @@
+"""Turn failed tests and QA reports into memories (``qa_auto``)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+
+from smara.behavior.failures import constant_part, failed_tests
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
+from smara.behavior.paths import is_test, is_test_of, module_of
+from smara.behavior.scratchpad import Pad, code, quote
+
+SIGNAL = Signal(
+    0,
+    "qa_report",
+    0.80,
+    relevance=0.70,
+    false_positives=0.25,
+    targets=("error_pattern",),
+    least_sessions=2,
+)
+_MOST = 3
+_MOST_ISSUES = 10
+_ISSUE = re.compile(
+    r"^\s*(?:[-*]|\d+[.)]|#{2,4})\s*(?:\[(?: |x|critical|major|minor|high|medium"
+    r"|low)\]\s*)?(?:\*\*)?"
+    r"(?:issue|bug|fail(?:ed|ure)?|error|critical|major|blocker|✗|❌"
+    r"|FAIL)\b[^:\n]{0,40}:(?:\*\*)?\s*(?P<text>[^\n]{12,300})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PLACE = re.compile(
+    r"`?(?P<path>[\w./@+-]+/[\w.@+-]+\.\w{1,5}|[\w@+-]+\.(?:py|[jt]sx?|go|rs|exs?|java|rb|php|sql"
+    r"|css|html))`?(?::\d+)?"
+)
+
+
+def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
+    """Tests that went red and green, by changes of at most two files that are no tests."""
+    for pad in pads:
+        found: set[str] = set()
+        for name, entry in pad["tests"]:
+            changed = [path for path in entry.get("files", ()) if not is_test(path)]
+            if entry.get("at") and all(is_test_of(entry["at"], path) for path in changed):
+                continue  # that a file's own test guards it is no news
+            if (
+                entry.get("own")
+                or not entry.get("green")
+                or not 1 <= len(changed) <= 2
+                or not entry.get("why")
+            ):
+                continue
+            why = constant_part(entry["why"])
+            if why in found or len(found) >= _MOST:
+                continue  # many tests that fail for one reason are one failure
+            found.add(why)
+            data = {"test": name, "why": entry["why"], "files": changed}
+            key = f"{name}|{why}"[:280]
+            yield SignalFinding(
+                "qa_report",
+                key,
+                f"{name}: {entry['why']}"[:160],
+                step=entry["red"],
+                data=data,
+                is_proven=True,
+            )
+
+
+def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
+    data = finding.data
+    if data.get("issue"):
+        return _issue_draft(finding)
+    files = tuple(data["files"])
+    content = (
+        f"The test {code(data['test'])} failed with {code(data['why'])}; it passed again after"
+        f" {' and '.join(map(code, files))} changed."
+    )
+    fields = {
+        "error": data["why"],
+        "fix": f"a change of {' and '.join(files)}",
+        "tool": "tests",
+        "fingerprint": print_of(data["test"], data["why"]),
+    }
+    modules = tuple(dict.fromkeys(filter(None, map(module_of, files))))
+    return MemoryDraft(
+        "error_pattern",
+        content,
+        (f"{data['test']}: {data['why']}",),
+        files=files,
+        modules=modules,
+        data=fields,
+        tags=("qa",),
+        source="qa_auto",
+    )
+
+
+def print_of(name: str, why: str) -> str:
+    return hashlib.sha256(f"{name}\0{constant_part(why)}".encode("utf-8", "replace")).hexdigest()[
+        :16
+    ]
+
+
+def read_report(text: str) -> list[SignalFinding]:
+    """The issues of a report, as findings: failed tests by name, and issues that name a place."""
+    found = [
+        SignalFinding(
+            "qa_report",
+            f"{name}|{constant_part(why)}"[:280],
+            f"{name}: {why}"[:160],
+            step=0,
+            data={
+                "issue": quote(f"{name} failed: {why}", 300),
+                "test": quote(name, 200),
+                "why": quote(why, 240),
+            },
+            is_proven=True,
+        )
+        for name, why, _ in failed_tests(text)
+        if why
+    ]
+    for match in _ISSUE.finditer(text[:40_000]):
+        said = quote(match["text"].strip("* "), 300)
+        place = _PLACE.search(said)
+        if place is not None:
+            data = {"issue": said, "path": place["path"], "why": said}
+            found.append(
+                SignalFinding(
+                    "qa_report", constant_part(said), said[:160], step=0, data=data, is_proven=True
+                )
+            )
+    return found[:_MOST_ISSUES]
+
+
+def _issue_draft(finding: SignalFinding) -> MemoryDraft:
+    data = finding.data
+    path = str(data.get("path") or str(data.get("test", "")).split("::", 1)[0])
+    files = (path,) if "/" in path or "." in path else ()
+    content = f"Found by quality assurance: {data['issue'].rstrip('.')}."
+    fields = {
+        "error": data["why"],
+        "tool": "qa",
+        "fingerprint": print_of(str(data.get("test", path)), str(data["why"])),
+    }
+    modules = tuple(filter(None, map(module_of, files)))
+    return MemoryDraft(
+        "error_pattern",
+        content,
+        (str(data["issue"]),),
+        files=files,
+        modules=modules,
+        data=fields,
+        tags=("qa",),
+        source="qa_auto",
+    )

@@ -1,0 +1,306 @@
+"""Make anchors from the paths, lines and names in a statement.
+
+A path must be a file of the tree. Lines stand for the smallest definition around them, or for
+themselves. A name must mean exactly one definition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from smara.codegraph.anchors.disk import Disk, lines_between, marked, places_of, sample_of
+from smara.codegraph.anchors.models import (
+    NOT_KNOWN,
+    AnchorTree,
+    CodePlace,
+    Named,
+    NewAnchor,
+    place_marks,
+)
+from smara.codegraph.anchors.store import AnchorStore
+from smara.codegraph.git import GitFiles
+from smara.codegraph.index.index_file import content_hash as digest
+from smara.database.database import Session
+
+MOST_NAMES = 24
+_MOST_TEXT = 20_000
+_NAME = r"[^\W\d]\w*"
+_DOTTED = re.compile(rf"{_NAME}(?:(?:\.|::|#){_NAME})*")
+_CODE = re.compile(r"`([^`\n]{1,200})`")
+_PATH = re.compile(
+    r"(?<![\w/.:@-])(?P<path>(?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)*\.[A-Za-z][A-Za-z0-9]{0,9})"
+    r"(?::(?:(?P<first>\d{1,6})(?:-(?P<last>\d{1,6}))?|(?P<symbol>[^\W\d][\w.]*)))?(?![\w/])"
+)
+_WORD = re.compile(rf"(?<![\w./\\@-]){_NAME}(?:(?:\.|::){_NAME})*(?P<call>\(\))?")
+_HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+
+
+def paths_in(text: str) -> list[Named]:
+    """Paths and places in files that a text names: ``src/auth.py``, ``src/auth.py:10-20``,
+    ``src/auth.py:login``.
+    """
+    found: dict[Named, None] = {}
+    for match in _PATH.finditer(text[:_MOST_TEXT]):
+        path = match["path"].removeprefix("./").rstrip(".")
+        first = int(match["first"]) if match["first"] else None
+        last = int(match["last"]) if match["last"] else first
+        found[
+            Named(path, match["symbol"] or "", first, last_line=last, commit=None, named_by="text")
+        ] = None
+    return list(found)[:MOST_NAMES]
+
+
+def names_in(text: str) -> list[str]:
+    """What looks like a name in code, without paths, those written as code first.
+
+    >>> names_in("Call `Session.login` before refresh_token(); the loginForm and `run` are fine, e.g. here.")
+    ['Session.login', 'run', 'refresh_token', 'loginForm']
+    """  # noqa: E501
+    cut = text[:_MOST_TEXT]
+    found: dict[str, None] = {}
+    for match in _CODE.finditer(cut):
+        inside = match[1].strip().removesuffix("()").split("(")[0]
+        if _DOTTED.fullmatch(inside):
+            found[plain_name(inside)] = None
+    plain = _PATH.sub(
+        lambda match: " " if "/" in match["path"] or match["first"] else match[0],
+        _CODE.sub(" ", cut),
+    )
+    for match in _WORD.finditer(plain):
+        word = match[0].removesuffix("()")
+        is_call = bool(match["call"])
+        if is_call or "_" in word.strip("_") or _HUMP.search(word) or _is_qualified(word):
+            found[plain_name(word)] = None
+    return list(found)[:MOST_NAMES]
+
+
+def plain_name(name: str) -> str:
+    """A name with dots between its parts, whatever the language writes there."""
+    return name.replace("::", ".").replace("#", ".")
+
+
+def _is_qualified(word: str) -> bool:
+    """``Session.login`` and not ``e.g`` or the end of a sentence without a space."""
+    parts = plain_name(word).split(".")
+    return (
+        len(parts) > 1
+        and all(len(part) > 2 for part in parts)
+        and any(part[0].isupper() for part in parts[:-1])
+    )
+
+
+MOST_ANCHORS = 12
+
+
+class AnchorMaker:
+    """Finds the code that statements name, in one tree.
+
+    ``commit`` is where the code is read, when it is not the code of today.
+    """
+
+    def __init__(
+        self,
+        store: AnchorStore,
+        session: Session,
+        tree: AnchorTree,
+        disk: Disk,
+        past: GitFiles,
+        commit: str | None = None,
+    ) -> None:
+        self._store = store
+        self._session = session
+        self._tree = tree
+        self._disk = disk
+        self._past = past
+        self._commit = commit
+        self._head: str | None = None
+
+    def make(self, named: Sequence[Named], text: str) -> list[NewAnchor]:
+        """The anchors of one statement: what it names by itself first, then what its words name."""
+        self._head = self._commit or self._past.head()
+        found: dict[tuple[object, ...], NewAnchor] = {}
+        given = [*named, *paths_in(text)]
+        for each in given:
+            anchor = self._place(each)
+            if anchor is not None:
+                found.setdefault(_key(anchor), anchor)
+        paths = {anchor.path for anchor in found.values()}
+        for name in names_in(text):
+            anchor = self._name(name, paths)
+            if anchor is not None:
+                found.setdefault(_key(anchor), anchor)
+        # A definition says more than the file around it, and lines more than a name.
+        ordered = sorted(
+            found.values(), key=lambda each: ("symbol", "lines", "file").index(each.kind)
+        )
+        return ordered[:MOST_ANCHORS]
+
+    def _place(self, named: Named) -> NewAnchor | None:
+        path = self._path(named.path)
+        if path is None:
+            return None
+        commit = self._past.commit(named.commit) or self._commit
+        data = self._data(path, commit)
+        if data is None:
+            return None
+        if not named.symbol and named.first_line is None:
+            lines = marked(data)
+            return NewAnchor(
+                "file",
+                path,
+                hash=digest(data),
+                sketch=sample_of(lines),
+                commit=commit or self._head,
+                named_by=named.named_by,
+            )
+        places = self._places(path, data, commit)
+        if named.symbol:
+            fitting = [place for place in places if _means(named.symbol, place.symbol)]
+            exact = [
+                place for place in fitting if place.symbol == plain_name(named.symbol)
+            ] or fitting
+            return (
+                self._symbol(exact[0], commit, named.named_by)
+                if len({_at(each) for each in exact}) == 1
+                else None
+            )
+        return self._around(named, path, data, places, commit)
+
+    def _around(
+        self, named: Named, path: str, data: bytes, places: Sequence[CodePlace], commit: str | None
+    ) -> NewAnchor | None:
+        """The smallest definition around some lines, or the lines themselves."""
+        first = named.first_line or 1
+        last = named.last_line or first
+        around = [
+            place for place in places if place.first_line <= first and last <= place.last_line
+        ]
+        if around:
+            return self._symbol(
+                min(around, key=lambda each: each.last_line - each.first_line),
+                commit,
+                named.named_by,
+            )
+        marks = lines_between(marked(data), first, last)
+        if not marks:
+            return None
+        return NewAnchor(
+            "lines",
+            path,
+            "",
+            first_line=first,
+            last_line=last,
+            hash=digest(marks),
+            sketch=marks,
+            commit=commit or self._head,
+            named_by=named.named_by,
+        )
+
+    def _name(self, name: str, paths: set[str]) -> NewAnchor | None:
+        """What a name means, if it can only mean one thing."""
+        if not self._tree.has_index or self._tree.no is None:
+            return None
+        called = self._store.called(self._session, self._tree.no, [name.rpartition(".")[2]])
+        fitting = [place for place in called if _means(name, place.symbol)]
+        near = [place for place in fitting if place.path in paths]
+        chosen = {_at(place): place for place in near or fitting}
+        if len(chosen) != 1:
+            return None
+        place = next(iter(chosen.values()))
+        data = self._data(place.path, self._commit)
+        if data is None:
+            return None
+        now = [
+            each
+            for each in self._places(place.path, data, self._commit)
+            if each.symbol == place.symbol
+        ]
+        return self._symbol(now[0], self._commit, "text") if now else None
+
+    def _symbol(self, place: CodePlace, commit: str | None, named_by: str) -> NewAnchor:
+        twins = namesakes = NOT_KNOWN
+        if commit is None and self._tree.no is not None:
+            same = self._store.with_bodies(self._session, self._tree.no, [place.hash])
+            called = self._store.called(
+                self._session, self._tree.no, [place.symbol.rpartition(".")[2]]
+            )
+            own = _at(place)
+            twins = place_marks([_at(each) for each in same if _at(each) != own])
+            namesakes = place_marks(
+                [_at(each) for each in called if each.symbol == place.symbol and _at(each) != own]
+            )
+        return NewAnchor(
+            "symbol",
+            place.path,
+            place.symbol,
+            first_line=place.first_line,
+            last_line=place.last_line,
+            hash=place.hash,
+            sketch=place.sketch,
+            twins=twins,
+            namesakes=namesakes,
+            commit=commit or self._head,
+            named_by=named_by,  # type: ignore[arg-type]  # one of the three
+        )
+
+    def _path(self, path: str | None) -> str | None:
+        """A path as the tree has it: below the root; a bare end of a path when only one file has
+        it.
+        """
+        if not path:
+            return None
+        plain = path.replace("\\", "/").removeprefix("./")
+        root = self._tree.root.rstrip("/") + "/"
+        if plain.startswith(root):
+            plain = plain[len(root) :]
+        if plain.startswith("/") or ".." in plain.split("/"):
+            return None
+        if self._disk.stat(plain) is not None or (
+            self._commit and self._past.read(self._commit, plain) is not None
+        ):
+            return plain
+        ends = (
+            self._store.ending(self._session, self._tree.no, plain)
+            if self._tree.no is not None
+            else []
+        )
+        return ends[0] if len(ends) == 1 else None
+
+    def _data(self, path: str, commit: str | None) -> bytes | None:
+        if commit is not None:
+            return self._past.read(commit, path)
+        return self._disk.read(path) if self._disk.may_read(path) else None
+
+    def _places(self, path: str, data: bytes, commit: str | None) -> Sequence[CodePlace]:
+        return places_of(path, data) if commit is not None else self._disk.places(path)
+
+
+def _means(name: str, symbol: str) -> bool:
+    """Whether a name, perhaps with what stands before it, means a definition.
+
+    >>> _means("login", "Session.login"), _means("Session.login", "Session.login"), _means("x.login", "Session.login")
+    (True, True, False)
+    """  # noqa: E501
+    plain = plain_name(name)
+    return (
+        symbol == plain
+        or symbol.endswith(f".{plain}")
+        or (plain.endswith(f".{symbol}") and "." in symbol)
+    )
+
+
+def _at(place: CodePlace) -> tuple[str, str]:
+    return place.path, place.symbol
+
+
+def _key(anchor: NewAnchor) -> tuple[object, ...]:
+    """One anchor for a thing, however often it is named; overloads have one name and are several
+    things.
+    """
+    return (
+        anchor.kind,
+        anchor.path,
+        anchor.symbol,
+        anchor.first_line if anchor.kind == "lines" else anchor.hash,
+    )

@@ -1,0 +1,318 @@
+"""Read a tree's branch, commits, tracked files and earlier versions from git.
+
+Branch and commit come from git's own files; the rest from short git calls that never write. Each
+call has a time limit and a size limit. Nothing that a repository configures is run: no hooks, no
+monitors, no external diffs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar, cast
+
+from smara.core.git import ask_git, find_repository, git_text
+
+_SMALL = 4_096
+_PACKED = 8 * 1024 * 1024
+_BRANCH = re.compile(r"ref: refs/heads/(\S{1,250})")
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+class GitHead(NamedTuple):
+    """What is checked out. Both are ``None`` outside of git; a detached head has no branch."""
+
+    branch: str | None = None
+    commit: str | None = None
+
+
+class GitFolder(NamedTuple):
+    """Git's own folder of a working folder, and the one it shares with other worktrees."""
+
+    own: str
+    common: str
+
+
+def git_folder(root: str) -> GitFolder | None:
+    """Git's folder of the repository that holds ``root``."""
+    found = find_repository(root)
+    if found is None:
+        return None
+    marker = os.path.join(found.root, ".git")
+    if os.path.isdir(marker):
+        return GitFolder(marker, marker)
+    text = _text(marker, _SMALL)
+    if not text.startswith("gitdir:"):
+        return None
+    own = os.path.normpath(os.path.join(found.root, text.removeprefix("gitdir:").strip()))
+    return GitFolder(own, found.common_dir)
+
+
+def head_of(root: str) -> GitHead:
+    """The branch and the commit that are checked out."""
+    folder = git_folder(root)
+    if folder is None:
+        return GitHead()
+    text = _text(os.path.join(folder.own, "HEAD"), _SMALL)
+    if _COMMIT.fullmatch(text):
+        return GitHead(None, text)
+    match = _BRANCH.fullmatch(text)
+    if match is None:
+        return GitHead()
+    return GitHead(match[1], _commit_of(folder, f"refs/heads/{match[1]}"))
+
+
+def _commit_of(folder: GitFolder, name: str) -> str | None:
+    if ".." in name:
+        return None
+    for base in (folder.common, folder.own):
+        text = _text(os.path.join(base, *name.split("/")), _SMALL)
+        if _COMMIT.fullmatch(text):
+            return text
+    for line in _text(os.path.join(folder.common, "packed-refs"), _PACKED).splitlines():
+        commit, _, packed = line.partition(" ")
+        if packed == name and _COMMIT.fullmatch(commit):
+            return commit
+    return None
+
+
+def exclude_lines(root: str) -> list[str]:
+    """The patterns of ``.git/info/exclude``."""
+    folder = git_folder(root)
+    return (
+        _text(os.path.join(folder.common, "info", "exclude"), _PACKED).splitlines()
+        if folder
+        else []
+    )
+
+
+def tracked_paths(root: str, timeout_seconds: float = 20.0) -> frozenset[str] | None:
+    """The files that git tracks below ``root``; ``None`` when there is no git to ask."""
+    if git_folder(root) is None:
+        return None
+    answer = ask_git(root, "ls-files", "-z", timeout_seconds=timeout_seconds)
+    if answer is None or answer.code:
+        return None
+    return frozenset(
+        name for name in answer.output.decode("utf-8", "surrogateescape").split("\0") if name
+    )
+
+
+def index_stamp(root: str) -> tuple[int, int] | None:
+    """What changes when git begins or ends to track a file."""
+    folder = git_folder(root)
+    try:
+        facts = os.stat(os.path.join(folder.own, "index")) if folder else None
+    except OSError:
+        return None
+    return (facts.st_mtime_ns, facts.st_size) if facts else None
+
+
+def _text(path: str, most: int) -> str:
+    try:
+        if not os.path.isfile(path):
+            return ""
+        with open(path, "rb") as file:
+            return file.read(most).decode("utf-8", "replace").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+MOST_COMMITS = 5_000
+_DEADLINE_SECONDS = 60.0
+_RECORD, _FIELD = "\x1e", "\x1f"
+
+
+class Commit(NamedTuple):
+    """A commit that is not a merge. ``renamed`` are pairs of an old and a new path; the new ones
+    are changed too.
+    """
+
+    sha: str
+    at_ms: int
+    author: str
+    changed: tuple[str, ...]
+    renamed: tuple[tuple[str, str], ...] = ()
+
+
+def checked_out(root: str) -> str | None:
+    """The commit that is checked out, as git itself tells; ``None`` without git or without one."""
+    return (_git(root, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip() or None
+
+
+def is_ancestor(root: str, older: str, newer: str) -> bool:
+    """Whether a commit lies in the past of another; not after a rebase."""
+    return _git(root, "merge-base", "--is-ancestor", older, newer) is not None
+
+
+def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> list[Commit]:
+    """The last commits that touch the folder, the oldest first, their paths as seen from it. Empty
+    without git.
+    """
+    text = _git(
+        root,
+        "log",
+        "--no-merges",
+        "--name-status",
+        "--find-renames",
+        "-z",
+        "--relative",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-color",
+        f"--max-count={limit}",
+        f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%ae{_FIELD}",
+        f"{since}..HEAD" if since else "HEAD",
+        "--",
+    )
+    return list(parse_commits(text or ""))[::-1]
+
+
+def parse_commits(text: str) -> Iterator[Commit]:
+    """The commits of a log, in its order; what cannot be read is left out."""
+    for record in text.split(_RECORD)[1:]:
+        head = record.split(_FIELD, 3)
+        if len(head) != 4 or not head[1].isdigit():
+            continue
+        sha, at, author, rest = head
+        changed, renamed = _files([each for each in rest.lstrip("\x00\n").split("\x00") if each])
+        yield Commit(sha, int(at) * 1000, author.casefold(), changed=changed, renamed=renamed)
+
+
+def _files(fields: list[str]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Changed and renamed files of ``M path``, ``R100 old new`` and so on, each field by itself."""
+    changed: dict[str, None] = {}
+    renamed: list[tuple[str, str]] = []
+    at = 0
+    while at < len(fields):
+        status = fields[at].strip()
+        count = 2 if status[:1] in ("R", "C") else 1
+        paths = fields[at + 1 : at + 1 + count]
+        at += 1 + count
+        if len(paths) < count or any("\ufffd" in path for path in paths):
+            continue
+        if status[:1] == "R":
+            renamed.append((paths[0], paths[1]))
+        changed[paths[-1]] = None
+    return tuple(changed), tuple(renamed)
+
+
+def _git(root: str, *arguments: str) -> str | None:
+    """What git answers, or ``None`` when it fails or takes too long."""
+    return git_text(root, *arguments, timeout_seconds=_DEADLINE_SECONDS)
+
+
+SECONDS = 5.0
+MOST_BYTES = 2_000_000
+_MOST_KEPT = 512
+_COMMIT_NAME = re.compile(r"[0-9a-fA-F]{4,64}")
+_NOT_KNOWN = object()
+T = TypeVar("T")
+
+
+class GitFiles:
+    """The past of one tree; of a tree without git, nothing is known."""
+
+    def __init__(self, root: str, seconds: float = SECONDS) -> None:
+        self.root = root
+        self._seconds = seconds
+        self._kept: dict[tuple[str, ...], Any] = {}
+
+    def head(self) -> str | None:
+        """The commit that is checked out now; asked anew each time, for branches are switched."""
+        return head_of(self.root).commit
+
+    def commit(self, name: str | None) -> str | None:
+        """The whole hash of a commit by the beginning of it, if this repository has it."""
+        if name is None or not _COMMIT_NAME.fullmatch(name):
+            return None
+        return self._keep(
+            ("commit", name),
+            lambda: _line(self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")),
+        )
+
+    def commit_at(self, at_ms: int) -> str | None:
+        """The newest commit of this branch that was there at a moment."""
+        return _line(self._git("rev-list", "-1", f"--before={at_ms // 1000}", "HEAD"))
+
+    def read(self, commit: str, path: str) -> bytes | None:
+        """A file as it was at a commit; ``None`` when it was not there, or is too large to be
+        read.
+        """
+        return self._keep(
+            ("read", commit, path), lambda: self._git("cat-file", "blob", f"{commit}:./{path}")
+        )
+
+    def renamed_to(self, commit: str, path: str) -> str | None:
+        """What git takes a file of a commit to be called now, with what it was changed by on the
+        way.
+        """
+        head = self.head()
+        if head is None:
+            return None
+        renames = self._keep(("renames", commit, head), lambda: self._renames(commit, head))
+        return renames.get(path) if renames else None
+
+    def _renames(self, commit: str, head: str) -> dict[str, str]:
+        told = self._git(
+            "diff",
+            "--name-status",
+            "-M",
+            "-l400",
+            "--diff-filter=R",
+            "-z",
+            "--relative",
+            commit,
+            head,
+        )
+        pieces = (told or b"").decode("utf-8", "surrogateescape").split("\0")
+        return {pieces[at + 1]: pieces[at + 2] for at in range(0, len(pieces) - 2, 3)}
+
+    def changed_since(self, path: str, commit: str) -> bool | None:
+        """Whether a file differs from what it was at a commit, in the working folder."""
+        whole = self.commit(commit)
+        if whole is None:
+            return None
+        return self._status("diff", "--quiet", whole, "--", path)
+
+    def knows(self, path: str) -> bool | None:
+        """Whether a file of this name is part of the commit that is checked out.
+
+        To ask the whole history would take seconds in a large one.
+        """
+        head = self.head()
+        if head is None:
+            return None
+        return self._keep(
+            ("knows", head, path),
+            lambda: self._git("cat-file", "-t", f"{head}:./{path}") is not None,
+        )
+
+    def modified_at(self, path: str) -> int | None:
+        """When a commit last changed a file (ms)."""
+        told = _line(self._git("log", "-1", "--format=%ct", "HEAD", "--", path))
+        return int(told) * 1000 if told is not None and told.isdecimal() else None
+
+    def _keep(self, key: tuple[str, ...], ask: Callable[[], T]) -> T:
+        found = self._kept.get(key, _NOT_KNOWN)
+        if found is _NOT_KNOWN:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            found = self._kept[key] = ask()
+        return cast(T, found)
+
+    def _git(self, *arguments: str) -> bytes | None:
+        answer = ask_git(self.root, *arguments, timeout_seconds=self._seconds)
+        if answer is None or answer.code != 0 or len(answer.output) > MOST_BYTES:
+            return None
+        return answer.output
+
+    def _status(self, *arguments: str) -> bool | None:
+        answer = ask_git(self.root, *arguments, timeout_seconds=self._seconds)
+        return None if answer is None or answer.code not in (0, 1) else bool(answer.code)
+
+
+def _line(told: bytes | None) -> str | None:
+    text = (told or b"").decode("utf-8", "replace").strip()
+    return text or None

@@ -1,0 +1,1 @@
+"""Keep a tree's index up to date with the disk."""

@@ -1,0 +1,409 @@
+"""Track which files' edges depend on which names, and make them.
+
+While a file is joined to the others, every question to the symbol table is recorded. The recorded
+keys and the words of the file are stored as sorted numbers. When a file changes, the files whose
+keys contain a changed name are the ones whose edges are made again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
+
+from smara.codegraph.codec import bytes_of, join_edges, numbers_in, pack_edges, unpack_facts
+from smara.codegraph.index.tree_reader import NotRead, TreeReader
+from smara.codegraph.models import FileFacts, Import
+from smara.codegraph.parse.incremental import Stayed
+from smara.codegraph.resolve.project import ProjectFiles
+from smara.codegraph.resolve.resolver import Resolver, tested_stem
+from smara.codegraph.resolve.scip import Precise
+from smara.codegraph.resolve.symbols import (
+    FileOutline,
+    MemoryTable,
+    Symbol,
+    SymbolTable,
+    unpack_outline,
+)
+from smara.core.extract import word_set
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+_WORD = re.compile(r"\w+")
+NAMING_FILES = word_set(
+    "__init__.py __init__.pyi mod.rs lib.rs main.rs index.ts index.tsx index.js index.jsx "
+    "index.mjs index.cjs"
+    " index.d.ts tsconfig.json jsconfig.json package.json go.mod Cargo.toml"
+)
+"""Files by whose coming and going, or by what they say, modules get other names: everything is
+resolved again.
+"""
+
+
+class Recorder:
+    """A table that notes what it is asked."""
+
+    def __init__(self, table: SymbolTable) -> None:
+        self._table = table
+        self.paths: set[str] = set()
+        self.names: set[str] = set()
+
+    def outline(self, path: str) -> FileOutline | None:
+        self.paths.add(path)
+        return self._table.outline(path)
+
+    def named(self, names: Collection[str], limit: int) -> dict[str, list[Symbol]]:
+        self.names.update(names)
+        return self._table.named(names, limit)
+
+    def forget(self) -> None:
+        """Begin anew, for the next file."""
+        self.paths, self.names = set(), set()
+
+
+class OutlineChange(NamedTuple):
+    """What became different in one file, as others see it."""
+
+    path: str
+    names: frozenset[str] | None
+    """The names that now mean something else; ``None`` when it may be anything."""
+    defined: frozenset[str] = frozenset()
+    """The names it defines more, fewer or other things by."""
+    is_come_or_gone: bool = False
+
+
+_SEEDS = {kind: crc32(f"{kind}:".encode()) for kind in "onwmd"}
+
+
+def key_of(kind: str, text: str) -> int:
+    """A number for a text of a kind: o, a file asked about; n, a name looked up; w, a word; m, a
+    mention; d, a folder.
+
+    >>> key_of("w", "send") == crc32(b"w:send")
+    True
+    """
+    return crc32(text.encode("utf-8", "replace"), _SEEDS[kind])
+
+
+def _keys(kind: str, texts: Iterable[str]) -> Iterator[int]:
+    seed = _SEEDS[kind]
+    return (crc32(text.encode("utf-8", "replace"), seed) for text in texts)
+
+
+def keys_of(facts: FileFacts, asked_paths: Iterable[str], asked_names: Iterable[str]) -> bytes:
+    """The notes on one file: whom it asked about, which names it looked up, which words it and its
+    outline use.
+    """
+    used, mentioned = _words(facts)
+    folder, _, name = facts.path.rpartition("/")
+    mentioned |= {name.partition(".")[0], tested_stem(facts.path) or ""}
+    keys = {
+        key_of("d", folder),
+        *_keys("o", asked_paths),
+        *_keys("n", asked_names),
+        *_keys("m", mentioned),
+    }
+    keys.update(_keys("w", used | mentioned))
+    return bytes_of(sorted(keys))
+
+
+def with_keys(keys: bytes, others: bytes) -> bytes:
+    """The notes on a file with those made before, of which some may hold no longer: one asked too
+    much is no harm.
+    """
+    return bytes_of(sorted({*numbers_in(keys), *numbers_in(others)}))
+
+
+def _words(facts: FileFacts) -> tuple[set[str], set[str]]:
+    """The words a file uses, and those that its outline shows to others."""
+    used = {each.name for each in facts.references}
+    mentioned: set[str] = set()
+    chains = {each.receiver for each in facts.references if each.receiver}
+    for each in facts.references:
+        if each.kind == "inherits":
+            mentioned.add(each.name)
+            mentioned.update(_WORD.findall(each.receiver))
+    for bound in facts.bindings:
+        mentioned.update(_WORD.findall(bound.type))
+        used.add(bound.name)
+    for imported in facts.imports:
+        mentioned.update(_WORD.findall(imported.module))
+        mentioned.update((imported.name, imported.alias))
+    for chain in chains:
+        used.update(_WORD.findall(chain))
+    # A method that stands outside its class finds the class by its qualified name.
+    used.update(part for each in facts.definitions for part in each.qualname.split("."))
+    return used, mentioned
+
+
+_MOST_LATER = 200
+
+
+class DependencyKeys:
+    """The notes on all files of a tree, by the number of the file."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, NDArray[Any]] = {}
+        self._sorted: tuple[NDArray[Any], NDArray[Any]] | None = None
+        self._later: dict[int, frozenset[int]] = {}
+        """The notes on files that have changed since all were sorted; they are looked at one by
+        one.
+        """
+        self._path_keys: dict[int, int] = {}
+
+    def put(self, file_no: int, keys: bytes) -> None:
+        import numpy as np
+
+        self._of[file_no] = np.frombuffer(keys, dtype="<u4")
+        if self._sorted is not None:
+            self._later[file_no] = frozenset(self._of[file_no].tolist())
+            if len(self._later) > _MOST_LATER:
+                self._sorted = None
+
+    def keep(self, file_nos: Collection[int]) -> None:
+        """Forget all files but these."""
+        for no in self._of.keys() - set(file_nos):
+            del self._of[no]
+            self._later[no] = frozenset()
+
+    def touched(self, changes: Collection[OutlineChange]) -> set[int] | None:
+        """The files whose edges may be others after the changes; ``None`` when that may be all of
+        them.
+        """
+        if any(_renames_modules(change) for change in changes):
+            return None
+        found = self._with({key_of("n", name) for change in changes for name in change.defined})
+        for change in changes:
+            if change.is_come_or_gone:
+                folder, _, name = change.path.rpartition("/")
+                found |= self._using(
+                    {name.partition(".")[0], name.rpartition(".")[0], folder.rpartition("/")[2]}
+                )
+                found |= self._with({key_of("d", folder), key_of("o", change.path)})
+            elif change.names is None:
+                found |= self._with({key_of("o", change.path)})
+            elif change.names:
+                found |= self._with({key_of("o", change.path)}) & self._using(change.names)
+        return found
+
+    def _using(self, names: Collection[str]) -> set[int]:
+        """Files that use one of the words, or asked about a file whose outline mentions one."""
+        return self._with({key_of("w", name) for name in names}) | self._asking_those_that_mention(
+            names
+        )
+
+    def _asking_those_that_mention(self, names: Collection[str]) -> set[int]:
+        mentioning = self._with({key_of("m", name) for name in names})
+        return self._with({self._path_keys[no] for no in mentioning if no in self._path_keys})
+
+    def is_reached_through(self, file_no: int, names: Collection[str]) -> bool:
+        """Whether a file asked about one, itself perhaps, whose outline mentions one of the
+        words.
+        """
+        return bool(names) and file_no in self._asking_those_that_mention(names)
+
+    def know_paths(self, paths: dict[int, str]) -> None:
+        """Tell which path belongs to which number."""
+        self._path_keys = {no: key_of("o", path) for no, path in paths.items()}
+
+    def get_ready(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """All keys, sorted, with the files they belong to; sorted now if they are not."""
+        import numpy as np
+
+        if self._sorted is None:
+            sizes = [len(each) for each in self._of.values()]
+            owners = np.repeat(np.fromiter(self._of, dtype=np.int64, count=len(sizes)), sizes)
+            all_keys = np.concatenate([np.array([], dtype="<u4"), *self._of.values()])
+            order = np.argsort(all_keys)
+            self._sorted, self._later = (all_keys[order], owners[order]), {}
+        return self._sorted
+
+    def _with(self, keys: set[int]) -> set[int]:
+        import numpy as np
+
+        if not keys or not self._of:
+            return set()
+        all_keys, owners = self.get_ready()
+        wanted = np.array(sorted(keys), dtype=np.uint32)
+        spans = zip(
+            np.searchsorted(all_keys, wanted),
+            np.searchsorted(all_keys, wanted, side="right"),
+            strict=True,
+        )
+        found = {no for first, last in spans for no in owners[first:last].tolist()}
+        return (found - self._later.keys()) | {
+            no for no, late in self._later.items() if not late.isdisjoint(keys)
+        }
+
+
+def _renames_modules(change: OutlineChange) -> bool:
+    is_naming = change.path.rpartition("/")[2] in NAMING_FILES
+    # What ``__init__.py`` defines is looked up like any file's; what a manifest says is not.
+    is_manifest = is_naming and not change.path.endswith(
+        (".py", ".pyi", ".rs", ".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs")
+    )
+    return is_naming and (change.is_come_or_gone or is_manifest)
+
+
+def change_between(
+    path: str, before: FileOutline | None, after: FileOutline | None
+) -> OutlineChange | None:
+    """What others see differently of a file; ``None`` when that is nothing."""
+    if before is None or after is None:
+        there = before or after
+        return (
+            OutlineChange(path, None, frozenset(there.names), is_come_or_gone=True)
+            if there is not None
+            else None
+        )
+    defined = _different(_definitions(before), _definitions(after))
+    bound_before, bound_after = _imports(before), _imports(after)
+    is_open = (
+        before.package != after.package
+        or before.language != after.language
+        or before.file_no != after.file_no
+        or bound_before.get("*") != bound_after.get("*")
+        or _bases(before, after) != _bases(after, before)
+    )
+    if is_open:
+        return OutlineChange(path, None, defined)
+    names = (
+        defined | _different(bound_before, bound_after) | _different(_types(before), _types(after))
+    )
+    return OutlineChange(path, names, defined) if names else None
+
+
+def _different(before: dict[str, Any], after: dict[str, Any]) -> frozenset[str]:
+    return frozenset(
+        name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+    )
+
+
+def _definitions(outline: FileOutline) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for place, name in enumerate(outline.names):
+        parent = outline.parents[place]
+        above = outline.qualnames[parent] if parent >= 0 else ""
+        found.setdefault(name, []).append(
+            (outline.kinds[place], outline.qualnames[place], outline.nos[place], above)
+        )
+    return found
+
+
+def _imports(outline: FileOutline) -> dict[str, list[Import]]:
+    found: dict[str, list[Import]] = {}
+    for each in outline.imports:
+        bound = each._replace(line=0, scope=-1)
+        if each.name == "*" and not each.alias:
+            found.setdefault("*", []).append(bound)
+        else:
+            for name in {each.alias, each.name, each.module.partition(".")[0]} - {""}:
+                found.setdefault(name, []).append(bound)
+    return found
+
+
+def _bases(outline: FileOutline, other: FileOutline) -> dict[str, list[str]]:
+    """What the classes extend that both have, by their qualified names; one that is new is found by
+    its name.
+    """
+    found: dict[str, list[str]] = {}
+    for place, texts in outline.bases.items():
+        qualname = outline.qualnames[place] if place >= 0 else ""
+        if not qualname or qualname in other.by_qualname:
+            found.setdefault(qualname, []).extend(texts)
+    return found
+
+
+def _types(outline: FileOutline) -> dict[str, list[tuple[str, str]]]:
+    """The types of variables, fields and results, by the name they are reached by."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for place, types in outline.fields.items():
+        qualname = outline.qualnames[place] if place >= 0 else ""
+        for key, type_ in sorted(types.items()):
+            name = outline.names[place] if key == "()" and place >= 0 else key.removeprefix("self.")
+            found.setdefault(name, []).append((qualname, type_))
+    return found
+
+
+_LARGEST_MANIFEST = 1 << 20
+
+
+class FileEdges(NamedTuple):
+    """The edges of one file, packed, and the notes; no edges where its facts could not be read."""
+
+    file_no: int
+    edges: bytes | None
+    asked: bytes
+
+
+class Joiner:
+    """Makes the edges of files, one after the other."""
+
+    def __init__(
+        self,
+        table: SymbolTable,
+        project: ProjectFiles,
+        precise: Callable[[str], Precise] | None = None,
+    ) -> None:
+        self._table = Recorder(table)
+        self._resolver = Resolver(self._table, project, precise)
+
+    @classmethod
+    def of_all(
+        cls, reader: TreeReader, outlines: Iterable[tuple[str, int, bytes]], paths: Sequence[str]
+    ) -> Joiner:
+        """A joiner that has every outline of a tree at hand."""
+        unpacked = (unpack_outline(path, no, data) for path, no, data in outlines)
+        table = MemoryTable(outline for outline in unpacked if outline is not None)
+        return cls(table, ProjectFiles(paths, manifest_reader(reader)))
+
+    def join(self, file_no: int, path: str, uses: bytes | FileFacts) -> FileEdges:
+        """The edges out of a file whose facts are ``uses``, packed or not."""
+        facts = unpack_facts(uses) if isinstance(uses, bytes) else uses
+        outline = self._table.outline(path)
+        if facts is None or outline is None:
+            return FileEdges(file_no, None, b"")
+        edges = self._edges(outline, facts)
+        return FileEdges(file_no, edges, keys_of(facts, self._table.paths, self._table.names))
+
+    def join_rest(
+        self, file_no: int, facts: FileFacts, stayed: Stayed, asked: bytes
+    ) -> FileEdges | None:
+        """The edges out of a file of which some stay; what it ``asked`` for those is noted further
+        on.
+        """
+        outline = self._table.outline(facts.path)
+        if outline is None:
+            return None
+        edges = join_edges(self._edges(outline, stayed.rest, stayed.tested), stayed.edges)
+        keys = keys_of(facts, self._table.paths, self._table.names)
+        return FileEdges(file_no, edges, with_keys(keys, asked))
+
+    def _edges(self, outline: FileOutline, facts: FileFacts, tested: Collection[int] = ()) -> bytes:
+        # What an earlier file asked must not be taken for known: this one's notes would miss it.
+        self._table.forget()
+        self._resolver.forget()
+        nos = (*outline.nos, outline.file_no)  # the file itself stands at -1
+        found = self._resolver.resolve(facts, tested)
+        return pack_edges(
+            [
+                (nos[scope], to, kind, line, sure, source)
+                for scope, to, kind, line, sure, source in found
+            ]
+        )
+
+
+class manifest_reader:
+    """Reads the files that say how modules are called."""
+
+    def __init__(self, reader: TreeReader) -> None:
+        self._reader = reader
+
+    def __call__(self, path: str) -> bytes | None:
+        try:
+            return self._reader.read(path, _LARGEST_MANIFEST).data
+        except NotRead:
+            return None

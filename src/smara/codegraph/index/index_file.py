@@ -1,0 +1,280 @@
+"""Turn one file's bytes into everything the index stores of it.
+
+Pure: no database, and only the one file is read. It runs in worker processes, so that parsing,
+redaction and text analysis use every core.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Container, Iterator
+from typing import NamedTuple
+
+from smara.codegraph.codec import pack_facts
+from smara.codegraph.index import files
+from smara.codegraph.index.tree_reader import NotRead, TreeReader
+from smara.codegraph.models import CodeChunk, Definition, FileFacts, FileKind, Language, SkipReason
+from smara.codegraph.parse.languages import kind_of
+from smara.core import log
+from smara.core.escape import to_storable
+from smara.core.paths import is_test_path
+
+_RACY_NS = 2_000_000_000
+_LOOKED_AT = 8_192
+_LONG_LINE = 2_000
+_MOST_CHUNKS = 4_000
+_GENERATED = re.compile(
+    rb"@generated\b|\bcode generated (?:by|from)\b"
+    rb"|\b(?:auto-?generated|automatically generated|generated automatically)"
+    rb"[^\n]{0,80}(?:do not (?:edit|modify)|by )|\bdo not (?:edit|modify)\b[^\n]{0,40}\bgenerated\b"
+    rb"|\bgenerated\b[^\n]{0,60}\bdo not (?:edit|modify)\b",
+    re.IGNORECASE,
+)
+
+
+KnownChunk = tuple[str, str, str, str]
+
+
+class FileRequest(NamedTuple):
+    """A file to be looked at, and the hash its content had before; empty when it was never read."""
+
+    path: str
+    known_hash: bytes = b""
+
+
+class ReadyChunk(NamedTuple):
+    """A chunk with the terms it is found by."""
+
+    chunk: CodeChunk
+    head: str
+    bodies: tuple[str, ...]
+
+
+class FileRecord(NamedTuple):
+    """What came of one file. Without a skip and with the hash that was known, nothing else is
+    filled in.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    hash: bytes
+    skip: SkipReason | None = None
+    is_same: bool = False
+    language: Language | None = None
+    kind: FileKind = "code"
+    lines: int = 0
+    is_test: bool = False
+    doc: str = ""
+    facts: FileFacts | None = None
+    """Without the names it uses: those are in ``uses``, packed."""
+    uses: bytes = b""
+    chunks: tuple[ReadyChunk, ...] = ()
+    whole: FileFacts | None = None
+    """All that the file says, for whoever makes its edges in the same process."""
+
+
+def content_hash(data: bytes) -> bytes:
+    """Sixteen bytes that tell one content from another."""
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def work_on(
+    reader: TreeReader,
+    asked: FileRequest,
+    has_text: bool = True,
+    known: Container[KnownChunk] = frozenset(),
+    before: FileFacts | None = None,
+) -> FileRecord:
+    """Read and take apart one file. Never raises for what a file holds; ``has_text`` asks for
+    chunks too.
+
+    Chunks that are ``known``, as they are stored, come without their terms: they keep those they
+    have. ``before`` is what the file said the last time; see
+    :func:`smara.codegraph.parse.extract.extract`.
+    """
+    try:
+        opened = reader.read(asked.path, files.MOST_BYTES)
+    except NotRead as error:
+        return FileRecord(asked.path, 0, 0, hash=b"", skip=error.reason)
+    # A file saved again within the same tick of the clock would look unchanged; its time is not
+    # trusted.
+    mtime_ns = 0 if time.time_ns() - opened.mtime_ns < _RACY_NS else opened.mtime_ns
+    found = content_hash(opened.data)
+    if found == asked.known_hash:
+        return FileRecord(asked.path, opened.size, mtime_ns, hash=found, is_same=True)
+    try:
+        work = taken_apart(asked.path, opened.data, has_text, known=known, before=before)
+    except Exception as error:  # noqa: BLE001 - a file nobody foresaw must not keep all others out of the index
+        log.warning("code.not_taken_apart", path=asked.path, error=repr(error))
+        work = FileRecord(asked.path, opened.size, mtime_ns, hash=found, skip="unreadable")
+    return work._replace(size=opened.size, mtime_ns=mtime_ns, hash=found)
+
+
+def taken_apart(
+    path: str,
+    data: bytes,
+    has_text: bool = True,
+    known: Container[KnownChunk] = frozenset(),
+    before: FileFacts | None = None,
+) -> FileRecord:
+    """What the content of a file says."""
+    from smara.codegraph.parse.languages import header_language, language_of
+
+    empty = FileRecord(path, len(data), 0, hash=b"")
+    text = decoded(data)
+    if text is None:
+        return empty._replace(skip="binary")
+    first_line = data[:200].split(b"\n", 1)[0]
+    language = language_of(path, first_line)
+    if language == "c" and path.endswith(".h"):
+        language = header_language(data)
+    kind = "code" if language is not None else kind_of(path)
+    if kind not in ("code", "prose", "data"):
+        if not first_line.startswith(b"#!"):
+            return empty._replace(skip="unknown")
+        kind = "code"
+    reason = _reason_against(data, text, kind)
+    if reason is not None:
+        return empty._replace(skip=reason)
+    facts = None
+    if language is not None:
+        from smara.codegraph.parse.extract import extract
+
+        facts = extract(path, text.encode("utf-8", "replace"), language, before=before)
+    safe_text, safe_facts, doc = _without_secrets(path, text, facts, has_text=has_text)
+    return empty._replace(
+        language=language,
+        kind=kind,
+        lines=text.count("\n") + (not text.endswith("\n") and text != ""),
+        is_test=is_test_path(path),
+        doc=doc,
+        facts=None if safe_facts is None else slim(safe_facts),
+        uses=b"" if safe_facts is None else pack_facts(safe_facts),
+        chunks=tuple(ready_chunks(safe_facts, path, safe_text, known=known)) if has_text else (),
+        whole=safe_facts,
+    )
+
+
+def decoded(data: bytes) -> str | None:
+    """The text of a file in any of the usual encodings; ``None`` when it is none."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        text = data.decode("utf-16", "replace")
+        return None if "\x00" in text[:_LOOKED_AT] else text
+    if b"\x00" in data[:_LOOKED_AT]:
+        return None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    # Most texts in an old encoding are ASCII but for a few letters; a binary file is nothing of the
+    # kind.
+    strange = sum(1 for sign in text[:_LOOKED_AT] if sign < " " and sign not in "\t\n\r\f\x0b\x1b")
+    return None if strange > len(text[:_LOOKED_AT]) // 100 else text
+
+
+def _reason_against(data: bytes, text: str, kind: FileKind) -> SkipReason | None:
+    if len(data) > 4_096:
+        lines = text.count("\n") + 1
+        longest = max(map(len, text.split("\n")))
+        if longest > _LONG_LINE and (len(text) / lines > 300 or longest > len(text) // 2):
+            return "minified"
+    if kind == "code" and _GENERATED.search(b"\n".join(data[:2_000].split(b"\n", 12)[:12])):
+        return "generated"
+    return None
+
+
+def slim(facts: FileFacts) -> FileFacts:
+    """Facts without the names that are used, but for what classes extend: what other files may ask
+    of this one.
+    """
+    return facts._replace(
+        references=tuple(each for each in facts.references if each.kind == "inherits")
+    )
+
+
+def _without_secrets(
+    path: str, text: str, facts: FileFacts | None, has_text: bool
+) -> tuple[str, FileFacts | None, str]:
+    """The text and the facts without any secret, lines kept where they are; and what the file says
+    of itself.
+    """
+    from smara.secrets.scan import scan
+
+    doc = _first_line(path, text)
+    # Where the text is not kept, what is kept of it is looked through alone.
+    findings = scan(text) if has_text or scan("\n".join((doc, *_kept_texts(facts)))) else []
+    if not findings:
+        return text, facts, doc
+    pieces: list[str] = []
+    position = 0
+    for finding in findings:
+        hidden = text[finding.start : finding.end]
+        # A key over several lines must leave as many: everything below would be told of the wrong
+        # line.
+        pieces += (text[position : finding.start], finding.placeholder, "\n" * hidden.count("\n"))
+        position = finding.end
+    safe = "".join([*pieces, text[position:]])
+    if facts is not None:
+        facts = facts._replace(
+            definitions=tuple(map(_safe_definition, facts.definitions)),
+            imports=tuple(each._replace(module=_redacted(each.module)) for each in facts.imports),
+            # What is stored of it is not what it says, and must not be put beside what is read the
+            # next time.
+            units=(),
+        )
+    return safe, facts, _first_line(path, safe)
+
+
+def _kept_texts(facts: FileFacts | None) -> Iterator[str]:
+    if facts is not None:
+        for each in facts.definitions:
+            yield each.signature
+            if each.doc:
+                yield each.doc
+        for imported in facts.imports:
+            yield imported.module
+
+
+def _first_line(path: str, text: str) -> str:
+    from smara.codegraph.parse.chunks import first_words
+
+    return first_words(path, text).split("\n", 1)[0][:300]
+
+
+def _safe_definition(each: Definition) -> Definition:
+    return each._replace(signature=_redacted(each.signature), doc=_redacted(each.doc))
+
+
+def _redacted(text: str) -> str:
+    from smara.secrets import redact
+
+    return redact(text).text if text else text
+
+
+def chunk_key(chunk: CodeChunk) -> KnownChunk:
+    """What a chunk is known again by: all of it but its place, as it is stored."""
+    return (
+        str(chunk.kind),
+        to_storable(chunk.name),
+        to_storable(chunk.prefix),
+        to_storable(chunk.text),
+    )
+
+
+def ready_chunks(
+    facts: FileFacts | None, path: str, text: str, known: Container[KnownChunk] = frozenset()
+) -> list[ReadyChunk]:
+    """The chunks of a file with their terms."""
+    from smara.codegraph.parse.chunks import chunk_file, chunk_terms
+
+    ready = []
+    for chunk in chunk_file(facts, path, text)[:_MOST_CHUNKS]:
+        if chunk_key(chunk) in known:
+            ready.append(ReadyChunk(chunk, "", ()))
+            continue
+        terms = chunk_terms(path, chunk.name, chunk.prefix, text=chunk.text)
+        ready.append(ReadyChunk(chunk, terms.head, terms.bodies))
+    return ready

@@ -1,0 +1,363 @@
+"""Bring a tree's index up to date with the disk.
+
+One run at a time per tree, under a lease. A run walks the folders, compares with the stored rows,
+reads what may have changed, writes in batches, and then makes the stale edges.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from smara.codegraph import git
+from smara.codegraph.file_store import VERSION, FileRow, TreeRow
+from smara.codegraph.index.edges import EdgeBuilder, PreciseIndex, TreeCache
+from smara.codegraph.index.files import FileEntry, FileWalk, WalkResult
+from smara.codegraph.index.index_file import FileRecord, FileRequest
+from smara.codegraph.index.pool import SMALL, WORKERS, Pool, work_inline
+from smara.codegraph.index.tree_reader import TreeReader
+from smara.codegraph.index.writer import Numbers, Writer
+from smara.codegraph.models import IndexReport
+from smara.codegraph.store import CodeStore
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.ids import IdMaker
+from smara.database.database import Session
+from smara.database.leases import Heartbeat, Lease, Leases, host_name, is_gone
+from smara.errors import BusyError, InvalidInputError, LeaseLostError
+
+Progress = Callable[[int, int], None]
+
+LEASE_SECONDS = 15.0
+_BATCH_FILES = 200
+_BATCH_CHUNKS = 3_000
+_RESOLVED_AT_ONCE = 400
+_RETRIED = frozenset({"unreadable", "changing", "outside", "not_a_file"})
+"""Reasons that may be gone the next time although the file looks the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexParts:
+    """What indexing needs of the house."""
+
+    store: CodeStore
+    leases: Leases
+    clock: Clock
+    new_id: IdMaker
+
+
+@dataclass(slots=True)
+class IndexPlan:
+    """What a run has to do."""
+
+    read: list[FileRequest]
+    removed: list[FileRow]
+    seen: dict[str, FileRow]
+    unchanged: int = 0
+
+
+class Tracked:
+    """The files git tracks, asked again only when git's index changed."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._stamp: tuple[int, int] | None = None
+        self._paths: frozenset[str] | None = None
+
+    def paths(self) -> frozenset[str] | None:
+        stamp = git.index_stamp(self._root)
+        if stamp is None or stamp != self._stamp:
+            self._paths, self._stamp = git.tracked_paths(self._root), stamp
+        return self._paths
+
+
+class IndexTree:
+    """One working folder and what this process holds of its index."""
+
+    def __init__(self, parts: IndexParts, root: str) -> None:
+        self.parts = parts
+        self.root = os.path.realpath(root)
+        self.held = TreeCache()
+        self.numbers = Numbers(parts.store)
+        self.tracked = Tracked(self.root)
+        self.lock = threading.RLock()
+        """Held by whoever changes the index in this process: what is held in mind is of one thread
+        at a time.
+        """
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """A block that changes the index. What failed half-way must not be taken for known."""
+        with self.lock:
+            try:
+                yield
+            except BaseException:
+                self.held = TreeCache()
+                raise
+
+    @property
+    def lease_name(self) -> str:
+        name = hashlib.sha256(self.root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        return f"code:{self.parts.store.scope.project_no}:{name}"
+
+    def walk(self) -> FileWalk:
+        return FileWalk(TreeReader(self.root), git.exclude_lines(self.root), self.tracked.paths())
+
+    def row(self) -> TreeRow | None:
+        with self.parts.store.database.read() as session:
+            return self.parts.store.tree_of(session, self.root)
+
+
+def index(
+    tree: IndexTree,
+    *,
+    is_full: bool = False,
+    progress: Progress | None = None,
+    wait_seconds: float = 600.0,
+    has_text: bool = True,
+    workers: int | None = None,
+    scip: str | os.PathLike[str] | None = None,
+) -> IndexReport:
+    """Bring the index of a tree up to date; ``is_full`` reads every file again, changed or not.
+
+    ``scip`` is a SCIP index to take precise edges from; without it, ``index.scip`` in the folder if
+    there is one. ``BusyError`` when another process is at it for longer than ``wait_seconds``. Safe
+    to repeat and to interrupt.
+    """
+    if not os.path.isdir(tree.root):
+        raise InvalidInputError(
+            f"There is no folder {tree.root!r} to index. Give a folder.", field="root"
+        )
+    precise = PreciseIndex(tree.root, scip)
+    clock = tree.parts.clock
+    started = clock.monotonic()
+    report: dict[str, Any] | None = None
+    while report is None:
+        try:
+            with tree.changing(), _leased(tree, wait_seconds) as lease:
+                report = _Run(
+                    tree, lease, progress, has_text=has_text, workers=workers, precise=precise
+                ).run(is_full)
+        except LeaseLostError:
+            # The machine slept, or stood still for longer than a lease; what was written is there,
+            # the rest is not.
+            if clock.monotonic() - started > wait_seconds:
+                raise
+    seconds = round(clock.monotonic() - started, 3)
+    log.event("code.indexed", files=report["files"], indexed=report["indexed"], seconds=seconds)
+    return IndexReport(**report, seconds=seconds)
+
+
+class _Run:
+    def __init__(
+        self,
+        tree: IndexTree,
+        lease: Lease,
+        progress: Progress | None,
+        has_text: bool,
+        workers: int | None,
+        precise: PreciseIndex,
+    ) -> None:
+        self._precise = precise
+        self._tree, self._lease, self._progress = tree, lease, progress
+        self._has_text, self._workers = has_text, workers
+        self._parts, self._store = tree.parts, tree.parts.store
+
+    def run(self, is_full: bool) -> dict[str, Any]:
+        store, clock = self._store, self._parts.clock
+        head = git.head_of(self._tree.root)
+        with store.database.read() as session:
+            before = store.tree_of(session, self._tree.root)
+        with self._writing() as session:
+            row = store.begin_tree(session, self._tree.root, clock.now_ms())
+        is_full = is_full or (before is not None and before.version != VERSION)
+        walked = self._tree.walk().all()
+        with store.database.read() as session:
+            seen = store.files(session, row.no)
+        plan = plan_of(walked, seen, is_full)
+        # Where most files are new, asking each time whom a change concerns costs more than to make
+        # all edges.
+        is_first = (
+            row.finished_at is None
+            or is_full
+            or len(plan.read) + len(plan.removed) > max(200, len(seen) // 4)
+        )
+        self._mark(plan, walked)
+        writer = Writer(store, row.no, self._tree.held, numbers=self._tree.numbers)
+        removed = self._remove(writer, plan.removed)
+        with self._pool(len(plan.read)) as pool:
+            indexed, same = self._read(writer, plan, pool, is_first)
+            if is_first:
+                with self._writing() as session:
+                    store.next_revision(session, row.no)
+                    store.mark_all_stale(session, row.no, clock.now_ms())
+            self._resolve(row, pool)
+        if self._precise.is_wanted(before, has_changed=bool(indexed or removed)):
+            resolving = EdgeBuilder(store, row.no, self._tree.root, held=self._tree.held)
+            self._precise.apply(
+                resolving, lambda session: self._parts.leases.guard(session, self._lease)
+            )
+        return self._finish(row, head, walked, indexed, plan.unchanged + same, removed)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Session]:
+        with self._store.database.write(is_derived=True) as session:
+            self._parts.leases.guard(session, self._lease)
+            yield session
+
+    def _mark(self, plan: IndexPlan, walked: WalkResult) -> None:
+        """What is known of files that look different is behind from now on, and says so."""
+        late = [
+            plan.seen[each.path].no
+            for each in plan.read
+            if each.path in plan.seen
+            and not is_as_before(plan.seen[each.path], walked.files[each.path])
+        ]
+        if late:
+            with self._writing() as session:
+                self._store.mark_stale(session, late, self._parts.clock.now_ms())
+
+    def _remove(self, writer: Writer, rows: Sequence[FileRow]) -> int:
+        removed = 0
+        for start in range(0, len(rows), _BATCH_FILES):
+            with self._writing() as session:
+                removed += writer.remove(
+                    session, rows[start : start + _BATCH_FILES], self._parts.clock.now_ms()
+                )
+        return removed
+
+    def _pool(self, files: int) -> AbstractContextManager[Pool | None]:
+        count = self._workers if self._workers is not None else (WORKERS if files > SMALL else 0)
+        return Pool(self._tree.root, self._has_text, count) if count > 0 else nullcontext()
+
+    def _read(
+        self, writer: Writer, plan: IndexPlan, pool: Pool | None, is_first: bool
+    ) -> tuple[int, int]:
+        indexed = same = done = 0
+        works = (
+            work_inline(self._tree.root, plan.read, self._has_text)
+            if pool is None
+            else pool.work(plan.read)
+        )
+        for batch in _batches(works):
+            self._tree.numbers.prepare(batch)
+            with self._writing() as session:
+                indexed += writer.write(
+                    session, batch, plan.seen, self._parts.clock.now_ms(), is_first
+                )
+            same += sum(work.is_same for work in batch)
+            done += len(batch)
+            if self._progress is not None:
+                self._progress(done, len(plan.read))
+        return indexed, same
+
+    def _resolve(self, row: TreeRow, pool: Pool | None) -> None:
+        resolving = EdgeBuilder(self._store, row.no, self._tree.root, held=self._tree.held)
+
+        def guard(session: Session) -> None:
+            self._parts.leases.guard(session, self._lease)
+
+        if pool is not None:
+            resolving.all_in(pool, guard)
+        while resolving.some(_RESOLVED_AT_ONCE, guard):
+            pass
+
+    def _finish(
+        self,
+        row: TreeRow,
+        head: git.GitHead,
+        walked: WalkResult,
+        indexed: int,
+        unchanged: int,
+        removed: int,
+    ) -> dict[str, Any]:
+        skipped: Counter[str] = Counter(walked.skipped)
+        with self._writing() as session:
+            for reason, count in self._store.skips(session, row.no):
+                skipped[reason] += count
+            counts = {"skipped": dict(sorted(skipped.items())), "scip": self._precise.stamp}
+            self._store.next_revision(session, row.no)
+            self._store.finish_tree(
+                session,
+                row.no,
+                head.branch,
+                head=head.commit,
+                counts=counts,
+                now_ms=self._parts.clock.now_ms(),
+            )
+            tree = self._store.tree_of(session, self._tree.root) or row
+            status = self._store.status(session, tree)
+        return {
+            "files": status.files,
+            "indexed": indexed,
+            "unchanged": unchanged,
+            "removed": removed,
+            "nodes": status.nodes,
+            "edges": status.edges,
+            "chunks": status.chunks,
+            "skipped": counts["skipped"],
+            "is_complete": not status.stale_files,
+        }
+
+
+def plan_of(walked: WalkResult, seen: dict[str, FileRow], is_full: bool = False) -> IndexPlan:
+    """What has to be read and what is gone, from what lies on the disk and what is stored."""
+    plan = IndexPlan([], [row for path, row in seen.items() if path not in walked.files], seen)
+    for path, found in walked.files.items():
+        row = seen.get(path)
+        if row is None or is_full:
+            plan.read.append(FileRequest(path))
+        elif is_as_before(row, found) and row.skip not in _RETRIED:
+            plan.unchanged += 1
+        else:
+            plan.read.append(FileRequest(path, row.hash))
+    return plan
+
+
+def is_as_before(row: FileRow, found: FileEntry) -> bool:
+    """Whether a file looks as it did when it was read; its content is compared only when it does
+    not.
+    """
+    return row.mtime_ns == found.mtime_ns and row.size == found.size
+
+
+def _batches(works: Iterable[FileRecord]) -> Iterator[list[FileRecord]]:
+    batch: list[FileRecord] = []
+    chunks = 0
+    for work in works:
+        batch.append(work)
+        chunks += len(work.chunks)
+        if len(batch) >= _BATCH_FILES or chunks >= _BATCH_CHUNKS:
+            yield batch
+            batch, chunks = [], 0
+    if batch:
+        yield batch
+
+
+@contextmanager
+def _leased(tree: IndexTree, wait_seconds: float) -> Iterator[Lease]:
+    leases, clock = tree.parts.leases, tree.parts.clock
+    owner = f"{host_name()}:{os.getpid()}:{tree.parts.new_id()}"
+    deadline = clock.monotonic() + wait_seconds
+    while (lease := leases.acquire(tree.lease_name, owner, LEASE_SECONDS)) is None:
+        holder = leases.find(tree.lease_name)
+        if holder is not None and is_gone(holder.owner):
+            leases.release(holder)
+            continue
+        if clock.monotonic() >= deadline:
+            raise BusyError(
+                f"{tree.root} is being indexed by another process. Try again when it is done.",
+                root=tree.root,
+            )
+        clock.wait(0.1)
+    try:
+        with Heartbeat(leases, lease, LEASE_SECONDS):
+            yield lease
+    finally:
+        leases.release(lease)

@@ -1,0 +1,280 @@
+"""Update an index for a few changed files, in milliseconds.
+
+`CatchUp` does so before a query when no watcher runs. A few changes are indexed at once; many are
+reported instead, so that the query need not wait.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from smara.codegraph import git
+from smara.codegraph.file_store import VERSION, FileRow
+from smara.codegraph.index.edges import EdgeBuilder
+from smara.codegraph.index.ignore import RULE_FILES
+from smara.codegraph.index.indexer import IndexTree, index, is_as_before, plan_of
+from smara.codegraph.index.pool import work_inline
+from smara.codegraph.index.writer import Writer
+from smara.codegraph.models import IndexReport
+from smara.codegraph.parse.incremental import Earlier
+from smara.core import log
+from smara.errors import SmaraError
+
+MOST_PATHS = 300
+"""Beyond, comparing everything is quicker than looking at each."""
+_RESOLVED_AT_ONCE = 400
+
+
+def update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
+    """Read some files again; those that are gone are removed, and what depends on them is joined
+    anew.
+
+    Paths may be absolute or relative to the root; those outside of it are nobody's business here. A
+    tree that was never indexed, a folder among the paths or a change of what is ignored leads to a
+    run over everything.
+    """
+    with tree.changing(), _collected_later():
+        return _update(tree, paths)
+
+
+@contextmanager
+def _collected_later() -> Iterator[None]:
+    """A block in which no circles of garbage are looked for: an update leaves none, and looking
+    through all that the process holds takes as long as the update.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def get_ready(tree: IndexTree) -> None:
+    """Load and compile now what the first update of this process would have to wait for."""
+    from smara.codegraph.index.index_file import taken_apart
+    from smara.secrets.scan import scan
+
+    store, row = tree.parts.store, tree.row()
+    scan(
+        f"password = '{'x7Qp2mLk' * 2}'"
+    )  # one that looks real: only then the scanner compiles its rules
+    if row is None:
+        return
+    with tree.lock, store.database.read() as session:
+        for path in store.one_of_each_language(session, row.no):
+            taken_apart(path.rpartition("/")[2], b"ready\n")
+        tree.held.refresh(session, store, row.no)
+        tree.held.up_to_date_notes(session, store, row.no).get_ready()
+
+
+def _update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
+    clock, store = tree.parts.clock, tree.parts.store
+    started = clock.monotonic()
+    row = tree.row()
+    wanted = _inside(tree.root, paths)
+    is_behind = row is None or row.finished_at is None or row.version != VERSION
+    if (
+        row is None
+        or is_behind
+        or len(wanted) > MOST_PATHS
+        or _concerns_everything(tree.root, wanted)
+    ):
+        return index(tree)
+    walked = tree.walk().some(wanted)
+    with store.database.read() as session:
+        seen = store.files(session, row.no, wanted)
+        below = [
+            each
+            for path in wanted
+            if path not in walked.files
+            for each in store.below(session, row.no, path)
+        ]
+    plan = plan_of(walked, seen)
+    writer = Writer(store, row.no, tree.held, numbers=tree.numbers)
+    late = [seen[each.path] for each in plan.read if each.path in seen]
+    if len(late) > 1:
+        with store.database.write(is_derived=True) as session:
+            store.mark_stale(session, [each.no for each in late], clock.now_ms())
+    with store.database.read() as session:
+        earlier = Earlier.read(session, store, late)
+    known = {(c.kind, c.name, c.prefix, c.text) for found in earlier.chunks.values() for c in found}
+    works = list(work_inline(tree.root, plan.read, known=known, before=earlier.facts))
+    tree.numbers.prepare(works)
+    gone = [*plan.removed, *below]
+    indexed = removed = 0
+    if works or gone:
+        with store.database.write(is_derived=True) as session:
+            indexed = (
+                writer.write(session, works, seen, clock.now_ms(), is_first=False, earlier=earlier)
+                if works
+                else 0
+            )
+            removed = writer.remove(session, gone, clock.now_ms()) if gone else 0
+    resolving = EdgeBuilder(store, row.no, tree.root, held=tree.held)
+    while resolving.some(_RESOLVED_AT_ONCE):
+        pass
+    same = plan.unchanged + sum(work.is_same for work in works)
+    return IndexReport(
+        len(wanted),
+        indexed,
+        same,
+        removed=removed,
+        seconds=round(clock.monotonic() - started, 4),
+        skipped={str(reason): count for reason, count in walked.skipped.items()},
+    )
+
+
+class Differences(NamedTuple):
+    """How the files on the disk look beside those of the index, without having read any."""
+
+    changed: list[str]
+    added: list[str]
+    removed: list[str]
+    unsure: list[str]
+    """Of the size they had; they were saved so shortly before they were read that their time tells
+    nothing.
+    """
+
+    @property
+    def paths(self) -> list[str]:
+        return [*self.changed, *self.added, *self.removed, *self.unsure]
+
+
+def differences(tree: IndexTree) -> Differences:
+    """Compare a tree with the disk by names, sizes and times."""
+    store = tree.parts.store
+    row = tree.row()
+    walked = tree.walk().all()
+    if row is None:
+        return Differences([], sorted(walked.files), [], unsure=[])
+    with store.database.read() as session:
+        seen: dict[str, FileRow] = store.files(session, row.no)
+    changed = [
+        path
+        for path, found in walked.files.items()
+        if path in seen and not is_as_before(seen[path], found)
+    ]
+    unsure = {
+        path
+        for path in changed
+        if not seen[path].mtime_ns and seen[path].size == walked.files[path].size
+    }
+    return Differences(
+        sorted(path for path in changed if path not in unsure),
+        sorted(walked.files.keys() - seen.keys()),
+        sorted(seen.keys() - walked.files.keys()),
+        unsure=sorted(unsure),
+    )
+
+
+def changed_paths(tree: IndexTree, limit: int = 10_000) -> tuple[list[str], list[str], list[str]]:
+    """Which files look different, new or gone, without reading or writing any: (changed, added,
+    removed).
+    """
+    found = differences(tree)
+    return (
+        sorted([*found.changed, *found.unsure])[:limit],
+        found.added[:limit],
+        found.removed[:limit],
+    )
+
+
+def _inside(root: str, paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Paths relative to the root, with slashes, each once."""
+    found: dict[str, None] = {}
+    for path in paths:
+        full = os.path.normpath(os.path.join(root, os.fspath(path)))
+        if not full.startswith(root + os.sep):
+            # The same folder by another name: a link on the way to the root.
+            full = os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
+        if full.startswith(root + os.sep):
+            found[full[len(root) + 1 :].replace(os.sep, "/")] = None
+    return list(found)
+
+
+def _concerns_everything(root: str, paths: Sequence[str]) -> bool:
+    return any(
+        path.rpartition("/")[2] in RULE_FILES or (os.path.isdir(full) and not os.path.islink(full))
+        for path in paths
+        for full in (os.path.join(root, *path.split("/")),)
+    )
+
+
+MOST_FILES = 200
+MOST_LOOKED_AT = 20_000
+"""In a tree of more files, looking would take longer than anyone waits for an answer; only its
+commit is compared.
+"""
+_REST = 10.0
+_WAIT_SECONDS = 2.0
+ELSEWHERE = "another commit is checked out than was indexed; `smara graph index` reads what changed"
+UNSURE = "the code could not be compared with the disk: answers may be behind"
+
+
+class CatchUp:
+    """Compares one tree with the disk, now and then."""
+
+    def __init__(self, tree: IndexTree, on_indexed: Callable[[Sequence[str] | None], None]) -> None:
+        self._tree = tree
+        self._on_indexed = on_indexed
+        self._next_look = 0.0
+        self._note: str | None = None
+
+    def look(self) -> str | None:
+        """Read what has changed, if it is little; what has to be known of the answers besides, or
+        ``None``.
+        """
+        clock = self._tree.parts.clock
+        started = clock.monotonic()
+        if started < self._next_look:
+            return self._note
+        try:
+            self._note = self._looked()
+        except (SmaraError, OSError) as error:
+            log.warning("code.not_caught_up", error=str(error))
+            self._note = UNSURE
+        ended = clock.monotonic()
+        self._next_look = ended + _REST * (ended - started)
+        return self._note
+
+    def _looked(self) -> str | None:
+        row = self._tree.row()
+        if row is None or row.finished_at is None:
+            return None  # whoever makes the first index tells it
+        if not os.path.isdir(self._tree.root):
+            return f"the folder {self._tree.root} is gone: answers are of what was in it"
+        if row.version != VERSION:
+            return (
+                "the index was made by another version of Smara; `smara graph index` makes it again"
+            )
+        is_elsewhere = git.head_of(self._tree.root) != (row.branch, row.head)
+        store = self._tree.parts.store
+        with store.database.read() as session:
+            is_large = store.count_files(session, row.no) > MOST_LOOKED_AT
+            # Left by a process that was killed between writing and joining; while an index is made,
+            # it joins them.
+            unjoined = (
+                0 if row.state == "building" else len(store.stale(session, row.no, MOST_FILES + 1))
+            )
+        if is_large:
+            return ELSEWHERE if is_elsewhere else None
+        found = differences(self._tree)
+        many = len(found.paths) - len(found.unsure)
+        if many > MOST_FILES:
+            return (
+                f"{many:,} files have changed since the code was indexed; `smara graph index` "
+                "reads them"
+            )
+        if len(found.paths) > MOST_PATHS or is_elsewhere:
+            index(self._tree, wait_seconds=_WAIT_SECONDS)
+            self._on_indexed(None)
+        elif found.paths or 0 < unjoined <= MOST_FILES:
+            update(self._tree, found.paths)
+            self._on_indexed(found.paths)
+        return None

@@ -1,0 +1,396 @@
+"""Write parsed files as rows; unchanged definitions keep their numbers.
+
+All writes happen in the caller's transaction. Files whose edges may have changed are marked stale
+in the same one, so a killed process leaves no wrong edges behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from smara.codegraph.file_store import ChunkRow, FileRow, NodeRow
+from smara.codegraph.index.dependents import NAMING_FILES, OutlineChange, change_between
+from smara.codegraph.index.edges import TreeCache
+from smara.codegraph.index.index_file import FileRecord, chunk_key
+from smara.codegraph.models import Definition
+from smara.codegraph.parse.incremental import Earlier, Partial
+from smara.codegraph.resolve.symbols import FileOutline, outline_of, pack_outline, unpack_outline
+from smara.codegraph.store import CodeStore
+from smara.core.escape import to_storable
+from smara.database.database import Session
+from smara.database.fulltext import RecordTerms
+
+_BLOCK = {"file": 64, "node": 2_000, "chunk": 1_000}
+
+
+class Numbers:
+    """Numbers for new rows, taken from the database some at a time. Not inside a transaction: it is
+    one itself.
+    """
+
+    def __init__(self, store: CodeStore) -> None:
+        self._store = store
+        self._free: dict[str, tuple[int, int]] = {}
+
+    def prepare(self, works: Sequence[FileRecord]) -> None:
+        """Have enough numbers for whatever these files may need."""
+        needed = {
+            "file": len(works),
+            "node": sum(1 + (len(work.facts.definitions) if work.facts else 0) for work in works),
+            "chunk": sum(len(work.chunks) for work in works),
+        }
+        for kind, count in needed.items():
+            first, end = self._free.get(kind, (0, 0))
+            if end - first < count:
+                size = max(count, _BLOCK[kind])
+                start = self._store.reserve(kind, size)
+                self._free[kind] = (start, start + size)
+
+    def take(self, kind: str) -> int:
+        first, end = self._free[kind]
+        if first >= end:
+            raise AssertionError(f"no number of the kind {kind} was prepared")
+        self._free[kind] = (first + 1, end)
+        return first
+
+
+@dataclass(slots=True)
+class WriteBatch:
+    """What a transaction is going to write, gathered over its files."""
+
+    added_nodes: list[NodeRow] = field(default_factory=list)
+    changed_nodes: list[NodeRow] = field(default_factory=list)
+    removed_nodes: list[int] = field(default_factory=list)
+    added_chunks: list[ChunkRow] = field(default_factory=list)
+    moved_chunks: list[ChunkRow] = field(default_factory=list)
+    removed_chunks: list[int] = field(default_factory=list)
+    terms: list[tuple[int, RecordTerms]] = field(default_factory=list)
+    facts: list[tuple[int, bytes, bytes, bytes]] = field(default_factory=list)
+    without_facts: list[int] = field(default_factory=list)
+    touched: list[tuple[int, int, int]] = field(default_factory=list)
+    changes: list[OutlineChange] = field(default_factory=list)
+    written: int = 0
+
+
+class Writer:
+    """Writes the files of one tree."""
+
+    def __init__(self, store: CodeStore, tree_no: int, held: TreeCache, numbers: Numbers) -> None:
+        self._store, self._tree_no, self._held, self._numbers = store, tree_no, held, numbers
+
+    def write(
+        self,
+        session: Session,
+        works: Sequence[FileRecord],
+        seen: Mapping[str, FileRow],
+        now_ms: int,
+        is_first: bool,
+        earlier: Earlier | None = None,
+    ) -> int:
+        """Write files; how many. Call ``numbers.prepare`` before the transaction.
+
+        ``seen`` are the rows as they were when it was decided to read the files: one that somebody
+        else has written since is left as they wrote it. ``is_first`` says that all edges are going
+        to be made anyway. ``earlier`` saves reading what is stored of the files a second time.
+        """
+        store = self._store
+        rows = store.files(session, self._tree_no, [work.path for work in works])
+        works = [work for work in works if _is_as_seen(rows.get(work.path), seen.get(work.path))]
+        revision = store.next_revision(session, self._tree_no)
+        old = [
+            row for work in works if (row := rows.get(work.path)) is not None and not work.is_same
+        ]
+        if earlier is None or not all(map(earlier.is_current, old)):
+            earlier = Earlier.read(session, store, old)
+        nodes, chunks, outlines = earlier.nodes, earlier.chunks, earlier.outlines
+        batch = WriteBatch()
+        outcome: dict[str, tuple[int, FileOutline | None]] = {}
+        before: FileOutline | None = None
+        for work in works:
+            row = rows.get(work.path)
+            if work.is_same and row is not None:
+                batch.touched.append((work.size, work.mtime_ns, row.no))
+                continue
+            no = row.no if row is not None else self._numbers.take("file")
+            file_node = next((node.no for node in nodes.get(no, ()) if node.kind == "file"), 0)
+            before = unpack_outline(work.path, file_node, outlines[no]) if no in outlines else None
+            self._put_file(session, work, no, revision=revision, now_ms=now_ms)
+            after = self._put_parts(
+                work, no, nodes.get(no, []), chunks=chunks.get(no, []), batch=batch
+            )
+            batch.written += 1
+            outcome[work.path] = (no, after)
+            change = change_between(work.path, before, after)
+            if (
+                change is None
+                and work.path.rpartition("/")[2] in NAMING_FILES
+                and (after is None or row is None)
+            ):
+                change = OutlineChange(work.path, None, is_come_or_gone=row is None)
+            if change is not None:
+                batch.changes.append(change)
+        self._write_parts(session, batch)
+        if not any(work.skip for work in works):
+            self._held.wrote_files(outcome, revision)
+        if not is_first:
+            self.mark_touched(session, batch.changes, now_ms)
+        self._held.partial = None
+        if len(works) == 1 and not is_first:
+            self._note_partial(
+                works[0],
+                rows.get(works[0].path),
+                before,
+                outcome=outcome,
+                changes=batch.changes,
+                revision=revision,
+            )
+        return batch.written
+
+    def _note_partial(
+        self,
+        work: FileRecord,
+        row: FileRow | None,
+        before: FileOutline | None,
+        outcome: Mapping[str, tuple[int, FileOutline | None]],
+        changes: Sequence[OutlineChange],
+        revision: int,
+    ) -> None:
+        """Keep in mind what was taken over of a file whose edges were right until now: they need
+        not be made again.
+        """
+        if (
+            work.whole is None
+            or not work.whole.taken
+            or row is None
+            or row.is_stale
+            or before is None
+        ):
+            return
+        after, names = outcome[work.path][1], [change.names for change in changes]
+        if after is None or None in names:
+            return
+        changed = frozenset(name for each in names for name in each or ())
+        if not self._held.notes.is_reached_through(row.no, changed):
+            self._held.partial = (
+                row.no,
+                Partial(revision, work.whole, after.nos, earlier=before.nos, names=changed),
+            )
+
+    def remove(self, session: Session, rows: Sequence[FileRow], now_ms: int) -> int:
+        """Remove files; how many were there. Those that somebody else has written since stay."""
+        store = self._store
+        known = store.files(session, self._tree_no, [row.path for row in rows])
+        gone = [row for row in rows if row.path in known and _is_as_seen(known[row.path], row)]
+        if not gone:
+            return 0
+        store.next_revision(session, self._tree_no)
+        outlines = {
+            row[0]: bytes(row[1])
+            for row in store.facts(session, "outline", [row.no for row in gone])
+        }
+        changes = []
+        for row in gone:
+            before = unpack_outline(row.path, 0, outlines[row.no]) if row.no in outlines else None
+            change = change_between(row.path, before, None)
+            changes.append(
+                change
+                if change is not None
+                else OutlineChange(row.path, None, is_come_or_gone=True)
+            )
+        store.remove_files(session, [row.no for row in gone])
+        self.mark_touched(session, changes, now_ms)
+        return len(gone)
+
+    def mark_touched(self, session: Session, changes: Sequence[OutlineChange], now_ms: int) -> None:
+        """Mark the files stale whose edges may be others now."""
+        if not changes:
+            return
+        held, store = self._held, self._store
+        held.refresh(session, store, self._tree_no)
+        touched = held.up_to_date_notes(session, store, self._tree_no).touched(changes)
+        if touched is None:
+            store.mark_all_stale(session, self._tree_no, now_ms)
+            held.project = None
+        else:
+            store.mark_stale(session, sorted(touched), now_ms)
+
+    def _put_file(
+        self, session: Session, work: FileRecord, no: int, revision: int, now_ms: int
+    ) -> None:
+        stale_at = now_ms if work.facts is not None else None
+        self._store.put_file(
+            session,
+            self._tree_no,
+            (
+                no,
+                work.path,
+                work.language,
+                work.kind,
+                work.hash,
+                work.size,
+                work.mtime_ns,
+                work.lines,
+                int(work.is_test),
+                stale_at,
+                now_ms,
+                revision,
+                work.skip,
+            ),
+        )
+
+    def _put_parts(
+        self,
+        work: FileRecord,
+        no: int,
+        nodes: Sequence[NodeRow],
+        chunks: Sequence[ChunkRow],
+        batch: WriteBatch,
+    ) -> FileOutline | None:
+        if work.skip is not None:
+            batch.removed_nodes += [node.no for node in nodes]
+            batch.removed_chunks += [chunk.no for chunk in chunks]
+            batch.without_facts.append(no)
+            return None
+        file_no, numbers = self._put_nodes(work, no, nodes, batch=batch)
+        self._put_chunks(work, no, file_no, numbers=numbers, chunks=chunks, batch=batch)
+        if work.facts is None:
+            batch.without_facts.append(no)
+            return None
+        outline = outline_of(work.facts, file_no, numbers)
+        batch.facts.append((no, pack_outline(outline), work.uses, b""))
+        return outline
+
+    def _put_nodes(
+        self, work: FileRecord, no: int, nodes: Sequence[NodeRow], batch: WriteBatch
+    ) -> tuple[int, list[int]]:
+        """Number the file and its definitions, each as it was before where it was there before."""
+        known = {(node.kind, node.qualname, node.ordinal): node for node in nodes}
+        name = work.path.rpartition("/")[2]
+        place: tuple[str, str, int] = ("file", work.path, 0)
+        file_no = known[place].no if place in known else self._numbers.take("node")
+        rows = [
+            NodeRow(
+                file_no,
+                no,
+                "file",
+                name=name,
+                qualname=work.path,
+                ordinal=0,
+                parent_no=None,
+                first_line=1,
+                last_line=work.lines,
+                body_hash=work.hash,
+                sketch=b"",
+                signature="",
+                doc=to_storable(work.doc),
+            )
+        ]
+        numbers: list[int] = []
+        met: dict[tuple[str, str], int] = {}
+        for each in work.facts.definitions if work.facts else ():
+            ordinal = met.get((each.kind, each.qualname), 0)
+            met[each.kind, each.qualname] = ordinal + 1
+            place = (each.kind, each.qualname, ordinal)
+            number = known[place].no if place in known else self._numbers.take("node")
+            parent = numbers[each.parent] if 0 <= each.parent < len(numbers) else file_no
+            rows.append(_node(each, number, no, ordinal=ordinal, parent=parent))
+            numbers.append(number)
+        if not nodes:
+            batch.added_nodes += rows
+            return file_no, numbers
+        old = {node.no: node for node in nodes}
+        for row in rows:
+            before = old.pop(row.no, None)
+            if before is None:
+                batch.added_nodes.append(row)
+            elif before != row:
+                batch.changed_nodes.append(row)
+        batch.removed_nodes += old
+        return file_no, numbers
+
+    def _put_chunks(
+        self,
+        work: FileRecord,
+        no: int,
+        file_no: int,
+        numbers: Sequence[int],
+        chunks: Sequence[ChunkRow],
+        batch: WriteBatch,
+    ) -> None:
+        """Chunks with the text they had keep their numbers, and with them their vectors."""
+        known: dict[tuple[str, str, str, str], list[ChunkRow]] = {}
+        for chunk in chunks:
+            known.setdefault((chunk.kind, chunk.name, chunk.prefix, chunk.text), []).append(chunk)
+        for ready in work.chunks:
+            each = ready.chunk
+            node_no = numbers[each.definition] if each.definition >= 0 else file_no
+            key = chunk_key(each)
+            if same := known.get(key):
+                before = same.pop(0)
+                row = before._replace(
+                    node_no=node_no, first_line=each.first_line, last_line=each.last_line
+                )
+                if row != before:
+                    batch.moved_chunks.append(row)
+                continue
+            number = self._numbers.take("chunk")
+            batch.added_chunks.append(
+                ChunkRow(
+                    number,
+                    no,
+                    node_no,
+                    kind=key[0],
+                    name=key[1],
+                    first_line=each.first_line,
+                    last_line=each.last_line,
+                    prefix=key[2],
+                    text=key[3],
+                )
+            )
+            batch.terms.append((number, RecordTerms(ready.head, ready.bodies)))
+        batch.removed_chunks += [chunk.no for same in known.values() for chunk in same]
+
+    def _write_parts(self, session: Session, batch: WriteBatch) -> None:
+        store = self._store
+        store.remove_chunks(session, batch.removed_chunks)
+        store.remove_nodes(session, batch.removed_nodes)
+        store.add_nodes(session, self._tree_no, batch.added_nodes)
+        store.write_nodes(session, batch.changed_nodes)
+        store.add_chunks(session, self._tree_no, batch.added_chunks)
+        store.move_chunks(session, batch.moved_chunks)
+        store.database.records.add(session, "code", store.scope.project_no, batch.terms)
+        store.remove_facts(session, batch.without_facts)
+        store.put_facts(session, self._tree_no, batch.facts)
+        store.touch_files(session, batch.touched)
+
+
+def _is_as_seen(row: FileRow | None, seen: FileRow | None) -> bool:
+    """Whether a file's content in the index is the one that was there when it was decided to read
+    the file again.
+    """
+    if row is None or seen is None:
+        return row is None and seen is None
+    return (row.no, row.hash, row.skip) == (seen.no, seen.hash, seen.skip)
+
+
+def _node(each: Definition, number: int, file_no: int, ordinal: int, parent: int) -> NodeRow:
+    kind, name, qualname, first, last, _, _, _, signature, doc, digest, drawn = each
+    texts = name + qualname + signature + doc
+    if not texts.isascii() or "\0" in texts:
+        name, qualname, signature, doc = map(to_storable, (name, qualname, signature, doc))
+    return NodeRow(
+        number,
+        file_no,
+        kind,
+        name=name,
+        qualname=qualname,
+        ordinal=ordinal,
+        parent_no=parent,
+        first_line=first,
+        last_line=last,
+        body_hash=digest,
+        sketch=drawn,
+        signature=signature,
+        doc=doc,
+    )

@@ -1,0 +1,1 @@
+"""Parse one file: languages, definitions, references, chunks."""

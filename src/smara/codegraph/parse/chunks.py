@@ -1,0 +1,403 @@
+"""Split a file into chunks for search, and read its opening words.
+
+Every line belongs to exactly one chunk. A function, method or test is a chunk of its own and is
+never split unless it is enormous. Prose is split at its headings, anything else into blocks of
+bounded length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, groupby
+
+from smara.codegraph.models import CodeChunk, Definition, FileFacts
+from smara.codegraph.parse.languages import kind_of
+from smara.database.fulltext import RecordTerms, terms_of
+
+_BYTES = 6_000
+_PYTHON = re.compile(r"""^(?:#[^\n]*\n|\s)*(?:[rRuU]{0,2})("{3}|'{3}|"|')(.+?)\1""", re.DOTALL)
+_BLOCK = re.compile(r"^\s*/\*+!?(.*?)\*/", re.DOTALL)
+_LINES = re.compile(r"^\s*((?://[/!]?[^\n]*(?:\n|$))+)")
+_LICENSE = re.compile(r"copyright|licen[sc]ed?\b|spdx|all rights reserved", re.IGNORECASE)
+_MARKUP = re.compile(r"^(?:[#=~<>|!]|-{2,}|[-*+] |\.\. |:\w+:|```|\[!\[|\[\w+\]:)")
+MOST_OPENING_BYTES = _BYTES
+_DIRECTIVE = re.compile(
+    r"go:\w|\+build|eslint|jshint|jslint|global |@ts-|@flow|prettier|nolint|vim:|-\*-|#(?:region"
+    r"|pragma)"
+)
+"""What is said to a tool, not to a reader."""
+_DRAWN = re.compile(r"([=~\-*^#\"'_+.])\1{2,}")
+"""A line that underlines a title."""
+
+
+def first_words(path: str, text: str) -> str:
+    """The first paragraph of a file that says something; empty when it says nothing, or only who
+    owns it.
+    """
+    start = text.lstrip("\ufeff")[:_BYTES]
+    name = path.rpartition("/")[2].lower()
+    if name.startswith("readme") or name.endswith((".md", ".rst", ".txt")):
+        return _prose(start)
+    if name.endswith(".py"):
+        found = _PYTHON.match(start)
+        return _paragraph(found[2]) if found else ""
+    return _comment(re.sub(r"^#![^\n]*\n", "", start))
+
+
+def _comment(start: str) -> str:
+    """The first comment that is not a license."""
+    while True:
+        found = _BLOCK.match(start) or _LINES.match(start)
+        if found is None:
+            return ""
+        words = "\n".join(
+            re.sub(r"^\s*(?:\*|//[/!]?)\s?", "", line) for line in found[1].splitlines()
+        )
+        if words.strip() and not _LICENSE.search(words) and not _DIRECTIVE.match(words.strip()):
+            return _paragraph(words)
+        start = start[found.end() :]
+
+
+def _prose(text: str) -> str:
+    """The first paragraph that is neither a heading nor a badge."""
+    for paragraph in re.split(r"\n\s*\n", text):
+        lines = [line.strip() for line in paragraph.strip().splitlines()]
+        kept = [line for line in lines if line and not _MARKUP.match(line)]
+        if kept and not _LICENSE.search(kept[0]) and len(" ".join(kept).split()) > 2:
+            return re.sub(
+                r"[*_`]|\[([^\]]*)\]\([^)]*\)", lambda match: match[1] or "", " ".join(kept)
+            )
+    return ""
+
+
+def _paragraph(text: str) -> str:
+    """The first paragraph; a title under which only a line is drawn is none, when there is another
+    one.
+    """
+    found = ""
+    for paragraph in re.split(r"\n\s*\n", text.strip())[:2]:
+        lines = [
+            line for line in paragraph.strip().splitlines() if not _DRAWN.fullmatch(line.strip())
+        ]
+        found = found or "\n".join(lines)
+        if len(lines) == len(paragraph.strip().splitlines()):
+            return "\n".join(lines)
+    return found
+
+
+MOST_LINES = 100
+MOST_CHARACTERS = 12_000
+SMALL_SECTION_LINES = 4
+_HEADING = re.compile(r"(#{1,6}|={1,6}|\*{1,4})\s+(\S.*?)[#=\s]*$")
+_UNDERLINE = re.compile(r"([=\-~^\"'`*+#])\1{2,}\s*$")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_LONGEST_NAME = 120
+
+
+def chunk_prose(path: str, lines: Sequence[str]) -> list[CodeChunk]:
+    """Return the pieces of a file that is not code; every line that says something is in one of
+    them.
+    """
+    name = path.rpartition("/")[2]
+    is_prose = kind_of(path) == "prose"
+    chunks: list[CodeChunk] = []
+    for first, last, heading in _sections(lines) if is_prose else [(1, len(lines), "")]:
+        prefix = f"{path} > {heading}" if heading else path
+        for start, end in trimmed(
+            lines, parts(lines, first, last, most_lines=MOST_LINES, most_characters=MOST_CHARACTERS)
+        ):
+            body = "\n".join(lines[start - 1 : end])
+            for offset in range(0, len(body), MOST_CHARACTERS):
+                piece = body[offset : offset + MOST_CHARACTERS]
+                chunks.append(
+                    CodeChunk(
+                        "prose",
+                        heading or name,
+                        start,
+                        last_line=end,
+                        definition=-1,
+                        prefix=prefix,
+                        text=piece,
+                    )
+                )
+    return chunks
+
+
+def _sections(lines: Sequence[str]) -> list[tuple[int, int, str]]:
+    """Return first line, last line and heading of each section; one of a few lines goes with the
+    next.
+    """
+    starts: list[tuple[int, str]] = [(1, "")]
+    for line, heading in _headings(lines):
+        if line - starts[-1][0] < SMALL_SECTION_LINES:
+            starts[-1] = (starts[-1][0], starts[-1][1] or heading)
+        else:
+            starts.append((line, heading))
+    ends = [start - 1 for start, _ in starts[1:]] + [len(lines)]
+    return [(start, end, heading) for (start, heading), end in zip(starts, ends, strict=True)]
+
+
+def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the headings outside of code blocks, each with those above it: ``Use > Search``."""
+    above: list[tuple[int, str]] = []
+    marks: list[str] = []
+    in_fence = False
+    for line, text in enumerate(lines, start=1):
+        if _FENCE.match(text):
+            in_fence = not in_fence
+        if in_fence:
+            continue
+        place, level, heading = line, 0, ""
+        if found := _HEADING.match(text):
+            level, heading = len(found[1]), found[2]
+        elif (found := _UNDERLINE.match(text)) and line > 1 and _may_be_title(lines, line - 2):
+            if found[1] not in marks:
+                marks.append(found[1])
+            place, level, heading = line - 1, marks.index(found[1]) + 1, lines[line - 2].strip()
+        if heading:
+            above = [outer for outer in above if outer[0] < level]
+            above.append((level, heading))
+            yield place, " > ".join(title for _, title in above)[-_LONGEST_NAME:]
+
+
+def _may_be_title(lines: Sequence[str], place: int) -> bool:
+    """Say whether the line above an underline is a title: alone, and not a row of a table."""
+    title = lines[place].strip()
+    before = lines[place - 1].strip() if place else ""
+    return bool(title) and "|" not in title and (not before or _UNDERLINE.match(before) is not None)
+
+
+def parts(
+    lines: Sequence[str], first: int, last: int, most_lines: int, most_characters: int
+) -> Iterator[tuple[int, int]]:
+    """Yield lines cut into parts of bounded length, at a blank line in a part's second half where
+    there is one.
+    """
+    start = first
+    if (
+        last - first < most_lines
+        and last - first + sum(map(len, lines[first - 1 : last])) <= most_characters
+    ):
+        yield first, last
+        return
+    while start <= last:
+        end, size = start, len(lines[start - 1])
+        while (
+            end < last
+            and end - start + 1 < most_lines
+            and size + len(lines[end]) + 1 <= most_characters
+        ):
+            size += len(lines[end]) + 1
+            end += 1
+        if end < last:
+            blank = next(
+                (
+                    line
+                    for line in range(end, (start + end) // 2, -1)
+                    if not lines[line - 1].strip()
+                ),
+                end,
+            )
+            end = blank
+        yield start, end
+        start = end + 1
+
+
+def trimmed(lines: Sequence[str], spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield spans of lines without the blank lines at their ends; those that are all blank are left
+    out.
+    """
+    for first, last in spans:
+        while first <= last and not lines[first - 1].strip():
+            first += 1
+        while first <= last and not lines[last - 1].strip():
+            last -= 1
+        if first <= last:
+            yield first, last
+
+
+SMALL_CLASS_LINES = 12
+"""A class of at most so many lines is one piece with its methods."""
+ENORMOUS_LINES = 400
+"""The functions inside of one that is longer than this are pieces of their own."""
+MOST_CHUNK_CHARACTERS = 60_000
+"""Of a piece that is no body."""
+REST_LINES = 80
+"""What stands outside of functions, or in a class outside of its methods."""
+TINY_LINES = 2
+"""So few lines between two pieces go with the piece below them."""
+_COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|<!--|--)")
+_CONTAINERS = frozenset({"class", "module"})
+_BODIES = frozenset({"function", "method", "test"})
+_LONGEST_PREFIX = 300
+_MOST_OUTER = 4
+
+Run = tuple[int, int, int]
+"""First line, last line, and the place of the definition they belong to (-1 for none)."""
+
+
+def chunk_file(facts: FileFacts | None, path: str, text: str) -> list[CodeChunk]:
+    """Return the pieces of a file; ``facts`` are those of this very text, ``None`` for prose and
+    data.
+
+    Lines are those that end in ``\\n``. Blank lines at the ends of pieces are left out.
+    """
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    if facts is None:
+        return chunk_prose(path, lines)
+    definitions = facts.definitions
+    chunks: list[CodeChunk] = []
+    for first, last, place in _joined(_runs(_owners(definitions, lines)), lines):
+        is_whole = place >= 0 and (
+            definitions[place].kind in _BODIES or not _is_open(definitions[place])
+        )
+        spans = (
+            [(first, last)]
+            if is_whole
+            else parts(
+                lines, first, last, most_lines=REST_LINES, most_characters=MOST_CHUNK_CHARACTERS
+            )
+        )
+        for start, end in trimmed(lines, spans):
+            chunks.extend(
+                _pieces(
+                    definitions,
+                    path,
+                    start,
+                    last=end,
+                    place=place,
+                    body="\n".join(lines[start - 1 : end]),
+                    is_whole=is_whole,
+                )
+            )
+    return chunks
+
+
+def _pieces(
+    definitions: Sequence[Definition],
+    path: str,
+    first: int,
+    last: int,
+    place: int,
+    body: str,
+    is_whole: bool,
+) -> Iterator[CodeChunk]:
+    """Yield the piece made of some lines; outside of bodies a line that is too long is cut where
+    the limit falls.
+    """
+    kind, name = "module", path.rpartition("/")[2]
+    if place >= 0:
+        kind, name = (
+            "function" if definitions[place].kind in _BODIES else "class",
+            definitions[place].qualname,
+        )
+    prefix = _prefix(definitions, place, path)
+    most = len(body) if is_whole else MOST_CHUNK_CHARACTERS
+    for start in range(0, len(body), most):
+        yield CodeChunk(
+            kind,  # type: ignore[arg-type]
+            name,
+            first,
+            last_line=last,
+            definition=place,
+            prefix=prefix,
+            text=body[start : start + most],
+        )
+
+
+def _prefix(definitions: Sequence[Definition], place: int, path: str) -> str:
+    """Return where a piece belongs: its path, the classes around it, and what it is."""
+    signatures: list[str] = []
+    while place >= 0 and len(signatures) <= _MOST_OUTER:
+        signatures.append(definitions[place].signature)
+        place = definitions[place].parent
+    return " > ".join((path, *reversed(signatures)))[:_LONGEST_PREFIX]
+
+
+def _owners(definitions: Sequence[Definition], lines: Sequence[str]) -> list[int]:
+    """Return for every line, from the first at 1, the place of the piece it belongs to."""
+    owners = [-1] * (len(lines) + 1)
+    whole: list[int] = []
+    for place, definition in enumerate(definitions):
+        while whole and definitions[whole[-1]].last_byte <= definition.first_byte:
+            whole.pop()
+        if definition.kind not in _CONTAINERS and definition.kind not in _BODIES:
+            continue
+        if whole and not _is_open(definitions[whole[-1]]):
+            continue
+        first, last = max(definition.first_line, 1), min(definition.last_line, len(lines))
+        if first > last:
+            continue
+        before = owners[first]
+        is_beside = before >= 0 and (not whole or before != whole[-1])
+        # A definition that begins on the last line of another goes with it, so that both stay
+        # whole.
+        owner = before if is_beside else place
+        if not is_beside:
+            first = _with_comments(lines, owners, first)
+        owners[first : last + 1] = [owner] * (last + 1 - first)
+        whole.append(place)
+    return owners
+
+
+def _is_open(definition: Definition) -> bool:
+    """Say whether what a definition holds is cut into pieces of its own."""
+    length = definition.last_line - definition.first_line + 1
+    return length > (
+        ENORMOUS_LINES if definition.kind in ("function", "method") else SMALL_CLASS_LINES
+    )
+
+
+def _with_comments(lines: Sequence[str], owners: Sequence[int], first: int) -> int:
+    """Return where a definition begins with the comments right above it."""
+    around = owners[first]
+    start = first
+    while start > 1 and owners[start - 1] == around and _COMMENT.match(lines[start - 2]):
+        start -= 1
+    return start
+
+
+def _runs(owners: Sequence[int]) -> list[Run]:
+    """Return the lines of each owner, together where they stand together."""
+    runs: list[Run] = []
+    line = 1
+    for owner, found in groupby(owners[1:]):
+        count = sum(1 for _ in found)
+        runs.append((line, line + count - 1, owner))
+        line += count
+    return runs
+
+
+def _joined(runs: Sequence[Run], lines: Sequence[str]) -> list[Run]:
+    """Return the runs with blank and tiny ones joined to the one below, the last to the one
+    above.
+    """
+    joined: list[Run] = []
+    waiting: int | None = None
+    said_above = list(accumulate(map(bool, map(str.strip, lines)), initial=0))
+    for first, last, place in runs:
+        start = first if waiting is None else waiting
+        said = said_above[last] - said_above[first - 1]
+        if (
+            said <= TINY_LINES
+            and last != len(lines)
+            and (place < 0 or said == 0 or last - first < TINY_LINES)
+        ):
+            waiting = start
+            continue
+        waiting = None
+        if said == 0 and joined:
+            joined[-1] = (joined[-1][0], last, joined[-1][2])
+        else:
+            joined.append((start, last, place))
+    return joined
+
+
+def chunk_terms(path: str, name: str, prefix: str, text: str) -> RecordTerms:
+    """The terms of a chunk: its name and path say more than its body. The prefix is for vectors;
+    its words are here.
+    """
+    return terms_of(f"{name} {path}", text)

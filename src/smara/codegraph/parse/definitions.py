@@ -1,0 +1,564 @@
+"""Read a file's definitions: place, parent, signature and body hash."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from smara.codegraph.codec import numbers_in
+from smara.codegraph.models import Definition, NodeKind
+from smara.codegraph.parse.source import (
+    LONGEST_DOC,
+    PASSED,
+    SourceFile,
+    assigned_name,
+    body_hash,
+    first_doc_line,
+    is_next_to,
+    macro_title,
+    name_node,
+    outer_starts,
+    python_body_hash,
+    receiver_type,
+    sketch,
+    without_parameters,
+)
+from smara.core.paths import is_test_path
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+class ReusedDefinitions(NamedTuple):
+    """Definitions taken over from what was read before: the first with all that lie in it, at their
+    new offset.
+
+    ``first`` is where the first begins now and ``end`` where its code ends. The places of the
+    definitions and their lines are still those of before; ``place`` was the place of the first.
+    """
+
+    first: int
+    end: int
+    place: int
+    blocks: int
+    definitions: Sequence[Definition]
+    owner: str
+    """The qualified name of what it stands in."""
+    is_in_class: bool
+
+
+class Misplaced(Exception):
+    """Definitions that were to be taken over stand in something else now."""
+
+    def __init__(self, kept: ReusedDefinitions) -> None:
+        super().__init__(kept.first)
+        self.kept = kept
+
+
+def moved(each: Definition, down: int, right: int, on: int) -> Definition:
+    """Return a definition so many lines further down, bytes to the right and places on."""
+    (
+        kind,
+        name,
+        qualname,
+        first_line,
+        last_line,
+        first,
+        last,
+        parent,
+        signature,
+        doc,
+        body_hash,
+        drawn,
+    ) = each
+    return Definition(
+        kind,
+        name,
+        qualname,
+        first_line=first_line + down,
+        last_line=last_line + down,
+        first_byte=first + right,
+        last_byte=last + right,
+        parent=parent + on if parent >= 0 else parent,
+        signature=signature,
+        doc=doc,
+        body_hash=body_hash,
+        sketch=drawn,
+    )
+
+
+LONGEST_SIGNATURE = 240
+LONGEST_NAME = 200
+_KINDS: dict[str, NodeKind] = {
+    "class": "class", "function": "function", "method": "method", "module": "module",
+    "default": "function",
+    "case": "test", "constant": "constant", "field": "constant",
+}  # fmt: skip
+_IMPLEMENTATION = "implementation"
+_LABELS = (*_KINDS, _IMPLEMENTATION)
+_KEPT = len(_LABELS)
+_MOST_COMMENTS = 200
+_DEEPEST = 50
+"""Definitions nested deeper than this are no one's handwriting, and their full names would fill the
+memory.
+"""
+_UNFINISHED = Definition(
+    "function",
+    "",
+    "",
+    first_line=0,
+    last_line=0,
+    first_byte=0,
+    last_byte=0,
+    parent=-1,
+    signature="",
+    doc="",
+    body_hash=b"",
+)
+_CASES = re.compile(rb"(?:it|test|describe|context|suite|specify|bench|fit|xit)(?:\.[\w.]+)?")
+_NO_DOC = re.compile(r"copyright|licen[cs]e|eslint|@ts-|-\*-|prettier|use strict", re.I)
+_TEST_MACROS = frozenset(
+    {"TEST", "TEST_F", "TEST_P", "TYPED_TEST", "TEST_CASE", "SCENARIO", "BOOST_AUTO_TEST_CASE"}
+)
+
+
+@dataclass(slots=True)
+class Scopes:
+    """Which definition an offset stands in."""
+
+    breaks: list[int] = field(default_factory=list)
+    owners: list[int] = field(default_factory=list)
+
+    def at(self, offset: int) -> int:
+        """Return the place of the innermost definition around an offset, -1 for none."""
+        place = bisect_right(self.breaks, offset) - 1
+        return self.owners[place] if place >= 0 else -1
+
+
+class _Child(NamedTuple):
+    """A definition inside another: it stands in the other's hash and sketch by its own."""
+
+    first: int
+    end: int
+    first_line: int
+    last_line: int
+    said: bytes
+    sketch: bytes
+
+
+@dataclass(slots=True)
+class _OpenDefinition:
+    """A definition, or an ``impl`` block, whose end has not been reached."""
+
+    end: int
+    place: int
+    parent: int
+    owner: str
+    is_class: bool
+    is_late: bool = False
+    """The type that an ``impl`` block belongs to has not been met yet."""
+    facts: tuple[Any, ...] | None = None
+    """The fields of the definition up to its doc; an ``impl`` block has none."""
+    name_start: int = 0
+    name_end: int = 0
+    children: list[_Child] | None = None
+
+
+class DefinitionReader:
+    """Reads the definitions of one file in the order in which they stand.
+
+    Those that are ``kept`` are put in where they stand, unread; the text has to hold nothing else
+    there.
+    """
+
+    def __init__(self, source: SourceFile, kept: Sequence[ReusedDefinitions] = ()) -> None:
+        self.source = source
+        self.definitions: list[Definition] = []
+        self.ends: list[int] = []
+        """Where the code of each definition ends, without comments behind it; 0 inside of those
+        that are kept.
+        """
+        self.columns: dict[int, int] = {}
+        """For each class, how far the statements of its body are indented."""
+        self.moved: list[tuple[ReusedDefinitions, int, int]] = []
+        """What was kept, with its place now and the number of lines it has moved down."""
+        self._kept = kept
+        self.scopes = Scopes()
+        self.doc = ""
+        self._open: list[_OpenDefinition] = []
+        self._outer = outer_starts(source)
+        self._is_python = source.language == "python"
+        self._hash = python_body_hash if self._is_python else body_hash
+        self._in_test_file = is_test_path(source.path)
+        self._comment_ends = [end for _, end in source.comments]
+        self._by_name: dict[str, int] = {}
+        self._seen: set[tuple[int, str]] = set()
+        self._late: list[tuple[int, str]] = []
+        self._macro_tests: set[int] = set()
+
+    def read(self) -> None:
+        """Fill ``definitions`` and ``scopes``."""
+        found = self.source.found
+        raws: list[tuple[int, int, int, Any]] = [
+            (node.start_byte, -node.end_byte, order, node)
+            for order, label in enumerate(_LABELS)
+            for node in found.get(label, ())
+        ]
+        raws += [(kept.first, -kept.end, _KEPT, kept) for kept in self._kept]
+        raws.sort(key=itemgetter(0, 1, 2))
+        before = (-1, 0)
+        for start, negative_end, order, node in raws:
+            if (start, negative_end) == before:
+                continue
+            before = (start, negative_end)
+            self._close(start)
+            if order == _KEPT:
+                self._put(node)
+            elif _LABELS[order] == _IMPLEMENTATION:
+                self._add_implementation(node, start, -negative_end)
+            else:
+                self._add(_LABELS[order], node, start, -negative_end)
+        self._close(len(self.source.data) + 1)
+        self._find_late_parents()
+        self._add_docs()
+
+    def _close(self, offset: int) -> None:
+        """Leave what ends before an offset."""
+        opened, scopes = self._open, self.scopes
+        while opened and opened[-1].end <= offset:
+            left = opened.pop()
+            around = opened[-1] if opened else None
+            scopes.breaks.append(left.end)
+            scopes.owners.append(around.place if around else -1)
+            if left.facts is not None:
+                self._finish(left, left.facts, around)
+
+    def _finish(
+        self, left: _OpenDefinition, facts: tuple[Any, ...], around: _OpenDefinition | None
+    ) -> None:
+        """Keep a definition whose inner ones are all known, and tell the one around it."""
+        kind, name, _, first_line, last_line, first, end, *_ = facts
+        bared, hashes = self.source.bared, self.source.line_hashes
+        # A comment behind the last statement counts into the span, and with it the mark of the
+        # blocks that end there.
+        if end > first and bared[end - 1] in PASSED:
+            end = first + len(bared[first:end].rstrip(PASSED))
+        if left.children is None:
+            body = bared[first : left.name_start] + bared[left.name_end : end]
+            lines = hashes[first_line - 1 : last_line] if kind != "constant" else []
+        else:
+            body, lines = _with_children(left, left.children, facts, end=end, source=self.source)
+        digest, drawn = self._hash(body), sketch(lines)
+        self.definitions[left.place] = Definition._make((*facts, digest, drawn))
+        self.ends[left.place] = end
+        if around is not None and around.facts is not None:
+            child = _Child(
+                first,
+                end,
+                first_line,
+                last_line=last_line,
+                said=f"{name}={digest.hex()}".encode(),
+                sketch=drawn,
+            )
+            if around.children is None:
+                around.children = [child]
+            else:
+                around.children.append(child)
+
+    def _put(self, kept: ReusedDefinitions) -> None:
+        """Take over definitions as they were, at their new places and lines."""
+        around = self._open[-1] if self._open else None
+        if (around.owner if around else "", around.is_class if around else False) != (
+            kept.owner,
+            kept.is_in_class,
+        ):
+            raise Misplaced(kept)
+        place, root = len(self.definitions), kept.definitions[0]
+        down = self.source.line(kept.first) - root.first_line
+        right, on = kept.first - root.first_byte, place - kept.place
+        self.moved.append((kept, place, down))
+        if down or right or on or root.parent >= 0:
+            self.definitions.extend(moved(each, down, right, on=on) for each in kept.definitions)
+            self.definitions[place] = root = self.definitions[place]._replace(
+                parent=around.parent if around else -1
+            )
+        else:
+            self.definitions.extend(kept.definitions)
+        self.ends += [kept.end, *(0 for _ in kept.definitions[1:])]
+        self.scopes.breaks += (kept.first, root.last_byte)
+        self.scopes.owners += (place, around.place if around else -1)
+        if around is not None and around.facts is not None:
+            said = f"{root.name}={root.body_hash.hex()}".encode()
+            child = _Child(
+                kept.first,
+                kept.end,
+                root.first_line,
+                last_line=root.last_line,
+                said=said,
+                sketch=root.sketch,
+            )
+            around.children = [*(around.children or ()), child]
+
+    def _add_implementation(self, node: Node, start: int, end: int) -> None:
+        """Enter a block that gives methods to a type defined elsewhere, such as Rust's ``impl``."""
+        found = node.child_by_field_name("type")
+        name = (
+            without_parameters(self.source.text(found.start_byte, found.end_byte)) if found else ""
+        )
+        place = self._by_name.get(name, -1)
+        around = self._open[-1] if self._open else None
+        owner = f"{around.owner}.{name}" if around and around.owner else name
+        inside = place if place >= 0 else around.place if around else -1
+        self._open.append(
+            _OpenDefinition(end, inside, place, owner=owner, is_class=True, is_late=place < 0)
+        )
+        self.scopes.breaks.append(start)
+        self.scopes.owners.append(inside)
+
+    def _add(self, label: str, node: Node, start: int, end: int) -> None:
+        source, place = self.source, len(self.definitions)
+        named = self._name(label, node)
+        if named is None or len(self._open) > _DEEPEST:
+            return
+        name, name_start, name_end = named
+        owner, name, parent, in_class = self._owner(node, name, place)
+        first = self._outer.get(start, start)
+        kind = self._kind(label, name, source.data[first:name_start], in_class=in_class)
+        kind = "test" if start in self._macro_tests else kind
+        if kind == "constant" and not self._is_wanted(label, name, parent):
+            return
+        qualname = f"{owner}.{name}" if owner else name
+        first_line, last_line = source.line(first), source.line(end - 1 if end > first else first)
+        facts = (
+            kind,
+            name,
+            qualname,
+            first_line,
+            last_line,
+            first,
+            end,
+            parent,
+            self._signature(node, kind, start, end=end),
+            "" if self._is_python else self._comment_before(first),
+        )
+        self.definitions.append(_UNFINISHED)
+        self.ends.append(0)
+        if kind == "class":
+            self._by_name.setdefault(name, place)
+            if self._is_python:
+                self._note_column(node, place)
+        self._open.append(
+            _OpenDefinition(
+                end,
+                place,
+                place,
+                owner=qualname,
+                is_class=kind == "class",
+                is_late=False,
+                facts=facts,
+                name_start=name_start,
+                name_end=name_end,
+            )
+        )
+        self.scopes.breaks.append(first)
+        self.scopes.owners.append(place)
+
+    def _note_column(self, node: Node, place: int) -> None:
+        body = node.child_by_field_name("body")
+        if body is not None:
+            starts = self.source.line_starts
+            self.columns[place] = body.start_byte - starts[self.source.line(body.start_byte) - 1]
+
+    def _name(self, label: str, node: Node) -> tuple[str, int, int] | None:
+        """Return a definition's name and where it stands."""
+        if label == "default":
+            return "default", node.start_byte, node.start_byte
+        if label == "case":
+            return self._case_name(node)
+        found = name_node(node)
+        if found is None or (label == "constant" and self._is_required(node)):
+            return None
+        start, end = found.start_byte, found.end_byte
+        name = self.source.data[start:end].decode("utf-8", "replace")
+        if found.type == "property_identifier" and node.type == "assignment_expression":
+            owner = self.source.text(node.start_byte, start).strip(". ")
+            name = assigned_name(owner, name)
+        if name in _TEST_MACROS:
+            inside = macro_title(self.source.text(end, min(node.end_byte, end + LONGEST_NAME)))
+            self._macro_tests.add(node.start_byte)
+            return inside or name, start, end
+        name = name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME]
+        return (name, start, end) if name else None
+
+    def _is_required(self, node: Node) -> bool:
+        """Say whether a constant only names an imported module: ``const fs = require("fs")``."""
+        value = node.child_by_field_name("value")
+        return value is not None and self.source.data.startswith(b"require(", value.start_byte)
+
+    def _case_name(self, node: Node) -> tuple[str, int, int] | None:
+        """Return the title of a test written as a call: ``it("opens", () => …)``."""
+        called, arguments = (
+            node.child_by_field_name("function"),
+            node.child_by_field_name("arguments"),
+        )
+        title = arguments.named_child(0) if arguments else None
+        if called is None or title is None:
+            return None
+        if not _CASES.fullmatch(self.source.data, called.start_byte, called.end_byte):
+            return None
+        text = self.source.text(title.start_byte, title.end_byte).strip("\"'`")
+        return " ".join(text.split())[:LONGEST_NAME] or "test", title.start_byte, title.end_byte
+
+    def _owner(self, node: Node, name: str, place: int) -> tuple[str, str, int, bool]:
+        """Return what a definition belongs to, its own last name, its parent's place, and whether
+        that is a class.
+        """
+        around = self._open[-1] if self._open else None
+        inside, parent, is_class = (
+            (around.owner, around.parent, around.is_class) if around else ("", -1, False)
+        )
+        if around and around.is_late:
+            self._late.append((place, around.owner.rpartition(".")[2]))
+        if "::" in name:
+            path, _, name = "".join(name.split()).removeprefix("::").rpartition("::")
+            path = without_parameters(path.replace("::", "."))
+            self._late.append((place, path.rpartition(".")[2]))
+            return f"{inside}.{path}" if inside else path, name, parent, True
+        if self.source.language == "go" and node.type == "method_declaration":
+            receiver = node.child_by_field_name("receiver")
+            inside = (
+                receiver_type(self.source.text(receiver.start_byte, receiver.end_byte))
+                if receiver
+                else ""
+            )
+            self._late.append((place, inside))
+            return inside, name, -1, True
+        return inside, name, parent, is_class
+
+    def _find_late_parents(self) -> None:
+        """Give methods that stand outside of their class the parent that may have come after
+        them.
+        """
+        for place, owner in self._late:
+            parent = self._by_name.get(owner, -1)
+            if 0 <= parent != place and place < len(self.definitions):
+                self.definitions[place] = self.definitions[place]._replace(parent=parent)
+
+    def _kind(self, label: str, name: str, head: bytes, *, in_class: bool) -> NodeKind:
+        kind = _KINDS[label]
+        if kind not in ("function", "method"):
+            return kind
+        traits = self.source.traits
+        if traits.test_names is not None and self._in_test_file and traits.test_names.match(name):
+            return "test"
+        if traits.test_marks is not None and traits.test_marks.search(head):
+            return "test"
+        return "method" if in_class else kind
+
+    def _is_wanted(self, label: str, name: str, parent: int) -> bool:
+        """Say whether a constant is worth a node: the first of its name and, in a class, written in
+        capitals.
+        """
+        if label == "field" and not name.isupper():
+            return False
+        key = (parent, name)
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        return True
+
+    def _signature(self, node: Node, kind: NodeKind, start: int, end: int) -> str:
+        """Return a definition up to its body, on one line."""
+        body = None if kind == "constant" else node.child_by_field_name("body")
+        if body is None and kind not in ("constant", "class"):
+            value = node.child_by_field_name("value") or node.child_by_field_name("right")
+            body = value.child_by_field_name("body") if value else None
+        stop = body.start_byte if body else end
+        if kind in ("constant", "test") and body is None:
+            stop = self.source.data.find(b"\n", start, end) % (end + 1) or end
+        elif kind == "class" and body is None and self.source.language == "go":
+            stop = self.source.data.find(b"{", start, end) % (end + 1) or end
+        written = self.source.said(start, min(stop, start + 4 * LONGEST_SIGNATURE))
+        if b"\n" in written:
+            written = b" ".join(written.split())
+        text = written.decode("utf-8", "replace").rstrip(" :{;=")
+        if text.endswith("=>"):
+            text = text[:-2].rstrip()
+        return text if len(text) <= LONGEST_SIGNATURE else text[: LONGEST_SIGNATURE - 1] + "…"
+
+    def _add_docs(self) -> None:
+        """Give each definition the first line of the string that its body begins with, and the file
+        its own.
+        """
+        source = self.source
+        # In code that is half written a body may seem to begin several times; the first beginning
+        # holds.
+        for node in sorted(source.found.get("doc", ()), key=attrgetter("start_byte"), reverse=True):
+            place = self.scopes.at(node.start_byte)
+            line = first_doc_line(
+                source.text(node.start_byte, min(node.end_byte, node.start_byte + 4 * LONGEST_DOC))
+            )
+            if place >= 0:
+                self.definitions[place] = self.definitions[place]._replace(doc=line)
+            else:
+                self.doc = line
+        if (
+            not self._is_python
+            and source.comments
+            and not source.data[: source.comments[0][0]].strip()
+        ):
+            start, end = source.comments[0]
+            line = first_doc_line(source.text(start, min(end, start + 4 * LONGEST_DOC)))
+            self.doc = "" if _NO_DOC.search(line) else line
+
+    def _comment_before(self, start: int) -> str:
+        """Return the first line of the comments that stand right above a definition."""
+        source, comments = self.source, self.source.comments
+        last = place = bisect_right(self._comment_ends, start) - 1
+        above = start
+        while (
+            place >= 0
+            and is_next_to(source.data, comments[place][1], above)
+            and last - place < _MOST_COMMENTS
+        ):
+            above = comments[place][0]
+            place -= 1
+        for begin, end in comments[place + 1 : last + 1]:
+            line = first_doc_line(source.text(begin, min(end, begin + 4 * LONGEST_DOC)))
+            if line:
+                return line
+        return ""
+
+
+def _with_children(
+    left: _OpenDefinition,
+    children: list[_Child],
+    facts: tuple[Any, ...],
+    end: int,
+    source: SourceFile,
+) -> tuple[bytes, list[int]]:
+    """Return what a definition says and its lines' hashes, its inner definitions standing by their
+    own.
+
+    A class of a thousand methods is thus read once, not once for itself and once for its methods.
+    """
+    bared, hashes = source.bared, source.line_hashes
+    line, last_line, position = facts[3], facts[4], facts[5]
+    pieces: list[bytes] = []
+    lines: list[int] = []
+    for child in sorted(
+        [*children, _Child(left.name_start, left.name_end, 0, last_line=0, said=b"", sketch=b"")]
+    ):
+        pieces += (bared[position : child.first], child.said)
+        position = max(position, child.end)
+        if child.last_line:
+            lines += hashes[line - 1 : child.first_line - 1]
+            lines += numbers_in(child.sketch)
+            line = max(line, child.last_line + 1)
+    pieces.append(bared[position:end])
+    lines += hashes[line - 1 : last_line]
+    return b"".join(pieces), lines

@@ -1,0 +1,526 @@
+"""Read the names a file calls, inherits or mentions, and its bindings.
+
+Constants are found by their capitals instead of by the query, which would cost more than the rest
+of the parse. A parameter without a type hides the file's own name inside its function:
+in ``def f(path): path.exists()`` the module ``path`` is not meant.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from smara.codegraph.models import Binding, Definition, Import, Language, Reference, ReferenceKind
+from smara.codegraph.parse.definitions import Scopes
+from smara.codegraph.parse.source import SourceFile
+from smara.core.extract import word_set
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tree_sitter import Node
+
+
+# What begins with a set of letters is searched for at twice the speed of what begins with a
+# boundary.
+_NAMES = re.compile(rb"[A-Z](?<!\w[A-Z])[A-Z0-9_]++(?![\w$(])(?!\s*=[^=])")
+_PATH = re.compile(rb"(?:(?=[\w$]++(?:\.|::|->))[\w$]++(?:\.|::|->))*+\Z")
+_IN_PATHS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$.:->")
+_JOINTS = (b".", b":", b">")
+_LONGEST = 120
+
+
+def constant_spans(source: SourceFile, known: Collection[str] | None) -> list[tuple[int, int]]:
+    """Return where names in capitals stand that a file knows, or that a path leads to; ``None``
+    takes any of them.
+
+    Not where they are assigned to, called, imported or quoted.
+    """
+    data = source.bared
+    wanted = (
+        None
+        if known is None
+        else {name.encode("utf-8", "replace") for name in known if name.isupper()}
+    )
+    found = []
+    for match in _NAMES.finditer(data):
+        start, end = match.span()
+        if data[start - 1 : start] in _JOINTS:
+            start = _constant_path_start(data, start)
+        elif wanted is not None and match[0] not in wanted:
+            continue
+        found.append((start, end))
+    return (
+        _outside(_outside(found, source.spans("string")), source.spans("import"))
+        if found
+        else found
+    )
+
+
+def _constant_path_start(data: bytes, start: int) -> int:
+    """Return where the path before a name begins: ``limits.cart.MOST``."""
+    first, least = start, max(0, start - _LONGEST)
+    while first > least and data[first - 1] in _IN_PATHS:
+        first -= 1
+    found = _PATH.search(data, first, start)
+    return found.start() if found else start
+
+
+def _outside(
+    spans: list[tuple[int, int]], others: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Return the spans that lie in none of the others, which are sorted and do not overlap."""
+    if not others:
+        return spans
+    starts = [start for start, _ in others]
+    kept = []
+    for span in spans:
+        place = bisect_right(starts, span[0]) - 1
+        if place < 0 or others[place][1] <= span[0]:
+            kept.append(span)
+    return kept
+
+
+LONGEST_USE = 240
+LONGEST_TYPE = 120
+LONGEST_RECEIVER = 100
+UNKNOWN = "?"
+"""The receiver of a call on something that has no plain name: a string, a sum, a long chain."""
+RETURNS = "()"
+"""The name under which a function's scope binds the type that it returns."""
+_INSIDE_ROUND = re.compile(r"\((?:[^()]|\(\))+\)")
+_INSIDE_SQUARE = re.compile(r"\[(?:[^\[\]]|\[\])+\]")
+_INSIDE_ANGLES = re.compile(r"(?:::)?<(?:[^<>()]|<>)*>")
+_PLAIN = re.compile(r"[\w$]+(?:(?:\(\)|\[\]|[!?])*(?:\.|::|->)[\w$#]+)*(?:\(\)|\[\]|[!?])*")
+_WORDS_BEFORE = re.compile(r"^\(*(?:new|await|yield|go|defer)\s+")
+_PATH_BEFORE = re.compile(rb"[\w:.]*$")
+_FIRST_PART = re.compile(r"\.|::|->|[(\[!?]")
+_NAME = re.compile(r"[^\W\d][\w$]*|\$[\w$]*|#\w+")
+_OPTIONAL = re.compile(
+    r"^(?:typing\.|t\.)?(?:Optional|Final|ClassVar|Annotated|Type|type)\[(.*)\]$", re.S
+)
+_WRAPPERS = re.compile(
+    r"^(?:Box|Rc|Arc|Option|Ref|RefMut|Readonly|Partial|Promise|std::unique_ptr|std::shared_ptr"
+    r"|unique_ptr|shared_ptr)<(.*)>$",
+    re.S,
+)
+_ANYTHING: set[str] = set()
+"""Stands for every name: where files share names without importing them, any type may be another
+file's.
+"""
+_WITH_MACROS = ("c", "cpp")
+"""What is in capitals here may be any header's macro."""
+_PLAIN_TYPES = word_set(
+    "var string int int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 byte rune bool error "
+    "any float32 float64"
+    " uintptr complex64 complex128 size_t ssize_t uint8_t uint16_t uint32_t uint64_t int8_t "
+    "int16_t int32_t int64_t"
+    " String Object Integer Long Boolean Double Override std T K V NULL EOF TRUE FALSE"
+)
+_NO_TYPES = word_set("var auto let void None any unknown object Any _ require")
+_TYPE_WORDS = re.compile(
+    r"^(?:(?:const|mut|dyn|impl|final|volatile|static|struct|enum|union|unsigned|readonly|ref"
+    r"|&\s*'\w+)\s+)+"
+)
+
+
+def read_references(
+    source: SourceFile, scopes: Scopes, definitions: Sequence[Definition], imports: Sequence[Import]
+) -> list[Reference]:
+    """Return what the definitions use, each use once for each definition, with the line where it
+    first stands.
+
+    Names that are called or inherited are all kept. Those only mentioned are kept where the file
+    itself imports or defines their first part, since any other is a local variable.
+    """
+    known = known_names(definitions, imports)
+    references: list[Reference] = []
+    bases = set(source.spans("base"))
+    spans = [(node.start_byte, node.end_byte) for node in source.found.get("call", ())]
+    spans += [(node.start_byte, _before_arguments(node)) for node in source.found.get("invoke", ())]
+    spans += [
+        (_path_start(source.data, node.start_byte), node.end_byte)
+        for node in source.found.get("token", ())
+    ]
+    spans += [span for span in source.spans("element") if _is_component(source.data[slice(*span)])]
+    spans.sort()
+    _collect(
+        source,
+        scopes,
+        "inherits",
+        spans=sorted(bases),
+        references=references,
+        definitions=definitions,
+    )
+    _collect(source, scopes, "calls", spans=spans, references=references, definitions=definitions)
+    types = source.spans("type")
+    if types:
+        # A type that is called, inherited or qualified is found a second time by its last name
+        # alone.
+        taken = bases.union(spans)
+        widest = {end: start for start, end in sorted(taken.union(types), reverse=True)}
+        alone = [span for span in types if span not in taken and widest[span[1]] == span[0]]
+        _collect(
+            source,
+            scopes,
+            "references",
+            spans=alone,
+            references=references,
+            definitions=definitions,
+            known=_ANYTHING,
+        )
+        bases = taken.union(types)
+    mentioned = source.spans("use")
+    if bases:
+        mentioned = [span for span in mentioned if span not in bases]
+    is_any = source.language in _WITH_MACROS
+    constants = [
+        span for span in constant_spans(source, None if is_any else known) if span not in bases
+    ]
+    if constants and is_any:
+        mentioned = sorted({*mentioned}.difference(constants))
+        _collect(
+            source,
+            scopes,
+            "references",
+            spans=constants,
+            references=references,
+            definitions=definitions,
+            known=_ANYTHING,
+        )
+    elif constants:
+        mentioned = sorted({*mentioned, *constants})
+        _collect(
+            source,
+            scopes,
+            "references",
+            spans=constants,
+            references=references,
+            definitions=definitions,
+            known=set(source.traits.selves),
+        )
+    _collect(
+        source,
+        scopes,
+        "references",
+        spans=mentioned,
+        references=references,
+        definitions=definitions,
+        known=known,
+    )
+    return references
+
+
+def known_names(definitions: Sequence[Definition], imports: Sequence[Import]) -> set[str]:
+    """Return the names by which a file speaks of what it defines and imports."""
+    known = {definition.name for definition in definitions} | {
+        found.alias or found.name for found in imports
+    }
+    return known | {_first_name(found) for found in imports if not found.name}
+
+
+def _path_start(data: bytes, start: int) -> int:
+    """Return where the path before a name begins, in a macro whose contents are not parsed:
+    ``Shop::new``.
+
+    A dot without a name before it belongs to it: ``a().b`` has a receiver, although an unknown one.
+    """
+    found = _PATH_BEFORE.search(data, max(0, start - LONGEST_USE), start)
+    return found.start() if found else start
+
+
+def _is_component(name: bytes) -> bool:
+    """Say whether a JSX element is a component of its own, not one of the browser's."""
+    return b"." in name or name[:1].isupper()
+
+
+def _first_name(found: Import) -> str:
+    """Return the name by which a file speaks of a module that it imports whole."""
+    if found.alias:
+        return found.alias
+    return (
+        found.module.rpartition("/")[2]
+        if "/" in found.module
+        else _FIRST_PART.split(found.module, maxsplit=1)[0]
+    )
+
+
+def _before_arguments(node: Node) -> int:
+    arguments = node.child_by_field_name("arguments")
+    return arguments.start_byte if arguments else node.end_byte
+
+
+def _collect(
+    source: SourceFile,
+    scopes: Scopes,
+    kind: ReferenceKind,
+    spans: Iterable[tuple[int, int]],
+    references: list[Reference],
+    definitions: Sequence[Definition],
+    known: set[str] | None = None,
+) -> None:
+    """Add the references at sorted spans; with ``known``, only those that begin with a name of
+    it.
+    """
+    data, starts, separators = source.data, source.line_starts, source.traits.separators
+    add, make = references.append, tuple.__new__
+    breaks, owners = scopes.breaks, scopes.owners
+    place, until, scope = 0, breaks[0] if breaks else len(data) + 1, -1
+    seen: set[bytes] = set()
+    seen_by_scope = {scope: seen}
+    for start, end in spans:
+        if start >= until:
+            while start >= until:
+                scope = owners[place]
+                place += 1
+                until = breaks[place] if place < len(breaks) else len(data) + 1
+            seen = seen_by_scope.setdefault(scope, set())
+        text = data[start:end] if end - start <= LONGEST_USE else data[end - LONGEST_USE : end]
+        if text in seen:
+            continue
+        seen.add(text)
+        name, receiver = split_use(text, separators)
+        if name and (
+            known is None or _is_known(name, receiver, known, scope=scope, definitions=definitions)
+        ):
+            add(make(Reference, (kind, name, receiver, bisect_right(starts, start), scope)))
+
+
+def _is_known(
+    name: str, receiver: str, known: set[str], scope: int, definitions: Sequence[Definition]
+) -> bool:
+    """Say whether a mention may lead somewhere: not to itself, and to a name that the file imports
+    or defines.
+    """
+    first = _FIRST_PART.split(receiver, maxsplit=1)[0] if receiver else name
+    if known is _ANYTHING:
+        return first not in _PLAIN_TYPES and not (scope >= 0 and definitions[scope].name == name)
+    return first in known and not (scope >= 0 and not receiver and definitions[scope].name == name)
+
+
+@lru_cache(maxsize=50_000)
+def split_use(text: bytes, separators: tuple[bytes, ...]) -> tuple[str, str]:
+    """Return the name and the receiver of a use: ``os.path.join`` is ``join`` of ``os.path``.
+
+    What was called or indexed on the way keeps its empty brackets (``Path().parent``); what has no
+    plain name is ``?``. A name without a receiver has an empty one.
+    """
+    written = text.decode("utf-8", "replace")
+    if written.isidentifier():
+        return written, ""
+    receiver, dot, name = written.rpartition(".")
+    if (
+        dot
+        and name.isidentifier()
+        and receiver.replace(".", "").isidentifier()
+        and len(receiver) <= LONGEST_RECEIVER
+    ):
+        return name, receiver
+    if " " in written:
+        written = _WORDS_BEFORE.sub("", written)
+    written = _without_angles("".join(written.split())).replace("{}", "")
+    cut, width = -1, 0
+    for separator in separators:
+        mark = separator.decode()
+        at = written.rfind(mark)
+        if at > cut:
+            cut, width = at, len(mark)
+    name = written[cut + width :] if cut >= 0 else written
+    if not _NAME.fullmatch(name):
+        return "", ""
+    if cut < 0:
+        return name, ""
+    receiver = _plain_receiver(written[:cut].rstrip("?!"))
+    return name, receiver if receiver and len(receiver) <= LONGEST_RECEIVER else UNKNOWN
+
+
+def _without_angles(text: str) -> str:
+    """Return a name without its type arguments, one inside the other: ``Map<K,List<V>>`` is
+    ``Map``.
+    """
+    for _ in range(4):
+        if "<" not in text:
+            break
+        text = _INSIDE_ANGLES.sub("", text)
+    return text
+
+
+def _plain_receiver(text: str) -> str:
+    for _ in range(4):
+        shorter = _INSIDE_ROUND.sub("()", _INSIDE_SQUARE.sub("[]", text))
+        if shorter == text:
+            break
+        text = shorter
+    return text if _PLAIN.fullmatch(text) else UNKNOWN
+
+
+def read_bindings(
+    source: SourceFile, scopes: Scopes, definitions: Sequence[Definition], lending: set[int]
+) -> list[Binding]:
+    """Return the variables, parameters and fields whose type is written or made by a call.
+
+    The places of functions that bind something of the class around them are put into ``lending``.
+
+    What a call makes is bound to the name that is called: a class, or a function that returns
+    something. Fields are bound as ``self.x`` in the scope of their class, in every language; what a
+    function returns is bound as ``()`` in its own scope.
+    """
+    bindings: dict[tuple[str, int], Binding] = {}
+    for names, types, read in _PAIRS:
+        if names not in source.found:
+            continue
+        for start, end, type_start, type_end in source.pairs(names, types):
+            if end - start <= LONGEST_TYPE and type_end - type_start <= LONGEST_USE:
+                text, inside = source.text(start, end), scopes.at(start)
+                name, scope = _variable(
+                    f"this.{text}" if names == "own.name" else text,
+                    inside,
+                    definitions,
+                    source=source,
+                )
+                if inside != scope:
+                    lending.add(inside)
+                kind = read(source.text(type_start, type_end))
+                if name and kind:
+                    bindings.setdefault((name, scope), Binding(name, kind, scope))
+    _add_copies(source, scopes, definitions, bindings=bindings, lending=lending)
+    for start, end in source.spans("returns"):
+        scope = scopes.at(start)
+        kind = plain_type(source.text(start, min(end, start + LONGEST_TYPE)))
+        if kind and scope >= 0:
+            bindings.setdefault((RETURNS, scope), Binding(RETURNS, kind, scope))
+    return list(bindings.values())
+
+
+def _add_copies(
+    source: SourceFile,
+    scopes: Scopes,
+    definitions: Sequence[Definition],
+    bindings: dict[tuple[str, int], Binding],
+    lending: set[int],
+) -> None:
+    """Bind fields that take the value of a variable whose type is known: ``self.x = x``."""
+    for start, end, other, other_end in source.pairs("copied.name", "copied.from"):
+        scope = scopes.at(start)
+        known = bindings.get((source.text(other, other_end), scope))
+        name, owner = _variable(source.text(start, end), scope, definitions, source=source)
+        if owner != scope:
+            lending.add(scope)
+        if known and name:
+            bindings.setdefault((name, owner), Binding(name, known.type, owner))
+
+
+def _variable(
+    text: str, scope: int, definitions: Sequence[Definition], source: SourceFile
+) -> tuple[str, int]:
+    """Return the name and the scope of a variable; a field of an object is bound in the object's
+    class.
+    """
+    while scope >= 0 and definitions[scope].kind == "constant":
+        scope = definitions[scope].parent
+    receiver, dot, name = text.rpartition(".")
+    if not dot:
+        return (
+            f"self.{text}" if scope >= 0 and definitions[scope].kind == "class" else text
+        ), scope
+    if receiver not in source.traits.selves:
+        return "", scope
+    while scope >= 0 and definitions[scope].kind != "class":
+        scope = definitions[scope].parent
+    return (f"self.{name}", scope) if scope >= 0 else ("", scope)
+
+
+def _plain_maker(text: str) -> str:
+    if text.isidentifier():
+        return "" if text in _NO_TYPES else text
+    found = _plain_receiver(_INSIDE_ANGLES.sub("", "".join(text.split())))
+    return "" if found == UNKNOWN else found
+
+
+def _plain_invocation(text: str) -> str:
+    """Return what a call names, without its arguments."""
+    return _plain_maker(text).removesuffix("()")
+
+
+def plain_type(text: str) -> str:
+    """Return a written type without what only qualifies it: quotes, ``Optional``, ``| None``,
+    pointers, ``const``.
+    """
+    if text.isidentifier():
+        return "" if text in _NO_TYPES else text
+    text = text.strip().lstrip(":").strip().strip("'\"")
+    for _ in range(3):
+        found = _OPTIONAL.match(text) or _WRAPPERS.match(text)
+        if found:
+            text = found[1].strip()
+        for ending in ("| None", "| null", "| undefined"):
+            text = text.removesuffix(ending).rstrip()
+        text = _TYPE_WORDS.sub("", text.removeprefix("None |")).strip("&*? '\"")
+    if text.startswith("("):
+        text = text.strip("()").partition(",")[0].rpartition(" ")[2].strip("&*")
+    return text if text not in _NO_TYPES and len(text) <= LONGEST_TYPE else ""
+
+
+_PAIRS: tuple[tuple[str, str, Callable[[str], str]], ...] = (
+    ("typed.name", "typed.type", plain_type),
+    ("own.name", "own.type", plain_type),
+    ("made.name", "made.by", _plain_maker),
+    ("got.name", "got.from", _plain_invocation),
+    ("opened.name", "opened.by", _plain_maker),
+)
+
+
+_UNTYPED = frozenset({"python", "javascript", "typescript", "tsx"})
+_SQUARE = re.compile(r"\[[^\[\]]*\]")
+_ROUND = re.compile(r"\([^()]*\)")
+_FUNCTION = re.compile(r"(?:\bdefault|=)\s*(?:async\s*)?(?:function\b[\s*\w$]*)?\(")
+_PARAMETERS = re.compile(r"(?:^|[(,{])\s*(?:\*{1,2}|\.\.\.)?([\w$]+)\s*(?=[,:=)}]|$)")
+
+
+def hidden_names(
+    language: Language,
+    definitions: Sequence[Definition],
+    imports: Sequence[Import],
+    bindings: Sequence[Binding],
+) -> Iterator[Binding]:
+    """A binding to nothing known for each parameter that hides a name of the file and has no
+    type.
+    """
+    if language not in _UNTYPED:
+        return
+    known = {each.name for each in definitions if each.parent < 0}
+    known.update(each.alias or each.name or each.module.partition(".")[0] for each in imports)
+    told = {(each.name, each.scope) for each in bindings}
+    for place, definition in enumerate(definitions):
+        if definition.kind in ("function", "method", "test") and not _is_made(definition):
+            for name in _parameters(definition.signature):
+                if name in known and name != definition.name and (name, place) not in told:
+                    told.add((name, place))
+                    yield Binding(name, "", place)
+
+
+def _is_made(definition: Definition) -> bool:
+    """Whether a file's default is the result of a call, ``memo(Button)``: what stands in its
+    brackets is used there.
+    """
+    signature = definition.signature
+    return not signature or (
+        definition.name == "default" and "(" in signature and not _FUNCTION.search(signature)
+    )
+
+
+def _parameters(signature: str) -> list[str]:
+    """The names of a signature's parameters; what stands in brackets inside them are types and
+    values.
+    """
+    _, opened, inside = signature.partition("(")
+    if not opened:
+        return _PARAMETERS.findall(signature.rpartition("=")[2])
+    inside = inside.rpartition(")")[0]
+    for opening, brackets in (("[", _SQUARE), ("(", _ROUND)):
+        while opening in inside and (shorter := brackets.sub("", inside)) != inside:
+            inside = shorter
+    return _PARAMETERS.findall(inside)

@@ -1,0 +1,366 @@
+"""Hold one file while it is parsed: bytes, captures, lines, body hashes.
+
+Comments and layout are blanked before a body is hashed, so that a reformatted definition keeps its
+hash. In Python the end of every block leaves a mark, since layout has meaning there. A sketch is a
+small sample of line hashes by which two bodies are compared.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import accumulate
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from smara.codegraph.codec import bytes_of, numbers_in
+from smara.codegraph.models import Language
+from smara.codegraph.parse.languages import TRAITS, Traits
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+HASH_BYTES = 16
+SKETCH_HASHES = 16
+_BLANKS = b" \t\r\n\f\v"
+_HIDDEN = bytes.maketrans(_BLANKS, b"\x0e\x0f\x10\x11\x12\x13")
+_DEEPEST_MARK = 8
+_QUOTE, _TRIPLE, _RAW = (b'"', b"'"), (b'"' * 3, b"'" * 3), b"rR"
+_ESCAPE = re.compile(rb"\\[\n\\'\"abfnrtv0-7xNuU]")
+BLANKED = bytes(byte if byte in b"\r\n" else 32 for byte in range(256))
+PASSED = _BLANKS + bytes(range(1, _DEEPEST_MARK + 1))
+"""What says nothing at the end of a definition: blanks, and the marks of the blocks that end with
+it.
+"""
+_QUOTES = bytes.maketrans(b"'", b'"')
+_INDENTS = b" \t\r\f\v"
+
+Span = tuple[int, int]
+
+
+def without_comments(data: bytes, comments: Iterable[Span]) -> bytearray:
+    """Return the bytes with every comment blanked but for its line breaks, and one line break more
+    at the end.
+    """
+    text = bytearray(data)
+    text += b"\n"
+    for start, end in comments:
+        comment = data[start:end]
+        text[start:end] = comment.translate(BLANKED) if b"\n" in comment else b" " * (end - start)
+    return text
+
+
+def bare(
+    data: bytes,
+    text: bytearray,
+    strings: Iterable[Span],
+    parentheses: Iterable[Span],
+    blocks: Iterable[int],
+) -> bytes:
+    """Return a text without comments bared: strings kept apart from layout, block ends marked."""
+    for start, end in strings:
+        said = data[start:end]
+        if start > 3 and (data[start - 2] in _RAW or data[start - 4] in _RAW):
+            raw = start - 4 if data[start - 3 : start] in _TRIPLE else start - 2
+            if data[start - 1 : start] in _QUOTE and data[raw] in _RAW and not _ESCAPE.search(said):
+                text[raw] = 32  # raw or not, it says the same
+        if b" " in said or b"\n" in said or b"\t" in said:
+            # Blanks in a string are part of what is said; hidden, they outlive the stripping of
+            # layout.
+            text[start:end] = said.translate(_HIDDEN)
+    for start, end in parentheses:
+        if end - start > 2:
+            text[start] = text[end - 1] = 32
+    _mark_ends(text, blocks)
+    return bytes(text.replace(b"\\\n", b"  ")) if b"\\\n" in text else bytes(text)
+
+
+def _mark_ends(text: bytearray, blocks: Iterable[int]) -> None:
+    """Put a mark where blocks end, saying how many of them do."""
+    places: dict[int, int] = {}
+    for end in blocks:
+        place = places.get(end)
+        if place is None:
+            # Comments at the end of a block belong to it; without them it ends where the code
+            # before them does. Marks are passed over like blanks, else the place would depend on
+            # which block came first.
+            place = end
+            while place and text[place - 1] in PASSED:
+                place -= 1
+            places[end] = place
+        mark = text[place]
+        if mark in _BLANKS:
+            text[place] = 1
+        elif mark < _DEEPEST_MARK:
+            text[place] = mark + 1
+
+
+def body_hash(body: bytes) -> bytes:
+    """Return the hash of a bared definition without its blanks and its quotes' style."""
+    return sha256(body.translate(_QUOTES, _BLANKS)).digest()[:HASH_BYTES]
+
+
+def python_body_hash(body: bytes) -> bytes:
+    """Return the hash of a bared Python definition; trailing commas do not count either."""
+    said = (
+        body.translate(_QUOTES, _BLANKS)
+        .replace(b",)", b")")
+        .replace(b",]", b"]")
+        .replace(b",}", b"}")
+    )
+    return sha256(said).digest()[:HASH_BYTES]
+
+
+def line_hashes(text: bytes | bytearray) -> list[int]:
+    """Return a hash for each line, whatever its indentation; 0 for a blank one."""
+    return list(map(crc32, text.translate(None, _INDENTS).split(b"\n")))
+
+
+def sketch(hashes: Sequence[int]) -> bytes:
+    """Return the smallest of some lines' hashes, at most 64 bytes."""
+    lines = sorted(set(hashes))
+    return bytes_of(
+        lines[1 : SKETCH_HASHES + 1] if lines and not lines[0] else lines[:SKETCH_HASHES]
+    )
+
+
+def sketch_of(text: bytes) -> bytes:
+    """Return the sketch of any text, to be compared with those of definitions."""
+    return sketch(line_hashes(text))
+
+
+def likeness(one: bytes, other: bytes) -> float:
+    """Return how alike two sketches are, from 0.0 (no line shared) to 1.0 (the same lines).
+
+    Of the smallest hashes of both together, the share that both have: an estimate of the lines
+    shared among all lines, exact while both have at most sixteen. Two empty sketches are alike.
+    """
+    first, second = set(numbers_in(one)), set(numbers_in(other))
+    smallest = sorted(first | second)[:SKETCH_HASHES]
+    if not smallest:
+        return 1.0
+    return sum(value in first and value in second for value in smallest) / len(smallest)
+
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+def readable(data: bytes) -> bytes:
+    """Return a file's bytes as UTF-8 without a byte order mark and without NUL, whatever it was
+    written in.
+
+    What is not UTF-8 is read as Latin-1, in which every byte is a character. The offsets of
+    definitions are those of the result.
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            data = data.decode(encoding, "replace").encode("utf-8", "replace")
+            break
+    if not data.isascii():
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            data = data.decode("latin-1").encode("utf-8")
+    return data.replace(b"\0", b" ")
+
+
+def _next_line(start: int, width: int) -> int:
+    return start + width + 1
+
+
+@dataclass(slots=True)
+class SourceFile:
+    """A file's bytes and what was found in them, as the readers of definitions, imports and uses
+    want it.
+    """
+
+    path: str
+    language: Language
+    data: bytes
+    found: dict[str, list[Node]]
+    bared: bytes
+    comments: list[Span]
+    traits: Traits
+    line_starts: list[int]
+    line_hashes: list[int]
+
+    @classmethod
+    def read(
+        cls,
+        path: str,
+        language: Language,
+        data: bytes,
+        found: dict[str, list[Node]],
+        block_ends: Iterable[int] = (),
+    ) -> SourceFile:
+        """Return a file made ready: bared of comments and layout, with a table of its lines.
+
+        ``block_ends`` are those of blocks that are known to be there and were not found.
+        """
+        comments = sorted([(node.start_byte, node.end_byte) for node in found.get("comment", ())])
+        text = without_comments(data, comments)
+        hashes = line_hashes(text)
+        bared = bare(
+            data,
+            text,
+            [(node.start_byte, node.end_byte) for node in found.get("string", ())],
+            parentheses=[(node.start_byte, node.end_byte) for node in found.get("parentheses", ())],
+            blocks=[*block_ends, *(node.end_byte for node in found.get("block", ()))],
+        )
+        if b"\r" in data:
+            starts = list(accumulate(map(len, data.split(b"\n")), _next_line, initial=0))
+        else:
+            starts = list(accumulate(map(len, data.splitlines(keepends=True)), initial=0))
+        return cls(path, language, data, found, bared, comments, TRAITS[language], starts, hashes)
+
+    def line(self, offset: int) -> int:
+        """Return the line, counted from one, on which an offset stands."""
+        return bisect_right(self.line_starts, offset)
+
+    def text(self, start: int, end: int) -> str:
+        """Return the text between two offsets."""
+        return self.data[start:end].decode("utf-8", "replace")
+
+    def said(self, start: int, end: int) -> bytes:
+        """Return the bytes between two offsets; comments that begin there are left out, and the
+        gaps closed.
+        """
+        pieces = []
+        for place in range(bisect_left(self.comments, (start, 0)), len(self.comments)):
+            first, behind = self.comments[place]
+            if first >= end:
+                break
+            pieces.append(self.data[start:first])
+            start = behind
+        return (
+            b" ".join(b"".join([*pieces, self.data[start:end]]).split())
+            if pieces
+            else self.data[start:end]
+        )
+
+    def spans(self, label: str) -> list[Span]:
+        """Return where the query found something, in order."""
+        return sorted([(node.start_byte, node.end_byte) for node in self.found.get(label, ())])
+
+    def pairs(self, first: str, second: str) -> list[tuple[int, int, int, int]]:
+        """Return the spans of two names that the query finds together, such as a variable and its
+        type.
+
+        Several variables may share one type, so each takes the nearest: the next one after it or,
+        where types are written first, the last one before it.
+        """
+        names, types = self.spans(first), self.spans(second)
+        pairs = []
+        before = first == "opened.name" or (first == "typed.name" and self.traits.types_first)
+        for start, end in names:
+            place = bisect_right(types, (start,)) - 1 if before else bisect_right(types, (end,))
+            if 0 <= place < len(types):
+                pairs.append((start, end, *types[place]))
+        return pairs
+
+
+LONGEST_DOC = 160
+_MOST_STEPS = 12
+_WIDEST_GAP = 400
+_DOC_MARKS = re.compile(r"^\s*(?:[rRbBuUfF]{0,2}(?:\"\"\"|'''|[\"'])|/\*+!?|//[/!]?|\*+(?!/)|#+!?)")
+_NO_OWNERS = frozenset({"exports", "module", "this", "self", "window", "global", "globalThis"})
+
+
+def first_doc_line(text: str) -> str:
+    """Return the first line that says something in a docstring or a comment, without its marks."""
+    for line in text.splitlines():
+        said = _DOC_MARKS.sub("", line).strip().rstrip("\"'").removesuffix("*/").strip()
+        if said and any(map(str.isalnum, said)):
+            return said[:LONGEST_DOC]
+    return ""
+
+
+def outer_starts(source: SourceFile) -> dict[int, int]:
+    """Return where definitions begin when what stands before them counts: decorators, attributes,
+    ``export``.
+    """
+    starts: dict[int, int] = {}
+    for node in source.found.get("outer", ()):
+        inner = node.child_by_field_name("definition") or node.child_by_field_name("declaration")
+        if inner is None and node.named_child_count:
+            inner = node.named_child(
+                0 if node.type == "lexical_declaration" else node.named_child_count - 1
+            )
+        if inner is not None and inner.start_byte != node.start_byte:
+            starts[inner.start_byte] = node.start_byte
+    for node in source.found.get("before", ()):
+        following = node.next_named_sibling
+        if following is not None:
+            starts[following.start_byte] = node.start_byte
+    # What stands before may have something before it: ``export const f``, two attributes. Earlier
+    # ones come first.
+    for start in sorted(starts):
+        starts[start] = starts.get(starts[start], starts[start])
+    return starts
+
+
+def name_node(node: Node) -> Node | None:
+    """Return the node of a definition's name, following C's declarators down to it."""
+    found = node.child_by_field_name("name")
+    if found is not None:
+        return found
+    found = node.child_by_field_name("left")
+    if found is not None:
+        return found.child_by_field_name("property") or found
+    found = node.child_by_field_name("property") or node.child_by_field_name("key")
+    if found is not None:
+        return found
+    found = node.child_by_field_name("declarator")
+    for _ in range(_MOST_STEPS):
+        if found is None or found.type == "variable_declarator":
+            return found.child_by_field_name("name") if found else None
+        inner = found.child_by_field_name("declarator")
+        if inner is None and found.type in ("reference_declarator", "parenthesized_declarator"):
+            inner = found.named_child(0)
+        if inner is None:
+            return found
+        found = inner
+    return found
+
+
+def assigned_name(owner: str, name: str) -> str:
+    """Return what a function assigned to a property is called: ``Shop::open`` for
+    ``Shop.prototype.open = …``.
+    """
+    owner = owner.removesuffix(".prototype")
+    if owner == "module" and name == "exports":
+        return "default"
+    return f"{owner}::{name}" if owner.isidentifier() and owner not in _NO_OWNERS else name
+
+
+def macro_title(text: str) -> str:
+    """Return what a test macro calls its test: ``(Shop, Opens) {`` is ``Shop.Opens``."""
+    return ".".join(
+        part.strip(' "\n') for part in text.strip().removeprefix("(").partition(")")[0].split(",")
+    )
+
+
+def is_next_to(data: bytes, end: int, start: int) -> bool:
+    """Say whether only blanks, and no empty line, stand between two offsets."""
+    between = data[end:start]
+    return len(between) < _WIDEST_GAP and not between.strip() and between.count(b"\n") <= 1
+
+
+def without_parameters(text: str) -> str:
+    """Return a type without its parameters: ``Shelf<'a, T>`` is ``Shelf``."""
+    return text.partition("<")[0].strip()
+
+
+def receiver_type(text: str) -> str:
+    """Return the type in a Go receiver: ``(s *Shelf[T])`` is ``Shelf``."""
+    return text.strip("() ").partition("[")[0].rpartition(" ")[2].lstrip("*")

@@ -1,0 +1,1 @@
+"""Answer questions from the graph in memory."""

@@ -1,0 +1,366 @@
+"""Find the code that depends on a target, and draw it.
+
+A change of a file or a class changes everything inside it. From there the walk follows calls,
+imports, inheritance and references backwards, each result with the path that leads to it.
+Overriding methods have no edge to each other and are found through their classes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smara.codegraph.models import EDGE_KINDS, EDGE_SOURCES, Hop, ImpactWalk, Node, Reached
+from smara.codegraph.query.memory_graph import (
+    CONTAINMENT,
+    NODE_KIND_NO,
+    Flags,
+    Graph,
+    Ints,
+    Pairs,
+    Rings,
+)
+
+FetchNodes = Callable[[Collection[int]], Mapping[int, Node]]
+MOST_DEPTH = 20
+Floats32 = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class ImpactStep:
+    """A node of a walk by its place: how far, how surely, and by which edges back to the start."""
+
+    place: int
+    depth: int
+    weight: float
+    path: tuple[tuple[int, int], ...]
+    """Pairs of an edge (or ``CONTAINMENT``) and the place it leads to."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImpactSteps:
+    """A walk by places: the nearest and surest first, as many as were asked for."""
+
+    shown: tuple[ImpactStep, ...]
+    total: int
+    by_depth: dict[int, int]
+    files: int
+    tests: int
+
+
+def walk(
+    graph: Graph,
+    targets: Ints,
+    *,
+    depth: int,
+    limit: int,
+    is_backward: bool,
+    kinds: tuple[str, ...] = (),
+    only_tests: bool = False,
+) -> ImpactSteps:
+    """Walk from some nodes and all that lies in them."""
+    touched = targets if is_backward and not kinds else None
+    rings = graph.rings(
+        graph.within(targets),
+        min(depth, MOST_DEPTH),
+        is_backward=is_backward,
+        kinds=kinds,
+        touched=touched,
+    )
+    shown: list[Ints] = []
+    by_depth: dict[int, int] = {}
+    has_told, files = np.zeros(len(graph.paths), dtype=bool), np.zeros(len(graph.paths), dtype=bool)
+    if only_tests:
+        # The file of a test may be nearer than the test itself, by its imports; it is the test that
+        # is wanted.
+        for ring in rings.places:
+            _worth_telling(graph, ring, has_told)
+    tests = 0
+    for number, ring in enumerate(rings.places, 1):
+        worth = _worth_telling(graph, ring, has_told)
+        told = worth[_is_a_test(graph, worth)] if only_tests else worth
+        if not len(told):
+            continue
+        by_depth[number] = len(told)
+        tests += int(graph.is_test[told].sum())
+        files[graph.files[told]] = True
+        # Tests come last in their ring: what breaks in the program matters more, and there may be
+        # hundreds of them.
+        worths = rings.weights[told] - graph.is_test[told]
+        shown.append(_heaviest(told, worths, limit - sum(map(len, shown))))
+    chosen = np.concatenate([np.empty(0, dtype=np.int64), *shown])
+    paths = _paths(graph, rings, chosen, is_backward=is_backward, kinds=kinds)
+    steps = tuple(
+        ImpactStep(place, int(rings.depths[place]), float(rings.weights[place]), path=path)
+        for place, path in zip(chosen.tolist(), paths, strict=True)
+    )
+    return ImpactSteps(steps, sum(by_depth.values()), by_depth, files=int(files.sum()), tests=tests)
+
+
+def _worth_telling(graph: Graph, ring: Ints, has_told: Flags) -> Ints:
+    """All but files of which something was reached no later: ``f imports x`` says less than ``f:g
+    calls x``.
+    """
+    is_file = graph.kinds[ring] == NODE_KIND_NO["file"]
+    has_told[graph.files[ring[~is_file]]] = True
+    worth: Ints = ring[~is_file | ~has_told[graph.files[ring]]]
+    return worth
+
+
+def _is_a_test(graph: Graph, places: Ints) -> Flags:
+    """Tests themselves, and files of tests; not what helps them."""
+    kinds = graph.kinds[places]
+    is_file: Flags = kinds == NODE_KIND_NO["file"]
+    found: Flags = (kinds == NODE_KIND_NO["test"]) | (is_file & graph.is_test[places])
+    return found
+
+
+def _heaviest(places: Ints, weights: Floats32, count: int) -> Ints:
+    """The heaviest places, in order; of equal ones the first. Only as many are sorted as are
+    wanted.
+    """
+    if count <= 0:
+        return places[:0]
+    if len(places) > count:
+        least = np.partition(weights, len(weights) - count)[len(weights) - count]
+        above = np.flatnonzero(weights > least)
+        chosen = np.concatenate([above, np.flatnonzero(weights == least)[: count - len(above)]])
+        places, weights = places[chosen], weights[chosen]
+    return places[np.lexsort((places, -weights))]
+
+
+def _paths(
+    graph: Graph, rings: Rings, places: Ints, is_backward: bool, kinds: tuple[str, ...]
+) -> list[tuple[tuple[int, int], ...]]:
+    """For each of some places the steps back to the start."""
+    paths: list[list[tuple[int, int]]] = [[] for _ in range(len(places))]
+    at, whose = places, np.arange(len(places))
+    while len(at):
+        edges, before = graph.way_back(rings, at, is_backward=is_backward, kinds=kinds)
+        for number, edge, place in zip(
+            whose.tolist(), edges.tolist(), before.tolist(), strict=True
+        ):
+            paths[number].append((edge, place))
+        goes_on = rings.depths[before] > 0
+        at, whose = before[goes_on], whose[goes_on]
+    return [tuple(path) for path in paths]
+
+
+def dress(
+    graph: Graph, targets: Ints, depth: int, steps: ImpactSteps, fetch: FetchNodes
+) -> ImpactWalk:
+    """A walk with its nodes instead of their places."""
+    wanted = {*targets.tolist(), *(step.place for step in steps.shown)}
+    pairs = {pair for step in steps.shown for pair in step.path}
+    wanted |= {place for _, place in pairs}
+    places = list(wanted)
+    nos = graph.nos[np.array(places, dtype=np.int64)].tolist()
+    nodes = fetch(nos)
+    # A file may have been taken out since the graph was read: then a node is missing, and so are
+    # the paths over it.
+    at = {place: nodes[no] for place, no in zip(places, nos, strict=True) if no in nodes}
+    hops = _hops(graph, [pair for pair in pairs if pair[1] in at], at)
+    is_test = graph.is_test
+    shown = steps.shown
+    if len(at) < len(places):
+        shown = tuple(
+            step for step in shown if step.place in at and all(pair in hops for pair in step.path)
+        )
+    reached = tuple(
+        [
+            Reached(
+                at[step.place],
+                step.depth,
+                round(step.weight, 4),
+                path=tuple([hops[pair] for pair in step.path]),
+                is_test=bool(is_test[step.place]),
+            )
+            for step in shown
+        ]
+    )
+    named = tuple(at[place] for place in targets.tolist() if place in at)
+    return ImpactWalk(
+        named,
+        depth,
+        reached,
+        total=steps.total,
+        by_depth=steps.by_depth,
+        files=steps.files,
+        tests=steps.tests,
+    )
+
+
+def _hops(
+    graph: Graph, pairs: Sequence[tuple[int, int]], at: Mapping[int, Node]
+) -> dict[tuple[int, int], Hop]:
+    """The steps of all paths, each made once: most paths end alike."""
+    edges = np.array([max(edge, 0) for edge, _ in pairs], dtype=np.int64)
+    if not len(edges) or not graph.edge_count:
+        return {pair: _held(at[pair[1]]) for pair in pairs}
+    kinds, sources = graph.edge_kinds[edges].tolist(), graph.edge_sources[edges].tolist()
+    lines, confidences = graph.edge_lines[edges].tolist(), graph.confidences[edges].tolist()
+    return {
+        pair: _held(at[pair[1]])
+        if pair[0] == CONTAINMENT
+        else Hop(
+            at[pair[1]],
+            EDGE_KINDS[kind],
+            line,
+            confidence=round(confidence, 3),
+            source=EDGE_SOURCES[source],
+        )
+        for pair, kind, source, line, confidence in zip(
+            pairs, kinds, sources, lines, confidences, strict=True
+        )
+    }
+
+
+def _held(node: Node) -> Hop:
+    return Hop(node, "contains", node.first_line, confidence=1.0, source="ast")
+
+
+_FAR = 8
+_MOST_CLASSES = 400
+_INHERITS = ("inherits",)
+Members = Callable[[Sequence[int], str], Iterable[Node]]
+"""What some classes, by their numbers, have by a name."""
+
+
+def bases_and_heirs(
+    graph: Graph, method: Node, members: Members
+) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """The methods of the same name in the classes above and below that of a method, the nearest
+    first.
+    """
+    owner = graph.parents[graph.places_of([method.no])]
+    if method.kind == "file" or not len(owner) or owner[0] < 0:
+        return (), ()
+    by_heir, by_base = graph.pairs(_INHERITS)
+    above, below = _around(by_heir, int(owner[0])), _around(by_base, int(owner[0]))
+    # What breaks in the program matters more than in its tests, of which there may be hundreds.
+    is_test = graph.is_test[below].tolist() if below else []
+    below = [
+        place
+        for wanted in (False, True)
+        for place, is_it in zip(below, is_test, strict=True)
+        if is_it == wanted
+    ]
+    return _called_so(graph, above, method.name, members=members), _called_so(
+        graph, below, method.name, members=members
+    )
+
+
+def _around(pairs: Pairs, owner: int) -> list[int]:
+    """The classes that are reached from one, the nearest first. They are few: no walk over arrays
+    of all nodes.
+    """
+    found = {owner: None}
+    ring = [owner]
+    for _ in range(_FAR):
+        near = pairs.of(np.array(ring, dtype=np.int64)).tolist()
+        ring = [place for place in dict.fromkeys(near) if place not in found]
+        found.update(dict.fromkeys(ring))
+        if not ring:
+            break
+    return list(found)[1:]
+
+
+def _called_so(graph: Graph, classes: list[int], name: str, members: Members) -> tuple[Node, ...]:
+    order = {int(graph.nos[place]): number for number, place in enumerate(classes[:_MOST_CLASSES])}
+    found = members(list(order), name) if order else []
+    return tuple(sorted(found, key=lambda node: (order[node.parent_no or 0], node.first_line)))
+
+
+Picture = Literal["dot", "mermaid"]
+PICTURES: tuple[Picture, ...] = ("dot", "mermaid")
+_UNSURE = 0.75
+Line = tuple[int, int, str, bool]
+
+
+def draw(walk: ImpactWalk, picture: Picture, *, is_backward: bool = True) -> str:
+    """A walk as a graph: files as boxes around their symbols, the targets marked, unsure edges
+    dashed.
+    """
+    nodes, lines = _parts(walk, is_backward)
+    return _dot(walk, nodes, lines) if picture == "dot" else _mermaid(walk, nodes, lines)
+
+
+def _parts(walk: ImpactWalk, is_backward: bool) -> tuple[dict[int, Node], list[Line]]:
+    """Every node of the paths, and the steps between them, each once."""
+    nodes = {node.no: node for node in walk.targets}
+    lines: dict[tuple[int, int, str], bool] = {}
+    for reached in walk.reached:
+        at = reached.node
+        nodes[at.no] = at
+        for hop in reached.path:
+            nodes[hop.node.no] = hop.node
+            one, other = (at, hop.node) if is_backward else (hop.node, at)
+            is_unsure = hop.source == "guess" or hop.confidence < _UNSURE
+            lines[one.no, other.no, hop.kind] = (
+                lines.get((one.no, other.no, hop.kind), True) and is_unsure
+            )
+            at = hop.node
+    return nodes, [
+        (one, other, kind, is_unsure) for (one, other, kind), is_unsure in sorted(lines.items())
+    ]
+
+
+def _by_file(nodes: dict[int, Node]) -> dict[str, list[Node]]:
+    found: dict[str, list[Node]] = defaultdict(list)
+    for node in sorted(nodes.values(), key=lambda each: (each.path, each.first_line, each.no)):
+        found[node.path].append(node)
+    return found
+
+
+def _dot(walk: ImpactWalk, nodes: dict[int, Node], lines: list[Line]) -> str:
+    targets = {node.no for node in walk.targets}
+    text = [
+        "digraph impact {",
+        '  rankdir="LR";',
+        '  node [shape=box, style=rounded, fontname="Helvetica"];',
+    ]
+    for number, (path, inside) in enumerate(_by_file(nodes).items()):
+        text += [f"  subgraph cluster_{number} {{", f"    label={_quoted(path)}; color=gray;"]
+        for node in inside:
+            marked = ', style="rounded,filled", fillcolor="#ffd54f"' if node.no in targets else ""
+            text.append(f"    n{node.no} [label={_quoted(_label(node))}{marked}];")
+        text.append("  }")
+    for one, other, kind, is_unsure in lines:
+        text.append(
+            f"  n{one} -> n{other} [label={_quoted(kind)}{', style=dashed' if is_unsure else ''}];"
+        )
+    return "\n".join([*text, "}"])
+
+
+def _mermaid(walk: ImpactWalk, nodes: dict[int, Node], lines: list[Line]) -> str:
+    targets = {node.no for node in walk.targets}
+    text = ["flowchart LR"]
+    for number, (path, inside) in enumerate(_by_file(nodes).items()):
+        text.append(f'  subgraph f{number}["{_entities(path)}"]')
+        text += [f'    n{node.no}["{_entities(_label(node))}"]' for node in inside]
+        text.append("  end")
+    for one, other, kind, is_unsure in lines:
+        text.append(f"  n{one} {'-.->' if is_unsure else '-->'}|{kind}| n{other}")
+    text += [f"  style n{no} fill:#ffd54f,stroke:#b28704" for no in sorted(targets)]
+    return "\n".join(text)
+
+
+def _label(node: Node) -> str:
+    return node.path.rpartition("/")[2] if node.kind == "file" else node.qualname
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'"{escaped}"'
+
+
+def _entities(text: str) -> str:
+    """Characters that mean something to Mermaid, as entities."""
+    return "".join(
+        each if each.isalnum() or each in " _-./:" else f"#{ord(each)};" for each in text
+    )

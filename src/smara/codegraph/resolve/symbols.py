@@ -1,0 +1,286 @@
+"""Outline what a file offers to others, and look up symbols.
+
+An `FileOutline` holds a file's definitions, imports and base classes. It is much smaller than the
+facts and is all that resolving another file asks of this one, so it is stored beside the file.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple, Protocol, cast
+
+from smara.codegraph.models import NODE_KINDS, FileFacts, Import, Language, NodeKind
+
+OUTLINE_VERSION = 1
+"""Of the packed form; an outline of another version is read as none, and its file is indexed
+again.
+"""
+
+_TESTS_ARE_TITLED = frozenset({"javascript", "typescript", "tsx"})
+"""Languages whose tests have titles: ``describe("send", …)`` defines nothing that is called
+``send``.
+"""
+_NAMES_ARE_SHARED = frozenset({"java", "cpp", "rust", "typescript", "tsx"})
+"""Languages in which several definitions of one name hold at once: by their parameters, or by what
+is built.
+"""
+_KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
+
+
+class FileOutline:
+    """One file as other files see it. A *place* is a position in its definitions; -1 is the file
+    itself.
+    """
+
+    __slots__ = (
+        "bases", "by_qualname", "fields", "file_no", "imports", "kinds", "language", "members",
+        "names", "nos",
+        "package", "parents", "path", "qualnames", "top", "twins",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        path: str,
+        language: Language,
+        file_no: int,
+        nos: Sequence[int],
+        definitions: Sequence[tuple[NodeKind, str, str, int]],
+        imports: Sequence[Import],
+        bases: dict[int, list[str]],
+        fields: dict[int, dict[str, str]],
+        package: str = "",
+    ) -> None:
+        self.path = path
+        self.language = language
+        self.file_no = file_no
+        self.nos = nos
+        self.kinds = [definition[0] for definition in definitions]
+        self.names = [definition[1] for definition in definitions]
+        self.qualnames = [definition[2] for definition in definitions]
+        self.parents = [definition[3] for definition in definitions]
+        self.imports = imports
+        self.bases = bases
+        """What a class extends, as written and by its place."""
+        self.fields = fields
+        """Types by name: a class's attributes (``self.x``), a file's variables (-1), a function's
+        result (``()``).
+        """
+        self.package = package
+        self.top: dict[str, int] = {}
+        """The file's own names. The last definition of a name is the one that others get."""
+        self.members: dict[int, dict[str, int]] = {}
+        self.by_qualname: dict[str, int] = {}
+        self.twins: dict[int, list[int]] = {}
+        """For each of several definitions of one name, all of them: overloads, and variants for
+        several platforms.
+        """
+        is_cpp = language == "cpp"
+        for place, parent in enumerate(self.parents):
+            name = self.names[place]
+            if self.kinds[place] == "test" and language in _TESTS_ARE_TITLED:
+                continue
+            first = self.by_qualname.setdefault(self.qualnames[place], place)
+            if (
+                first != place
+                and language in _NAMES_ARE_SHARED
+                and self.kinds[place] == self.kinds[first]
+            ):
+                same = self.twins.setdefault(first, [first])
+                same.append(place)
+                self.twins[place] = same
+            if parent >= 0:
+                if is_cpp and self.qualnames[place] != f"{self.qualnames[parent]}.{name}":
+                    # ``void Client::Send()`` stands in a namespace and is none of its names.
+                    continue
+                inside = self.members.get(parent)
+                if inside is None:
+                    self.members[parent] = {name: place}
+                else:
+                    inside[name] = place
+            elif self.qualnames[place] == name:
+                self.top[name] = place
+
+
+def outline_of(facts: FileFacts, file_no: int, nos: Sequence[int]) -> FileOutline:
+    """The outline of a file whose definitions have the numbers ``nos``, in their order."""
+    bases: dict[int, list[str]] = {}
+    for kind, name, receiver, _line, scope in facts.references:
+        if kind == "inherits":
+            bases.setdefault(scope, []).append(f"{receiver}.{name}" if receiver else name)
+    kinds = [definition.kind for definition in facts.definitions]
+    fields: dict[int, dict[str, str]] = {}
+    for name, type_, scope in facts.bindings:
+        if type_ and (scope < 0 or name == "()" or kinds[scope] in ("class", "module")):
+            fields.setdefault(scope, {}).setdefault(name, type_)
+    return FileOutline(
+        facts.path,
+        facts.language,
+        file_no,
+        nos=nos,
+        definitions=[
+            (kind, name, qualname, parent)
+            for kind, name, qualname, _1, _2, _3, _4, parent, *_ in facts.definitions
+        ],
+        imports=[each for each in facts.imports if each.scope < 0],
+        bases=bases,
+        fields=fields,
+        package=facts.package,
+    )
+
+
+def pack_outline(outline: FileOutline) -> bytes:
+    """The outline as bytes, to be kept beside its file."""
+    columns = [
+        OUTLINE_VERSION,
+        outline.language,
+        outline.package,
+        list(outline.nos),
+        [_KIND_NO[kind] for kind in outline.kinds],
+        outline.names,
+        [
+            "" if qualname == _usual_qualname(outline, place) else qualname
+            for place, qualname in enumerate(outline.qualnames)
+        ],
+        outline.parents,
+        [list(each) for each in outline.imports],
+        [[place, *names] for place, names in outline.bases.items()],
+        [[place, names] for place, names in outline.fields.items()],
+    ]
+    return zlib.compress(json.dumps(columns, ensure_ascii=False, separators=(",", ":")).encode(), 1)
+
+
+def _usual_qualname(outline: FileOutline, place: int) -> str:
+    parent = outline.parents[place]
+    if parent > place:
+        # A method may stand before its type (Go); what comes later is not known yet when this is
+        # read back.
+        return ""
+    return (
+        f"{outline.qualnames[parent]}.{outline.names[place]}"
+        if parent >= 0
+        else outline.names[place]
+    )
+
+
+def unpack_outline(path: str, file_no: int, data: bytes) -> FileOutline | None:
+    """What was packed; ``None`` for another version's or broken bytes."""
+    try:
+        columns = json.loads(zlib.decompress(data))
+        if columns[0] != OUTLINE_VERSION:
+            return None
+        _, language, package, nos, kind_nos, names, odd, parents, imports, bases, fields = columns
+        qualnames: list[str] = []
+        for place, name in enumerate(names):
+            usual = f"{qualnames[parents[place]]}.{name}" if 0 <= parents[place] < place else name
+            qualnames.append(odd[place] or usual)
+        kinds = [NODE_KINDS[number] for number in kind_nos]
+        return FileOutline(
+            path,
+            cast(Language, language),
+            file_no,
+            nos=nos,
+            definitions=list(zip(kinds, names, qualnames, parents, strict=True)),
+            imports=[Import(*each) for each in imports],
+            bases={each[0]: each[1:] for each in bases},
+            fields={place: dict(names) for place, names in fields},
+            package=package,
+        )
+    except (ValueError, TypeError, IndexError, zlib.error):
+        return None
+
+
+class Symbol(NamedTuple):
+    """A definition somewhere in the tree, as a search by name finds it."""
+
+    no: int
+    path: str
+    language: Language
+    kind: NodeKind
+    name: str
+    qualname: str
+
+
+class SymbolTable(Protocol):
+    """The tree's definitions, by file and by name. Both answers may be asked for often:
+    implementations keep them.
+    """
+
+    def outline(self, path: str) -> FileOutline | None:
+        """What the file offers; ``None`` if it is not indexed or not code."""
+        ...
+
+    def named(self, names: Collection[str], limit: int) -> dict[str, list[Symbol]]:
+        """The definitions of each name, at most ``limit`` of each; a name without any is missing.
+
+        Asked once per file with all the names that need it, so that a database answers in one
+        statement.
+        """
+        ...
+
+
+class MemoryTable:
+    """The table of a whole tree held in memory, as a full index has it."""
+
+    def __init__(self, outlines: Iterable[FileOutline] = ()) -> None:
+        self._outlines: dict[str, FileOutline] = {}
+        self._by_name: dict[str, list[tuple[FileOutline, int]]] | None = None
+        for outline in outlines:
+            self._outlines[outline.path] = outline
+
+    def add(self, outline: FileOutline) -> None:
+        """Put a file's outline in; the one that was there before is replaced."""
+        self._outlines[outline.path] = outline
+        self._by_name = None
+
+    def outline(self, path: str) -> FileOutline | None:
+        return self._outlines.get(path)
+
+    def named(self, names: Collection[str], limit: int) -> dict[str, list[Symbol]]:
+        by_name = self._by_name if self._by_name is not None else self._index()
+        found: dict[str, list[Symbol]] = {}
+        for name in names:
+            places = by_name.get(name)
+            if places:
+                found[name] = [_symbol(outline, place) for outline, place in places[:limit]]
+        return found
+
+    def _index(self) -> dict[str, list[tuple[FileOutline, int]]]:
+        by_name: dict[str, list[tuple[FileOutline, int]]] = {}
+        for outline in self._outlines.values():
+            for place, name in enumerate(outline.names):
+                places = by_name.get(name)
+                if places is None:
+                    by_name[name] = [(outline, place)]
+                else:
+                    places.append((outline, place))
+        self._by_name = by_name
+        return by_name
+
+
+def _symbol(outline: FileOutline, place: int) -> Symbol:
+    return Symbol(
+        outline.nos[place],
+        outline.path,
+        outline.language,
+        kind=outline.kinds[place],
+        name=outline.names[place],
+        qualname=outline.qualnames[place],
+    )
+
+
+class Package(NamedTuple):
+    """A folder that is named like a module and is no file: a Go or Java package, a Python namespace
+    package.
+    """
+
+    folder: str
+
+
+class NameTarget(NamedTuple):
+    """A file (``place`` -1), a definition in it, or an instance of the class that stands there."""
+
+    where: FileOutline | Package
+    place: int
+    is_instance: bool = False

@@ -1,0 +1,328 @@
+"""Find and choose the memories that may be injected.
+
+At a start every type has a share of the budget, so that thirty traps cannot crowd out one
+decision. The same store always gives the same choice.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from smara.context.models import BUDGETS
+from smara.context.moments.draft import TITLES, cost_of, memory_line
+from smara.knowledge.gate import is_echo
+from smara.knowledge.memories import Memories
+from smara.knowledge.models import MemoryType, TypedMemory
+from smara.knowledge.queries import names_of
+from smara.knowledge.statements import Statement, is_repeated_in, parse_statement
+from smara.knowledge.trust import Tellable
+
+SHARES: Mapping[MemoryType, float] = {
+    "requirement": 0.10, "decision": 0.20, "preference": 0.10, "pattern": 0.08,
+    "workflow_recipe": 0.12,
+    "gotcha": 0.20, "error_pattern": 0.10, "dead_end": 0.07,
+}  # fmt: skip
+MOST = 28
+"""More than this nobody reads at the start of a session."""
+MOST_UNCONFIRMED = 6
+_PINNED, _CONFIRMED = 0.6, 0.3
+_NEAR = (0.8, 0.4)
+"""What being about the files at hand adds, and about a folder around them."""
+_USED = 0.04
+_ORDER = {type_: number for number, type_ in enumerate(TITLES)}
+
+
+class MemoryCandidate(NamedTuple):
+    """A memory that may be told, its line and what that takes, and how near it is: 0 the file at
+    hand, 1 around it.
+    """
+
+    told: Tellable
+    line: str
+    cost: int
+    nearness: int | None = None
+
+
+def score(candidate: MemoryCandidate) -> float:
+    """How much a memory is worth at the start of a session.
+
+    A pinned decision, confirmed, of confidence 0.9: 0.9 + 0.6 + 0.3 = 1.8. A trap that an agent
+    noted for the file at hand, of confidence 0.85: 0.85 + 0.8 = 1.65.
+    """
+    memory = candidate.told.memory
+    near = 0.0 if candidate.nearness is None else _NEAR[min(candidate.nearness, 1)]
+    return (
+        candidate.told.confidence
+        + near
+        + _PINNED * memory.is_pinned
+        + _CONFIRMED * (memory.tier == "confirmed")
+        + _USED * min(memory.verified_uses, 5)
+    )
+
+
+def choose(candidates: Sequence[MemoryCandidate], room: int) -> list[MemoryCandidate]:
+    """Those that are said within a number of tokens, in the order in which they are said."""
+    ranked = sorted(candidates, key=lambda each: (-score(each), each.told.memory.id))
+    chosen: dict[str, MemoryCandidate] = {}
+    left = _fill(ranked, chosen, room)
+    _take(ranked, chosen, left, type_=None)
+    return sorted(chosen.values(), key=_place)
+
+
+def _fill(ranked: Sequence[MemoryCandidate], chosen: dict[str, MemoryCandidate], room: int) -> int:
+    left = room
+    for type_, share in SHARES.items():
+        part = min(int(room * share), left)
+        left -= part - _take(ranked, chosen, part, type_=type_)
+    return left
+
+
+def _take(
+    ranked: Sequence[MemoryCandidate],
+    chosen: dict[str, MemoryCandidate],
+    room: int,
+    type_: MemoryType | None,
+) -> int:
+    """Put in what fits, of one type or of any; the room that is left."""
+    for each in ranked:
+        memory = each.told.memory
+        is_other = type_ is not None and memory.type != type_
+        if is_other or memory.id in chosen or each.cost > room or len(chosen) >= MOST:
+            continue
+        is_open = memory.tier != "confirmed"
+        if (
+            is_open
+            and sum(other.told.memory.tier != "confirmed" for other in chosen.values())
+            >= MOST_UNCONFIRMED
+        ):
+            continue
+        chosen[memory.id] = each
+        room -= each.cost
+    return room
+
+
+def _place(candidate: MemoryCandidate) -> tuple[bool, int, int, str]:
+    memory = candidate.told.memory
+    order = _ORDER.get(memory.type, len(_ORDER))
+    return (
+        memory.tier != "confirmed",
+        order if memory.tier == "confirmed" else 0,
+        memory.created_at,
+        memory.id,
+    )
+
+
+FOR_START: tuple[MemoryType, ...] = (
+    "requirement", "decision", "preference", "pattern", "workflow_recipe", "gotcha",
+    "error_pattern", "dead_end",
+    "causal_dependency", "module_insight", "e2e_observation",
+)  # fmt: skip
+FOR_FILE: tuple[MemoryType, ...] = ("gotcha", "dead_end", "error_pattern", "causal_dependency")
+FOR_EDIT: tuple[MemoryType, ...] = (*FOR_FILE, "decision", "requirement")
+LEAST_CONFIDENCE = 0.65
+"""Below this nothing is said in the middle of the work, whatever the level of trust allows."""
+_MOST_OF_A_FILE = 3
+_LEAST_ERROR = 12
+_READ_FOR_START = {"pinned": 40, "confirmed": 80, "facts": 40, "near": 40}
+_JUDGED = 64
+_LEAST_SHARED = 0.75
+_INNER_CAPITAL = re.compile(r"[a-z][A-Z]")
+
+
+class MemoryFinder:
+    """Reads the memories that may be told unasked."""
+
+    def __init__(
+        self,
+        memories: Callable[[], Memories],
+        root: Callable[[], str | None],
+        search_pattern: Callable[[str], str | None],
+    ) -> None:
+        self._find_memories = memories
+        self.root = root
+        self._search_pattern = search_pattern
+
+    @property
+    def memories(self) -> Memories:
+        return self._find_memories()
+
+    def about_file(self, path: str, is_edit: bool = False) -> list[Tellable]:
+        """What is known about a file itself, the surest first; what is about its folder is no
+        strong evidence.
+        """
+        names = file_names(path, self.root())
+        types = FOR_EDIT if is_edit else FOR_FILE
+        found = [
+            memory
+            for memory in self.memories.for_files([path], types=types, limit=20, root=self.root())
+            if names.intersection(memory.files)
+            and (memory.type in FOR_FILE or memory.tier == "confirmed")
+        ]
+        return self._sure(found)[:_MOST_OF_A_FILE]
+
+    def about_error(self, told: str) -> list[Tellable]:
+        """Errors that somebody described, and that stand in a text."""
+        text = " ".join(told.split()).casefold()
+        found = []
+        for memory in self.memories.list(type="error_pattern", limit=200):
+            error = " ".join(str(memory.data.get("error") or "").split()).casefold()
+            if len(error) >= _LEAST_ERROR and error in text:
+                found.append(memory)
+        return self._sure(found)[:2]
+
+    def answering(self, pattern: str) -> list[Tellable]:
+        """The memory that has every word of what is searched for."""
+        memory_id = self._search_pattern(pattern) if is_telling(pattern) else None
+        memory = self.memories.find(memory_id) if memory_id is not None else None
+        return self._sure([memory]) if memory is not None and memory.type != "work_state" else []
+
+    def of_types(self, types: Sequence[MemoryType], limit: int) -> list[Tellable]:
+        """The newest of some types."""
+        return self.memories.tellable(self.memories.list(types=types, limit=limit))
+
+    def sure_of_files(self, limit: int) -> list[Tellable]:
+        """Everything that would be said about some file, the newest first."""
+        found = [each for each in self.memories.list(types=FOR_EDIT, limit=limit) if each.files]
+        return self._sure(
+            each for each in found if each.type in FOR_FILE or each.tier == "confirmed"
+        )
+
+    def sure_of_any(self, limit: int) -> list[Tellable]:
+        """Everything that may answer a search, the newest first."""
+        return self._sure(self.memories.list(types=FOR_START, limit=limit))
+
+    def _sure(self, memories: Iterable[TypedMemory]) -> list[Tellable]:
+        return [
+            each
+            for each in self.memories.tellable(list(memories))
+            if each.confidence >= LEAST_CONFIDENCE
+        ]
+
+    def for_start(
+        self, files: Sequence[str], cwd: str, known_texts: Sequence[str]
+    ) -> list[MemoryCandidate]:
+        """What a session may begin with, best first; without what instruction files say, and
+        nothing twice.
+        """
+        near = self._near(files, cwd)
+        memories, most = self.memories, _READ_FOR_START
+        every: dict[str, TypedMemory] = {}
+        for page in (
+            near.values(),
+            memories.list(is_pinned=True, limit=most["pinned"]),
+            memories.list(is_verified=True, types=FOR_START, limit=most["confirmed"]),
+            memories.list(
+                is_verified=False, types=FOR_START, order="confidence", limit=most["facts"]
+            ),
+        ):
+            every.update((memory.id, memory) for memory in page)
+        wanted = [
+            memory
+            for memory in every.values()
+            if memory.type in FOR_START and memory.tier != "quarantined"
+        ]
+        wanted.sort(
+            key=lambda each: (
+                not each.is_pinned,
+                each.id not in near,
+                not each.is_verified,
+                -each.created_at,
+            )
+        )
+        places = {
+            id_: 0 if _is_file(memory, files, self.root()) else 1 for id_, memory in near.items()
+        }
+        found = [
+            _candidate(told, places.get(told.memory.id))
+            for told in memories.tellable(wanted[:_JUDGED])
+        ]
+        found.sort(key=lambda each: (-score(each), each.told.memory.id))
+        return list(_without_repetition(found, known_texts))
+
+    def _near(self, files: Sequence[str], cwd: str) -> dict[str, TypedMemory]:
+        paths = [path for path in files if path]
+        root = self.root()
+        if cwd and root and os.path.abspath(cwd).startswith(root.rstrip("/") + "/"):
+            paths.append(os.path.abspath(cwd))
+        if not paths:
+            return {}
+        found = self.memories.for_files(
+            paths, types=FOR_START, limit=_READ_FOR_START["near"], root=root
+        )
+        return {memory.id: memory for memory in found}
+
+
+def file_names(path: str, root: str | None) -> set[str]:
+    """The names under which memories may know a file; not those of the folders around it.
+
+    >>> sorted(file_names("/w/app/src/a.py", "/w/app")), sorted(file_names("/w/app/src/a.py", None))
+    (['src/a.py'], ['/w/app/src/a.py', 'app/src/a.py', 'src/a.py', 'w/app/src/a.py'])
+    """
+    names = names_of(path, root)
+    last = names[0].rpartition("/")[2] if names else ""
+    return {name for name in names if name.rpartition("/")[2] == last}
+
+
+def is_telling(pattern: str) -> bool:
+    """Whether what is searched for is particular enough that an answer to it is no accident.
+
+    >>> is_telling("refresh_tokens"), is_telling("RefreshToken"), is_telling("import"), is_telling("retry budget limit")
+    (True, True, False, True)
+    """  # noqa: E501
+    words = [
+        word for word in pattern.replace("\\b", " ").replace("\\s", " ").split() if len(word) >= 4
+    ]
+    is_name = any("_" in word.strip("_") or _INNER_CAPITAL.search(word) for word in words)
+    return is_name or len(words) >= 3
+
+
+def _is_file(memory: TypedMemory, files: Sequence[str], root: str | None) -> bool:
+    return any(file_names(path, root).intersection(memory.files) for path in files)
+
+
+def _candidate(told: Tellable, nearness: int | None) -> MemoryCandidate:
+    line = memory_line(told, is_grouped=True)
+    return MemoryCandidate(told, line, cost_of(line, BUDGETS["start"]), nearness=nearness)
+
+
+class InstructionTexts:
+    """Instruction files that an agent has read by itself: what they say need not be said again."""
+
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        self._texts = [(text, text.lower()) for text in texts]
+
+    def say(self, memory: TypedMemory) -> bool:
+        """Whether a memory stands in them."""
+        if not self._texts:
+            return False
+        statement = parse_statement(memory.content)
+        texts = [text for text, lowered in self._texts if _may_say(lowered, statement)]
+        return bool(texts) and is_echo(statement, texts)
+
+
+def _without_repetition(
+    candidates: Iterable[MemoryCandidate], known_texts: Sequence[str]
+) -> Iterable[MemoryCandidate]:
+    kept: list[MemoryCandidate] = []
+    known = InstructionTexts(known_texts)
+    for each in candidates:
+        statement = parse_statement(each.told.memory.content)
+        if known.say(each.told.memory):
+            continue
+        if any(
+            is_repeated_in(statement, parse_statement(other.told.memory.content)) for other in kept
+        ):
+            continue
+        kept.append(each)
+        yield each
+
+
+def _may_say(lowered: str, statement: Statement) -> bool:
+    """Whether a text could say what a statement says: most of its words stand in it. Reading it
+    costs more.
+    """
+    words = statement.content_set
+    return bool(words) and sum(word in lowered for word in words) >= _LEAST_SHARED * len(words)

@@ -1,0 +1,292 @@
+"""Render memories and failures as lines of an injection.
+
+Each fact is one line with its source, never an order. A draft is the lines that fit a budget,
+fenced, with the items they stand for.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from smara.behavior.habits import KnownFailure
+from smara.context.models import InjectionItem, PointBudget
+from smara.context.moments import usage
+from smara.context.moments.usage import signs_of_failure, signs_of_memory
+from smara.core.clock import Clock
+from smara.core.escape import neutralize
+from smara.core.memory_block import CLOSING, OPENING
+from smara.errors import DeadlineError
+from smara.knowledge.models import MemoryType, TypedMemory
+from smara.knowledge.trust import Tellable
+
+TITLES: dict[MemoryType, str] = {
+    "requirement": "Required", "decision": "Decided", "preference": "Preferred here",
+    "pattern": "Patterns in use",
+    "workflow_recipe": "How it is done here", "gotcha": "Traps",
+    "error_pattern": "Errors that come again",
+    "dead_end": "Tried and given up", "causal_dependency": "Files that must follow others",
+    "module_insight": "About modules", "e2e_observation": "Seen in the running program",
+    "work_state": "Unfinished",
+}  # fmt: skip
+"""What confirmed memories stand under, the steadiest types first: a prompt cache holds up to the
+first change.
+"""
+UNCONFIRMED = "Noted in earlier sessions, not confirmed by a person"
+_NAMES: dict[str, str] = {
+    "gotcha": "trap", "dead_end": "given up", "error_pattern": "error",
+    "causal_dependency": "files that go together",
+    "module_insight": "about a module", "workflow_recipe": "recipe",
+    "e2e_observation": "seen in the running program",
+    "work_state": "unfinished work", "work_unit_outcome": "outcome",
+    "task_calibration": "estimates",
+}  # fmt: skip
+_LONGEST = 420
+_QUOTE = 160
+_PIECES = re.compile(r"([A-Z]?[a-z]+|[A-Z]+)|(\d+)|([^\sA-Za-z\d]+)")
+
+
+def tokens_of(text: str) -> int:
+    """What a text costs, by estimate and rather too much: a tokenizer's tables take longer to load
+    than all the rest.
+
+    Words are cut after five letters, numbers after three digits, signs after two. On prose and code
+    that gives about an eighth more than the tokenizer does, on made-up names about as much.
+
+    >>> tokens_of("Redis must run before the tests"), tokens_of("`refresh_tokens()` at src/auth.py:10")
+    (7, 16)
+    """  # noqa: E501
+    count = 0.0
+    for word, digits, signs in _PIECES.findall(text):
+        if word:
+            count += -(-len(word) // 5)
+        elif digits:
+            count += -(-len(digits) // 3)
+        else:
+            count += -(-len(signs) // 2) if signs.isascii() else 0.9 * len(signs)
+    return math.ceil(count)
+
+
+def cost_of(line: str, budget: PointBudget) -> int:
+    """What a line takes of a budget, in tokens: of tokens and characters whichever it takes the
+    larger part of.
+    """
+    return max(tokens_of(line) + 1, math.ceil((len(line) + 1) * budget.tokens / budget.characters))
+
+
+def fenced(lines: Iterable[str]) -> str:
+    """Lines as the one block in which memory speaks."""
+    return "\n".join((OPENING, *lines, CLOSING))
+
+
+def day(milliseconds: int) -> str:
+    """A date; the same text says it tomorrow, as "yesterday" would not."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1_000, UTC).strftime("%Y-%m-%d")
+    except (OverflowError, OSError, ValueError):
+        return "an unknown day"
+
+
+def one_line(text: str, longest: int = _LONGEST) -> str:
+    """Stored text as part of a line of ours: it can neither end its line, nor begin a block, nor
+    cite anything.
+    """
+    line = " ".join(neutralize(text[: 8 * longest]).split()).replace("[Memory #", "(Memory #")
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+
+
+def quoted(text: str, longest: int = _LONGEST) -> str:
+    """The same between quotation marks that it cannot close."""
+    return f'"{one_line(text, longest).replace(chr(34), chr(39))}"'
+
+
+def as_code(text: str, longest: int = 200) -> str:
+    """The same between backticks."""
+    return f"`{one_line(text, longest).replace('`', chr(39))}`"
+
+
+def memory_line(told: Tellable, is_grouped: bool = False) -> str:
+    """A memory as a line: what it says, since when, and where that can be looked up.
+
+    What nobody has confirmed is a quotation, with what it rests on.
+    """
+    memory = told.memory
+    hedge = f" ({one_line(told.hedge, 200)})" if told.hedge else ""
+    where = _places(memory)
+    if memory.tier == "confirmed":
+        head = "" if is_grouped else f"{_NAMES.get(memory.type, memory.type).replace('_', ' ')}: "
+        return (
+            f"- {head}{one_line(memory.content)}{hedge} [Memory #{memory.short_id}, "
+            f"{day(memory.created_at)}{where}]"
+        )
+    seen = f", {len(memory.session_ids)} sessions" if len(memory.session_ids) > 1 else ""
+    proof = next((each.quote for each in memory.evidence if each.quote), None)
+    shown = f" Seen: {quoted(proof, _QUOTE)}" if proof and not _says(memory.content, proof) else ""
+    name = _NAMES.get(memory.type, memory.type).replace("_", " ")
+    state = "" if is_grouped else ", not confirmed"
+    return (
+        f"- {name} (noted {day(memory.created_at)}{seen}{state}): "
+        f"{quoted(memory.content)}{shown}{hedge}"
+        f" [Memory #{memory.short_id}{where}]"
+    )
+
+
+def _places(memory: TypedMemory) -> str:
+    """The places in the code that a memory rests on, or that it is about."""
+    found = [
+        str(each) for each in memory.evidence if each.path and each.message_id is None
+    ] or list(memory.files)
+    return "".join(f", {one_line(place, 120).replace(']', ')')}" for place in found[:2])
+
+
+def _says(content: str, proof: str) -> bool:
+    """Whether a quotation adds nothing to a text that holds it."""
+    return (
+        one_line(proof, _QUOTE).rstrip("…").casefold()[:80]
+        in one_line(content, 4 * _LONGEST).casefold()
+    )
+
+
+def failure_line(failure: KnownFailure, is_error: bool = False) -> str:
+    """A command that failed here before, why, and what then worked."""
+    times = f"{failure.occurrences} times" if failure.occurrences > 1 else "once"
+    where = f" in {failure.sessions} sessions" if failure.sessions > 1 else ""
+    when = f"{times}{where}, last on {day(failure.last_seen_at)}"
+    subject = (
+        f"The file {as_code(failure.command)} was not found" if failure.tool == "Read" else None
+    )
+    if subject is None:
+        subject = "This error came" if is_error else f"{as_code(failure.command)} failed"
+        subject += f" here before ({when}): {as_code(failure.error, 240)}."
+    else:
+        subject += f" ({when})."
+    return f"- {subject} {_what_worked(failure)} [Failure {failure.fingerprint}]"
+
+
+def _what_worked(failure: KnownFailure) -> str:
+    if failure.fix and failure.how == "command":
+        return f"What worked instead: {as_code(failure.fix)}."
+    if failure.fix and failure.how == "first":
+        return f"It worked after {as_code(failure.fix)} had been run."
+    if failure.fix and failure.how == "path":
+        return f"It is at {as_code(failure.fix)}."
+    if failure.how == "edit" and failure.files:
+        return (
+            f"It worked after a change of {', '.join(as_code(path) for path in failure.files[:3])}."
+        )
+    return "Nothing is known that worked."
+
+
+def fit(lines: Sequence[str], tokens: int, characters: int) -> int:
+    """How many of the first lines fit into a fenced block of so many tokens and characters."""
+    used = len(OPENING) + len(CLOSING) + 1
+    cost = float(tokens_of(OPENING + CLOSING) + 1)
+    for number, line in enumerate(lines):
+        used += len(line) + 1
+        cost += tokens_of(line) + 1
+        if used > characters or cost > tokens:
+            return number
+    return len(lines)
+
+
+class InjectionLine(NamedTuple):
+    """One line and what it stands for; a title stands for nothing."""
+
+    line: str
+    item: InjectionItem | None = None
+
+
+class InjectionDraft(NamedTuple):
+    """What would be said, fenced and within its budget."""
+
+    text: str
+    tokens: int
+    items: tuple[InjectionItem, ...]
+
+
+class Deadline:
+    """The time there is for finding something to say; whoever looks past it gives up."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._began = clock.monotonic()
+        self._seconds = seconds
+
+    def check(self) -> None:
+        """Raise ``DeadlineError`` when the time is over."""
+        if self._clock.monotonic() - self._began > self._seconds:
+            raise DeadlineError(
+                "There is no time left to look for something to say. It is said the next time."
+            )
+
+    @property
+    def elapsed_ms(self) -> int:
+        return int((self._clock.monotonic() - self._began) * 1_000)
+
+
+def make_draft(lines: Sequence[InjectionLine], budget: PointBudget) -> InjectionDraft | None:
+    """The lines as one text, those at the end left out where they do not fit; ``None`` when nothing
+    is said.
+    """
+    kept = list(lines[: fit([each.line for each in lines], budget.tokens, budget.characters)])
+    while kept and kept[-1].item is None:
+        kept.pop()  # a title with nothing under it
+    items = tuple(each.item for each in kept if each.item is not None)
+    if not items:
+        return None
+    text = fenced(each.line for each in kept)
+    return InjectionDraft(text, tokens_of(text), items)
+
+
+def line_of_memory(
+    told: Tellable, why: str, root: str | None, is_about_file: bool = False
+) -> InjectionLine:
+    """A memory as something that is said."""
+    memory = told.memory
+    line = memory_line(told)
+    spared = usage.saving_of_memory(memory, root)
+    item = InjectionItem(
+        "memory",
+        memory.id,
+        why,
+        text=one_line(memory.label, 60),
+        key=f"memory:{memory.id}",
+        tokens=tokens_of(line),
+        saved_tokens=spared.tokens,
+        saved_how=spared.how,
+        signs=signs_of_memory(memory, is_about_file),
+    )
+    return InjectionLine(line, item)
+
+
+def line_of_failure(failure: KnownFailure, why: str, is_before: bool) -> InjectionLine:
+    """A failure as something that is said."""
+    line = failure_line(failure, is_error=not is_before)
+    spared = usage.saving_of_failure()
+    key = f"failure:{failure.fingerprint}"
+    item = InjectionItem(
+        "failure",
+        key,
+        why,
+        text=one_line(failure.command, 60),
+        key=key,
+        tokens=tokens_of(line),
+        saved_tokens=spared.tokens,
+        saved_how=spared.how,
+        signs=signs_of_failure(failure, is_before),
+    )
+    return InjectionLine(line, item)
+
+
+def new_lines(lines: Iterable[InjectionLine], told: set[str]) -> list[InjectionLine]:
+    """The lines without what was said before."""
+    return [each for each in lines if each.item is None or each.item.key not in told]
+
+
+def with_line(item: InjectionItem, line: str) -> InjectionLine:
+    """A line and its item, which knows what it costs."""
+    return InjectionLine(line, replace(item, tokens=tokens_of(line)))

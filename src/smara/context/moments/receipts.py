@@ -1,0 +1,422 @@
+"""Write the receipt of each injection and mark its use.
+
+A receipt is written in the transaction that checks for a duplicate. A memory counts as
+verified only when a command that it recommends was run and worked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from smara.context.models import ASKED, POINTS, Arm, Injection, InjectionItem, Point, Receipt
+from smara.context.moments.draft import InjectionDraft
+from smara.context.moments.experiment import arm_of, may_say
+from smara.context.moments.store import MomentStore, OpenItem, SessionCounts
+from smara.context.moments.usage import ActionSign, runs_again, seen_in, shows_use
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.events import HostEvent
+from smara.core.ids import IdMaker
+from smara.core.scope import is_id, require_id
+from smara.database.database import Session
+from smara.errors import InvalidInputError, NotFoundError, SmaraError
+from smara.knowledge.memories import Memories
+
+KEPT_DAYS = 180
+EMPTYING = ("compact", "clear")
+"""After a start for these reasons a session's context holds nothing of what was said before."""
+_SHORT = 200
+_LEAST_PREFIX = 4
+_LATE_MS = 5_000
+"""The receipt of what a host has passed on already may be dated after it: it is written by another
+process.
+"""
+
+
+class SessionState(NamedTuple):
+    """Where a session stands when something is about to be said to it."""
+
+    row: SessionCounts
+    told: set[str]
+
+
+class ReceiptKeeper:
+    """Reads and writes receipts."""
+
+    def __init__(self, store: MomentStore, clock: Clock, new_id: IdMaker) -> None:
+        self._store = store
+        self._clock = clock
+        self._new_id = new_id
+
+    def standing(self, session_id: str, is_emptied: bool = False) -> SessionState:
+        """What a session was told so far; nothing that it still knows when its context was
+        emptied.
+        """
+        with self._store.database.read() as session:
+            row = self._store.find_session(session, session_id)
+            if row is None:
+                arm = self._arm(session_id) if self._store.has_arms(session) else None
+                return SessionState(SessionCounts(arm, 0, 0), set())
+            if is_emptied:
+                return SessionState(row._replace(epoch=row.epoch + 1), set())
+            return SessionState(row, self._store.told_keys(session, session_id, row.epoch))
+
+    def _arm(self, session_id: str) -> Arm:
+        return arm_of(session_id, self._store.scope.project_id)
+
+    def has_arms(self) -> bool:
+        with self._store.database.read() as session:
+            return self._store.has_arms(session)
+
+    def keep(
+        self,
+        point: Point,
+        session_id: str,
+        draft: InjectionDraft,
+        standing: SessionState,
+        source: str,
+        agent: str,
+        elapsed_ms: int,
+    ) -> Injection | None:
+        """Write the receipt; what is to be said, or ``None`` when it is not said after all.
+
+        Silence when another process has said it meanwhile, and in arms that are told nothing at
+        this point, whose receipt tells what would have been said. A store that cannot be written to
+        does not silence anybody: the receipt can be written later, see :meth:`deliver`.
+        """
+        row = standing.row
+        is_said = point in ASKED or may_say(row.arm, point)
+        told = Injection(
+            draft.text,
+            draft.tokens,
+            point,
+            items=draft.items,
+            receipt_id=_receipt_id(self._new_id()),
+            source=source[:_SHORT],
+            agent=agent[:_SHORT],
+            arm=row.arm,
+        )
+        try:
+            is_kept = self._write(told, session_id, row, is_said, elapsed_ms)
+        except SmaraError as error:
+            log.warning("moments.not_kept", error=error.code)
+            return replace(told, is_kept=False) if is_said else None
+        return told if is_kept and is_said else None
+
+    def _write(
+        self, told: Injection, session_id: str, row: SessionCounts, is_said: bool, elapsed_ms: int
+    ) -> bool:
+        now = self._clock.now_ms()
+        keys = {item.key for item in told.items}
+        with self._store.database.write(is_derived=True) as session:
+            held = self._store.hold_session(session, session_id, row.arm, now_ms=now)
+            row = held._replace(epoch=max(held.epoch, row.epoch))
+            is_repeated = not keys.isdisjoint(self._store.told_keys(session, session_id, row.epoch))
+            if is_repeated and told.point not in ASKED:
+                return False
+            statements = held.statements + is_statement(told.point)
+            self._store.put_session(
+                session, session_id, row._replace(statements=statements), now_ms=now
+            )
+            return self._store.add(session, told, session_id, row.epoch, is_said, elapsed_ms, now)
+
+    def empty(self, session_id: str, standing: SessionState) -> None:
+        """A session's context was emptied and there was nothing to say: what comes next is said
+        again all the same.
+        """
+        try:
+            with self._store.database.write(is_derived=True) as session:
+                if self._store.find_session(session, session_id) is not None:
+                    self._store.put_session(
+                        session, session_id, standing.row, now_ms=self._clock.now_ms()
+                    )
+        except SmaraError as error:
+            log.warning("moments.not_kept", error=error.code)
+
+    def deliver(
+        self,
+        told: Mapping[str, Any] | Injection,
+        session_id: str,
+        source: str,
+        at_ms: int,
+        is_said: bool = True,
+    ) -> bool:
+        """Write the receipt of something that was said as it had been prepared; ``False`` when it
+        was there already.
+        """
+        require_id(session_id, "session_id")
+        given = told if isinstance(told, Injection) else injection_of(told)
+        if not given.text.strip() or not given.items:
+            return False
+        # The same words are prepared for many sessions: the receipt is of this session at this
+        # time.
+        identity = f"{session_id}\0{at_ms}\0{given.point}\0{given.text}"
+        made = replace(
+            _redacted(given),
+            receipt_id=given.receipt_id if not given.is_kept else _receipt_id(identity),
+            source=(source or given.source)[:_SHORT],
+        )
+        with self._store.database.write(is_derived=True) as session:
+            arm = self._arm(session_id) if self._store.has_arms(session) else None
+            row = self._store.hold_session(session, session_id, arm, now_ms=at_ms)
+            made = replace(made, arm=row.arm, is_kept=True)
+            if made.point == "start" and made.source in EMPTYING:
+                row = row._replace(
+                    epoch=row.epoch + 1
+                )  # its context was emptied: it knows nothing of before
+            delivered_at = at_ms if is_said else None
+            is_new = self._store.add(
+                session, made, session_id, row.epoch, is_said, 0, at_ms, delivered_at
+            )
+            if is_new:
+                statements = row.statements + is_statement(made.point)
+                self._store.put_session(
+                    session, session_id, row._replace(statements=statements), now_ms=at_ms
+                )
+            return is_new
+
+    def mark_delivered(self, receipt_id: str) -> bool:
+        """What was said was handed to the host."""
+        with self._store.database.write(is_derived=True) as session:
+            return self._store.mark_delivered(session, receipt_id, self._clock.now_ms()) > 0
+
+    def reached(self, session_id: str, words: Sequence[tuple[int, str]]) -> int:
+        """These words stood in a session's record at these times; of how many receipts that was not
+        known yet.
+
+        The same words may be said twice, and a host may pass them on once: each standing counts for
+        one receipt, the last before it that has none.
+        """
+        require_id(session_id, "session_id")
+        found = 0
+        with self._store.database.write(is_derived=True) as session:
+            said = self._store.said(session, session_id)
+            taken = {(text, reached) for _, text, _, reached in said if reached is not None}
+            left = [(no, text, at) for no, text, at, reached in said if reached is None]
+            for at_ms, text in words:
+                fitting = [each for each in left if each[1] == text and each[2] <= at_ms + _LATE_MS]
+                if fitting and (text, at_ms) not in taken:
+                    left.remove(fitting[-1])
+                    found += self._store.mark_reached(session, fitting[-1][0], at_ms)
+        return found
+
+    def mark_used(self, receipt_id: str, how: str) -> Receipt:
+        """Somebody says that what was told was used, and how they know."""
+        from smara.secrets import redact
+
+        if not isinstance(how, str) or not how.strip():
+            raise InvalidInputError(
+                "how must say by what the use is known; give a few words.", field="how"
+            )
+        found = self.get(receipt_id)
+        words = " ".join(redact(how).text.split())[:_SHORT]
+        now = self._clock.now_ms()
+        with self._store.database.write(is_derived=True) as session:
+            no = self._store.number_of(session, found.id)
+            if no is not None:
+                self._store.mark_used(session, no, words, now)
+                self._store.settle(session, no, None, "used", words, now)
+        return self.get(found.id)
+
+    def get(self, receipt_id: str) -> Receipt:
+        """A receipt by its id or the beginning of it."""
+        if (
+            isinstance(receipt_id, str)
+            and len(receipt_id) >= _LEAST_PREFIX
+            and receipt_id.isascii()
+        ):
+            beginning = receipt_id if receipt_id.startswith("r-") else f"r-{receipt_id}"
+            with self._store.database.read() as session:
+                found = self._store.find(session, beginning.lower())
+            if len(found) == 1:
+                return found[0]
+            if found:
+                raise InvalidInputError(
+                    f"Several receipts begin with {receipt_id!r}. Give more of the id.", field="id"
+                )
+        raise NotFoundError(
+            f"There is no receipt {receipt_id!r} in this project. `smara receipts list` shows "
+            "what there is.",
+            receipt_id=receipt_id,
+        )
+
+    def list(self, session_id: str | None, limit: int, offset: int) -> list[Receipt]:
+        for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
+                raise InvalidInputError(
+                    f"{name} must be a whole number, at least {least}; got {value!r}.", field=name
+                )
+        with self._store.database.read() as session:
+            return self._store.list(session, session_id, limit, offset)
+
+
+def is_statement(point: Point) -> bool:
+    """Whether something said at a point counts for how much a session is told unasked in the middle
+    of its work.
+    """
+    return point not in ASKED and point != "start"
+
+
+def _receipt_id(seed: str) -> str:
+    """A receipt's id: drawn from something that is its own, short enough to be typed."""
+    return "r-" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def injection_of(plain: Mapping[str, Any]) -> Injection:
+    """What was said, from the JSON it was kept as; raises ``InvalidInputError`` for what is
+    none.
+    """
+    try:
+        known = {each.name for each in fields(InjectionItem)}
+        items = tuple(
+            InjectionItem(
+                **{
+                    **{name: value for name, value in each.items() if name in known},
+                    "signs": tuple(map(str, each.get("signs", ()))),
+                }
+            )
+            for each in plain.get("items", ())
+        )
+        point = str(plain["point"])
+        if point not in POINTS:
+            raise ValueError(point)
+        return Injection(
+            str(plain["text"]),
+            int(plain["tokens"]),
+            point,
+            items=items,
+            receipt_id=str(plain.get("receipt_id", "")),
+            source=str(plain.get("source", "")),
+            agent=str(plain.get("agent", "")),
+            arm=None,
+            is_kept=bool(plain.get("is_kept", True)),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInputError(
+            f"This is nothing that was prepared to be said: {error!r}.", field="told"
+        ) from None
+
+
+def _redacted(told: Injection) -> Injection:
+    """It went through a file, where anybody may have put anything."""
+    from smara.secrets import redact
+
+    items = tuple(
+        replace(
+            each,
+            why=redact(each.why).text,
+            text=redact(each.text).text,
+            id=each.id[:512],
+            key=each.key[:512],
+        )
+        for each in told.items
+    )
+    return replace(told, text=redact(told.text).text, items=items, agent=told.agent[:_SHORT])
+
+
+_DAY_MS = 86_400_000
+
+
+def _hearer(event: HostEvent) -> str:
+    """Who was told: a helper of an agent has a context of its own, and is told apart from it."""
+    return (
+        f"{event.session_id}/agent-{event.subagent_id}"[:200]
+        if event.subagent_id
+        else event.session_id
+    )
+
+
+class UseDetector:
+    """Looks whether what was told is used."""
+
+    def __init__(self, store: MomentStore, memories: Callable[[], Memories], clock: Clock) -> None:
+        self._store = store
+        self._memories = memories
+        self._clock = clock
+
+    def heed(self, events: Sequence[HostEvent]) -> int:
+        """Look at what happened; of how much it shows that it was used, or that it was not."""
+        settled = 0
+        ordered = sorted(events, key=_hearer)
+        for session_id, group in groupby(ordered, key=_hearer):
+            if is_id(session_id):
+                settled += self._heed(session_id, sorted(group, key=lambda event: event.at_ms))
+        return settled
+
+    def _heed(self, session_id: str, events: Sequence[HostEvent]) -> int:
+        with self._store.database.read() as session:
+            waiting = self._store.waiting(session, session_id)
+        is_over = any(event.kind in ("session_end", "subagent_stop") for event in events)
+        if not waiting:
+            return 0
+        sights = [(event.at_ms, seen_in(event)) for event in events]
+        helped: list[str] = []
+        settled = 0
+        with self._store.database.write(is_derived=True) as session:
+            for each in waiting:
+                settled += self._settle(session, each, sights, is_over, helped)
+            if is_over:
+                self._store.delete_before(session, self._clock.now_ms() - KEPT_DAYS * _DAY_MS)
+        for memory_id in helped:
+            self._verify(memory_id, session_id)
+        return settled
+
+    def _settle(
+        self,
+        session: Session,
+        each: OpenItem,
+        sights: Sequence[tuple[int, ActionSign]],
+        is_over: bool,
+        helped: list[str],
+    ) -> bool:
+        after = [(at_ms, sight) for at_ms, sight in sights if at_ms >= each.made_at]
+        how = next((found for _, sight in after if (found := shows_use(each.signs, sight))), "")
+        now = self._clock.now_ms()
+        if how:
+            self._store.settle(session, each.receipt_no, each.position, "used", how, now)
+            self._store.mark_used(session, each.receipt_no, how, now)
+            if how == "ran" and each.kind == "memory":
+                helped.append(each.item_id)
+            return True
+        if not any(sign.startswith("again:") for sign in each.signs):
+            return False
+        return self._look_for_repetition(session, each, after, is_over=is_over, now=now)
+
+    def _look_for_repetition(
+        self,
+        session: Session,
+        each: OpenItem,
+        after: Sequence[tuple[int, ActionSign]],
+        is_over: bool,
+        now: int,
+    ) -> bool:
+        """The call that brought a warning up still runs: only a later one ignores it."""
+        runs = [at_ms for at_ms, sight in after if runs_again(each.signs, sight)]
+        first = each.ran_at if each.ran_at is not None else min(runs, default=None)
+        if first is not None and any(at_ms > first for at_ms in runs):
+            self._store.settle(session, each.receipt_no, each.position, "repeated", "repeated", now)
+            return True
+        if is_over:
+            self._store.settle(session, each.receipt_no, each.position, "used", "avoided", now)
+            self._store.mark_used(session, each.receipt_no, "avoided", now)
+            return True
+        if first is not None and each.ran_at is None:
+            self._store.put_run(session, each.receipt_no, each.position, ran_at=first)
+        return False
+
+    def _verify(self, memory_id: str, session_id: str) -> None:
+        try:
+            self._memories().used(
+                memory_id,
+                "helped",
+                note="a command that it recommends was run and worked",
+                by="system",
+                actor="smara",
+                session_id=session_id,
+            )
+        except SmaraError as error:
+            log.warning("moments.use_not_counted", error=error.code)

@@ -1,0 +1,198 @@
+"""Find what is known about one tool call.
+
+Strong evidence only: the very file, command, error or search.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from smara.behavior.commands import is_named_anew, is_of_the_moment
+from smara.behavior.failures import has_failed, is_passing, lacking
+from smara.behavior.habits import Habits, KnownFailure
+from smara.behavior.paths import project_path
+from smara.context.moments.candidates import MemoryFinder
+from smara.context.moments.draft import InjectionLine, line_of_failure, line_of_memory
+from smara.core.events import HostEvent
+from smara.core.tool_names import tool_arguments, tool_name
+from smara.core.tool_triggers import shown_files
+from smara.knowledge.trust import Tellable
+
+EDITING = ("Edit", "Write")
+TOUCHING = ("Read", "Edit", "Write")
+SEARCHING = ("Grep", "Glob")
+LEAST_OCCURRENCES, LEAST_SESSIONS = 3, 2
+"""A failure nobody has found a way around is told when it came so often, in so many sessions."""
+LEAST_WANTED = 2
+"""What is not there was wanted so often, by whichever command."""
+_MOST_FILES = 4
+
+
+class CallSubject(NamedTuple):
+    """A tool call in our words."""
+
+    tool: str
+    files: tuple[str, ...] = ()
+    command: str = ""
+    pattern: str = ""
+
+
+def call_of(tool: str, arguments: Mapping[str, Any]) -> CallSubject:
+    """What a call is about."""
+    name = tool_name(str(tool))
+    given = tool_arguments(name, arguments)
+    files = given.get("files") or [given.get("file_path")]
+    paths = (
+        tuple(path for path in files if isinstance(path, str) and path) if name in TOUCHING else ()
+    )
+    command, pattern = given.get("command"), given.get("pattern")
+    return CallSubject(
+        name,
+        paths[:_MOST_FILES],
+        command if name == "Bash" and isinstance(command, str) else "",
+        pattern=pattern if name in SEARCHING and isinstance(pattern, str) else "",
+    )
+
+
+def is_worth_saying(failure: KnownFailure) -> bool:
+    """Whether a failure says something: another way is known, or it comes again and again and none
+    is.
+
+    What a change of the code has mended is mended, and what worked in a later session is no trouble
+    any more. A way that holds a commit or somebody's folder was one of that day.
+    """
+    if failure.worked_since or is_passing(failure.error):
+        return False
+    if failure.how in ("command", "first", "path"):
+        return bool(failure.fix) and not is_of_the_moment(str(failure.fix))
+    if is_named_anew(failure.command):
+        return False  # another commit fails for another reason
+    return (
+        failure.how is None
+        and failure.occurrences >= LEAST_OCCURRENCES
+        and failure.sessions >= LEAST_SESSIONS
+    )
+
+
+def wanted(failures: Sequence[KnownFailure]) -> list[KnownFailure]:
+    """Of failures for want of the same thing the one to tell; none when it is there by now.
+
+    A program that is not there may be found elsewhere the next time: without a way to it, it must
+    have been wanted more than once. Which options it has, it says itself.
+    """
+    newest = max(failures, key=lambda each: each.last_seen_at, default=None)
+    if newest is None or newest.worked_since:
+        return []
+    solved = [each for each in failures if is_worth_saying(each) and each.fix]
+    is_program = len(lacking(newest.command, newest.error)) == 1
+    least = LEAST_WANTED if is_program else 1
+    times = sum(each.occurrences for each in failures if not each.worked_since)
+    return solved[:1] or [newest][: times >= least]
+
+
+class ToolCallLookup:
+    """Finds what is to be said around tool calls."""
+
+    def __init__(self, known: MemoryFinder, habits: Habits) -> None:
+        self._known = known
+        self._habits = habits
+
+    def before(self, call: CallSubject) -> list[InjectionLine]:
+        """What is known about a call that is about to be made."""
+        if call.command:
+            absent = wanted(self._habits.failures_lacking(call.command))
+            if absent:
+                return [self.lacks(each) for each in absent]
+            found = [each for each in self._habits.failures_of(call.command) if each.tool == "Bash"]
+            return [self.failed_before(each) for each in found if is_worth_saying(each)][:1]
+        if call.tool in EDITING:
+            return [said for path in call.files for said in self.about_file(path, is_edit=True)]
+        if call.tool == "Read":
+            return [said for path in call.files for said in self._missing(path)][:1]
+        return []
+
+    def after(self, call: CallSubject, output: str, error: str | None) -> list[InjectionLine]:
+        """What is known about what a call has just brought up."""
+        if self._failed(call, output, error):
+            return self._about_error(call, error or output)
+        if call.pattern:
+            return self.answered(call.pattern)
+        files = call.files or shown_files(call.command)  # some agents open files by commands alone
+        return [
+            said for path in files for said in self.about_file(path, is_edit=call.tool in EDITING)
+        ]
+
+    def about_file(self, path: str, is_edit: bool) -> list[InjectionLine]:
+        """What is known about a file."""
+        return [self.of_file(told, is_edit) for told in self._known.about_file(path, is_edit)]
+
+    def of_file(self, told: Tellable, is_edit: bool) -> InjectionLine:
+        """A memory about a file that is at hand."""
+        why = (
+            "it is about the file that is changed"
+            if is_edit
+            else "it is about the file that was opened"
+        )
+        return line_of_memory(told, why, self._known.root(), is_about_file=True)
+
+    def answered(self, pattern: str) -> list[InjectionLine]:
+        """The memory that answers a search."""
+        return [self.of_search(told) for told in self._known.answering(pattern)]
+
+    def of_search(self, told: Tellable) -> InjectionLine:
+        """A memory that answers what is searched for."""
+        return line_of_memory(told, "it answers what is searched for", self._known.root())
+
+    def failed_before(self, failure: KnownFailure) -> InjectionLine:
+        """A command that failed here before."""
+        return line_of_failure(failure, "the same command failed here before", is_before=True)
+
+    def lacks(self, failure: KnownFailure) -> InjectionLine:
+        """A command that needs what was not there before."""
+        return line_of_failure(failure, "what it needs was not there before", is_before=True)
+
+    def known_error(self, failure: KnownFailure) -> InjectionLine:
+        """An error that came here before."""
+        return line_of_failure(failure, "the same error came here before", is_before=False)
+
+    def _missing(self, path: str) -> list[InjectionLine]:
+        """A file that was looked for there before, and is not there."""
+        root = self._known.root() or os.getcwd()
+        name = project_path(path, root)
+        if name is None or os.path.exists(os.path.join(root, name)):
+            return []
+        found = [
+            each
+            for each in self._habits.failures_of(name)
+            if each.tool == "Read" and each.how == "path"
+        ]
+        return [self.failed_before(each) for each in found if is_worth_saying(each)][:1]
+
+    def _failed(self, call: CallSubject, output: str, error: str | None) -> bool:
+        if error:
+            return True
+        event = HostEvent(
+            "generic", "tool_post", "s", at_ms=0, tool=call.tool, tool_output=output, key="k"
+        )
+        return call.tool == "Bash" and has_failed(event)
+
+    def _about_error(self, call: CallSubject, told: str) -> list[InjectionLine]:
+        if call.command:
+            like = [
+                each
+                for each in self._habits.failures_like(call.command, told)
+                if is_worth_saying(each)
+            ]
+            if like:
+                return [self.known_error(like[0])]
+        if call.tool == "Read":
+            missing = [said for path in call.files for said in self._missing(path)]
+            if missing:
+                return missing[:1]
+        root = self._known.root()
+        return [
+            line_of_memory(each, "its error stands in what failed", root)
+            for each in self._known.about_error(told)
+        ][:1]

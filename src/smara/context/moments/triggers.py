@@ -1,0 +1,278 @@
+"""Match injections to the messages and calls that trigger them.
+
+A first message triggers the work that it names. Triggers of tool calls are precomputed for
+hooks, which have no time to open a store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from smara.behavior.failures import constant_part, lacking
+from smara.behavior.habits import Habits, KnownFailure
+from smara.behavior.methodology.registry import tell_work_state
+from smara.context.models import (
+    BUDGETS,
+    Injection,
+    InjectionItem,
+    MessageTrigger,
+    Point,
+    ToolTrigger,
+)
+from smara.context.moments.candidates import FOR_FILE, InstructionTexts, MemoryFinder, is_telling
+from smara.context.moments.draft import (
+    InjectionLine,
+    day,
+    line_of_memory,
+    make_draft,
+    one_line,
+    quoted,
+    with_line,
+)
+from smara.context.moments.tool_calls import (
+    EDITING,
+    SEARCHING,
+    ToolCallLookup,
+    is_worth_saying,
+    wanted,
+)
+from smara.context.moments.usage import names_of
+from smara.core.tool_triggers import words_of
+from smara.knowledge.models import MemoryType
+from smara.knowledge.statements import parse_statement
+from smara.knowledge.trust import Tellable
+from smara.tasks.models import Task
+from smara.tasks.tasks import Tasks
+
+UNFINISHED: tuple[MemoryType, ...] = ("work_state", "workflow_recipe")
+_LONGEST_MESSAGE = 8_000
+_LEAST_SHARE = 0.6
+LEAST_WORDS = 3
+_LOOKED_AT = 60
+_MOST = 2
+_PARTICULAR = re.compile(r"\w[-_/.]\w|\d")
+"""A branch that is called main is named by many a message."""
+_NAME = re.compile(r"[\w./-]*(?:[_/.]|[a-z][A-Z]|\w-\d)[\w./-]*\w")
+
+
+class Subject(NamedTuple):
+    """Something a message may be about: the names that decide at once, and the words that do
+    together.
+    """
+
+    names: frozenset[str]
+    words: frozenset[str]
+    said: InjectionLine
+
+
+def subjects(known: MemoryFinder, tasks: Tasks) -> list[Subject]:
+    """What a first message may be about."""
+    found = []
+    totals = tasks.totals()
+    if totals.open + totals.in_progress:
+        page = tasks.list(limit=_LOOKED_AT)
+        blocked = tasks.blocked(page)
+        found += [_of_task(task, task.id in blocked) for task in page if task.status != "closed"]
+    root = known.root()
+    return found + [_of_memory(told, root) for told in known.of_types(UNFINISHED, _LOOKED_AT)]
+
+
+def matching(subjects: Iterable[Subject], message: str) -> list[InjectionLine]:
+    """What is said to a message, the surest first."""
+    text = message[:_LONGEST_MESSAGE]
+    statement = parse_statement(text)
+    names = {name.casefold() for name in _NAME.findall(text)} | {
+        word.text.casefold() for word in statement.words
+    }
+    scored = []
+    for number, each in enumerate(subjects):
+        share = len(each.words & statement.content_set) / len(each.words) if each.words else 0.0
+        is_told = len(each.words) >= LEAST_WORDS and share >= _LEAST_SHARE
+        if each.names & names or is_told:
+            scored.append((bool(each.names & names), share, -number, each.said))
+    return [each[3] for each in sorted(scored, key=lambda each: each[:3], reverse=True)[:_MOST]]
+
+
+def _of_task(task: Task, is_blocked: bool) -> Subject:
+    state = "blocked" if is_blocked else task.status.replace("_", " ")
+    held = f", held by {one_line(task.holder, 40)}" if task.holder else ""
+    about = f": {quoted(task.description, 300)}" if task.description.strip() else "."
+    line = (
+        f"- Task {task.short_id} ({state}{held}, since {day(task.created_at)}) "
+        f"{quoted(task.title, 120)}{about}"
+    )
+    key = f"task:{task.id}:{task.updated_at}"
+    item = InjectionItem(
+        "task",
+        task.id,
+        "the message is about this task",
+        text=one_line(task.title, 60),
+        key=key,
+        signs=(f"id:{task.short_id}",),
+    )
+    return Subject(frozenset({task.short_id.casefold()}), _words(task.title), with_line(item, line))
+
+
+def _of_memory(told: Tellable, root: str | None) -> Subject:
+    memory = told.memory
+    why = "the message is about this unfinished work"
+    if memory.type == "workflow_recipe":
+        why = "it tells how such a task is done here"
+        return Subject(
+            frozenset(),
+            _words(str(memory.data.get("task_pattern") or memory.content)),
+            line_of_memory(told, why, root),
+        )
+    state = tell_work_state(memory.methodology, memory.data).replace("\n", "; ")
+    told_of = (
+        one_line(state, 300) if memory.tier == "confirmed" or not state else quoted(state, 300)
+    )
+    said = line_of_memory(told, why, root)
+    if told_of and said.item is not None:
+        said = with_line(said.item, f"{said.line} {told_of}")
+    named: Sequence[str] = [
+        str(memory.data.get("branch") or ""),
+        *map(str, memory.data.get("open_files", ())),
+    ]
+    names = {name.casefold() for name in named if _PARTICULAR.search(name)}
+    return Subject(frozenset(names), _words(memory.content), said)
+
+
+def _words(text: str) -> frozenset[str]:
+    return parse_statement(text[:1_000]).content_set
+
+
+MOST_MEMORIES, MOST_FAILURES, MOST_NAMES = 400, 200, 300
+_MOST_OF_A_FILE = 3
+_LEAST_PIECE = 4
+
+
+def tool_triggers(
+    known: MemoryFinder, tools: ToolCallLookup, habits: Habits, texts: InstructionTexts
+) -> list[ToolTrigger]:
+    """What would be said around tool calls, without what stands in the agent's own instruction
+    files.
+    """
+    memories = [each for each in known.sure_of_files(MOST_MEMORIES) if not texts.say(each.memory)]
+    found = [*_of_files(memories, tools)]
+    failures = habits.failures(MOST_FAILURES)
+    wants = list(_of_wants(failures, tools))
+    told = {each.needs for each in wants}
+    for failure in failures:
+        if is_worth_saying(failure):
+            found += _of_failure(failure, tools, told)
+    found += wants
+    return [*found, *_of_searches(known, tools, texts)]
+
+
+def _of_files(memories: Iterable[Tellable], tools: ToolCallLookup) -> Iterator[ToolTrigger]:
+    by_file: dict[str, list[Tellable]] = {}
+    for told in memories:
+        for path in told.memory.files:
+            by_file.setdefault(path, []).append(told)
+    for path, every in by_file.items():
+        best = sorted(every, key=lambda each: -each.confidence)
+        changed = [tools.of_file(each, is_edit=True) for each in best[:_MOST_OF_A_FILE]]
+        opened = [
+            tools.of_file(each, is_edit=False) for each in best if each.memory.type in FOR_FILE
+        ]
+        before, after = _told("before_tool", changed), _told("after_tool", opened[:_MOST_OF_A_FILE])
+        afterwards = _told("after_tool", changed)  # for hosts that cannot be told anything before
+        if before is not None:
+            yield ToolTrigger("before_tool", before, EDITING, file=path)
+        if after is not None:
+            yield ToolTrigger("after_tool", after, ("Read",), file=path)
+        if afterwards is not None:
+            yield ToolTrigger("after_tool", afterwards, EDITING, file=path)
+
+
+def _of_failure(
+    failure: KnownFailure, tools: ToolCallLookup, wants: Collection[tuple[str, ...]]
+) -> Iterator[ToolTrigger]:
+    if failure.tool == "Read":
+        told = _told("before_tool", [tools.failed_before(failure)])
+        if told is not None:
+            yield ToolTrigger("before_tool", told, ("Read",), file=failure.command)
+        told = _told("after_tool", [tools.failed_before(failure)])
+        if told is not None:
+            yield ToolTrigger("tool_failure", told, ("Read",), file=failure.command)
+        return
+    needs = lacking(failure.command, failure.error)
+    told = _told("before_tool", [tools.failed_before(failure)])
+    if told is not None and needs not in wants:
+        yield ToolTrigger("before_tool", told, ("Bash",), command=failure.command, needs=needs)
+    words = constant_words(failure.error)
+    told = _told("after_tool", [tools.known_error(failure)])
+    if told is not None and words:
+        yield ToolTrigger(
+            "tool_failure", told, ("Bash",), words=(_program(failure.command), *words)
+        )
+
+
+def _of_wants(failures: Iterable[KnownFailure], tools: ToolCallLookup) -> Iterator[ToolTrigger]:
+    """Programs, subcommands and options that are not there: told before any command that needs
+    them.
+    """
+    by_need: dict[tuple[str, ...], list[KnownFailure]] = {}
+    for failure in failures:
+        if failure.tool == "Bash" and (needs := lacking(failure.command, failure.error)):
+            by_need.setdefault(needs, []).append(failure)
+    for needs, every in by_need.items():
+        every.sort(key=lambda each: (-each.resolved, -each.last_seen_at))
+        told = _told("before_tool", [tools.lacks(each) for each in wanted(every)])
+        if told is not None:
+            yield ToolTrigger("before_tool", told, ("Bash",), needs=needs)
+
+
+def constant_words(error: str) -> tuple[str, ...]:
+    """The pieces of an error's line that are the same whenever it comes again, in lower case.
+
+    >>> constant_words("Error: connect ECONNREFUSED 127.0.0.1:5432")
+    ('error:', 'connect', 'econnrefused')
+    """
+    # What varies was replaced, so a piece with something replaced in it does not stand in the line
+    # itself.
+    lowered = error.lower()
+    pieces = [
+        word
+        for word in constant_part(error).split()
+        if len(word) >= _LEAST_PIECE and word in lowered
+    ]
+    return tuple(dict.fromkeys(pieces))[:8]
+
+
+def _program(command: str) -> str:
+    return command.split()[0].rpartition("/")[2].lower() if command.split() else ""
+
+
+def _of_searches(
+    known: MemoryFinder, tools: ToolCallLookup, texts: InstructionTexts
+) -> Iterator[ToolTrigger]:
+    seen: set[str] = set()
+    for told in known.sure_of_any(MOST_MEMORIES):
+        if texts.say(told.memory):
+            continue
+        for name in names_of(told.memory.content):
+            for word in words_of(name):
+                if word in seen or len(seen) >= MOST_NAMES or not is_telling(name):
+                    continue
+                seen.add(word)
+                said = _told("after_tool", [tools.of_search(told)])
+                if said is not None:
+                    yield ToolTrigger("after_tool", said, SEARCHING, pattern=word)
+
+
+def message_triggers(subjects: Iterable[Subject]) -> Iterator[MessageTrigger]:
+    """What is said to first messages, by what they must hold."""
+    for each in subjects:
+        told = _told("first_message", [each.said])
+        stems = tuple(sorted(each.words)) if len(each.words) >= LEAST_WORDS else ()
+        if told is not None and (each.names or stems):
+            yield MessageTrigger(tuple(sorted(each.names)), told, stems)
+
+
+def _told(point: Point, said: list[InjectionLine]) -> Injection | None:
+    draft = make_draft(said, BUDGETS[point])
+    return None if draft is None else Injection(draft.text, draft.tokens, point, items=draft.items)

@@ -1,0 +1,210 @@
+"""Detect that an injection was used and estimate tokens saved.
+
+Only what a session does afterwards counts as use, never that the injection was shown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from smara.behavior.commands import parse
+from smara.behavior.failures import has_failed
+from smara.behavior.habits import KnownFailure
+from smara.core.events import HostEvent
+from smara.core.tool_names import tool_arguments, tool_name
+from smara.core.tool_triggers import shown_files
+from smara.knowledge.models import TypedMemory
+
+MOST_SIGNS = 12
+_BACKTICKED = re.compile(r"`([^`\n]{1,200})`")
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*(?:\(\))?")
+_LEAST_NAME = 5
+_MOST_TEXT = 20_000
+_TOUCHING = ("Read", "Edit", "Write")
+_HOW = {"ran": "ran", "id": "cited", "name": "named", "file": "opened"}
+
+
+class ActionSign(NamedTuple):
+    """What an event shows: a command and whether it worked, files that were touched, words that
+    were written.
+    """
+
+    command: str = ""
+    worked: bool = False
+    is_run: bool = False
+    files: tuple[str, ...] = ()
+    words: str = ""
+
+
+def signs_of_memory(memory: TypedMemory, is_about_file: bool = False) -> tuple[str, ...]:
+    """What would show that a memory is used; ``is_about_file`` when its file is what brought it
+    up.
+    """
+    found = [f"id:{memory.short_id}", f"id:{memory.id}"]
+    warned = {_plain(str(memory.data.get("command") or ""))}
+    for text in (
+        memory.data.get("fix"),
+        memory.data.get("workaround"),
+        memory.data.get("alternative_used"),
+    ):
+        if isinstance(text, str):
+            found += [
+                f"ran:{command}" for command in _commands(f"`{text}`") if command not in warned
+            ]
+    for command in _commands(memory.content):
+        if command not in warned:
+            found.append(f"ran:{command}")
+    found += [f"name:{name}" for name in names_of(memory.content)]
+    files = [str(path) for path in memory.data.get("dependent_files", ())] or (
+        [] if is_about_file else memory.files
+    )
+    found += [f"file:{path}" for path in files]
+    return tuple(dict.fromkeys(found))[:MOST_SIGNS]
+
+
+def signs_of_failure(failure: KnownFailure, is_before: bool) -> tuple[str, ...]:
+    """What would show that a warning is heeded, or is not."""
+    found = [f"id:{failure.fingerprint}"]
+    if failure.fix and failure.how in ("command", "first"):
+        found.append(f"ran:{_plain(failure.fix)}")
+    if failure.fix and failure.how == "path":
+        found.append(f"file:{failure.fix}")
+    if is_before and failure.tool == "Bash":
+        found.append(f"again:{_plain(failure.command)}")
+    return tuple(found)
+
+
+def names_of(text: str) -> list[str]:
+    """The identifiers that a text puts between backticks.
+
+    >>> names_of("Call `refresh_tokens()` before `db.close`, not `it`")
+    ['refresh_tokens', 'db.close']
+    """
+    found = (each.strip() for each in _BACKTICKED.findall(text))
+    whole = [each.removesuffix("()") for each in found if _IDENTIFIER.fullmatch(each)]
+    return list(dict.fromkeys(each for each in whole if len(each) >= _LEAST_NAME))
+
+
+def _commands(text: str) -> list[str]:
+    """The commands of several words that a text puts between backticks."""
+    found = [parse(each) for each in _BACKTICKED.findall(text) if " " in each.strip()]
+    return list(dict.fromkeys(each.text for each in found if each is not None))
+
+
+def _plain(command: str) -> str:
+    parsed = parse(command)
+    return parsed.text if parsed is not None else command.strip()
+
+
+def seen_in(event: HostEvent) -> ActionSign:
+    """What an event shows. What tools answer is left out: it may repeat what was told without
+    anybody using it.
+    """
+    tool = tool_name(event.tool)
+    given = tool_arguments(tool, event.tool_input)
+    words = "\n".join(filter(None, (event.text, _written(given))))[:_MOST_TEXT]
+    if event.kind not in ("tool_post", "tool_fail"):
+        return ActionSign(
+            words=words if event.kind not in ("prompt", "session_start", "compact_post") else ""
+        )
+    path = given.get("file_path")
+    files = (
+        [each for each in (given.get("files") or [path]) if isinstance(each, str)]
+        if tool in _TOUCHING
+        else []
+    )
+    line = str(given.get("command") or "") if tool == "Bash" else ""
+    files += shown_files(line)
+    command = _plain(line) if line else ""
+    return ActionSign(
+        command, not has_failed(event), bool(command), files=tuple(files), words=words
+    )
+
+
+def _written(given: dict[str, object]) -> str:
+    try:
+        return json.dumps(given, ensure_ascii=False, default=str) if given else ""
+    except (TypeError, ValueError):
+        return ""
+
+
+def shows_use(signs: Sequence[str], sight: ActionSign) -> str:
+    """By what an event shows that something is used; empty when it does not."""
+    for sign in signs:
+        kind, _, text = sign.partition(":")
+        if text and _shows(kind, text, sight):
+            return _HOW[kind]
+    return ""
+
+
+def _shows(kind: str, text: str, sight: ActionSign) -> bool:
+    if kind == "ran":
+        return sight.is_run and sight.worked and sight.command == text
+    if kind == "file":
+        return any(
+            path == text or path.replace("\\", "/").endswith("/" + text) for path in sight.files
+        )
+    return kind in ("id", "name") and bool(sight.words) and _is_word(text, sight.words)
+
+
+def _is_word(word: str, text: str) -> bool:
+    at = text.find(word)
+    while at >= 0:
+        before, after = text[at - 1 : at], text[at + len(word) : at + len(word) + 1]
+        if not (before.isalnum() or before == "_") and not (after.isalnum() or after == "_"):
+            return True
+        at = text.find(word, at + 1)
+    return False
+
+
+def runs_again(signs: Iterable[str], sight: ActionSign) -> bool:
+    """Whether an event runs what was warned of."""
+    return sight.is_run and f"again:{sight.command}" in signs
+
+
+FAILED_CALL_TOKENS = 400
+"""A command that fails, and its output: the middle of the 31 failed commands in the transcripts of
+evaluation.
+"""
+_CHARACTERS_PER_TOKEN = 4
+_MOST_FILES = 3
+_MOST_TOKENS = 8_000
+
+
+class Saving(NamedTuple):
+    """Tokens that need not be read, and how that was estimated."""
+
+    tokens: int = 0
+    how: str = ""
+
+
+NO_SAVING = Saving(0, "none: nothing it names can be measured")
+
+
+def saving_of_memory(memory: TypedMemory, root: str | None) -> Saving:
+    """The files that a memory names: whoever does not know what it says would have to read them."""
+    if root is None or not memory.files:
+        return NO_SAVING
+    sizes = [_size(os.path.join(root, path)) for path in memory.files[:_MOST_FILES]]
+    tokens = sum(sizes) // _CHARACTERS_PER_TOKEN
+    if not tokens:
+        return NO_SAVING
+    measured = sum(size > 0 for size in sizes)
+    named = "the file" if measured == 1 else f"{measured} files"
+    return Saving(min(tokens, _MOST_TOKENS), f"the size of {named} it names")
+
+
+def saving_of_failure() -> Saving:
+    """One failed call."""
+    return Saving(FAILED_CALL_TOKENS, "one failed call and its output")
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size if os.path.isfile(path) else 0
+    except (OSError, ValueError):
+        return 0

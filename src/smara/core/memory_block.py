@@ -1,0 +1,28 @@
+"""Mark injected memory with a block, and remove it from transcripts.
+
+Hosts write what a hook injected into their transcripts. Without removal, an import would
+store our own words as a message. Hooks load this module: it imports nothing.
+"""
+
+from __future__ import annotations
+
+OPENING, CLOSING = "<smara-memory>", "</smara-memory>"
+
+
+def without_memory_blocks(text: str) -> str:
+    """A text without the blocks in which memory spoke; itself when there are none.
+
+    >>> without_told("<smara-memory>\\n- Known.\\n</smara-memory>")
+    ''
+    >>> without_told("Before <smara-memory>x</smara-memory>after"), without_told("<smara-memory> is how it opens")
+    ('Before after', '<smara-memory> is how it opens')
+    """  # noqa: E501
+    kept: list[str] = []
+    rest = text
+    while True:
+        before, opened, after = rest.partition(OPENING)
+        _, closed, after = after.partition(CLOSING)
+        if not (opened and closed):
+            return text if not kept else "".join([*kept, rest]).strip()
+        kept.append(before)
+        rest = after

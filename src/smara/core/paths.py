@@ -1,0 +1,122 @@
+"""Classify a path by its name: test, generated, output or instruction file.
+
+Instruction files (AGENTS.md, CLAUDE.md, .cursorrules) are listed by host in one table.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from smara.core.extract import word_set
+
+GENERATED_FOLDERS = word_set(
+    ".git .hg .svn .jj CVS node_modules bower_components jspm_packages .pnpm-store .yarn "
+    "__pycache__ .venv .tox"
+    " .nox .eggs .mypy_cache .pytest_cache .ruff_cache .hypothesis .ipynb_checkpoints .cache "
+    ".parcel-cache .turbo"
+    " .next .nuxt .output .svelte-kit .angular .gradle .idea .vs .terraform .serverless .aws-sam "
+    ".dart_tool .bundle"
+    " .stack-work .direnv .pixi site-packages DerivedData .ccls-cache .clangd htmlcov .nyc_output "
+    "elm-stuff"
+    " __pypackages__ .smara"
+)
+"""Folders that machines make and nobody reads, whatever lies in them."""
+
+OUTPUT_FOLDERS = word_set(
+    "build _build dist out target bin obj coverage vendor third_party third-party Pods Carthage "
+    "env venv bazel-out"
+)
+"""Folders that usually hold what is built or brought along; one with tracked files in it is source
+like any other.
+"""
+
+_TEST_PATH = re.compile(
+    r"(?:^|/)(?:tests?|testing|__tests__|specs?|e2e)/"
+    r"|(?:^|/)(?:test_[^/]*|conftest\.py|[^/]*[._-](?:tests?|spec)\.\w+|[^/]*(?:Tests?|IT"
+    r"|TestCase)\.(?:java|kt|cs))$"
+)
+
+
+def is_test_path(path: str) -> bool:
+    """Whether a path looks like that of a test.
+
+    >>> [is_test_path(path) for path in ("tests/shop.py", "src/shop.test.ts", "src/contest.py", "a/ShopIT.java")]
+    [True, True, False, True]
+    """  # noqa: E501
+    return _TEST_PATH.search(path) is not None
+
+
+def is_generated_folder(name: str) -> bool:
+    """Whether folders of this name are a machine's."""
+    return name in GENERATED_FOLDERS or name.endswith(
+        (".egg-info", ".dist-info", ".xcodeproj", ".xcassets")
+    )
+
+
+def is_output_folder(name: str) -> bool:
+    """Whether folders of this name usually hold what is built or brought along."""
+    return name in OUTPUT_FOLDERS
+
+
+# Host, and the path below the folder that the file speaks of. A ``**`` stands for any folders, also
+# for none.
+PATTERNS: tuple[tuple[str, str], ...] = (
+    ("agents", "AGENTS.md"), ("agents", "AGENT.md"), ("agents", "AGENTS.override.md"),
+    ("claude", "CLAUDE.md"), ("claude", "CLAUDE.local.md"), ("claude", ".claude/CLAUDE.md"),
+    ("claude", ".claude/rules/**/*.md"),
+    ("cursor", ".cursorrules"), ("cursor", ".cursor/rules/**/*.mdc"), ("cursor",
+    ".cursor/rules/**/*.md"),
+    ("gemini", "GEMINI.md"), ("gemini", ".gemini/GEMINI.md"), ("qwen", "QWEN.md"), ("warp",
+    "WARP.md"),
+    ("copilot", ".github/copilot-instructions.md"), ("copilot",
+    ".github/instructions/**/*.instructions.md"),
+    ("windsurf", ".windsurfrules"), ("windsurf", ".windsurf/rules/**/*.md"),
+    ("cline", ".clinerules"), ("cline", ".clinerules/**/*.md"), ("cline", ".clinerules/**/*.txt"),
+    ("roo", ".roorules"), ("roo", ".roo/rules*/**/*.md"), ("roo", ".roo/rules*/**/*.txt"),
+    ("goose", ".goosehints"), ("aider", "CONVENTIONS.md"),
+    ("continue", ".continuerules"), ("continue", ".continue/rules/**/*.md"),
+    ("junie", ".junie/guidelines.md"), ("junie", ".junie/AGENTS.md"),
+    ("amazonq", ".amazonq/rules/**/*.md"), ("kiro", ".kiro/steering/**/*.md"),
+    ("augment", ".augment-guidelines"), ("augment", ".augment/rules/**/*.md"),
+    ("trae", ".trae/rules/**/*.md"), ("zed", ".rules"), ("firebase", ".idx/airules.md"),
+)  # fmt: skip
+_NOTES = ("memory.md", "skill.md")
+"""What hosts write and read by themselves, wherever it lies."""
+_FOLDERS = (".claude/", ".codex/", ".gemini/")
+"""Where hosts keep nothing else."""
+
+
+def host_of(path: str) -> tuple[str, str] | None:
+    """Whose instruction file a path is, and the folder it speaks of; ``None`` for any other file.
+
+    >>> host_of("packages/app/CLAUDE.md")
+    ('claude', 'packages/app')
+    """
+    parts = path.split("/")
+    for depth in range(len(parts)):
+        below = "/".join(parts[depth:])
+        for host, pattern in PATTERNS:
+            if fnmatchcase(below, pattern.replace("/**/", "/*")):
+                return host, "/".join(parts[:depth])
+    return None
+
+
+@lru_cache(maxsize=1_024)
+def is_instruction_file(path: str) -> bool:
+    """Whether a path, in whatever letters and slashes, is a file in which agents are told what to
+    do.
+
+    >>> is_instruction_file("packages/app/CLAUDE.md"), is_instruction_file("src/claude.py")
+    (True, False)
+    """
+    name = path.replace("\\", "/").casefold()
+    if name.rpartition("/")[2] in _NOTES or any(f"/{folder}" in f"/{name}" for folder in _FOLDERS):
+        return True
+    parts = name.split("/")
+    below = ["/".join(parts[depth:]) for depth in range(len(parts))]
+    return any(fnmatchcase(each, pattern) for each in below for pattern in _FOLDED)
+
+
+_FOLDED = tuple(pattern.replace("/**/", "/*").casefold() for _, pattern in PATTERNS)

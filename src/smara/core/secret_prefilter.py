@@ -1,0 +1,227 @@
+"""Test cheaply whether a text may contain a secret, for hooks.
+
+A hook cannot load the scanner at every call. This filter may raise a false alarm but never
+misses what the scanner would find; only suspect texts are scanned. It imports nothing
+but its table.
+"""
+
+from smara.core.secret_prefilter_table import CLASSES, OPENINGS
+
+MOST_BYTES = 128 << 10
+"""A longer text is looked at properly: that is quicker then."""
+_WINDOW = 320
+"""How far before a value its name may stand, escapes counted."""
+_MOST_RANDOM = 400
+"""A text with more random runs than this is looked at properly."""
+_DIGITS, _LOWER, _UPPER = b"0123456789", bytes(range(97, 123)), bytes(range(65, 91))
+_WORD = frozenset(_DIGITS + _LOWER + _UPPER)
+# Every byte as the kind it is of: a digit, a small letter, a capital, or anything else.
+_KINDS = bytes(
+    48 if each in _DIGITS else 97 if each in _LOWER else 65 if each in _UPPER else 32
+    for each in range(256)
+)
+_BACKSLASH = ord("\\")
+_SIGNS = frozenset(b"!@#$%^&*+=?~|;")
+_SETS = {name: frozenset(members.encode("latin-1")) for name, members in CLASSES.items()}
+# What names of secrets hold.
+_WORDS = b"""
+    secret token key credential creds sessid connect.sid bearer authorization basic_auth basic-auth basicauth
+    http_auth http-auth httpauth proxy_auth proxy-auth proxyauth _auth "auth auth\\ signature code= pass pwd curl
+"""  # noqa: E501
+# Vendors whose keys have no mark of their own.
+_VENDORS = b"""
+    adafruit adobe airtable algolia alibaba aliyun amplitude appsflyer artifactory asana atlassian auth0 azure
+    beamer binance bitbucket bittrex braintree bugsnag cloudflare cloudinary codecov cohere coinbase confluence
+    confluent contentful datadog discord docusign droneci dropbox elastic elevenlabs etherscan etsy facebook fastly
+    finicity finnhub flickr freshbooks gitter gocardless heroku honeycomb hubspot infura intercom jfrog xray jira
+    kraken kucoin launchdarkly linkedin linked_in linked-in linode logdna looker mailchimp mailgun mapbox mattermost
+    meraki messagebird message_bird message-bird mistral mixpanel netlify newrelic new_relic new-relic ngrok nytimes
+    newyorktimes new_york_times new-york-times new_yorktimes new-yorktimes newyork_times newyork-times okta opsgenie
+    pagerduty paypal plaid privateai private_ai private-ai pusher rapidapi rollbar segment sendbird sentry sidekiq
+    contribsys snyk sonar spotify squarespace sumo supabase telegram travis trello twilio twitch twitter typeform
+    vercel vonage yandex zendesk zoom
+"""  # noqa: E501
+_NAMES = (*_WORDS.split(), *_VENDORS.split())
+_PASSWORDS = (b"pass", b"pwd")
+_PROSE_WORDS = (b"pass", b"pwd", b"secret", b"token", b"key")
+_VERBS = (b"is", b"was", b"are", b"for", b"to", b"of", b"on", b"in")
+_ESCAPED = tuple(b"\\u00%d" % number for number in range(2, 8))
+_IDS = (
+    b'"session_id"',
+    b'"sessionId"',
+    b'"tool_use_id"',
+    b'"transcript_path"',
+    b'"prompt_id"',
+    b'"turn_id"',
+)
+
+
+def may_hold_secret(text: bytes) -> bool:
+    """Whether a text has to be looked at properly before it is written anywhere."""
+    if len(text) > MOST_BYTES or any(each in text for each in _ESCAPED):
+        return True  # letters written as numbers: what they say is for a reader of JSON
+    text = _without_ids(text)
+    return _has_opening(text) or _is_other_carrier(text) or _has_named(text, text.lower())
+
+
+def _without_ids(text: bytes) -> bytes:
+    """The text without the ids that every event carries: they are random, and no secrets."""
+    for name in _IDS:
+        start = text.find(name)
+        if start < 0:
+            continue
+        first = text.find(b'"', start + len(name))
+        end = text.find(b'"', first + 1)
+        if 0 < first <= start + len(name) + 3 and 8 <= end - first <= 400:
+            text = text.replace(text[first + 1 : end], b".")
+    return text
+
+
+def _has_opening(text: bytes) -> bool:
+    for literal, before, is_bounded, places in OPENINGS:
+        at = text.find(literal)
+        while at >= 0:
+            rest = text[at + len(literal) : at + len(literal) + len(places) - before]
+            around = text[max(0, at - before) : at] + rest
+            if _fits(around, places) and (not is_bounded or _begins(text, at - before)):
+                return True
+            at = text.find(literal, at + 1)
+    return False
+
+
+def _fits(around: bytes, places: str) -> bool:
+    return len(around) == len(places) and all(
+        byte in _SETS[each] for byte, each in zip(around, places, strict=True)
+    )
+
+
+def _begins(text: bytes, start: int) -> bool:
+    """Whether a word may begin here: after anything but a letter or digit, or after an escape that
+    ends in one.
+    """
+    if start == 0 or text[start - 1] not in _WORD or text[start] not in _WORD:
+        return True
+    before = text[max(0, start - 16) : start]
+    return (
+        before[-2:-1] == b"\\"
+        or before[-3:-2] == b"%"
+        or before[-6:-4] == b"\\u"
+        or b"\x1b[" in before
+        or (b"u001b[" in before)
+    )
+
+
+def _is_other_carrier(text: bytes) -> bool:
+    """What is known by what carries it: addresses with a name in them, and lines of files."""
+    if b":5432:" in text or (b"curl" in text and (b" -u" in text or b"--user" in text)):
+        return True
+    for bar in (b"|", b"%7C"):
+        at = text.find(bar)
+        while at >= 0:
+            if at >= 15 and text[at - 15 : at].isdigit():
+                return True
+            at = text.find(bar, at + 1)
+    at = text.find(b"://")
+    while at >= 0:
+        if b"@" in text[at + 3 : at + 260].split(b"/", 1)[0]:
+            return True
+        at = text.find(b"://", at + 3)
+    return False
+
+
+def _has_named(text: bytes, lowered: bytes) -> bool:
+    """Whether a name of a secret is given something that may be one."""
+    if b"authorization" in lowered and b"basic" in lowered:
+        return True
+    if any(_is_given(lowered, word) for word in _PASSWORDS) or any(
+        _is_in_prose(lowered, word) for word in _PROSE_WORDS
+    ):
+        return True
+    has_cookie = b"cookie" in lowered
+    at = seen = 0
+    for run in text.translate(_KINDS).split(b" "):
+        if len(run) >= 4 and _is_random(run[_escape(text, at) :]):
+            seen += 1
+            window = lowered[max(0, at - _WINDOW) : at]
+            if has_cookie or seen > _MOST_RANDOM or any(name in window for name in _NAMES):
+                return True
+        at += len(run) + 1
+    return False
+
+
+def _escape(text: bytes, at: int) -> int:
+    """How many bytes of a run belong to the escape that it begins with, as in JSON."""
+    if at == 0 or text[at - 1] != _BACKSLASH:
+        return 0
+    return 5 if text[at : at + 1] == b"u" else 1
+
+
+def _is_random(run: bytes) -> bool:
+    """Whether letters and digits, or small letters and capitals, are mixed as in no word; given by
+    their kinds.
+    """
+    if run.isdigit():
+        return False
+    switches = (
+        0
+        if run.isalpha()
+        else run.count(b"a0") + run.count(b"A0") + run.count(b"0a") + run.count(b"0A")
+    )
+    if switches >= 2:
+        return True
+    # Capitals within a word; each is counted twice, since they may overlap.
+    return (
+        len(run) >= 16
+        and switches + 2 * (run.count(b"AaA") + run.count(b"aAA") + run.count(b"0AA")) >= 3
+    )
+
+
+def _is_given(lowered: bytes, word: bytes) -> bool:
+    """Whether a word for a password is assigned, or passed with, something that has a digit or a
+    sign.
+    """
+    at = lowered.find(word)
+    while at >= 0:
+        end = at + len(word)
+        limit = end + 24
+        while (
+            end < len(lowered) and end < limit and (lowered[end] in _WORD or lowered[end] in b"_.-")
+        ):
+            end += 1
+        rest = lowered[end : end + 200].lstrip(b"\\\"'`*]")
+        blank = rest[:1] in (b" ", b"\t") or rest[:2] == b"\\t"
+        rest = rest.lstrip(b" \t")
+        is_given = (
+            blank or rest.startswith(b"value") or (rest[:1] != b"" and rest[:1] in b":=!?|>,(")
+        )
+        if is_given and _has_value(rest):
+            return True
+        at = lowered.find(word, at + 1)
+    return False
+
+
+def _is_in_prose(lowered: bytes, word: bytes) -> bool:
+    """Whether a sentence says what it is: "the password for staging is …"."""
+    at = lowered.find(word)
+    while at >= 0:
+        rest = lowered[at + len(word) : at + len(word) + 200]
+        cut = rest.find(b" ")
+        if (
+            0 <= cut <= 24
+            and rest[cut + 1 :].split(b" ", 1)[0].rstrip(b":") in _VERBS
+            and _has_value(rest[cut + 1 :])
+        ):
+            return True
+        at = lowered.find(word, at + 1)
+    return False
+
+
+def _has_value(rest: bytes) -> bool:
+    """Whether something of six bytes or more follows that has a digit or a sign in it, and a
+    letter.
+    """
+    for piece in rest.replace(b"\\n", b" ").replace(b'"', b" ").replace(b"'", b" ").split()[:12]:
+        value = piece.lstrip(b":=!?|>,(\\`*").rstrip(b"\\,;:)]}>`*")
+        if len(value) >= 6 and any(each in _SIGNS or 48 <= each <= 57 for each in value):
+            return True
+    return False

@@ -1,0 +1,222 @@
+"""Derive coarse triggers from a tool call: tool, files, programs, words.
+
+A hook compares triggers before it opens the store. They are too broad on purpose: a false
+alarm costs a look into the store, a missed trigger would cost a warning.
+Hooks load this module: keep its imports few.
+"""
+
+from __future__ import annotations
+
+import re
+
+from smara.core.tool_names import tool_arguments, tool_name
+
+TYPE_CHECKING = False  # read by hooks; see tool_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+_JOINTS = re.compile(r"&&|\|\||[;|\n&(){}]")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=\S*")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{3,}")
+_ENDS_A_COMMAND = ("&&", "||", ";", "|", ">", "1>", "2>", "&>", ")", "&")
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+_ELSEWHERE = re.compile(
+    r"\bPATH=(?:\"[^\"]*\"|'[^']*'|\S*)|(?:^|[;&|]\s*)(?:source|\.|eval|nvm|conda|mise "
+    r"activate)\s+[^;&|]+"
+)
+_ELSEWHERE_WORDS = ("PATH=", "source ", ". ", "eval ", "nvm ", "conda ", "activate")
+_MOST_CHARACTERS = 4_000
+_BEFORE_A_PROGRAM = (
+    "sudo",
+    "env",
+    "time",
+    "nice",
+    "nohup",
+    "timeout",
+    "xargs",
+    "exec",
+    "command",
+    "then",
+    "do",
+    "!",
+)
+
+
+def triggers_of(tool: str, arguments: Mapping[str, Any]) -> list[str]:
+    """The triggers of a call: its tool, the last names of its files, the programs of its command,
+    what it searches.
+
+    >>> triggers_of("exec_command", {"cmd": "cd web && CI=1 npm test | tail"})
+    ['tool:Bash', 'program:cd', 'program:npm', 'program:tail']
+    >>> triggers_of("edit_file", {"path": "src/auth/session.py"})
+    ['tool:Edit', 'file:session.py']
+    >>> triggers_of("Grep", {"pattern": "def retry_later"})
+    ['tool:Grep', 'word:retry_later']
+    """
+    name = tool_name(tool)
+    given = tool_arguments(name, arguments)
+    found = [f"tool:{name}"]
+    files = given.get("files") or [given.get("file_path")]
+    found += [file_trigger(each) for each in files if isinstance(each, str) and each]
+    if name == "Bash" and isinstance(given.get("command"), str):
+        found += program_triggers(given["command"])
+    if name in ("Grep", "Glob") and isinstance(given.get("pattern"), str):
+        found += [f"word:{word}" for word in words_of(given["pattern"])]
+    return list(dict.fromkeys(found))
+
+
+def file_trigger(path: str) -> str:
+    """The trigger of a file: its last name, however its path is written."""
+    return f"file:{path.replace(chr(92), '/').rstrip('/').rpartition('/')[2]}"
+
+
+def program_triggers(command: str) -> list[str]:
+    """The triggers of a command line: every program that it names."""
+    found = []
+    for part in _JOINTS.split(command[:_MOST_CHARACTERS]):
+        words = _program_of(part)
+        if words:
+            found.append("program:" + words[0].strip("\"'`$").rpartition("/")[2])
+    return list(dict.fromkeys(found))
+
+
+def _program_of(part: str) -> list[str]:
+    """A program and its words, without what is set or stands before it."""
+    words = [word for word in part.split() if not _ASSIGNMENT.fullmatch(word)]
+    while words and (
+        words[0] in _BEFORE_A_PROGRAM or words[0].startswith("-") or words[0].isdigit()
+    ):
+        words.pop(0)
+    return words
+
+
+def words_of(pattern: str) -> list[str]:
+    r"""The identifiers of four and more characters in what is searched for, in lower case.
+
+    >>> words_of(r"class\s+CartTotal|fee")
+    ['class', 'carttotal']
+    """
+    return [
+        word.lower()
+        for word in _WORD.findall(
+            pattern[:_MOST_CHARACTERS].replace("\\s", " ").replace("\\b", " ")
+        )
+    ]
+
+
+def runs(line: str, command: str) -> bool:
+    """Whether a command line runs a command, whatever is set before it and done with its output
+    after it.
+
+    >>> runs("cd web && CI=1 npm test 2>&1 | tail -5", "npm test"), runs("npm test -- --watch", "npm test")
+    (True, False)
+    """  # noqa: E501
+    text = " ".join(line[:_MOST_CHARACTERS].replace("\n", " ; ").split())
+    start = text.find(command) if command else -1
+    while start >= 0:
+        before, after = text[:start], text[start + len(command) :].lstrip()
+        if (not after or after.startswith(_ENDS_A_COMMAND)) and _only_prepares(before):
+            return True
+        start = text.find(command, start + 1)
+    return False
+
+
+def starts(line: str, needs: Sequence[str]) -> bool:
+    """Whether a command line starts a program by its bare name, with these words: its subcommands,
+    its options.
+
+    Subcommands stand right behind the program, options anywhere. A line that looks for programs
+    elsewhere does not.
+
+    >>> starts("cd api && go build ./...", ("go",)), starts("/usr/local/go/bin/go build", ("go",))
+    (True, False)
+    >>> starts("gh pr diff 7 --stat", ("gh", "pr", "--stat")), starts('git commit -m "x; go"', ("go",))
+    (True, False)
+    """  # noqa: E501
+    if not needs or looks_elsewhere(line):
+        return False
+    text = _QUOTED.sub('""', line[:_MOST_CHARACTERS].partition("<<")[0])
+    named = [each for each in needs[1:] if not each.startswith("-")]
+    options = {each for each in needs[1:] if each.startswith("-")}
+    for part in _JOINTS.split(text):
+        program, *rest = _program_of(part) or [""]
+        words = [word for word in rest if not word.startswith("-")]
+        given = {word.partition("=")[0] for word in rest}
+        if program == needs[0] and words[: len(named)] == named and options <= given:
+            return True
+    return False
+
+
+def looks_elsewhere(line: str) -> str:
+    """Where a command line says that programs are to be found; then it says nothing of how they are
+    otherwise.
+
+    >>> looks_elsewhere('export PATH="/opt/go/bin:$PATH" && go build'), looks_elsewhere("go build")
+    ('PATH="/opt/go/bin:$PATH"', '')
+    """
+    if not any(word in line for word in _ELSEWHERE_WORDS):
+        return ""  # most lines, in a tenth of the time
+    found = _ELSEWHERE.search(line[:_MOST_CHARACTERS])
+    return found[0].strip(" ;&|") if found is not None else ""
+
+
+def _only_prepares(before: str) -> bool:
+    """Whether what stands before a command, back to the last joint, only sets variables or wraps
+    it.
+    """
+    last = _JOINTS.split(before)[-1]
+    if last and not last.endswith(" "):
+        return False
+    return all(
+        word in _BEFORE_A_PROGRAM
+        or word.startswith("-")
+        or word.isdigit()
+        or _ASSIGNMENT.fullmatch(word)
+        for word in last.split()
+    )
+
+
+_COMMAND_JOINTS = re.compile(r"&&|\|\||[;|\n]")
+_SHOW_PROGRAMS = ("cat", "head", "tail", "nl", "less", "bat", "sed")
+_COMMAND_WORD = re.compile(r"""'([^']*)'|"([^"$`\\]*)"|(\S+)""")
+_NO_PATH = re.compile(r"[*?$`<>(){}\[\]!&\\'\"]")
+_NAMED = re.compile(r"/|\.[A-Za-z]|^[A-Z]\w+$")  # a path, an ending, or a name such as Makefile
+_MOST_COMMAND_CHARACTERS = 2_000
+_MOST_FILES = 4
+
+
+def shown_files(command: str) -> list[str]:
+    """The files that a command line writes to the screen, as far as it names them plainly.
+
+    >>> files_shown("cd web && sed -n '1,80p' src/cart.py"), files_shown("nl -ba src/a.py | head -n 20")
+    (['src/cart.py'], ['src/a.py'])
+    >>> files_shown("cat > src/a.py"), files_shown("sed -i s/a/b/ src/a.py"), files_shown("git log | head -5")
+    ([], [], [])
+    """  # noqa: E501
+    found: list[str] = []
+    for part in _COMMAND_JOINTS.split(command[:_MOST_COMMAND_CHARACTERS]):
+        words = [next(filter(None, each), "") for each in _COMMAND_WORD.findall(part)]
+        if (
+            words
+            and words[0].rpartition("/")[2] in _SHOW_PROGRAMS
+            and ">" not in part
+            and "<" not in part
+        ):
+            found += _paths(words[0].rpartition("/")[2], words[1:])
+    return list(dict.fromkeys(found))[:_MOST_FILES]
+
+
+def _paths(program: str, words: list[str]) -> list[str]:
+    if program == "sed":
+        if "-n" not in words:
+            return []  # it may write as well as show
+        words = [word for word in words if not word.startswith("-")][
+            1:
+        ]  # the first is what it does
+    return [
+        word
+        for word in words
+        if _NAMED.search(word) and word[0] != "-" and not _NO_PATH.search(word)
+    ]

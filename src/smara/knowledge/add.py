@@ -1,0 +1,526 @@
+"""Add a memory: deduplicate, resolve contradictions, assign trust.
+
+A known statement is not stored twice. A contradicting one supersedes the old memory if it is at
+least as trusted; otherwise a person decides. Duplicates are found through the rarest words of the
+statement, so the cost stays bounded. No model is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from smara.database.database import Session, marks
+from smara.database.fulltext import record_no, terms_of
+from smara.errors import InvalidInputError, NotFoundError
+from smara.knowledge import gate
+from smara.knowledge.change import absorb, inherited_fields, is_outranked, supersede
+from smara.knowledge.contradictions import Contradiction, find_contradiction, tells_of_change
+from smara.knowledge.journal import MemoryChange, require
+from smara.knowledge.kinds import subject_key
+from smara.knowledge.models import (
+    AddResult,
+    Chunk,
+    Evidence,
+    MemorySource,
+    NewMemory,
+    Relation,
+    TypedMemory,
+    rank_of,
+)
+from smara.knowledge.prepare import INFERRED, clean_relation, clean_taint, fields_of
+from smara.knowledge.provenance import Sources
+from smara.knowledge.statements import is_repeated_in, is_same_in_meaning, parse_statement
+from smara.knowledge.store import KnowledgeStore, StoredMemory, evidence_of
+from smara.knowledge.trust import level_of, lowest_taint
+from smara.secrets.redact import clean_name
+
+SimilarMemories = Callable[[TypedMemory], Sequence[tuple[int, float]]]
+"""A memory that is not stored yet → (number of one that is, cosine), closest first; empty without
+an embedder.
+"""
+
+SAME_MEANING = 0.88
+"""Above this cosine two statements with the same facts say the same."""
+_TERMS = 24
+_ROWS_PER_TERM = 200
+_LEAST_SHARED = 0.4
+"""With fewer words in common two statements neither repeat nor contradict each other, as far as
+words can tell.
+"""
+CANDIDATES = 24
+
+
+class KnownMemory(NamedTuple):
+    """A memory that says the same already, and how that was seen."""
+
+    stored: StoredMemory
+    how: str
+
+
+def find_candidates(
+    session: Session,
+    store: KnowledgeStore,
+    text: str,
+    files: Sequence[str] = (),
+    subject: str | None = None,
+) -> list[StoredMemory]:
+    """The active memories that have most in common with a text, those with rarer words first."""
+    terms = sorted(
+        set(" ".join(terms_of("", text).bodies).split()), key=lambda term: (-len(term), term)
+    )[:_TERMS]
+    weights: dict[int, float] = {}
+    shared: dict[int, int] = {}
+    project, records = store.scope.project_no, store.database.records
+    for term in terms:
+        rows = records.match(session, term, project, "memory", _ROWS_PER_TERM)
+        weight = 1 / (len(rows) or 1)
+        for row in rows:
+            no = record_no(row)
+            weights[no] = weights.get(no, 0.0) + weight
+            shared[no] = shared.get(no, 0) + 1
+    # What tells of a change may share only its subject with what it ends.
+    least = 2 if tells_of_change(text) else max(2, _LEAST_SHARED * len(terms))
+    best = sorted((no for no in weights if shared[no] >= least), key=lambda no: (-weights[no], no))[
+        :CANDIDATES
+    ]
+    if subject is not None:
+        best += store.numbers(
+            session, " AND m.subject_key = ? AND m.deprecated_at IS NULL", (subject,)
+        )
+    if files:
+        best += _about(session, store, files[0])
+    found = store.by_numbers(session, best, has_relations=False)
+    return [StoredMemory(no, memory) for no, memory in found.items() if memory.is_active]
+
+
+def _about(session: Session, store: KnowledgeStore, path: str) -> list[int]:
+    """The newest memories about a file."""
+    rows = session.all(
+        store.sql(
+            "SELECT memory_no FROM memory_keys WHERE project_no = :project AND kind = 'file' AND "
+            "value = ?"
+            f" ORDER BY memory_no DESC LIMIT {CANDIDATES}"
+        ),
+        (path,),
+    )
+    return [row[0] for row in rows]
+
+
+def find_known(
+    new: TypedMemory, around: Iterable[StoredMemory], cosines: Mapping[int, float]
+) -> KnownMemory | None:
+    """The memory that says all of it already: in the same words, in nearly the same, or with the
+    same meaning.
+
+    Memories of another type do not count, but for the exact same words: "tests need Redis" as
+    a gotcha and as a requirement are used differently, and two rows of the same words never.
+    """
+    statement = parse_statement(new.content)
+    best: KnownMemory | None = None
+    for stored in around:
+        other = parse_statement(stored.memory.content)
+        if other.fingerprint == statement.fingerprint:
+            return KnownMemory(stored, "the same words")
+        if stored.memory.type != new.type or best is not None:
+            continue
+        cosine = cosines.get(stored.no, 0.0)
+        if is_repeated_in(statement, other):
+            best = KnownMemory(stored, "nearly the same words")
+        elif is_same_in_meaning(statement, other, cosine, least=SAME_MEANING):
+            best = KnownMemory(stored, f"the same meaning, with a similarity of {cosine:.2f}")
+    return best
+
+
+SOURCE_TAINT: Mapping[MemorySource, str] = {
+    "imported": "imported", "mcp_auto": "mcp", "qa_auto": "tool", "commit_auto": "tool",
+}  # fmt: skip
+"""What a source itself says of where its memories come from."""
+SURE, UNSURE = 1.0, 0.5
+"""The confidence of a relation ``conflicts_with``: when it is sure, accepting the newer one retires
+the older.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedMemory:
+    """A new memory, checked and redacted, with what speaks against it."""
+
+    new: NewMemory
+    fields: dict[str, Any]
+    evidence: tuple[Evidence, ...]
+    relations: tuple[Relation, ...]
+    taint: tuple[str, ...]
+    against: tuple[str, ...]
+    cosines: Mapping[int, float]
+
+    @property
+    def draft(self) -> TypedMemory:
+        """The memory as its words alone make it, before anybody knows how far it is to be
+        trusted.
+        """
+        fields = self.fields
+        chunk = fields["chunk_type"] and Chunk(
+            fields["chunk_type"],
+            fields["chunk_start_line"],
+            fields["chunk_end_line"],
+            context_prefix=fields["context_prefix"],
+        )
+        return TypedMemory(
+            "",
+            "",
+            fields["type"],
+            content=fields["content"],
+            confidence=fields["confidence"],
+            tags=tuple(fields["tags"]),
+            files=tuple(fields["files"]),
+            modules=tuple(fields["modules"]),
+            scope=fields["scope"],
+            source=fields["source"],
+            visibility=fields["visibility"],
+            created_at=0,
+            created_by="",
+            updated_at=0,
+            version=1,
+            commit=fields["commit_sha"],
+            evidence=self.evidence,
+            half_life_days=fields["half_life_days"],
+            citation=fields["citation"],
+            chunk=chunk or None,
+            data=fields["data"],
+            is_pinned=fields["is_pinned"],
+        )
+
+
+def prepare_new(new: NewMemory, already_told: Sequence[str], has_session: bool) -> PreparedMemory:
+    """Check and redact a new memory; everything that needs no database."""
+    if not isinstance(new, NewMemory):
+        raise InvalidInputError(f"a memory must be a NewMemory, not {type(new).__name__}.")
+    fields = fields_of(new)
+    evidence = evidence_of(fields["evidence"])
+    source: MemorySource = fields["source"]
+    against = gate.reasons_against(
+        fields["content"],
+        source,
+        evidence,
+        files=fields["files"],
+        already_told=already_told,
+        has_session=has_session or new.session_id is not None,
+        has_origins=bool(new.derived_from),
+    )
+    taint = {*clean_taint(new.taint), *([SOURCE_TAINT[source]] if source in SOURCE_TAINT else [])}
+    relations = tuple(clean_relation(each) for each in new.relations)
+    return PreparedMemory(
+        new,
+        fields,
+        evidence,
+        relations=relations,
+        taint=tuple(sorted(taint)),
+        against=against,
+        cosines={},
+    )
+
+
+class Adder:
+    """Adds memories within one turn."""
+
+    def __init__(
+        self,
+        turn: MemoryChange,
+        sources: Sources,
+        session_type: gate.SessionType,
+        thread_id: str | None = None,
+    ) -> None:
+        self._turn = turn
+        self._sources = sources
+        self._session_type: gate.SessionType = session_type
+        self._ambient = () if thread_id is None else sources.ambient_taint(turn.session, thread_id)
+
+    def add(self, given: PreparedMemory) -> AddResult:
+        """One memory: new, known already, or refused."""
+        source: MemorySource = given.fields["source"]
+        if source == "user_taught":
+            self._turn.refuse_others("teach")
+        if given.against:
+            return AddResult("refused", None, given.against)
+        session_id = self._session_of(given.new)
+        refused = self._too_many(source, session_id) or self._unwanted(given)
+        if refused:
+            return AddResult("refused", None, (refused,))
+        origins = [
+            require(self._turn.session, self._turn.store, each) for each in given.new.derived_from
+        ]
+        draft = self._draft(given, session_id, [each.memory for each in origins])
+        older = [
+            require(self._turn.session, self._turn.store, each) for each in given.new.supersedes
+        ]
+        around = self._around(draft, given.cosines)
+        named = {stored.no for stored in older}
+        known = find_known(draft, (each for each in around if each.no not in named), given.cosines)
+        if known is not None and rank_of(draft.tier) <= rank_of(known.stored.memory.tier):
+            return self._seen_again(known, draft)
+        against = [
+            (stored, found)
+            for stored in around
+            if stored.no not in named
+            and (known is None or stored.no != known.stored.no)
+            and not _stand_together(draft, stored.memory)
+            and (found := find_contradiction(draft, stored.memory)) is not None
+        ]
+        against += [(stored, Contradiction("stated", "it says so itself")) for stored in older]
+        return self._store(given, draft, origins, against, known)
+
+    def _session_of(self, new: NewMemory) -> str | None:
+        return (
+            clean_name(new.session_id, "session_id")
+            if new.session_id is not None
+            else self._turn.session_id
+        )
+
+    def _too_many(self, source: MemorySource, session_id: str | None) -> str | None:
+        limit = gate.limit_for(source, self._session_type)
+        if limit is None or (session_id is None and source not in INFERRED):
+            return None
+        among = sorted(INFERRED) if source in INFERRED else [source]
+        there = 0
+        if session_id is not None:
+            rest = f" AND m.session_id = ? AND m.source IN ({marks(len(among))})"
+            there = self._turn.store.count(self._turn.session, rest, (session_id, *among))
+        if there < limit:
+            return None
+        return (
+            f"this session has brought {there} memories already; {limit} are the most for "
+            f"{self._session_type}"
+        )
+
+    def _unwanted(self, given: PreparedMemory) -> str | None:
+        """Whether the same words were put aside before: learning them again from old text would
+        bring them back.
+        """
+        if given.fields["source"] == "user_taught":
+            return None
+        fingerprint = parse_statement(given.fields["content"]).fingerprint
+        session, store = self._turn.session, self._turn.store
+        rest = (
+            " AND m.fingerprint = ? AND m.deprecated_because IN ('rejected', 'forgotten', "
+            "'superseded')"
+        )
+        for _, memory in store.select(
+            session, f"{rest} ORDER BY m.no DESC LIMIT 5", (fingerprint,)
+        ):
+            if memory.deprecated_because != "superseded":
+                return f"the same words were {memory.deprecated_because} before ({memory.short_id})"
+            newer = store.numbers_of_ids(
+                session, [memory.superseded_by] if memory.superseded_by else []
+            )
+            replaced = store.by_numbers(session, newer.values())
+            if any(
+                each.is_active and not self._is_named(each, given) for each in replaced.values()
+            ):
+                return (
+                    f"the same words were superseded before ({memory.short_id}); name in "
+                    "`supersedes` what has gone"
+                )
+        row = store.tombstone(session, fingerprint)
+        if row is not None and row[1] in ("rejected", "forgotten"):
+            return f"the same words were {row[1]} before ({row[0]})"
+        return None
+
+    def _is_named(self, memory: TypedMemory, given: PreparedMemory) -> bool:
+        return any(
+            require(self._turn.session, self._turn.store, each).memory.id == memory.id
+            for each in given.new.supersedes
+        )
+
+    def _draft(
+        self, given: PreparedMemory, session_id: str | None, origins: Sequence[TypedMemory]
+    ) -> TypedMemory:
+        """The memory as it will be, with the trust of what it comes from."""
+        turn, fields = self._turn, given.fields
+        is_taught = fields["source"] == "user_taught"
+        taint = given.taint
+        if not is_taught:
+            taint = tuple(
+                sorted(
+                    {
+                        *taint,
+                        *self._ambient,
+                        *self._taint_of(given.evidence),
+                        *lowest_taint(origins),
+                    }
+                )
+            )
+        is_verified = is_taught or (given.new.is_verified and turn.by == "person")
+        if given.new.is_verified or given.new.is_pinned:
+            turn.refuse_others("vouch for a memory or pin it")
+        return replace(
+            given.draft,
+            created_at=turn.now_ms,
+            created_by=turn.actor,
+            updated_at=turn.now_ms,
+            session_id=session_id,
+            session_ids=(session_id,) if session_id else (),
+            taint=taint,
+            is_verified=is_verified,
+        )
+
+    def _taint_of(self, evidence: Sequence[Evidence]) -> set[str]:
+        found: set[str] = set()
+        for shown in self._sources.shown(self._turn.session, evidence):
+            if shown.is_there is False:
+                hint = "Name what is in this project."
+                raise NotFoundError(
+                    f"The evidence {shown.evidence} was not found. {hint}",
+                    evidence=str(shown.evidence),
+                    brief=f"Evidence not found: {shown.evidence}",
+                    hint=hint,
+                )
+            found.update(shown.taint)
+        return found
+
+    def _around(self, draft: TypedMemory, cosines: Mapping[int, float]) -> list[StoredMemory]:
+        """The active memories it could repeat or contradict; those of the very same words first."""
+        session, store = self._turn.session, self._turn.store
+        fingerprint = parse_statement(draft.content).fingerprint
+        rest = " AND m.fingerprint = ? AND m.deprecated_at IS NULL ORDER BY m.no"
+        found = store.select(session, rest, (fingerprint,))
+        subject = subject_key(draft.type, draft.data)
+        found += find_candidates(session, store, draft.content, files=draft.files, subject=subject)
+        close = store.by_numbers(
+            session, [no for no, _ in sorted(cosines.items(), key=lambda each: -each[1])[:8]]
+        )
+        found += [StoredMemory(no, memory) for no, memory in close.items() if memory.is_active]
+        return list({stored.no: stored for stored in found}.values())
+
+    def _seen_again(self, known: KnownMemory, draft: TypedMemory) -> AddResult:
+        """It is there already: note where it was seen, and nothing else of what is less trusted."""
+        stored = known.stored
+        fields = inherited_fields(stored.memory, draft)
+        fields = {
+            name: value
+            for name, value in fields.items()
+            if name in ("session_ids", "evidence", "taint")
+        }
+        if fields:
+            self._turn.next_operation()
+            stored = self._turn.change(stored, "seen_again", fields)
+        why = f"{stored.memory.short_id} says it already: {known.how}"
+        return AddResult("duplicate", stored.memory, (why,), similar_to=stored.memory.short_id)
+
+    def _store(
+        self,
+        given: PreparedMemory,
+        draft: TypedMemory,
+        origins: Sequence[StoredMemory],
+        against: Sequence[tuple[StoredMemory, Contradiction]],
+        known: KnownMemory | None,
+    ) -> AddResult:
+        turn = self._turn
+        retired = [(old, why) for old, why in against if self._may_retire(draft, old.memory, why)]
+        disputed = [
+            (old, why) for old, why in against if not self._may_retire(draft, old.memory, why)
+        ]
+        reasons = self._review_reasons(draft, disputed)
+        relations = [
+            *self._resolved(given.relations),
+            *(Relation("derived_from", each.memory.id) for each in origins),
+            *(_dispute(old.memory, why) for old, why in disputed),
+        ]
+        turn.next_operation()
+        stored = turn.insert(self._columns(given, draft, reasons), relations)
+        turn.next_operation()
+        for old, why in retired:
+            stored = supersede(turn, old, stored, why=why.why)
+        if known is not None:
+            stored = absorb(turn, stored, known.stored)
+        memory = turn.store.by_number(turn.session, stored.no)
+        told = [f"supersedes {old.memory.short_id}: {why.why}" for old, why in retired]
+        told += [f"contradicts {old.memory.short_id}: {why.why}" for old, why in disputed]
+        told += [f"takes the place of {known.stored.memory.short_id}: {known.how}"] if known else []
+        return AddResult(
+            "added",
+            memory,
+            tuple(told),
+            similar_to=known.stored.memory.short_id if known else None,
+            superseded=tuple(old.memory.id for old, _ in retired),
+            disputes=tuple(old.memory.id for old, _ in disputed),
+        )
+
+    def _may_retire(self, draft: TypedMemory, old: TypedMemory, why: Contradiction) -> bool:
+        if why.sign == "stated" and self._turn.by == "person":
+            return True
+        if why.sign != "stated" and draft.source == "imported":
+            return False  # two files that disagree are a person's business
+        return why.is_sure and not is_outranked(draft, old)
+
+    def _resolved(self, relations: Sequence[Relation]) -> list[Relation]:
+        """Relations with UUIDs in the place of short ids; what supersedes is told by
+        ``supersedes``.
+        """
+        found = []
+        for each in relations:
+            if each.type == "supersedes":
+                raise InvalidInputError(
+                    "Name what is superseded in `supersedes`, not as a relation."
+                )
+            target = each.memory_id
+            if target is not None:
+                target = require(self._turn.session, self._turn.store, target).memory.id
+            # An agent's word is no finding of ours: accepting it must not retire what it merely
+            # claims to contradict.
+            is_auto = each.is_auto and self._turn.by != "agent"
+            found.append(
+                Relation(each.type, target, each.path, confidence=each.confidence, is_auto=is_auto)
+            )
+        return found
+
+    def _review_reasons(
+        self, draft: TypedMemory, disputed: Sequence[tuple[StoredMemory, Contradiction]]
+    ) -> list[str]:
+        """Why a person should look at it; nobody has to look at what a person taught."""
+        reasons = [f"it contradicts {old.memory.short_id}: {why.why}" for old, why in disputed]
+        if draft.is_verified:
+            return reasons
+        level = level_of(self._turn.state.trust_level)
+        if draft.taint:
+            reasons.append(f"it comes from {', '.join(draft.taint)}")
+        elif level.number == 1:
+            reasons.append(f"the level {level.name} wants everything confirmed")
+        elif level.number == 2 and draft.source in INFERRED:
+            reasons.append("it was inferred, not said")
+        if draft.confidence <= level.inject_above:
+            reasons.append(
+                f"its confidence of {draft.confidence:.2f} is too low to be told unasked"
+            )
+        return reasons
+
+    def _columns(
+        self, given: PreparedMemory, draft: TypedMemory, reasons: Sequence[str]
+    ) -> dict[str, Any]:
+        turn = self._turn
+        return {
+            **given.fields,
+            "session_id": draft.session_id,
+            "session_ids": list(draft.session_ids),
+            "taint": list(draft.taint),
+            "is_verified": draft.is_verified,
+            "verified_at": turn.now_ms if draft.is_verified else None,
+            "verified_by": turn.actor if draft.is_verified else None,
+            "needs_review": bool(reasons),
+            "review_reasons": list(reasons),
+        }
+
+
+def _stand_together(draft: TypedMemory, other: TypedMemory) -> bool:
+    """Whether both come from one instruction file, which says both at the same time."""
+    paths = {each.path for each in draft.evidence if each.path}
+    return draft.source == other.source == "imported" and not paths.isdisjoint(
+        each.path for each in other.evidence
+    )
+
+
+def _dispute(old: TypedMemory, why: Contradiction) -> Relation:
+    return Relation(
+        "conflicts_with", old.id, None, confidence=SURE if why.is_sure else UNSURE, is_auto=True
+    )

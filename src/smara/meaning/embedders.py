@@ -1,0 +1,187 @@
+"""Open the embedders of a process and choose the answering space.
+
+One space answers at a time: the old one until the new one is complete. Each embedder is opened
+once, at first use. Vectors of models that are slow or paid for are cached by text; the offline
+embedder is faster than a table, so its vectors are not cached.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from smara.core import log
+from smara.core.clock import Clock
+from smara.errors import DatabaseError, SmaraError
+from smara.meaning.models import Space
+from smara.meaning.store import VectorStore
+from smara.models.embedder import Embedder, Kind
+
+DEFAULT = "offline"
+_LOCAL = ("offline", "onnx", "ollama", "given")
+
+
+def choose_space(
+    spaces: Sequence[Space], own_model_id: str | None, can_open: Callable[[Space], bool]
+) -> tuple[Space | None, str]:
+    """The space that questions are answered from, newest first given, and why in a sentence.
+
+    The own one (of the embedder that this process is set to) once it is ready; until then the
+    newest other that is ready and whose embedder may be opened; else the own one, as far as it is
+    filled.
+    """
+    own = next(
+        (space for space in spaces if space.model_id == own_model_id and space.state != "retired"),
+        None,
+    )
+    if own is not None and own.state == "ready":
+        return own, f"vectors of {own.model_id}"
+    others = [space for space in spaces if space.state == "ready" and space is not own]
+    usable = next((space for space in others if can_open(space)), None)
+    if usable is not None:
+        wanted = own_model_id or "the embedder that is set"
+        return usable, f"vectors of {usable.model_id}, until those of {wanted} are complete"
+    if own is not None:
+        return own, f"vectors of {own.model_id}, which are still being made"
+    if others:
+        return (
+            None,
+            f"not used: the vectors here are of {others[0].model_id}, and this process has "
+            f"{own_model_id}",
+        )
+    return None, "not used: nothing has a vector yet; `smara embeddings run` makes them"
+
+
+def chosen_setting(spaces: Sequence[Space], setting: str) -> str:
+    """The setting in force: what this process is set to, or what the project was switched to.
+
+    A project's choice stands in the place of the default alone; a process that was told something
+    else does that. And it counts only for models on this machine: nobody's text is sent away
+    because of what another wrote into a store.
+    """
+    if setting != DEFAULT:
+        return setting
+    chosen = max(
+        (space for space in spaces if space.chosen_at is not None),
+        key=lambda each: each.chosen_at or 0,
+        default=None,
+    )
+    return chosen.embedder if chosen is not None and is_local(chosen.embedder) else setting
+
+
+def is_local(setting: str) -> bool:
+    """Whether an embedder keeps texts on this machine.
+
+    >>> [is_local(each) for each in ("offline", "ollama:qwen3-embedding:4b", "openai", "ollama:x@http://10.0.0.7")]
+    [True, True, False, False]
+    """
+    return setting.partition(":")[0] in _LOCAL and "//" not in setting
+
+
+KEPT_DAYS = 7
+
+
+class VectorCache:
+    """The cache of one space, for one use of its model."""
+
+    def __init__(self, store: VectorStore, space: Space, use: Kind, clock: Clock) -> None:
+        self._store = store
+        self._space = space
+        self._use = use
+        self._clock = clock
+        self._is_used = space.embedder != "offline"
+
+    def find(self, texts: Sequence[str]) -> dict[str, bytes]:
+        """What is known of some texts."""
+        if not self._is_used or not texts:
+            return {}
+        keys = {self._key(text): text for text in texts}
+        with self._store.database.read() as session:
+            found = self._store.cached(session, list(keys), self._clock.now_ms())
+        return {keys[key]: vector for key, vector in found.items()}
+
+    def put(self, vectors: Mapping[str, bytes]) -> None:
+        """Keep vectors for a week; trouble with that is nobody's trouble."""
+        if not self._is_used or not vectors:
+            return
+        now = self._clock.now_ms()
+        rows = sorted((self._key(text), vector) for text, vector in vectors.items())
+        try:
+            with self._store.database.write(is_derived=True) as session:
+                self._store.put_cached(
+                    session,
+                    self._space.no,
+                    rows,
+                    now_ms=now,
+                    expires_at=now + KEPT_DAYS * 86_400_000,
+                )
+        except DatabaseError as error:
+            log.event("embeddings.not_cached", error=error.code)
+
+    def _key(self, text: str) -> bytes:
+        whole = f"{self._use}\0{self._space.model_id}\0{self._space.dims}\0{text}"
+        return hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+OpenEmbedder = Callable[[str], Embedder | None]
+
+
+class Embedders:
+    """Opens embedders by their setting. The own one is what this process is set to."""
+
+    def __init__(self, setting: str, open_embedder: OpenEmbedder, is_given: bool = False) -> None:
+        self.setting = setting
+        self.is_given = is_given
+        self._open = open_embedder
+        self._lock = threading.Lock()
+        self._opened: dict[str, Embedder | None] = {}
+
+    @property
+    def is_off(self) -> bool:
+        return self.setting == "off"
+
+    def own(self, spaces: Sequence[Space]) -> Embedder | None:
+        """The embedder of this process in a project with these spaces; ``None`` when it is off."""
+        return None if self.is_off else self.get(self.in_force(spaces))
+
+    def in_force(self, spaces: Sequence[Space]) -> str:
+        """The setting that counts in a project with these spaces; an embedder given by the program
+        always does.
+        """
+        return self.setting if self.is_given else chosen_setting(spaces, self.setting)
+
+    def get(self, setting: str) -> Embedder | None:
+        """The embedder of a setting, opened on first use. Raises what opening raises, each time
+        anew.
+        """
+        with self._lock:
+            if setting not in self._opened:
+                self._opened[setting] = self._open(setting)
+            return self._opened[setting]
+
+    def of(self, space: Space) -> Embedder | None:
+        """The embedder that made a space; the one in use when the ids agree, whatever it was called
+        then.
+        """
+        with self._lock:
+            known = [
+                each
+                for each in self._opened.values()
+                if each is not None and each.model_id == space.model_id
+            ]
+        return known[0] if known else self.get(space.embedder)
+
+    def can_open(self, space: Space) -> bool:
+        """Whether questions can be made vectors of a space that another setting, or another
+        version, made.
+
+        The text of a question goes nowhere that this process was not told to send it.
+        """
+        if self.is_off or not (space.embedder == self.setting or is_local(space.embedder)):
+            return False
+        try:
+            embedder = self.get(space.embedder)
+        except SmaraError:
+            return False
+        return embedder is not None and embedder.model_id == space.model_id

@@ -1,0 +1,379 @@
+"""Turn queries into vectors and find the records nearest to them.
+
+:class:`Meaning` is what search uses of this room. A model that is slow to load is loaded in a
+thread, and the caller waits only as long as it can. Messages can be limited to a thread, roles or a
+time: a narrow filter is listed and compared row by row, a wide one is applied to the nearest rows.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from smara.core import log
+from smara.core.clock import Clock
+from smara.core.text import CHUNK_CHARACTERS
+from smara.database.database import Session, marks, parts
+from smara.database.fulltext import Within, join_terms, no_of, row_of
+from smara.database.fulltext_sqlite import record_conditions
+from smara.database.vectors import Shelf, VectorKind, cosines, decode
+from smara.errors import DatabaseError, SmaraError
+from smara.meaning.embedders import Embedders, VectorCache, choose_space
+from smara.meaning.models import Space, Vector
+from smara.meaning.nearest import Nearest
+from smara.meaning.store import VectorStore
+from smara.models.embedder import Embedder
+from smara.secrets import redact
+
+if TYPE_CHECKING:
+    from smara.database.vectors import Codes, Floats
+
+
+_AT_EXIT_SECONDS = 1.0
+_BEFORE_FORK_SECONDS = 30.0
+_loading: WeakSet[threading.Thread] = WeakSet()
+
+
+def in_time(work: Callable[[], object], clock: Clock, seconds: float) -> bool:
+    """Do the work in a thread and wait for it for so long; whether it has ended."""
+    is_done = threading.Event()
+
+    def run() -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - the edge of a thread: nobody else would hear of it
+            log.warning("embedder.failed", error=type(error).__name__)
+        finally:
+            is_done.set()
+
+    thread = threading.Thread(target=run, name="smara-embedder", daemon=True)
+    _loading.add(thread)
+    thread.start()
+    return clock.wait_for(is_done, max(0.0, seconds))
+
+
+def _wait(seconds: float) -> None:
+    for thread in list(_loading):
+        if thread is not threading.current_thread():
+            thread.join(seconds)
+
+
+atexit.register(_wait, _AT_EXIT_SECONDS)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=lambda: _wait(_BEFORE_FORK_SECONDS))
+
+
+class RowVectors:
+    """Rows with their vectors, to be compared with more than one question."""
+
+    def __init__(self, rows: Sequence[int], codes: Codes) -> None:
+        self._places = {row: place for place, row in enumerate(rows)}
+        self._codes = codes
+
+    def scores(self, vector: Vector) -> dict[int, float]:
+        """The cosine of each row with a question."""
+        if not self._places:
+            return {}
+        return dict(zip(self._places, cosines(self._codes, vector.values).tolist(), strict=True))
+
+    def moved(self, vector: Vector, rows: Sequence[int], share: float) -> Vector | None:
+        """The question, moved towards the middle of some rows; ``None`` when none of them is here.
+
+        With a share of 0.5 the middle counts half as much as what was asked.
+        """
+        import numpy as np
+
+        places = [self._places[row] for row in rows if row in self._places]
+        if not places:
+            return None
+        chosen = self._codes[places].astype(np.float64)
+        units = chosen / np.linalg.norm(chosen, axis=1, keepdims=True)
+        moved = vector.values.astype(np.float64) + share * units.mean(axis=0)
+        length = float(np.linalg.norm(moved))
+        return (
+            None if length < 1e-9 else replace(vector, values=(moved / length).astype(np.float32))
+        )
+
+
+NARROW = 4_000
+"""A scope of so many messages is listed: comparing their rows one by one takes about 20 ms."""
+
+
+def allowed_rows(
+    session: Session,
+    store: VectorStore,
+    nearest: Nearest,
+    shelf: Shelf,
+    query: Floats,
+    limit: int,
+    within: Within,
+) -> list[tuple[int, float]]:
+    """The nearest rows of messages inside a scope, best first."""
+    inside = _listed(session, store, within, limit=NARROW + 1)
+    if len(inside) <= NARROW:
+        rows = [row for no, pieces in inside for row in range(row_of(no), row_of(no, pieces))]
+        return nearest.find(session, shelf, query, limit, among=rows)
+    answer: list[tuple[int, float]] = []
+    for wanted in (limit * 4, limit * 32, limit * 256):
+        found = nearest.find(session, shelf, query, wanted)
+        kept = _kept(session, store, {no_of(row) for row, _ in found}, within=within)
+        answer = [each for each in found if no_of(each[0]) in kept]
+        if len(answer) >= limit or len(found) < wanted:
+            break
+    return answer[:limit]
+
+
+def _listed(
+    session: Session, store: VectorStore, within: Within, limit: int
+) -> list[tuple[int, int]]:
+    """Messages inside the scope, with the number of their pieces at most; no more than
+    ``limit``.
+    """
+    conditions, values = _conditions(within)
+    rows = session.all(
+        store.sql(
+            "SELECT m.no, length(m.raw_content) FROM messages m JOIN threads t ON t.no = "
+            "m.thread_no"
+            f" WHERE m.project_no = :project{join_terms(conditions)} LIMIT ?"
+        ),
+        (*values, limit),
+    )
+    # Two pieces that follow each other are longer than one may be, or the first would have gone on.
+    return [(int(row[0]), 2 + 2 * int(row[1]) // CHUNK_CHARACTERS) for row in rows]
+
+
+def _kept(session: Session, store: VectorStore, numbers: set[int], within: Within) -> set[int]:
+    conditions, values = _conditions(within)
+    wanted, found = sorted(numbers), set[int]()
+    for part in parts(wanted):
+        rows = session.all(
+            store.sql(
+                "SELECT m.no FROM messages m JOIN threads t ON t.no = m.thread_no"
+                f" WHERE m.project_no = :project{join_terms(conditions)} AND m.no IN "
+                f"({marks(len(part))})"
+            ),
+            (*values, *part),
+        )
+        found.update(int(row[0]) for row in rows)
+    return found
+
+
+def _conditions(within: Within) -> tuple[list[str], list[object]]:
+    conditions, values = record_conditions(within)
+    if within.thread_no is not None:
+        conditions.append("m.thread_no = ?")
+        values.append(within.thread_no)
+    if within.resource_id is not None:
+        conditions.append("t.resource_id = ?")
+        values.append(within.resource_id)
+    # Threads have an index by time, messages have none.
+    if within.since_ms is not None:
+        conditions.append("t.updated_at >= ?")
+        values.append(within.since_ms)
+    if within.until_ms is not None:
+        conditions.append("t.created_at < ?")
+        values.append(within.until_ms)
+    if within.roles:
+        conditions.append(f"m.role IN ({marks(len(within.roles))})")
+        values += within.roles
+    return conditions, values
+
+
+REMEMBERED = 256
+"""So many questions keep their vectors in a process."""
+DEEP_SECONDS = 30.0
+"""How long a question waits that was asked to be answered by its meaning, whatever it takes."""
+LONGEST_QUERY = 8_192
+_OFF = "not used: the embedder is off"
+_LOADING = "not used: the embedder is still being loaded"
+
+
+class Meaning:
+    """The read side of the room. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        embedders: Embedders,
+        clock: Clock,
+        query_seconds: float,
+        nearest: Nearest | None = None,
+        when_asked: Callable[[], object] | None = None,
+    ) -> None:
+        self._store = store
+        self._embedders = embedders
+        self._clock = clock
+        self._query_seconds = query_seconds
+        self._nearest = nearest or Nearest(store.database)
+        self._when_asked = when_asked
+        self._known: OrderedDict[tuple[str, str], Floats] = OrderedDict()
+        self._lock = threading.Lock()
+        self._warm: set[str] = set()
+
+    def query_vector(
+        self, text: str, *, deep: bool = False, deadline_seconds: float | None = None
+    ) -> tuple[Vector | None, str]:
+        """The question as a vector of the space that answers, and a note that says which, or why
+        there is none.
+
+        Never raises for trouble with an embedder, and never waits longer than the deadline: without
+        ``deep`` that of the settings, half a second.
+        """
+        if self._embedders.is_off:
+            return None, _OFF
+        if self._when_asked is not None:
+            self._when_asked()
+        budget = (
+            deadline_seconds
+            if deadline_seconds is not None
+            else DEEP_SECONDS
+            if deep
+            else self._query_seconds
+        )
+        text = redact(text[:LONGEST_QUERY]).text
+        stop_at = self._clock.monotonic() + budget
+        try:
+            if self._embedders.setting in self._warm:
+                return self._asked(text, stop_at)
+            return self._asked_in_time(text, stop_at)
+        except SmaraError as error:
+            return None, f"not used: {error}"
+
+    def nearest(
+        self,
+        session: Session,
+        kind: VectorKind,
+        vector: Vector,
+        limit: int,
+        within: Within | None = None,
+    ) -> list[tuple[int, float]]:
+        """(row, cosine) of the rows nearest to a question, best first; a row is that of the text
+        index for messages.
+
+        Vectors that cannot be read, or not in time, are as none: words answer alone.
+        """
+        try:
+            shelf = self._store.shelf(session, vector.space_no, kind)
+            if within is None or not within.is_filtered or kind != "message":
+                return self._nearest.find(session, shelf, vector.values, limit)
+            return allowed_rows(
+                session,
+                self._store,
+                self._nearest,
+                shelf=shelf,
+                query=vector.values,
+                limit=limit,
+                within=within,
+            )
+        except DatabaseError as error:
+            log.warning("vectors.unreadable", kind=kind, error=error.code)
+            return []
+
+    def scores(
+        self, session: Session, kind: VectorKind, rows: Sequence[int], vector: Vector
+    ) -> dict[int, float]:
+        """The cosines of given rows with a question, of those that have a vector; see
+        ``nearest``.
+        """
+        try:
+            shelf = self._store.shelf(session, vector.space_no, kind)
+            return self._nearest.scores(session, shelf, rows, vector.values)
+        except DatabaseError as error:
+            log.warning("vectors.unreadable", kind=kind, error=error.code)
+            return {}
+
+    def load(
+        self, session: Session, kind: VectorKind, rows: Sequence[int], vector: Vector
+    ) -> RowVectors:
+        """The vectors of given rows in the space of a question, for comparing them more than once;
+        see ``nearest``.
+        """
+        try:
+            shelf = self._store.shelf(session, vector.space_no, kind)
+            return RowVectors(*self._nearest.vectors(session, shelf, rows, dims=vector.dims))
+        except DatabaseError as error:
+            log.warning("vectors.unreadable", kind=kind, error=error.code)
+            return RowVectors([], decode([], vector.dims))
+
+    def answering(self) -> tuple[Space | None, str]:
+        """The space that answers at this moment, and why. Raises what opening an embedder
+        raises.
+        """
+        with self._store.database.read() as session:
+            spaces = self._store.spaces(session)
+        own = self._embedders.own(spaces)
+        return (
+            (None, _OFF)
+            if own is None
+            else choose_space(spaces, own.model_id, self._embedders.can_open)
+        )
+
+    def forget(self, space_no: int | None = None) -> None:
+        """Drop what is kept in memory, of one space or of all."""
+        self._nearest.forget(space_no)
+
+    def _asked_in_time(self, text: str, stop_at: float) -> tuple[Vector | None, str]:
+        """Ask in a thread of its own while nobody knows how long the model takes to load."""
+        answers: list[tuple[Vector | None, str]] = []
+
+        def ask() -> None:
+            try:
+                answers.append(self._asked(text, None))
+            except SmaraError as error:
+                answers.append((None, f"not used: {error}"))
+
+        in_time(ask, self._clock, stop_at - self._clock.monotonic())
+        return answers[0] if answers else (None, _LOADING)
+
+    def _asked(self, text: str, stop_at: float | None) -> tuple[Vector | None, str]:
+        space, note = self.answering()
+        if space is None:
+            return None, note
+        known = self._remembered(space.model_id, text)
+        if known is None:
+            embedder = self._embedders.of(space)
+            if embedder is None or embedder.model_id != space.model_id:
+                return (
+                    None,
+                    f"not used: the embedder {space.embedder} makes other vectors now than "
+                    f"{space.model_id}",
+                )
+            known = self._embedded(space, embedder, text, stop_at)
+            self._remember(space.model_id, text, known)
+        self._warm.add(self._embedders.setting)
+        if not known.any():
+            return None, "not used: the model knows no word of the question"
+        return Vector(known, space.no, space.model_id), note
+
+    def _embedded(
+        self, space: Space, embedder: Embedder, text: str, stop_at: float | None
+    ) -> Floats:
+        import numpy as np
+
+        cache = VectorCache(self._store, space, "query", clock=self._clock)
+        stored = cache.find([text]).get(text)
+        if stored is not None and len(stored) == 4 * space.dims:
+            return np.frombuffer(stored, dtype=np.float32)
+        left = None if stop_at is None else max(0.001, stop_at - self._clock.monotonic())
+        values: Floats = embedder.embed([text], "query", deadline_seconds=left)[0]
+        cache.put({text: values.astype(np.float32).tobytes()})
+        return values
+
+    def _remembered(self, model_id: str, text: str) -> Floats | None:
+        with self._lock:
+            known = self._known.get((model_id, text))
+            if known is not None:
+                self._known.move_to_end((model_id, text))
+            return known
+
+    def _remember(self, model_id: str, text: str, values: Floats) -> None:
+        with self._lock:
+            self._known[model_id, text] = values
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)

@@ -1,0 +1,424 @@
+"""Embed queued records: take a lease, embed a batch, write once.
+
+Any number of processes may try; one at a time works on a space of a project. A killed worker leaves
+its batch in the queue. A slow worker keeps its lease by a heartbeat, and one that lost its lease is
+stopped by the fence before it writes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from smara.core import log
+from smara.core.clock import Clock
+from smara.database.database import Session
+from smara.database.leases import Heartbeat, Lease, Leases
+from smara.database.vectors import VECTOR_KINDS, VectorKind, encode
+from smara.errors import (
+    BadReplyError,
+    ConfigError,
+    DatabaseError,
+    LeaseLostError,
+    ModelError,
+    ModelRefusedError,
+    SmaraError,
+)
+from smara.meaning.embedders import VectorCache
+from smara.meaning.models import EmbeddingFailure, EmbeddingProgress, Space, StopReason
+from smara.meaning.queue import BATCH_RECORDS, EmbeddingBatch, EmbeddingQueue
+from smara.meaning.store import EVERY_SPACE, QueueEntry, VectorStore
+from smara.models.embedder import Embedder
+from smara.secrets import redact
+
+if TYPE_CHECKING:
+    from smara.database.vectors import Floats
+
+
+LEASE_SECONDS = 60.0
+STALE_DAYS = 7
+"""A space that nobody made vectors of for so long is renewed no more, until somebody comes back to
+it.
+"""
+_RETIRED_AT_ONCE = 1_000
+_PROBE = "hello"
+_HELD = "somebody is writing to the records that are left"
+
+
+def lease_name(project_no: int, space_no: int) -> str:
+    """The name of the lease under which a space of a project is embedded."""
+    return f"embeddings:{project_no}:{space_no}"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingLimits:
+    """How much is to be done at most, until when, and whom to tell."""
+
+    records: int | None = None
+    seconds: float | None = None
+    stop: threading.Event | None = None
+    tell: Callable[[EmbeddingProgress], object] | None = None
+
+
+@dataclass(slots=True)
+class _EmbeddingTally:
+    embedded: int = 0
+    removed: int = 0
+    failed: int = 0
+    cached: int = 0
+    passed: set[QueueEntry] = field(default_factory=set)
+    """What somebody held when its turn came; it is left for the next time."""
+
+
+class EmbeddingWorker:
+    """Makes the vectors of one project."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        leases: Leases,
+        clock: Clock,
+        owner: str,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
+        self._store = store
+        self._leases = leases
+        self._clock = clock
+        self._owner = owner
+        self._lease_seconds = lease_seconds
+        self._pending = EmbeddingQueue(store)
+
+    def run(self, space: Space, embedder: Embedder, limits: EmbeddingLimits) -> EmbeddingProgress:
+        """Embed what waits for a space, up to a number of records or a time; says why it
+        stopped.
+        """
+        with self._store.database.read() as session:
+            if not self._pending.is_waiting(session, space.no):
+                return EmbeddingProgress(space.model_id, stopped="done")
+        progress = EmbeddingProgress(space.model_id)
+        try:
+            with self.held(space) as lease:
+                if lease is None:
+                    return replace(
+                        progress, stopped="busy", note="another process is making these vectors"
+                    )
+                with Heartbeat(self._leases, lease, self._lease_seconds) as heartbeat:
+                    for progress in self._batches(space, embedder, limits, lease, heartbeat):
+                        if limits.tell is not None:
+                            limits.tell(progress)
+                    if progress.is_done and progress.embedded:
+                        self._tidy(space)
+        except LeaseLostError as error:
+            return replace(progress, stopped="lease_lost", note=str(error))
+        return progress
+
+    @contextmanager
+    def held(self, space: Space) -> Iterator[Lease | None]:
+        """The right to write to a space of this project; ``None`` while somebody else has it."""
+        name = lease_name(self._store.scope.project_no, space.no)
+        lease = self._leases.acquire(name, self._owner, self._lease_seconds)
+        try:
+            yield lease
+        finally:
+            if lease is not None:
+                self._leases.release(lease)
+
+    def _batches(
+        self,
+        space: Space,
+        embedder: Embedder,
+        limits: EmbeddingLimits,
+        lease: Lease,
+        heartbeat: Heartbeat,
+    ) -> Iterator[EmbeddingProgress]:
+        """How far it has come after each batch; the last one says why it ended."""
+        tally, started = _EmbeddingTally(), self._clock.monotonic()
+        while True:
+            heartbeat.check()
+            most, left, stopped = self._left(limits, tally, started)
+            if stopped is None:
+                with self._store.database.snapshot() as session:
+                    batch = self._pending.next(session, space.no, most, tally.passed)
+                stopped = None if not batch.is_empty else "busy" if batch.is_held else "done"
+            if stopped is not None:
+                yield self._progress(space, tally, stopped, note=_HELD if stopped == "busy" else "")
+                return
+            try:
+                made, failures = self._embedded(space, embedder, batch, left, tally)
+            except (ModelError, ConfigError) as error:
+                log.warning("embeddings.unavailable", model=space.model_id, error=error.code)
+                yield self._progress(space, tally, "unavailable", note=str(error))
+                return
+            self._write(space, lease, batch, made, failures, tally)
+            if limits.tell is not None:
+                yield self._progress(space, tally, "limit")
+
+    def _left(
+        self, limits: EmbeddingLimits, tally: _EmbeddingTally, started: float
+    ) -> tuple[int, float | None, StopReason | None]:
+        """How many records and how much time are left, and why to stop."""
+        done = tally.embedded + tally.failed
+        most = BATCH_RECORDS if limits.records is None else limits.records - done
+        left = (
+            None if limits.seconds is None else limits.seconds - (self._clock.monotonic() - started)
+        )
+        if limits.stop is not None and limits.stop.is_set():
+            return most, left, "closed"
+        if left is not None and left <= 0:
+            return most, left, "deadline"
+        return most, left, "limit" if most <= 0 else None
+
+    def _progress(
+        self, space: Space, tally: _EmbeddingTally, stopped: StopReason, note: str = ""
+    ) -> EmbeddingProgress:
+        with self._store.database.read() as session:
+            waiting = self._store.count_waiting(session, space.no)
+        return EmbeddingProgress(
+            space.model_id,
+            tally.embedded,
+            tally.removed,
+            failed=tally.failed,
+            waiting=waiting,
+            stopped=stopped,
+            note=note,
+            cached=tally.cached,
+        )
+
+    def _tidy(self, space: Space) -> None:
+        """Once all is done: an index of the server for what has become large, and rest for what
+        nobody renews.
+        """
+        try:
+            with self._store.database.read() as session:
+                for kind in VECTOR_KINDS:
+                    self._store.database.vectors.make_index(
+                        session, self._store.shelf(session, space.no, kind), space.dims
+                    )
+                spaces = self._store.spaces(session)
+            for other in spaces:
+                if other.no != space.no and other.state != "retired" and self._is_stale(other):
+                    self._retire(other)
+        except DatabaseError as error:  # it is tried again the next time
+            log.warning("embeddings.not_tidied", error=error.code)
+
+    def _is_stale(self, space: Space) -> bool:
+        return (
+            self._clock.now_ms() - max(space.used_at, space.chosen_at or 0)
+            > STALE_DAYS * 86_400_000
+        )
+
+    def _retire(self, space: Space) -> None:
+        """Renew a space no more. What waits for it has changed, so its old vector goes."""
+        with self.held(space) as lease:
+            while lease is not None:
+                with self._store.database.write(is_derived=True) as session:
+                    self._leases.guard(session, lease)
+                    entries = self._store.entries(session, space.no, _RETIRED_AT_ONCE, own=True)
+                    for kind in dict.fromkeys(each.kind for each in entries):
+                        numbers = [each.no for each in entries if each.kind == kind]
+                        shelf = self._store.shelf(session, space.no, kind)
+                        self._store.database.vectors.put(session, shelf, dict.fromkeys(numbers, ()))
+                        self._store.database.vectors.settle(
+                            session,
+                            shelf,
+                            [
+                                (each.space_no, each.no, each.stamp)
+                                for each in entries
+                                if each.kind == kind
+                            ],
+                        )
+                    if not entries:
+                        self._store.empty(session, space.no, "retired")
+                if not entries:
+                    log.event("embeddings.retired", model=space.model_id)
+                    return
+
+    # embedding
+
+    def _embedded(
+        self,
+        space: Space,
+        embedder: Embedder,
+        batch: EmbeddingBatch,
+        left: float | None,
+        tally: _EmbeddingTally,
+    ) -> tuple[dict[tuple[VectorKind, int], list[bytes]], list[EmbeddingFailure]]:
+        """The vectors of a batch as they are stored, and the records that the model refuses."""
+        cache = VectorCache(self._store, space, "document", clock=self._clock)
+        distinct = list(dict.fromkeys(text for texts in batch.texts.values() for text in texts))
+        known = cache.find(distinct)
+        tally.cached += len(known)
+        known |= {
+            text: b"" for text in distinct if not text.strip()
+        }  # some models refuse to be asked nothing
+        missing = [text for text in distinct if text not in known]
+        refused: dict[str, ModelError] = {}
+        fresh = _embed_each(embedder, missing, left, refused=refused, is_probed=False)
+        cache.put(fresh)
+        known |= fresh
+        made: dict[tuple[VectorKind, int], list[bytes]] = {}
+        failures = []
+        for (kind, no), texts in batch.texts.items():
+            bad = next((text for text in texts if text in refused), None)
+            if bad is None:
+                made[kind, no] = [known[text] for text in texts]
+            else:
+                error = refused[bad]
+                said = redact(str(error)[:500]).text  # a server may quote what it was asked
+                failures.append(
+                    EmbeddingFailure(
+                        kind, no, error.code, message=said, failed_at=self._clock.now_ms()
+                    )
+                )
+        return made, failures
+
+    # writing
+
+    def _write(
+        self,
+        space: Space,
+        lease: Lease,
+        batch: EmbeddingBatch,
+        made: dict[tuple[VectorKind, int], list[bytes]],
+        failures: Sequence[EmbeddingFailure],
+        tally: _EmbeddingTally,
+    ) -> None:
+        done = _EmbeddingTally()
+        with self._store.database.write(is_derived=True) as session:
+            self._leases.guard(session, lease)
+            self._store.use(session, space.no, self._clock.now_ms())
+            others = [each for each in self._store.spaces(session) if each.no != space.no]
+            for kind in dict.fromkeys(kind for kind, _ in (*batch.texts, *batch.gone)):
+                self._write_kind(
+                    session,
+                    space,
+                    others,
+                    kind=kind,
+                    batch=batch,
+                    made=made,
+                    failures=failures,
+                    done=done,
+                )
+            for walk in batch.walks:
+                self._store.put_walk(session, space.no, walk)
+            if (
+                batch.walks
+                and space.state == "filling"
+                and all(walk.is_done for walk in self._store.walks(session, space.no))
+            ):
+                self._store.set_state(session, space.no, "ready", ready_at=self._clock.now_ms())
+        tally.embedded += done.embedded
+        tally.removed += done.removed
+        tally.failed += done.failed
+        tally.passed |= done.passed
+
+    def _write_kind(
+        self,
+        session: Session,
+        space: Space,
+        others: Sequence[Space],
+        kind: VectorKind,
+        batch: EmbeddingBatch,
+        made: dict[tuple[VectorKind, int], list[bytes]],
+        failures: Sequence[EmbeddingFailure],
+        done: _EmbeddingTally,
+    ) -> None:
+        vectors, shelf = self._store.database.vectors, self._store.shelf(session, space.no, kind)
+        numbers = [no for each, no in (*batch.texts, *batch.gone) if each == kind]
+        there, busy = vectors.free(session, shelf, numbers)
+        failed = {each.no: each for each in failures if each.kind == kind}
+        records: dict[int, Sequence[bytes]] = {}
+        for no in numbers:
+            if no not in busy:
+                records[no] = made.get((kind, no), ()) if no in there else ()
+        vectors.put(session, shelf, records)
+        entries = [each for each in batch.entries if each.kind == kind and each.no not in busy]
+        taken = vectors.settle(
+            session, shelf, [(each.space_no, each.no, each.stamp) for each in entries]
+        )
+        done.passed.update(
+            each for each in batch.entries if each.kind == kind and each.no not in taken
+        )
+        self._store.fail(session, space.no, [each for no, each in failed.items() if no in there])
+        self._store.recover(
+            session, space.no, kind, numbers=[no for no in records if no not in failed]
+        )
+        if (
+            busy and not batch.entries
+        ):  # the walk goes on; what somebody is removing right now waits in the queue
+            self._store.enqueue(session, space.no, kind, numbers=sorted(busy))
+        for_all = sorted(
+            {each.no for each in entries if each.space_no == EVERY_SPACE and each.no in taken}
+        )
+        self._hand_on(session, others, kind, numbers=for_all)
+        done.embedded += sum(1 for no, pieces in records.items() if pieces)
+        done.removed += sum(1 for no in records if no not in there)
+        done.failed += sum(1 for no in failed if no in there)
+
+    def _hand_on(
+        self, session: Session, others: Sequence[Space], kind: VectorKind, numbers: Sequence[int]
+    ) -> None:
+        """What was written for all spaces and taken by this one still waits for the others."""
+        if not numbers:
+            return
+        for other in others:
+            if other.state == "retired":
+                # It is renewed no more, and must not answer from a text that has changed.
+                self._store.database.vectors.put(
+                    session, self._store.shelf(session, other.no, kind), dict.fromkeys(numbers, ())
+                )
+            else:
+                self._store.enqueue(session, other.no, kind, numbers=numbers)
+
+
+def _embed_each(
+    embedder: Embedder,
+    texts: Sequence[str],
+    left: float | None,
+    refused: dict[str, ModelError],
+    is_probed: bool,
+) -> dict[str, bytes]:
+    """The vectors of texts; those the model refuses go into ``refused``, found by halving.
+
+    A model that refuses everything is not available: no record is to blame.
+    """
+    if not texts:
+        return {}
+    try:
+        return dict(zip(texts, encode(_checked(embedder, texts, left)), strict=True))
+    except (ModelRefusedError, BadReplyError) as error:
+        if not is_probed:
+            _checked(embedder, [_PROBE], left)
+        if len(texts) == 1:
+            refused[texts[0]] = error
+            return {}
+    half = len(texts) // 2
+    first = _embed_each(embedder, texts[:half], left, refused=refused, is_probed=True)
+    return first | _embed_each(embedder, texts[half:], left, refused=refused, is_probed=True)
+
+
+def _checked(embedder: Embedder, texts: Sequence[str], left: float | None) -> Floats:
+    """Vectors that are vectors: of the right shape, without a number that is none."""
+    import numpy as np
+
+    try:
+        vectors = embedder.embed(texts, "document", deadline_seconds=left)
+    except SmaraError:
+        raise
+    except Exception as error:  # the edge: an embedder of somebody's own may raise anything
+        raise BadReplyError(
+            f"{embedder.model_id} failed ({type(error).__name__}); nothing was stored. Mend it, "
+            "or use another one.",
+            reason=type(error).__name__,
+        ) from error
+    if vectors.shape != (len(texts), embedder.dims) or not np.isfinite(vectors).all():
+        raise BadReplyError(
+            f"{embedder.model_id} gave vectors that are none; nothing was stored of them. Try "
+            "again, or switch the "
+            "embedder.",
+            reason=f"shape {vectors.shape}",
+        )
+    return vectors

@@ -1,0 +1,180 @@
+"""Define the embedder protocol: texts in, vectors of one space out.
+
+``model_id`` names the space. Vectors may be compared only if their ids are equal; any change that
+moves vectors is a new id. An implementation of :class:`Embedder` returns rows of length 1 without
+NaN, or raises a ``ModelError``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+from smara.errors import BadReplyError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+Kind = Literal["document", "query"]
+"""What a text is for: to be found, or to find. Some models want to be told."""
+
+EMBEDDER_ADVICE = {
+    "key": "Set OPENAI_API_KEY, or embedder_api_key for a server of your own.",
+    "quota": "The account has no credit left: top it up, or choose another embedder.",
+    "unknown_model": "Check the setting embedder.",
+    "request": "Check the settings embedder and embedder_dims.",
+    "too_long": "Choose a model with a larger window with the setting embedder.",
+    "timeout": "Try again, allow more with model_deadline_seconds, or choose a faster embedder.",
+    "connection": "Check that the server runs, and the address in the setting embedder.",
+}
+"""What to do about a failure, where that is not what one does about a chat model."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors whose cosine says how close they are in meaning."""
+
+    @property
+    def model_id(self) -> str:
+        """The name of the space, such as ``ollama/qwen3-embedding:4b@1024``."""
+        ...
+
+    @property
+    def dims(self) -> int:
+        """How many numbers a vector has."""
+        ...
+
+    @property
+    def first_dims(self) -> int:
+        """How many leading numbers are a smaller vector of their own; ``dims`` when the model
+        promises none.
+        """
+        ...
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        kind: Kind = "document",
+        *,
+        deadline_seconds: float | None = None,
+    ) -> Vectors:
+        """One row of length 1 for each text, in order; zeros for a text of which the model knows
+        nothing.
+
+        A ``ModelError`` when that cannot be had within the deadline; never a part of the rows.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingReply:
+    """What a server answered: rows of length 1, and the tokens it read, when it says so."""
+
+    vectors: Vectors
+    tokens: int | None
+
+
+@runtime_checkable
+class EmbeddingServer(Protocol):
+    """An embedder that is asked over a wire, one request at a time; ``embedders/guarded.py`` stands
+    around it.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in the list of calls and in the table of prices:
+        ``openai:text-embedding-3-small``.
+        """
+        ...
+
+    @property
+    def model_id(self) -> str: ...
+
+    @property
+    def dims(self) -> int: ...
+
+    @property
+    def first_dims(self) -> int: ...
+
+    @property
+    def most_texts(self) -> int:
+        """How many texts one request may have."""
+        ...
+
+    @property
+    def most_tokens(self) -> int:
+        """How much of a text the model reads; of a longer one the beginning is sent."""
+        ...
+
+    def ask(self, texts: Sequence[str], kind: Kind, deadline_seconds: float) -> EmbeddingReply:
+        """The vectors of a few texts, none of them empty, or a ``ModelError``."""
+        ...
+
+
+def unit_rows(vectors: Vectors) -> Vectors:
+    """The rows, each divided by its length; a row of zeros stays one."""
+    import numpy as np
+
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    rows: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return rows
+
+
+def check_rows(
+    found: object,
+    count: int,
+    dims: int,
+    name: str,
+    *,
+    may_cut: bool = False,
+    may_be_zero: bool = False,
+) -> Vectors:
+    """Vectors as somebody else made them, when they are what they should be; ``BadReplyError``
+    otherwise.
+
+    As many rows as texts, ``dims`` finite numbers each, and not all of them zero, unless
+    ``may_be_zero``. With ``may_cut`` longer rows are cut, which is right for Matryoshka models
+    alone. The rows come back with length 1.
+    """
+    import numpy as np
+
+    if not isinstance(found, list | tuple | np.ndarray) or len(found) != count:
+        told = (
+            f"{len(found)} vectors"
+            if isinstance(found, list | tuple | np.ndarray)
+            else "no list of vectors"
+        )
+        raise bad_vectors(name, f"{told} for {count} texts")
+    try:
+        rows = np.asarray(found)
+    except ValueError:  # rows of several lengths
+        raise bad_vectors(name, "vectors of different lengths") from None
+    if rows.dtype.kind not in "fiu" or rows.ndim != 2:
+        raise bad_vectors(name, "something that is no vector")
+    if rows.shape[1] != dims and not (may_cut and rows.shape[1] > dims):
+        raise bad_vectors(name, f"{rows.shape[1]} dimensions in the place of {dims}")
+    rows = rows[:, :dims].astype(np.float64)
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    if not np.isfinite(largest).all():
+        raise bad_vectors(name, "a number that is none")
+    if (largest == 0).any() and not may_be_zero:
+        raise bad_vectors(name, "a vector of zeros")
+    rows /= np.where(
+        largest > 0, largest, 1
+    )  # numbers near the end of their range would overflow when squared
+    return unit_rows(rows).astype(np.float32)
+
+
+def bad_vectors(name: str, what: str) -> BadReplyError:
+    """Vectors that say nothing; ``what`` is in our words, never in the server's."""
+    return BadReplyError(
+        f"{name} gave vectors that cannot be used ({what}). Check that the setting embedder names "
+        "a model that embeds, "
+        "and embedder_dims its dimensions.",
+        model=name,
+        reason="unreadable",
+        may_be_billed=True,
+    )

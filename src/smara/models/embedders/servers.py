@@ -1,0 +1,360 @@
+"""Embed texts through Ollama, OpenAI or a compatible server.
+
+A table holds the dimensions and prompt prefixes of well-known models. Any other model works if the
+setting ``embedder_dims`` gives its dimensions. vLLM, LM Studio, llama.cpp, TEI and gateways speak
+OpenAI's format.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from smara.config import Settings
+from smara.errors import ConfigError, MissingSettingError, ModelRefusedError
+from smara.models.embedder import EMBEDDER_ADVICE, EmbeddingReply, Kind, bad_vectors, check_rows
+from smara.models.http import bearer, get_json, parse_address, post_json
+
+USUAL_DIMS = 1_024
+FIRST_DIMS = 256
+
+# Qwen3 was trained with a task in front of each query, in this form, and nothing in front of a
+# document.
+_QWEN3_QUERY = (
+    "Instruct: Given a question about earlier work or conversations, find the messages, notes and "
+    "code that answer it"
+    "\nQuery:"
+)
+_RETRIEVE = "Represent this sentence for searching relevant passages: "
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """A model: the dimensions it gives, and whether its leading ones are a vector of their own
+    (Matryoshka).
+    """
+
+    dims: int
+    is_matryoshka: bool = False
+    before_query: str = ""
+    before_document: str = ""
+    most_tokens: int = 2_000
+    """How much of a text it reads."""
+
+
+_FACTS = {
+    "qwen3-embedding:0.6b": ModelFacts(1_024, True, _QWEN3_QUERY, most_tokens=8_000),
+    "qwen3-embedding:4b": ModelFacts(2_560, True, _QWEN3_QUERY, most_tokens=8_000),
+    "qwen3-embedding:8b": ModelFacts(4_096, True, _QWEN3_QUERY, most_tokens=8_000),
+    "qwen3-embedding": ModelFacts(4_096, True, _QWEN3_QUERY, most_tokens=8_000),
+    "qwen3-embedding-0.6b": ModelFacts(1_024, True, _QWEN3_QUERY, most_tokens=8_000),
+    "qwen3-embedding-4b": ModelFacts(2_560, True, _QWEN3_QUERY, most_tokens=8_000),
+    "qwen3-embedding-8b": ModelFacts(4_096, True, _QWEN3_QUERY, most_tokens=8_000),
+    "text-embedding-3-small": ModelFacts(1_536, True, most_tokens=8_000),
+    "text-embedding-3-large": ModelFacts(3_072, True, most_tokens=8_000),
+    "text-embedding-ada-002": ModelFacts(1_536, most_tokens=8_000),
+    "nomic-embed-text": ModelFacts(
+        768, True, "search_query: ", before_document="search_document: "
+    ),
+    "embeddinggemma": ModelFacts(
+        768, True, "task: search result | query: ", before_document="title: none | text: "
+    ),
+    "mxbai-embed-large": ModelFacts(1_024, True, _RETRIEVE, most_tokens=500),
+    "snowflake-arctic-embed2": ModelFacts(1_024, True, "query: ", most_tokens=8_000),
+    "bge-m3": ModelFacts(1_024, most_tokens=8_000),
+    "all-minilm": ModelFacts(384, most_tokens=250),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpace:
+    """The vectors that are asked of a model: how many of its dimensions, and the words around a
+    text.
+    """
+
+    facts: ModelFacts
+    dims: int
+
+    @property
+    def is_cut(self) -> bool:
+        return self.dims < self.facts.dims
+
+    @property
+    def first_dims(self) -> int:
+        return FIRST_DIMS if self.facts.is_matryoshka and self.dims > FIRST_DIMS else self.dims
+
+    def worded(self, text: str, kind: str) -> str:
+        """A text with the words the model wants in front of it."""
+        return (self.facts.before_query if kind == "query" else self.facts.before_document) + text
+
+
+class ServerEmbedder:
+    """What an embedder of a server says of itself and of its vectors."""
+
+    def __init__(self, vendor: str, model: str, space: ModelSpace) -> None:
+        self._vendor = vendor
+        self._model = model
+        self._space = space
+
+    @property
+    def name(self) -> str:
+        return f"{self._vendor}:{self._model}"
+
+    @property
+    def model_id(self) -> str:
+        return f"{self._vendor}/{self._model}@{self.dims}"
+
+    @property
+    def dims(self) -> int:
+        return self._space.dims
+
+    @property
+    def first_dims(self) -> int:
+        return self._space.first_dims
+
+    @property
+    def most_tokens(self) -> int:
+        return self._space.facts.most_tokens
+
+
+def space_of(model: str, settings: Settings) -> ModelSpace:
+    """The vectors of a model: as many dimensions as are asked for, or 1,024 at most where it can be
+    cut.
+
+    ``ConfigError`` when the model cannot give them.
+    """
+    facts, asked = facts_of(model), settings.embedder_dims
+    if facts is None:
+        if not asked:
+            raise MissingSettingError(
+                f"It is not known how many dimensions {model} has. Set embedder_dims "
+                "(SMARA_EMBEDDER_DIMS) to them.",
+                setting="embedder_dims",
+            )
+        return ModelSpace(ModelFacts(asked), asked)
+    if not asked:
+        return ModelSpace(facts, min(facts.dims, USUAL_DIMS) if facts.is_matryoshka else facts.dims)
+    if asked > facts.dims or (asked < facts.dims and not facts.is_matryoshka):
+        can = f"has {facts.dims} dimensions" + (
+            " at most" if facts.is_matryoshka else ", which cannot be cut"
+        )
+        raise ConfigError(
+            f"{model} {can}; embedder_dims is {asked}. Set it to 0 for what is usual, or lower it."
+        )
+    return ModelSpace(facts, asked)
+
+
+def facts_of(model: str) -> ModelFacts | None:
+    """What is known of a model, whatever folder or variant its name has.
+
+    >>> facts_of("Qwen/Qwen3-Embedding-4B").dims, facts_of("nomic-embed-text:latest").dims, facts_of("mine")
+    (2560, 768, None)
+    """  # noqa: E501
+    name = model.lower().rpartition("/")[2]
+    for form in (
+        name,
+        name.partition(":")[0] if not name.startswith("qwen3") else name.removesuffix(":latest"),
+    ):
+        if form in _FACTS:
+            return _FACTS[form]
+    # qwen3-embedding:4b-q8_0 and its like: a quantization of a size that is known
+    sized = next((form for form in _FACTS if ":" in form and name.startswith(f"{form}-")), None)
+    return _FACTS[sized] if sized else None
+
+
+OLLAMA_URL = "http://127.0.0.1:11434"
+OLLAMA_FAMILY = "qwen3-embedding"
+_GIB = 1 << 30
+# Each size, and the memory a machine should have more of to run it beside everything else; the
+# largest first.
+OLLAMA_SIZES = (("8b", 32 * _GIB), ("4b", 8 * _GIB), ("0.6b", 0))
+_OLLAMA_TEXTS = 16
+_OLLAMA_BYTES_PER_NUMBER = 32
+
+
+class OllamaEmbedder(ServerEmbedder):
+    """Asks Ollama at ``/api/embed``. Safe to use from several threads."""
+
+    most_texts = _OLLAMA_TEXTS
+
+    def __init__(self, model: str, address: str, settings: Settings) -> None:
+        super().__init__("ollama", model, space_of(model, settings))
+        self._url = _endpoint(address, "/api/embed")
+        self._advice = {
+            **EMBEDDER_ADVICE,
+            "unknown_model": f"Fetch it with `ollama pull {model}`, or set embedder.",
+        }
+
+    def ask(self, texts: Sequence[str], kind: Kind, deadline_seconds: float) -> EmbeddingReply:
+        # Older servers do not know the field "dimensions", so the whole vector is taken and cut
+        # here.
+        body = {
+            "model": self._model,
+            "input": [self._space.worded(text, kind) for text in texts],
+            "truncate": True,
+        }
+        reply = post_json(
+            self._url,
+            body,
+            model=self.name,
+            deadline_seconds=deadline_seconds,
+            advice=self._advice,
+            most_bytes=1_000_000 + len(texts) * self._space.facts.dims * _OLLAMA_BYTES_PER_NUMBER,
+        )
+        found = reply.get("embeddings") if isinstance(reply, dict) else None
+        whole = check_rows(found, len(texts), self._space.facts.dims, name=self.name)
+        rows = check_rows(whole, len(texts), self.dims, name=self.name, may_cut=True)
+        tokens = reply.get("prompt_eval_count")
+        return EmbeddingReply(rows, tokens if isinstance(tokens, int) and tokens > 0 else None)
+
+
+def choose_model(
+    address: str, deadline_seconds: float, memory_bytes: int | None = None
+) -> tuple[str, str]:
+    """The largest Qwen3 embedder that Ollama has and this machine can hold, and why it was taken.
+
+    ``memory_bytes`` is what the machine has, for a server on another machine ``None``: whoever
+    fetched a model there knows that it fits. ``ModelError`` when the server cannot be asked or has
+    none of them.
+    """
+    name = f"ollama:{OLLAMA_FAMILY}"
+    reply = get_json(
+        _endpoint(address, "/api/tags"),
+        model=name,
+        deadline_seconds=deadline_seconds,
+        advice=EMBEDDER_ADVICE,
+    )
+    there = set(_names(reply))
+    fitting = [size for size, least in OLLAMA_SIZES if memory_bytes is None or memory_bytes > least]
+    sizes = [*fitting, *(size for size, _ in reversed(OLLAMA_SIZES) if size not in fitting)]
+    for size in sizes:
+        found = next((each for each in sorted(there) if _is_of(each, size)), None)
+        if found is not None:
+            wanted = fitting[0] if memory_bytes is not None else size
+            better = (
+                f"; {OLLAMA_FAMILY}:{wanted} would fit too: `ollama pull {OLLAMA_FAMILY}:{wanted}`"
+                if wanted != size
+                else ""
+            )
+            return found, f"Ollama has {found}{better}"
+    raise ModelRefusedError(
+        f"Ollama has no {OLLAMA_FAMILY}. Fetch one with `ollama pull "
+        f"{OLLAMA_FAMILY}:{fitting[0]}`, or set "
+        "embedder.",
+        model=name,
+        reason="unknown_model",
+        may_be_billed=False,
+    )
+
+
+def machine_memory_bytes() -> int | None:
+    """The memory of this machine; ``None`` when it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+        return _windows_memory_bytes()
+
+
+def _windows_memory_bytes() -> int | None:
+    import ctypes
+
+    library = getattr(ctypes, "windll", None)
+    if library is None:
+        return None
+    kilobytes = ctypes.c_ulonglong()
+    if not library.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes)):
+        return None
+    return kilobytes.value * 1_024
+
+
+def _endpoint(address: str, path: str) -> str:
+    parts = parse_address(address)
+    return parts._replace(path=parts.path.rstrip("/").removesuffix("/v1") + path).geturl()
+
+
+def _names(reply: Any) -> list[str]:
+    models = reply.get("models") if isinstance(reply, dict) else None
+    found = (
+        [each.get("name") for each in models if isinstance(each, dict)]
+        if isinstance(models, list)
+        else []
+    )
+    return [name for name in found if isinstance(name, str)]
+
+
+def _is_of(name: str, size: str) -> bool:
+    """Whether a name is this size of the family, or a quantization of it; the plain name is
+    Ollama's word for 8b.
+    """
+    if name in (OLLAMA_FAMILY, f"{OLLAMA_FAMILY}:latest"):
+        return size == "8b"
+    return name == f"{OLLAMA_FAMILY}:{size}" or name.startswith(f"{OLLAMA_FAMILY}:{size}-")
+
+
+OPENAI_MODEL = "text-embedding-3-small"
+_OPENAI_URL = "https://api.openai.com/v1"
+_OPENAI_TEXTS = 64
+_OPENAI_BYTES_PER_NUMBER = 32
+
+
+class OpenAIEmbedder(ServerEmbedder):
+    """Asks for vectors at ``/embeddings``. Safe to use from several threads."""
+
+    most_texts = _OPENAI_TEXTS
+
+    def __init__(
+        self, model: str, address: str | None, api_key: str | None, settings: Settings
+    ) -> None:
+        parts = parse_address(address or _OPENAI_URL)
+        super().__init__(
+            "openai" if address is None else "openai-compatible", model, space_of(model, settings)
+        )
+        self._url = parts._replace(path=parts.path.rstrip("/") + "/embeddings").geturl()
+        self._headers = bearer(api_key)
+        # A server that is only compatible may not know the field, so it is sent where it has
+        # something to say.
+        self._sends_dims = self._space.is_cut
+
+    def ask(self, texts: Sequence[str], kind: Kind, deadline_seconds: float) -> EmbeddingReply:
+        body: dict[str, Any] = {
+            "model": self._model,
+            "input": [self._space.worded(text, kind) for text in texts],
+            "encoding_format": "float",
+        }
+        if self._sends_dims:
+            body["dimensions"] = self.dims
+        reply = post_json(
+            self._url,
+            body,
+            model=self.name,
+            deadline_seconds=deadline_seconds,
+            headers=self._headers,
+            advice=EMBEDDER_ADVICE,
+            most_bytes=1_000_000
+            + len(texts) * max(self._space.facts.dims, self.dims) * _OPENAI_BYTES_PER_NUMBER,
+        )
+        rows = check_rows(self._in_order(reply, len(texts)), len(texts), self.dims, name=self.name)
+        return EmbeddingReply(rows, _tokens(reply))
+
+    def _in_order(self, reply: Any, count: int) -> list[Any]:
+        """The vectors in the order of the texts: each says which text it is of."""
+        data = reply.get("data") if isinstance(reply, dict) else None
+        if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
+            raise bad_vectors(self.name, "no list of vectors")
+        places = [each.get("index", place) for place, each in enumerate(data)]
+        if places != list(range(count)) and (
+            len(data) != count or set(places) != set(range(count))
+        ):
+            raise bad_vectors(self.name, f"{len(data)} vectors for {count} texts, or some twice")
+        ordered = dict(zip(places, data, strict=True))
+        return [ordered[place].get("embedding") for place in range(count)]
+
+
+def _tokens(reply: dict[str, Any]) -> int | None:
+    usage = reply.get("usage")
+    tokens = (
+        usage.get("total_tokens", usage.get("prompt_tokens")) if isinstance(usage, dict) else None
+    )
+    return tokens if isinstance(tokens, int) and tokens > 0 else None

@@ -1,0 +1,272 @@
+"""Rerank texts through Cohere, Ollama or a compatible server.
+
+Cohere's format takes the query and all texts in one request; Jina, vLLM, llama.cpp and Infinity
+speak it too. Ollama has no endpoint for reranking: Qwen3-Reranker is asked for each text if it
+answers the query, and the probability of "yes" is the score.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any, Literal
+
+from smara.core import log
+from smara.core.clock import Clock, SystemClock
+from smara.core.escape import neutralize
+from smara.core.prompts import load_prompt
+from smara.errors import BadReplyError
+from smara.models import failures
+from smara.models.http import bearer, parse_address, post_json
+from smara.models.reranker import RERANKER_ADVICE, bad_scores, check_scores, finite, sigmoid
+
+COHERE_URL = "https://api.cohere.com/v2"
+COHERE_MODEL = "rerank-v3.5"
+_COHERE_MOST_BYTES = 4_000_000
+Vendor = Literal["cohere", "cohere-compatible"]
+
+
+class CohereReranker:
+    """Asks Cohere, or a compatible server, at ``<address>/rerank``. Safe to use from several
+    threads.
+    """
+
+    is_local = False
+
+    def __init__(
+        self,
+        model: str | None,
+        address: str,
+        api_key: str | None = None,
+        vendor: Vendor = "cohere-compatible",
+    ) -> None:
+        self._model = model
+        self._vendor = vendor
+        self._url = rerank_url(address)
+        self._headers = bearer(api_key)
+        self._sends_logits = False
+        self._advice = (
+            {**RERANKER_ADVICE, "key": "Set CO_API_KEY or reranker_api_key."}
+            if vendor == "cohere"
+            else RERANKER_ADVICE
+        )
+
+    @property
+    def name(self) -> str:
+        """The model; the address, which may hold a password, is not told."""
+        return f"{self._vendor}:{self._model or 'default'}"
+
+    def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
+        """The scores of all texts, from one request."""
+        if not texts:
+            return []
+        body: dict[str, Any] = {"query": query, "documents": list(texts), "top_n": len(texts)}
+        if self._model is not None:
+            body["model"] = self._model
+        reply = post_json(
+            self._url,
+            body,
+            model=self.name,
+            deadline_seconds=deadline_seconds,
+            headers=self._headers,
+            most_bytes=_COHERE_MOST_BYTES,
+            advice=self._advice,
+        )
+        return check_scores(self._squeezed(self._placed(reply, len(texts))), len(texts), self.name)
+
+    def _placed(self, reply: Any, count: int) -> list[float]:
+        """The scores at the places of their texts; each place once."""
+        results = reply.get("results") if isinstance(reply, dict) else None
+        if not isinstance(results, list):
+            raise failures.unreadable(self.name, "no results in the reply")
+        found: dict[int, float] = {}
+        for result in results:
+            place = result.get("index") if isinstance(result, dict) else None
+            if (
+                not isinstance(place, int)
+                or isinstance(place, bool)
+                or not 0 <= place < count
+                or place in found
+            ):
+                raise bad_scores(self.name, f"a result for the text {str(place)[:40]} of {count}")
+            found[place] = finite(result.get("relevance_score"), self.name)
+        if len(found) != count:
+            raise bad_scores(self.name, f"{len(found)} scores for {count} texts")
+        return [found[place] for place in range(count)]
+
+    def _squeezed(self, scores: list[float]) -> list[float]:
+        """Scores from 0 to 1. A server that once sent others is known to do so, also where a reply
+        has none.
+        """
+        if self._vendor != "cohere" and any(not 0 <= score <= 1 for score in scores):
+            self._sends_logits = True
+        return [sigmoid(score) for score in scores] if self._sends_logits else scores
+
+
+def rerank_url(address: str) -> str:
+    """Where to ask: a server alone has the path ``/v1/rerank``, a path of its own is completed.
+
+    >>> rerank_url("http://box:8000"), rerank_url("http://box/v2/"), rerank_url("http://box/api/rerank")
+    ('http://box:8000/v1/rerank', 'http://box/v2/rerank', 'http://box/api/rerank')
+    """
+    parts = parse_address(address)
+    path = parts.path.rstrip("/") or "/v1"
+    return parts._replace(path=path if path.endswith("/rerank") else f"{path}/rerank").geturl()
+
+
+OLLAMA_MODEL = "hf.co/Mungert/Qwen3-Reranker-0.6B-GGUF:Q8_0"
+OLLAMA_URL = "http://127.0.0.1:11434"
+_PROMPTS = Path(__file__).parent / "prompts"
+_AT_ONCE = 4
+_OLLAMA_MOST_BYTES = 1_000_000
+
+# Ollama reads prompts of up to about 1,000 tokens together; longer ones take many times as long.
+_TEXT_CHARACTERS = 1_500
+_QUERY_CHARACTERS = 500
+_WINDOW_TOKENS = 2_560  # all of that, in a script with a token for each character
+
+_TOP = 20
+# Of all that the model might have said, at least so much must be yes or no; otherwise it was not
+# answering.
+_LEAST_CERTAINTY = 0.01
+_WORDS = ("yes", "no")
+_MARKS = re.compile(r"<(?=\s*/?\s*(?:think|instruct|query|document))", re.IGNORECASE)
+
+
+class OllamaReranker:
+    """Asks Ollama about each text. Safe to use from several threads."""
+
+    is_local = False
+
+    def __init__(
+        self,
+        model: str = OLLAMA_MODEL,
+        address: str = OLLAMA_URL,
+        clock: Clock | None = None,
+        at_once: int = _AT_ONCE,
+    ) -> None:
+        parts = parse_address(address)
+        self._model = model
+        self._url = parts._replace(
+            path=parts.path.rstrip("/").removesuffix("/v1") + "/api/generate"
+        ).geturl()
+        self._clock = clock or SystemClock()
+        self._at_once = at_once
+        self._advice = {
+            **RERANKER_ADVICE,
+            "unknown_model": f"Fetch it with `ollama pull {model}`, or set reranker.",
+        }
+
+    @property
+    def name(self) -> str:
+        return f"ollama:{self._model}"
+
+    def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
+        """The scores of all texts; the first failure ends it, and texts that were not asked about
+        yet are left.
+        """
+        if not texts:
+            return []
+        ends_at = self._clock.monotonic() + deadline_seconds
+        pool = ThreadPoolExecutor(min(self._at_once, len(texts)), thread_name_prefix="smara-rerank")
+        try:
+            asked = [pool.submit(self._score, query, text, ends_at) for text in texts]
+            done = wait(
+                asked, return_when=FIRST_EXCEPTION
+            ).done  # each of them ends at the deadline
+            for each in asked:
+                if each in done and (error := each.exception()) is not None:
+                    raise error
+            return check_scores([each.result() for each in asked], len(texts), self.name)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _score(self, query: str, text: str, ends_at: float) -> float:
+        seconds = ends_at - self._clock.monotonic()
+        if seconds <= 0:
+            raise failures.timed_out(self.name, 0, may_be_billed=False, advice=self._advice)
+        reply = post_json(
+            self._url,
+            self._body(query, text),
+            model=self.name,
+            deadline_seconds=seconds,
+            most_bytes=_OLLAMA_MOST_BYTES,
+            advice=self._advice,
+        )
+        if not isinstance(reply, dict):
+            raise failures.unreadable(self.name, "the reply is no object")
+        told = reply.get("logprobs")
+        return self._from_probabilities(told) if told else self._from_word(reply.get("response"))
+
+    def _body(self, query: str, text: str) -> dict[str, Any]:
+        system = load_prompt(_PROMPTS, "judge_system").text
+        prompt = load_prompt(_PROMPTS, "judge").render(
+            {"query": _shown(query, _QUERY_CHARACTERS), "document": _shown(text, _TEXT_CHARACTERS)}
+        )
+        spoken: dict[str, Any] = {"system": system, "prompt": prompt, "think": False}
+        if "qwen" in self._model.lower():
+            # Builds of this model come with the template of a chat, which makes it think before it
+            # answers, or with none at all. Its own is put around the prompt here, and the thinking
+            # is over before it begins.
+            spoken = {
+                "raw": True,
+                "prompt": _turn("system", system) + _turn("user", prompt) + _TURN_OF_THE_MODEL,
+            }
+        options = {"temperature": 0, "num_predict": 1, "num_ctx": _WINDOW_TOKENS}
+        return {
+            "model": self._model,
+            **spoken,
+            "stream": False,
+            "logprobs": True,
+            "top_logprobs": _TOP,
+            "options": options,
+        }
+
+    def _from_probabilities(self, told: Any) -> float:
+        """How likely yes is, of yes and no, as the first word."""
+        first = told[0] if isinstance(told, list) else None
+        top = first.get("top_logprobs") or [first] if isinstance(first, dict) else None
+        if not isinstance(top, list) or not all(isinstance(each, dict) for each in top):
+            raise failures.unreadable(self.name, "probabilities in no known form")
+        sums = dict.fromkeys(_WORDS, 0.0)
+        for each in top:
+            word = str(each.get("token", "")).strip().lower()
+            if word in sums:
+                sums[word] += math.exp(min(0.0, finite(each.get("logprob"), self.name)))
+        total = sum(sums.values())
+        if total < _LEAST_CERTAINTY:
+            raise self._no_answer("neither yes nor no is likely")
+        return sums["yes"] / total
+
+    def _from_word(self, said: Any) -> float:
+        word = str(said).strip().strip(".!\"'*").lower()
+        if word not in _WORDS:
+            raise self._no_answer(f"it said {str(said)[:40]!r}")
+        return 1.0 if word == "yes" else 0.0
+
+    def _no_answer(self, what: str) -> BadReplyError:
+        return BadReplyError(
+            f"{self.name} does not answer with yes or no ({log.redact_text(what)}). Some builds of "
+            "rerankers are broken: "
+            "set reranker to another one.",
+            model=self.name,
+            reason="unreadable",
+            may_be_billed=True,
+        )
+
+
+def _shown(text: str, most: int) -> str:
+    """The beginning of a text, in which no turn of the conversation and no part of the question
+    begins or ends.
+    """
+    return _MARKS.sub("&lt;", neutralize(text[:most]))
+
+
+def _turn(role: str, text: str) -> str:
+    return f"<|im_start|>{role}\n{text}<|im_end|>\n"
+
+
+_TURN_OF_THE_MODEL = "<|im_start|>assistant\n<think>\n\n</think>\n\n"

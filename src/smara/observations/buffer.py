@@ -1,0 +1,237 @@
+"""Store reflections made ahead until a record needs them.
+
+A record has at most one. A digest of the replaced observations and of the new notes is
+stored with it; if either has changed by the time of activation, the reflection is stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from smara.core import log
+from smara.database.database import Session, marks
+from smara.database.fulltext import RecordTerms
+from smara.errors import LeaseLostError
+from smara.observations.models import Observation
+from smara.observations.store import ObservationStore
+
+OPERATION = "buffer_reflection"
+CODE = "stale_reflection"
+_PAGE = 500
+_NO_TERMS = RecordTerms("", ())
+
+
+class BufferedReflection(NamedTuple):
+    """A generation that waits: which observations it is to replace, and how large both are."""
+
+    record_no: int
+    generation: int
+    sources: tuple[int, ...]
+    source_tokens: int
+    notes: int
+    tokens: int
+    digest: str
+    created_at: int
+
+
+class BufferedReflections:
+    """The reflections of one project that were made ahead. Every change is part of the caller's
+    transaction.
+    """
+
+    def __init__(self, store: ObservationStore) -> None:
+        self._store = store
+
+    def find(self, session: Session, record_no: int) -> BufferedReflection | None:
+        row = session.one(
+            self._store.sql(
+                "SELECT record_no, generation, sources, source_tokens, notes, tokens, digest, "
+                "created_at"
+                " FROM buffered_reflections WHERE project_no = :project AND record_no = ?"
+            ),
+            (record_no,),
+        )
+        if row is None:
+            return None
+        _, generation, sources, source_tokens, notes, tokens, digest, created_at = row
+        return BufferedReflection(
+            record_no,
+            generation,
+            tuple(json.loads(sources)),
+            source_tokens=source_tokens,
+            notes=notes,
+            tokens=tokens,
+            digest=digest,
+            created_at=created_at,
+        )
+
+    def sources(
+        self, session: Session, buffered: BufferedReflection
+    ) -> list[tuple[int, Observation]]:
+        """The observations it is to replace, as far as they are still active in its record, with
+        their numbers.
+        """
+        found: list[tuple[int, Observation]] = []
+        for start in range(0, len(buffered.sources), _PAGE):
+            part = buffered.sources[start : start + _PAGE]
+            rest = f" AND o.record_no = ? AND o.state = 'active' AND o.no IN ({marks(len(part))})"
+            found += self._store.select(session, rest, (buffered.record_no, *part))
+        return sorted(found)
+
+    def sources_of(self, session: Session, note_id: str) -> list[tuple[int, Observation]]:
+        """The observations that the reflection of one buffered note is to replace, oldest first."""
+        row = session.one(
+            self._store.sql(
+                "SELECT record_no FROM observations WHERE project_no = :project AND id = ?"
+            ),
+            (note_id,),
+        )
+        buffered = self.find(session, int(row[0])) if row else None
+        found = self.sources(session, buffered) if buffered else []
+        return sorted(found, key=lambda each: (each[1].said_at, each[0]))
+
+    def add(
+        self,
+        session: Session,
+        record_no: int,
+        generation: int,
+        sources: Sequence[tuple[int, Observation]],
+        rows: Sequence[Sequence[Any]],
+        now_ms: int,
+    ) -> None:
+        """Keep a generation aside; ``LeaseLostError`` when what it stands for has changed while it
+        was thought.
+        """
+        self._store.add(session, rows)
+        self._store.index(session, [row[3] for row in rows])
+        numbers = tuple(sorted(no for no, _ in sources))
+        tokens = sum(row.tokens for _, row in sources)
+        new = BufferedReflection(
+            record_no,
+            generation,
+            numbers,
+            source_tokens=tokens,
+            notes=len(rows),
+            tokens=0,
+            digest="",
+            created_at=now_ms,
+        )
+        now_there = self.sources(session, new)
+        if _told(now_there) != _told(sorted(sources)):
+            raise LeaseLostError(
+                "The observations were changed by somebody else meanwhile; nothing was written."
+            )
+        notes = self._notes(session, new)
+        session.run(
+            self._store.sql(
+                "INSERT INTO buffered_reflections (project_no, record_no, generation, sources, "
+                "source_tokens, notes,"
+                f" tokens, digest, created_at) VALUES (:project, {marks(8)})"
+            ),
+            (
+                record_no,
+                generation,
+                json.dumps(numbers),
+                tokens,
+                len(notes),
+                sum(row.tokens for _, row in notes),
+                _digest(now_there, notes),
+                now_ms,
+            ),
+        )
+
+    def is_as_it_was(self, session: Session, buffered: BufferedReflection) -> bool:
+        """Whether what it says and all it stands for are still what they were when it was made."""
+        return (
+            _digest(self.sources(session, buffered), self._notes(session, buffered))
+            == buffered.digest
+        )
+
+    def activate(self, session: Session, buffered: BufferedReflection) -> None:
+        """Show it in the place of what it stands for."""
+        self._store.mark_reflected(
+            session, buffered.record_no, buffered.sources, generation=buffered.generation
+        )
+        session.run(
+            self._store.sql(
+                "UPDATE observations SET state = 'active' WHERE project_no = :project AND "
+                "record_no = ?"
+                " AND kind = 'reflection' AND state = 'buffered'"
+            ),
+            (buffered.record_no,),
+        )
+        self._forget(session, buffered)
+
+    def remove(self, session: Session, buffered: BufferedReflection) -> None:
+        """Take it away, with its notes; what it stood for stays as it is."""
+        for no, _ in self._notes(session, buffered):
+            self._store.database.records.put(
+                session, "observation", no, self._store.scope.project_no, _NO_TERMS
+            )
+        session.run(
+            self._store.sql(
+                "DELETE FROM observations WHERE project_no = :project AND record_no = ?"
+                " AND kind = 'reflection' AND state = 'buffered'"
+            ),
+            (buffered.record_no,),
+        )
+        self._forget(session, buffered)
+
+    def drop(self, session: Session, buffered: BufferedReflection, why: str, now_ms: int) -> str:
+        """Take away one that is no longer good, and leave a letter that says so; what it says."""
+        self.remove(session, buffered)
+        told = (
+            f"A reflection that was made ahead was dropped: {why}. What it stood for is as it "
+            "was; another is made."
+        )
+        before = self._store.failure(
+            session, buffered.record_no, 0, operation=OPERATION, first_seq=buffered.generation
+        )
+        attempts = before.attempts + 1 if before else 1
+        self._store.put_failure(
+            session,
+            (
+                buffered.record_no,
+                0,
+                OPERATION,
+                buffered.generation,
+                attempts,
+                CODE,
+                told,
+                1,
+                now_ms,
+                now_ms,
+            ),
+        )
+        log.warning("reflections.dropped", generation=buffered.generation, why=why)
+        return told
+
+    def _notes(
+        self, session: Session, buffered: BufferedReflection
+    ) -> list[tuple[int, Observation]]:
+        rest = (
+            " AND o.record_no = ? AND o.kind = 'reflection' AND o.state = 'buffered' ORDER BY o.no"
+        )
+        return self._store.select(session, rest, (buffered.record_no,))
+
+    def _forget(self, session: Session, buffered: BufferedReflection) -> None:
+        session.run(
+            self._store.sql(
+                "DELETE FROM buffered_reflections WHERE project_no = :project AND record_no = ?"
+            ),
+            (buffered.record_no,),
+        )
+
+
+def _told(rows: Sequence[tuple[int, Observation]]) -> list[tuple[int, str, tuple[str, ...]]]:
+    return [(no, row.text, row.details) for no, row in rows]
+
+
+def _digest(
+    sources: Sequence[tuple[int, Observation]], notes: Sequence[tuple[int, Observation]]
+) -> str:
+    told = json.dumps([_told(sources), _told(notes)])
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()

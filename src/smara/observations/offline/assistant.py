@@ -1,0 +1,321 @@
+"""Write notes on what an agent says.
+
+Findings, choices, completions, answers and questions become notes; announcements do not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from smara.observations.models import Category, Note, Priority
+from smara.observations.offline import phrases
+from smara.observations.offline.acts import VERBS, has_names
+from smara.observations.offline.code import definitions
+from smara.observations.offline.exchanges import Utterance
+from smara.observations.offline.notes import (
+    Fence,
+    Scene,
+    TextOutline,
+    clip,
+    files_in,
+    joined,
+    make_note,
+    mentioned,
+    one_of,
+    outline,
+)
+
+FINDING = one_of(
+    r"\broot cause\b|\bturns? out\b|\bcaused by\b|\bbecause\b|\bdue to\b|\bthe reason\b|\breal "
+    r"bug\b",
+    r"\b(?:issue|problem|bug|cause|reason|culprit|error|failure|fix|difference|catch|trick) "
+    r"(?:here |now )?"
+    r"(?:is|was|are|were|comes|seems|lies)\b",
+    r"\bi (?:found|discovered|noticed|see that|see the)\b|^found\b",
+    r"\bknown (?:\w{1,20} )?(?:issue|bug|problem|conflict|limitation)\b",
+    r"\b(?:does|do|did|is|are|was|were|has|have|can|will|wo|could|should)(?: not|n't) (?:support"
+    r"|supported|exist|work"
+    r"|include|included|configured|needed|set|defined|match|available|handle|have|contain"
+    r"|installed|exported|being)\b",
+    r"\b(?:is|are|was|were) (?:missing|lost|unused|deprecated|dropped|ignored|overwritten|stale"
+    r"|wrong|incompatible"
+    r"|pre-existing|required)\b",
+    r"\bpre-existing\b|\bwhich means\b|\bthis means\b|\bmeans that\b|\bcannot be\b|\bnot a "
+    r"valid\b|\bdepends? on\b",
+    r"\bconflicts? (?:with|when|between)\b|\bonly (?:works|happens|when|if)\b|\bfails? (?:because"
+    r"|since|when|on|if)\b",
+    r"\bneeds? .{1,60} (?:imported|installed|enabled|set)\b",
+    r"\bno \w{1,30} (?:module|file|helper|table|column|config)",
+    r"\bwithout (?:a|an|the) (?:default|key|index|lock)\b",
+)
+CHOICE = one_of(
+    r"\b(?:i(?:'ll| will|'ve| have)?|we(?:'ll| will)?|let me|let's|i'm going to) (?:just |instead "
+    r"|simply )?"
+    r"(?:use|go with|choose|chose|chosen|decided|keep|skip|suppress|opt|switch|stick|avoid|prefer"
+    r"|adopt|rewrite"
+    r"|work around)\b.{0,160}\b(?:because|instead|rather than|since|so that|to avoid|to keep"
+    r"|for)\b",
+    r"\bdecided to\b|\bgoing with\b|\brecommend(?:ation|ed)?:? ",
+    r"\bthe (?:best|simplest|safest|right) (?:approach|option|way|choice|fix) is\b",
+)
+COMPLETION = one_of(
+    r"^(?:all (?:done|set|green|pushed|committed)|done\b|pushed\b|committed\b|✅|fixed\b"
+    r"|implemented\b|completed\b)",
+    r"^(?:added|created|updated|removed|deleted|renamed|moved|refactored|replaced|extracted"
+    r"|converted|migrated|deployed"
+    r"|installed|configured|merged|upgraded|reverted|rewrote|wrote|switched)\b",
+    r"^everything\b.{0,60}\b(?:pushed|done|pass\w{0,4}|complete|working|clean)",
+    r"\b(?:is|are|has been|have been|now) (?:(?:now|fully|all|both|successfully) "
+    r"){0,3}(?:complete|completed|done"
+    r"|finished|fixed|implemented|pushed|merged|deployed|resolved|closed|working|in place"
+    r"|migrated)\b",
+    r"^(?:i(?:'ve| have) |successfully |the \w{1,30} (?:is|was) )(?:(?:now|just|successfully) "
+    r"){0,2}(?:added|created"
+    r"|implemented|fixed|updated|removed|refactored|moved|renamed|written|built|set up|completed"
+    r"|finished|resolved"
+    r"|migrated|configured|installed|deployed)\b",
+    r"\ball (?:\d{1,6} |the |of the )?(?:\w{1,20} ){0,3}(?:tests?|checks|tasks|subtasks)(?: now)? "
+    r"(?:are |is )?"
+    r"(?:pass|green|done|complete|succeed)",
+    r"\bcomplete[.!]?$",
+)
+MILESTONE = re.compile(
+    r"\b(?:task|epic|feature|issue|ticket|bead|story|milestone|phase|step|migration"
+    r"|refactor\w{0,5}|part) "
+    r"[^().;,]{0,40}"
+    r"\b(?:(?:is|are|now|all) ){0,3}(?:complete|completed|done|finished)\b",
+    re.IGNORECASE,
+)
+BLOCKED = one_of(
+    r"\b(?:i(?:'m| am)|we(?:'re| are)|this is|it is|work is|still) blocked\b|\bblocked (?:by|on"
+    r"|until)\b",
+    r"\b(?:i|we) can(?:no|')t (?:proceed|continue|go on|access|push|commit|install)\b|\bhook "
+    r"won't let me\b",
+    r"\bwaiting (?:for|on) (?:you|your|the user|approval|review|access)",
+    r"\bneeds? your (?:input|approval|decision|help|confirmation)",
+)
+_CONTRAST = one_of(
+    r"\b(?:but|however|although|never|only|already|actually|instead|unless|not)\b|n't\b",
+    r"\b(?:has|have|returns?|takes|expects|contains) \d{1,9}\b",
+)
+_OPENERS = re.compile(
+    r"(?:(?:good|great|perfect|right|ok(?:ay)?|excellent|now|next|first|then|also|finally|alright"
+    r"|so|nice|both|expected"
+    r"|i see|yes|sure)\b[,.!:;—– -]{0,4}){1,4}",
+    re.IGNORECASE,
+)
+_ANNOUNCES = one_of(
+    r"(?:let me|let's|i'll|i will|i need|i'm going to|i should|i can(?!')|i now have|i understand"
+    r"|starting|time to)\b",
+    r"i have (?:a|the|full|all|everything|enough|complete)\b",
+    r"(?:moving on|going to|here's|here is|here are|running|checking|reading|adding|writing"
+    r"|creating|updating)\b",
+    r"(?:closing|committing|pushing|fixing|looking)\b",
+)
+ROOT_CAUSE = one_of(
+    r"\broot cause\b|\bcaused by\b|\bbecause\b|\bdue to\b|\b(?:issue|problem|bug|cause) (?:here "
+    r")?(?:is|was)\b",
+)
+SURE = re.compile(r"\broot cause\b|\bturns out\b", re.IGNORECASE)
+
+_SHORTEST_EXPLANATION, _SHORTEST_CHOICE = 25, 60
+
+
+def explains(words: str) -> bool:
+    """Whether a sentence tells a cause, a choice, a hindrance, or that something in the code is
+    otherwise.
+    """
+    if len(words) < _SHORTEST_EXPLANATION or words.rstrip().endswith(":"):
+        return False
+    if announces(words):
+        return bool(CHOICE.search(words)) and len(words) > _SHORTEST_CHOICE
+    if FINDING.search(words) or CHOICE.search(words) or BLOCKED.search(words):
+        return True
+    return "`" in words and bool(_CONTRAST.search(words))
+
+
+def announces(words: str) -> bool:
+    """Whether a sentence only says what comes next: "Now add the route", "Let me check"."""
+    opener = _OPENERS.match(words)
+    rest = words[opener.end() :] if opener else words
+    return (
+        not rest
+        or bool(_ANNOUNCES.match(rest))
+        or rest.split(" ", 1)[0].lower().strip("`") in VERBS
+    )
+
+
+def only_announces(text: str) -> bool:
+    """Whether words only say what comes next, so that the turn goes on behind them."""
+    found = outline(text)
+    return not found.items and all(map(announces, [*found.prose, *found.closing]))
+
+
+def telling_sentences(told: list[str]) -> list[str]:
+    """The sentences without those that only announce, unless there are no others."""
+    return [words for words in told if len(words) > 12 and not announces(words)] or told
+
+
+def is_telling_item(item: str) -> bool:
+    """Whether an item of a list says something; short headings do not."""
+    return len(item) > 2 and not (item.endswith(":") and item.count(" ") < 3)
+
+
+Asked = Literal["request", "question", "other"]
+
+_FOR_A_FINDING, _FOR_AN_ANSWER, _FOR_AN_ITEM = 320, 420, 150
+_FOR_TALK, _FOR_AN_ITEM_OF_TALK = 220, 72
+_MOST_ITEMS, _MOST_ITEMS_BETWEEN = 12, 6
+_LABELS: Mapping[Category, str] = {
+    "completion": phrases.DONE, "answer": phrases.REPLIED, "finding": phrases.FOUND,
+    "blocker": phrases.BLOCKED,
+    "note": phrases.SAID,
+}  # fmt: skip
+_PRIORITIES: Mapping[Category, Priority] = {"completion": "high", "blocker": "high", "note": "low"}
+_LABELLED_DATA = ("json", "yaml", "toml", "env")
+
+
+class Assistant:
+    """Writes notes on what the agent says in one exchange."""
+
+    def __init__(self, scene: Scene, asked: Asked) -> None:
+        self._scene = scene
+        self._asked = asked
+
+    def between(self, said: Utterance) -> list[Note]:
+        """Words between calls: what they explain, decide or report as done."""
+        found = outline(said.text)
+        notes = self._code(said, found)
+        whole = [*found.prose, *found.closing]
+        is_summary = len(found.items) >= 3 and any(map(COMPLETION.search, whole[:2]))
+        if is_summary or (any(map(MILESTONE.search, whole[:2])) and not announces(whole[0])):
+            return [*notes, self._note(said, "completion", whole, found.items)]
+        explained = self._explained(whole)
+        if explained:
+            notes.append(self._explanation(said, explained))
+        if len(found.items) >= 2 and not explained and len(said.text) > 200:
+            notes.append(self._note(said, "note", whole, found.items))
+        return notes
+
+    def thought(self, said: Utterance) -> list[Note]:
+        """Reasoning: only a cause that it names."""
+        sure = list(filter(SURE.search, outline(said.text).prose))
+        return [self._explanation(said, sure[:1])] if sure else []
+
+    def last(self, said: Utterance) -> list[Note]:
+        """The words that end a turn: an answer, a completion, a question to the user."""
+        found = outline(said.text)
+        notes = self._code(said, found)
+        whole = [*found.prose, *found.closing]
+        if not whole and not found.items:
+            return notes
+        question = whole[-1] if whole and whole[-1].rstrip().endswith(("?", "？")) else ""
+        told = [words for words in whole if words != question]
+        if told or found.items:
+            notes.append(self._note(said, self._category(told), told, found.items))
+        if question and self._scene.is_coding:
+            notes.append(self._question(said, question, next(filter(BLOCKED.search, told), "")))
+        return notes
+
+    def _question(self, said: Utterance, question: str, blocked: str) -> Note:
+        text = f"{phrases.ASKED_USER} {clip(question, 300)}"
+        if blocked:
+            return self._made(said, "medium", "blocker", text, [clip(blocked, 240)])
+        return self._made(said, "medium", "question", text)
+
+    def _category(self, told: list[str]) -> Category:
+        if self._asked == "question" or not self._scene.is_coding:
+            return "answer"
+        is_done = any(
+            COMPLETION.search(words) or MILESTONE.search(words) for words in told[:4] + told[-2:]
+        )
+        if is_done and self._asked == "request":
+            return "completion"
+        if any(map(BLOCKED.search, told)):
+            return "blocker"
+        return "finding" if any(map(FINDING.search, told)) else "answer"
+
+    def _explained(self, whole: list[str]) -> list[str]:
+        return [words for words in whole if explains(words) or self._is_wanted(words)][:2]
+
+    def _is_wanted(self, words: str) -> bool:
+        return any(
+            word.strip(".,;:!?`\"'()") in self._scene.wanted for word in words.lower().split()
+        )
+
+    def _explanation(self, said: Utterance, explained: list[str]) -> Note:
+        text = joined(explained, _FOR_A_FINDING, " ")
+        if CHOICE.search(text) and not FINDING.search(text):
+            return self._made(said, "medium", "decision", f"{phrases.CHOSE} {text}")
+        if any(BLOCKED.search(words) for words in explained):
+            return self._made(said, "high", "blocker", f"{phrases.BLOCKED} {text}")
+        facts = self._facts(text, explained)
+        priority: Priority = "high" if "rootCause" in facts else "medium"
+        return self._made(said, priority, "finding", f"{phrases.FOUND} {text}", facts=facts)
+
+    def _facts(self, text: str, explained: list[str]) -> dict[str, Any]:
+        """What the mode of the agent wants to know of an explanation."""
+        if self._scene.mode == "bug_fixing" and ROOT_CAUSE.search(text):
+            return {"rootCause": text}
+        name = {"debugging": "symptoms", "research": "findings"}.get(self._scene.mode)
+        return {name: [clip(words, 200) for words in explained]} if name else {}
+
+    def _note(self, said: Utterance, category: Category, told: list[str], items: list[str]) -> Note:
+        """Words that are kept as a whole: their telling sentences, and the items of their lists."""
+        is_coding = self._scene.is_coding
+        telling = [item for item in items if is_telling_item(item)]
+        most = _MOST_ITEMS if category != "note" else _MOST_ITEMS_BETWEEN
+        details = [
+            clip(item, _FOR_AN_ITEM if is_coding else _FOR_AN_ITEM_OF_TALK)
+            for item in telling[:most]
+        ]
+        if len(telling) > most:
+            details.append("…")
+        words = telling_sentences(told)
+        if not is_coding:
+            words = list(filter(has_names, words)) or words[:1]
+        text = (
+            f"{_LABELS[category]} {joined(words, _FOR_AN_ANSWER if is_coding else _FOR_TALK, ' ')}"
+        ).strip()
+        return self._made(said, _PRIORITIES.get(category, "medium"), category, text, details)
+
+    def _code(self, said: Utterance, found: TextOutline) -> list[Note]:
+        """Code shown in the text itself: where it belongs and what it defines."""
+        told = [line for fence in found.fences[:6] if (line := _fence_words(fence))]
+        if not told:
+            return []
+        text = f"{phrases.WROTE}: {told[0]}" if len(told) == 1 else f"{phrases.WROTE}:"
+        return [self._made(said, "medium", "code", text, told if len(told) > 1 else [])]
+
+    def _made(
+        self,
+        said: Utterance,
+        priority: Priority,
+        category: Category,
+        text: str,
+        details: Sequence[str] = (),
+        facts: Mapping[str, Any] | None = None,
+    ) -> Note:
+        return make_note(
+            self._scene,
+            priority,
+            category,
+            text=text,
+            at=said.at,
+            seqs=[said.seq],
+            inputs=["assistant"],
+            details=details,
+            **mentioned(" ".join([text, *details]), self._scene.paths),
+            **(facts or {}),
+        )
+
+
+def _fence_words(fence: Fence) -> str:
+    files, _ = files_in(f"{fence.label} {fence.before} {fence.code[:120]}")
+    name = f"x.{fence.label}" if fence.label in _LABELLED_DATA else ""
+    told = definitions(fence.code.splitlines(), name).told()
+    if not told:
+        return ""
+    return (f"{files[0]}: " if files else "") + joined((piece.text for piece in told), 300)

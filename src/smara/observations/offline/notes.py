@@ -1,0 +1,468 @@
+"""Cut text into sentences and items, and make notes of it.
+
+A note quotes text as it stands, clipped where a reader would clip it, with short paths.
+A line that an earlier note has already is not written again.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from typing import Any, Literal
+
+from smara.core.dates import find_days, local_time
+from smara.core.extract import word_set
+from smara.core.text import find_words
+from smara.observations.models import AgentMode, Category, Flavor, Note, Priority
+from smara.observations.offline import phrases
+
+_COLOUR = re.compile(
+    r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])"
+)
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
+_END_OF_SENTENCE = re.compile(r"(?<!\.)[.!?…][\"'”’)\]]{0,2}\s+|[。！？]")  # not after "..."
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|mr|mrs|ms|dr|prof|st|no|fig|\w)|^\d{1,3})\.\s*$", re.I
+)
+_BULLET = re.compile(r"\s{0,40}(?:[-*+•–]|\d{1,3}[.)])\s+(?=\S)")
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s+(\S.{0,300})|\s{0,3}\*\*([^*\n]{1,120})\*\*:?\s*")
+_FENCE = re.compile(r"\s{0,12}(```+|~~~+)\s*([\w+#.:/-]{0,80})")
+_BOLD = re.compile(r"(?<!\w)\*\*|\*\*(?!\w)")  # not the power in 2**3
+_TABLE_RULE = re.compile(r"[\s|:+-]{3,}")
+
+
+def one_of(*alternatives: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+    """A pattern that is any of several, one to a line."""
+    return re.compile("|".join(alternatives), flags)
+
+
+LONGEST_READ = 16_000
+_HEAD, _TAIL = 10_000, 6_000
+
+
+def clean(text: str) -> str:
+    """The text without what cannot be seen."""
+    if "\x1b" in text:
+        text = _COLOUR.sub("", text)
+    return _UNSEEN.sub(" ", text)
+
+
+def one_line(text: str) -> str:
+    """The text with every run of white space as one space."""
+    return " ".join(text.split())
+
+
+def excerpt(text: str) -> str:
+    """A text of bounded length: all of it, or the beginning and the end of a huge one."""
+    if len(text) <= LONGEST_READ:
+        return clean(text)
+    head, tail = text[:_HEAD], text[-_TAIL:]
+    return clean(head[: head.rfind("\n") + 1 or _HEAD]) + "\n" + clean(tail[tail.find("\n") + 1 :])
+
+
+def clip(text: str, characters: int) -> str:
+    """At most so many characters in one line, cut behind a word."""
+    line = one_line(text[: 4 * characters])
+    if len(line) <= characters:
+        return line if len(text) <= 4 * characters else f"{line}…"
+    cut = line.rfind(" ", characters // 2, characters)
+    return f"{line[: cut if cut > 0 else characters - 1].rstrip(' ,;:')}…"
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, line by line; an abbreviation does not end one."""
+    return [sentence for line in text.splitlines() for sentence in _of_line(line)]
+
+
+def _of_line(line: str) -> list[str]:
+    found: list[str] = []
+    start = 0
+    for end in _END_OF_SENTENCE.finditer(line):
+        piece = line[start : end.end()]
+        # A sentence does not end inside back quotes.
+        if not _ABBREVIATION.search(piece[-12:]) and piece.count("`") % 2 == 0:
+            found.append(piece)
+            start = end.end()
+    found.append(line[start:])
+    return [stripped for piece in found if (stripped := one_line(piece))]
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A block of code in a text: how it is labelled, what it holds, and the words before it."""
+
+    label: str
+    code: str
+    before: str
+
+
+@dataclass(slots=True)
+class TextOutline:
+    """A text by its parts: sentences, items of its lists (with headings and rows), blocks of
+    code.
+    """
+
+    prose: list[str] = field(default_factory=list)
+    items: list[str] = field(default_factory=list)
+    closing: list[str] = field(default_factory=list)
+    """The sentences behind the last item."""
+    fences: list[Fence] = field(default_factory=list)
+
+
+def outline(text: str) -> TextOutline:
+    """The parts of a text in Markdown or plain words."""
+    found = TextOutline()
+    lines = iter(text.splitlines())
+    before = ""
+    for line in lines:
+        if fence := _FENCE.match(line):
+            found.fences.append(Fence(fence[2], _fenced(lines, fence[1]), before))
+        elif line.strip():
+            _take(line, found)
+            before = line
+    return found
+
+
+def _fenced(lines: Iterator[str], mark: str) -> str:
+    inside: list[str] = []
+    for line in lines:
+        if line.strip().startswith(mark[:3]):
+            break
+        inside.append(line)
+    return "\n".join(inside)
+
+
+def _take(line: str, found: TextOutline) -> None:
+    if bullet := _BULLET.match(line):
+        _add_item(line[bullet.end() :], found)
+    elif heading := _HEADING.fullmatch(line.rstrip()):
+        _add_item((heading[1] or heading[2]).rstrip(":") + ":", found)
+    elif line.lstrip().startswith("|"):
+        if not _TABLE_RULE.fullmatch(line.strip()):
+            _add_item(line.strip().strip("|"), found)
+    else:
+        (found.closing if found.items else found.prose).extend(_of_line(plain(line)))
+
+
+def _add_item(item: str, found: TextOutline) -> None:
+    found.items.append(one_line(plain(item)))
+    found.prose += found.closing
+    found.closing = []
+
+
+def plain(line: str) -> str:
+    """A line without the marks of bold type and quotation."""
+    return _BOLD.sub("", line).lstrip("> ")
+
+
+# A folder that holds one of these is taken for the root of a project when nothing tells it.
+_TOP_FOLDERS = word_set(
+    "src lib test tests spec app apps packages cmd internal pkg assets priv config docs doc "
+    "scripts bin public static"
+    " migrations .github web server client frontend backend components crates evals bench examples"
+)
+_LEAST_STEPS = 3
+"""A project lies at least so deep: ``/home/ada/shop``."""
+
+
+class PathShortener:
+    """Writes paths the short way. With a ``root`` that is known nothing is guessed, and every batch
+    writes alike.
+    """
+
+    def __init__(self, folder: str, mentioned: Iterable[str], root: str = "") -> None:
+        if known_root := _as_folder(root):
+            self._root = known_root
+            return
+        known = list(mentioned)
+        candidates = sorted({_as_folder(folder), _likely_root(known)} - {""}, key=len)
+        # Somebody may have gone into a folder of the project; the outer of two that hold as much is
+        # the project's.
+        self._root = max(
+            candidates, key=lambda root: sum(path.startswith(root) for path in known), default=""
+        )
+
+    def short(self, path: str) -> str:
+        """The path below the folder of the work, or as it is."""
+        path = path.strip()
+        if self._root and path.startswith(self._root) and len(path) > len(self._root):
+            return path[len(self._root) :]
+        return path[2:] if path.startswith("./") and len(path) > 2 else path
+
+    def shorten(self, text: str) -> str:
+        """A text, such as a command, with the folder of the work left out of its paths."""
+        return text.replace(self._root, "") if self._root and len(self._root) > 4 else text
+
+
+def _as_folder(path: str) -> str:
+    stripped = path.strip().rstrip("/\\")
+    return f"{stripped}/" if stripped.startswith("/") or stripped[1:2] == ":" else ""
+
+
+def _likely_root(paths: Iterable[str]) -> str:
+    """The folder above the most ``src``, ``lib`` or ``test`` folders that are mentioned; nothing
+    when there is none.
+    """
+    roots: Counter[str] = Counter()
+    for path in paths:
+        if not path.startswith("/") or path.startswith("/usr/"):
+            continue
+        steps = path.split("/")
+        for place, step in enumerate(steps[_LEAST_STEPS:-1], _LEAST_STEPS):
+            if step in _TOP_FOLDERS:
+                roots["/".join(steps[:place]) + "/"] += 1
+                break
+    return roots.most_common(1)[0][0] if roots else ""
+
+
+def by_folder(paths: Sequence[str], most: int = 14) -> str:
+    """Files by their folders, in order: ``src/auth/: login.py, token.py; README.md``."""
+    groups: dict[str, list[str]] = {}
+    for path in list(dict.fromkeys(paths))[:most]:
+        folder, name = posixpath.split(path)
+        groups.setdefault(folder, []).append(name)
+    written = [_group(folder, names) for folder, names in groups.items()]
+    return "; ".join(written) + ("; …" if len(set(paths)) > most else "")
+
+
+def _group(folder: str, names: list[str]) -> str:
+    if not folder:
+        return ", ".join(names)
+    return (
+        f"{folder.rstrip('/')}/{names[0]}"
+        if len(names) == 1
+        else f"{folder.rstrip('/')}/: {', '.join(names)}"
+    )
+
+
+def common_folder(paths: Sequence[str]) -> str:
+    """The deepest folder that holds all of the paths, with at least two steps; else nothing."""
+    folders = {posixpath.dirname(path) for path in paths}
+    if len(folders) != 1:
+        return ""
+    (folder,) = folders
+    return f"{folder}/" if folder.count("/") >= 1 else ""
+
+
+_EXTENSIONS = word_set(
+    "py pyi ts tsx js jsx mjs cjs md json jsonl yaml yml toml ini cfg conf lock sh c h cc cpp hpp "
+    "cs go rs rb php java"
+    " kt swift scala ex exs heex erl hs lua sql html css scss vue svelte xml csv txt log env db "
+    "proto graphql tf ipynb"
+    " gradle"
+)
+_AROUND = "\"'`()[]{}<>,;!?*@“”‘’—…"
+_MOST = 24
+_LONGEST = 200
+_READ_CHARACTERS = 20_000
+
+
+def files_in(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The files that a text names, in order, and the line numbers given with them."""
+    files: dict[str, None] = {}
+    lines: dict[int, None] = {}
+    if "." in text:
+        for chunk in text[:_READ_CHARACTERS].split():
+            if "." in chunk and len(chunk) <= _LONGEST and len(files) < _MOST:
+                _take_file(chunk.strip(_AROUND), files, lines)
+    return tuple(files), tuple(lines)
+
+
+def _take_file(word: str, files: dict[str, None], lines: dict[int, None]) -> None:
+    """A word that may be a file: ``src/auth.ts``, ``auth.ts:45``, ``auth.ts:45-60``."""
+    name, _, place = word.partition(":")
+    name = name.rstrip(".").strip(_AROUND)
+    if not _is_file(name):
+        return
+    files.setdefault(name)
+    for number in place.replace("-", ":").split(":")[:2]:
+        if number.isascii() and number.isdigit() and len(number) < 7:
+            lines.setdefault(int(number))
+
+
+def _is_file(name: str) -> bool:
+    stem, _, extension = name.rpartition(".")
+    if extension.lower() not in _EXTENSIONS or "//" in name:
+        return False
+    return not stem or stem[-1].isalnum() or stem[-1] in "_-/]"
+
+
+Input = Literal["user", "assistant", "tool", "web"]
+"""Whose words a note is made of. Trust is decided elsewhere, by these."""
+
+LONGEST_TEXT = 900
+LONGEST_DETAIL = 520
+MOST_DETAILS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What every writer of notes needs to know about the request."""
+
+    zone: tzinfo
+    paths: PathShortener
+    mode: AgentMode = "default"
+    flavor: Flavor = "coding"
+    wanted: frozenset[str] = field(default_factory=frozenset)
+    """Words of the user's own instructions; what speaks of them is kept."""
+
+    @property
+    def is_coding(self) -> bool:
+        return self.flavor == "coding"
+
+
+def make_note(
+    scene: Scene,
+    priority: Priority,
+    category: Category,
+    text: str,
+    *,
+    at: int,
+    seqs: Iterable[int],
+    inputs: Iterable[Input],
+    details: Sequence[str] = (),
+    files: Sequence[str] = (),
+    lines: Sequence[int] = (),
+    is_dated: bool = False,
+    **facts: Any,
+) -> Note:
+    """A note of bounded size. ``is_dated`` looks for the days that its words mean."""
+    kept = tuple(
+        dict.fromkeys(
+            line for detail in details[:MOST_DETAILS] if (line := clip(detail, LONGEST_DETAIL))
+        )
+    )
+    numbers = sorted(set(seqs))
+    specific: dict[str, Any] = {"inputs": sorted(set(inputs))}
+    specific.update({name: value for name, value in facts.items() if value})
+    return Note(
+        priority,
+        category,
+        clip(text, LONGEST_TEXT),
+        said_at=at,
+        refers_to=refers_to(scene, text, at) if is_dated else None,
+        details=kept,
+        files=tuple(dict.fromkeys(files)),
+        lines=tuple(dict.fromkeys(lines)),
+        first_seq=numbers[0] if numbers else None,
+        last_seq=numbers[-1] if numbers else None,
+        mode_specific=specific,
+    )
+
+
+def refers_to(scene: Scene, text: str, at: int) -> str | None:
+    """The days that a text means, seen from when and where it was said."""
+    days = find_days(text, local_time(scene.zone, at).date())
+    return days.render() if days else None
+
+
+def mentioned(text: str, paths: PathShortener) -> Mapping[str, Any]:
+    """The files and lines in a text, as arguments for a note."""
+    files, lines = files_in(text)
+    return {"files": tuple(map(paths.short, files)), "lines": lines}
+
+
+def joined(pieces: Iterable[str], characters: int, separator: str = "; ") -> str:
+    """As many of the pieces as fit, and "…" for the rest."""
+    kept: list[str] = []
+    used = 0
+    for piece in pieces:
+        line = one_line(piece)
+        used += len(line) + len(separator)
+        if kept and used > characters:
+            return separator.join([*kept, "…"])
+        kept.append(clip(line, characters))
+    return separator.join(kept)
+
+
+_MARKS = re.compile(
+    r"^[\s*>-]*(?:[\U0001f534\U0001f7e1\U0001f7e2✅]\s*)?(?:\(\d{1,2}:\d{2}\)\s*)?(?:✅\s*)?(?:->\s*)?"
+)
+_MEANING = re.compile(r"\s*\((?:meaning|estimated)[^()]{0,60}\)\s*$")
+_OUTCOMES = frozenset({"command", "test", "error", "fix", "completion", "code"})
+_COMMON = 60
+_NEARLY_ALL = 0.88
+_LONGEST_LINE = 200_000
+
+
+class KnownNotes:
+    """The lines that are known, ready to be asked."""
+
+    def __init__(self, rendered: str) -> None:
+        self._exact: dict[str, int] = {}
+        self._asked: set[str] = set()
+        self._lines: list[frozenset[str]] = []
+        self._places: dict[str, list[int]] = defaultdict(list)
+        for line in rendered[-_LONGEST_LINE:].splitlines():
+            self._add(_bare(line))
+
+    def is_failing(self, command: str) -> bool:
+        """Whether the last that is known of a command is that it failed. Asked once, it counts as
+        mended.
+        """
+        if command in self._asked or not command:
+            return False
+        self._asked.add(command)
+        last = next((line for line in reversed(self._exact) if command.lower() in line), "")
+        return f" {phrases.FAILED}" in last and not last.startswith(phrases.FIXED.lower())
+
+    def has(self, note: Note) -> bool:
+        """Whether a note says nothing new. Asking also makes it known."""
+        text = _bare(note.text)
+        is_known = self._is_same(text) if note.category in _OUTCOMES else self._is_alike(text)
+        if is_known and note.details:
+            is_known = all(_bare(detail) in self._exact for detail in note.details)
+        self._add(text)
+        for detail in note.details:
+            self._add(_bare(detail))
+        return is_known
+
+    def _is_same(self, text: str) -> bool:
+        return text in self._exact
+
+    def _is_alike(self, text: str) -> bool:
+        if text in self._exact:
+            return True
+        words = _words(text)
+        if len(words) < 4:
+            return False
+        shared: dict[int, int] = defaultdict(int)
+        for word in words:
+            for place in (
+                self._places.get(word, ()) if len(self._places.get(word, ())) <= _COMMON else ()
+            ):
+                shared[place] += 1
+        candidates = sorted(shared, key=lambda place: -shared[place])[:8]
+        return any(_are_alike(words, self._lines[place]) for place in candidates)
+
+    def _add(self, text: str) -> None:
+        if not text or text in self._exact:
+            return
+        place = len(self._lines)
+        self._exact[text] = place
+        words = _words(text)
+        self._lines.append(words)
+        for word in words:
+            self._places[word].append(place)
+
+
+def _bare(line: str) -> str:
+    """A line without its mark, its time and the date it means."""
+    return " ".join(_MEANING.sub("", _MARKS.sub("", line.strip(), count=1)).split()).lower()
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(find_words(text))
+
+
+def _are_alike(words: frozenset[str], others: frozenset[str]) -> bool:
+    """Whether nearly all words are shared, and every number: a changed figure is news."""
+    if len(words & others) < _NEARLY_ALL * len(words | others):
+        return False
+    return not any(character.isdigit() for word in words ^ others for character in word)

@@ -1,0 +1,309 @@
+"""Shorten and merge notes, and keep names, paths and numbers."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import tzinfo
+
+from smara.core.dates import local_time
+from smara.core.extract import word_set
+from smara.observations.models import Note, Priority
+from smara.observations.offline import phrases
+from smara.observations.offline.notes import by_folder, clip, joined, one_of
+
+_PARTICULAR = one_of(
+    r"\d|`|\"\w|“|«",
+    r"[^\W_]_\w|[a-z][A-Z]|\w[/\\@#]\w|\w\w\.\w\w",
+    r"(?:^|\s)(?:--?[a-z]|[@#$:]\w)",
+    r"(?<=[a-z,;] )[A-Z][a-z]",  # a name: a capital inside a sentence
+    r"[^\x00-\x7f]{2}",
+    flags=0,
+)
+_DEFINED = re.compile(
+    r"(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|unsafe"
+    r"|declare|partial|data)\s{1,4}){0,5}"
+    r"(?:class|interface|struct|enum|trait|type|module|protocol|record|impl|namespace|defmodule"
+    r"|defmacro"
+    r"|defp?|fn|func|fun|function|const|let|var|val|table|index|event|field"
+    r"|attribute)\s{1,4}[:\"'`]?([A-Za-z_$][\w.$]{1,80})"
+)
+_NAME = re.compile(r"[@$:]?[A-Za-z_][\w$]*+(?:[./:]{1,2}[\w$]++)*(?=(\()?)")
+_JOINED = re.compile(r"[^\W_]_\w|[a-z]\d?[A-Z]|\w[./]\w|^[@$]")
+_NO_NAMES = word_set(
+    "if for while switch catch return function assert expect raise not and or in do fn def defp "
+    "with"
+)
+_BETWEEN = re.compile(r"(?<=[.!?;…])\s+")
+_SHORT = 32
+"""A piece of code as short as this is told as it is."""
+
+
+def is_particular(text: str) -> bool:
+    """Whether a text holds a name, a path, a number or quoted words.
+
+    >>> is_particular("The flags live in src/toggles.py"), is_particular("There is no hurry.")
+    (True, False)
+    """
+    return _PARTICULAR.search(text) is not None
+
+
+def names_in(code: str) -> list[str]:
+    """The names in a line of code: what is defined, what is called, what is joined of several
+    words.
+
+    >>> names_in("def merge_spans(spans, gap): return Spans(join(spans))")
+    ['merge_spans', 'Spans', 'join']
+    """
+    defined = _DEFINED.match(code)
+    found = {defined[1]: None} if defined else {}
+    for match in _NAME.finditer(code):
+        name = match[0]
+        if (match[1] or _JOINED.search(name)) and name not in _NO_NAMES and len(name) > 2:
+            found.setdefault(name)
+    return [name for name in found if len(name) > 1]
+
+
+def told_by_names(line: str) -> str:
+    """A line on code, ``path: piece; piece``, with its short pieces, and only the names of the
+    others; or nothing.
+    """
+    head, mark, body = line.partition(": ")
+    if not mark or " " in head.strip():
+        head, mark, body = "", "", line
+    kept = dict.fromkeys(name for piece in body.split("; ") for name in _kept(piece))
+    return f"{head}{mark}{'; '.join(kept)}" if kept else ""
+
+
+def _kept(piece: str) -> Iterator[str]:
+    if len(piece) <= _SHORT and is_particular(piece):
+        yield piece
+    elif names := names_in(piece):
+        yield ", ".join(names)
+
+
+def told_in(text: str, characters: int, has_outcome: bool = False) -> str:
+    """At most so many characters of a text: its first words, and then the sentences that hold
+    something particular.
+
+    With ``has_outcome`` the last piece comes before them.
+    """
+    if len(text) <= characters:
+        return text
+    pieces = _BETWEEN.split(text)
+    if len(pieces) == 1 or len(pieces[0]) >= characters:
+        return clip(text, characters)
+    last = len(pieces) - 1 if has_outcome else 0
+    wanted = sorted(
+        range(1, len(pieces)), key=lambda at: (at != last, not is_particular(pieces[at]), at)
+    )
+    room = characters - len(pieces[0])
+    kept = {0}
+    for place in wanted:
+        if len(pieces[place]) < room:
+            kept.add(place)
+            room -= len(pieces[place]) + 1
+    told = " ".join(pieces[place] for place in sorted(kept))
+    return told if last in kept and has_outcome else f"{told.rstrip(' ,;:…')} …"
+
+
+_WORK = frozenset({"code", "command", "test"})
+_MOST_WRITTEN, _MOST_RUNS = 12, 5
+_WRITTEN_CHARACTERS, _COMMAND_CHARACTERS, _OUTCOME_CHARACTERS = 220, 48, 72
+_VERBS = tuple(f"{verb} " for verb in (phrases.CREATED, phrases.EDITED))
+
+
+def is_work(note: Note) -> bool:
+    """Whether a note tells of routine work: files, commands, tests, looking around."""
+    return note.priority != "high" and (
+        note.category in _WORK or (note.category == "note" and bool(note.files))
+    )
+
+
+def stretches(notes: Sequence[Note], zone: tzinfo) -> Iterator[tuple[int, int]]:
+    """Runs of work notes within one day that nothing else interrupts, as places from and to."""
+    start = 0
+    for place in range(len(notes) + 1):
+        is_end = place == len(notes) or not is_work(notes[place])
+        if is_end or (place > start and not _same_day(notes[place - 1], notes[place], zone)):
+            if place - start > 1:
+                yield start, place
+            start = place + 1 if is_end else place
+
+
+def _same_day(one: Note, other: Note, zone: tzinfo) -> bool:
+    return local_time(zone, one.said_at).date() == local_time(zone, other.said_at).date()
+
+
+def merged(notes: Sequence[Note], zone: tzinfo) -> Note:
+    """One note for several; their words, files and source range."""
+    changed = [file for note in notes if note.category == "code" for file in note.files]
+    files = list(dict.fromkeys(changed or [file for note in notes for file in note.files]))
+    end = local_time(zone, notes[-1].said_at).strftime("%H:%M")
+    until = f" ({phrases.UNTIL} {end})" if notes[-1].said_at - notes[0].said_at >= 60_000 else ""
+    runs = _last_runs(notes)
+    told = [by_folder(files, 12)] if changed or (files and not runs) else []
+    details = [clip(line, _WRITTEN_CHARACTERS) for line in _written(notes, files)][:_MOST_WRITTEN]
+    seqs = [seq for note in notes for seq in (note.first_seq, note.last_seq) if seq is not None]
+    return Note(
+        _highest(notes),
+        "code" if changed else notes[-1].category,
+        f"{phrases.WORKED_ON}{until}: {joined([*told, *runs], 420)}",
+        said_at=notes[0].said_at,
+        details=tuple(dict.fromkeys(details)),
+        files=tuple(files[:40]),
+        lines=(),
+        first_seq=min(seqs, default=None),
+        last_seq=max(seqs, default=None),
+        mode_specific={"inputs": inputs_of(notes)},
+    )
+
+
+def under(head: Note, note: Note) -> Note:
+    """A note told below another, as one of its details; its files, source range and whose words it
+    is go along.
+    """
+    seqs = [
+        seq for each in (head, note) for seq in (each.first_seq, each.last_seq) if seq is not None
+    ]
+    return replace(
+        head,
+        details=(*head.details, note.text, *note.details),
+        files=tuple(dict.fromkeys((*head.files, *note.files)))[:40],
+        first_seq=min(seqs, default=None),
+        last_seq=max(seqs, default=None),
+        mode_specific={**head.mode_specific, "inputs": inputs_of((head, note))},
+    )
+
+
+def inputs_of(notes: Sequence[Note]) -> list[str]:
+    """Whose words several notes are made of, together."""
+    return sorted({each for note in notes for each in note.mode_specific.get("inputs", ())})
+
+
+def _written(notes: Sequence[Note], files: Sequence[str]) -> Iterator[str]:
+    """What was written, file by file; a file that is named with its folder already goes by its name
+    alone.
+    """
+    names = Counter(map(posixpath.basename, files))
+    for note in notes:
+        for line in (note.details or (note.text,)) if note.category == "code" else ():
+            verb = next((verb for verb in _VERBS if line.startswith(verb)), "")
+            path, mark, body = line.removeprefix(verb).partition(": ")
+            name = posixpath.basename(path)
+            if mark and path in files and names[name] == 1:
+                yield body if len(files) == 1 else f"{name}: {body}"
+            elif path not in files:
+                yield line
+
+
+def _last_runs(notes: Sequence[Note]) -> list[str]:
+    """The last outcome of each command, those of tests first."""
+    outcomes: dict[str, str] = {}
+    for is_test in (False, True):
+        for note in notes:
+            if note.category == ("test" if is_test else "command"):
+                for line in note.details or (note.text.partition(" ")[2],):
+                    name = line.partition(": ")[0]
+                    outcomes.pop(name, None)
+                    outcomes[name] = line
+    told = [line for line in outcomes.values() if not line.endswith(phrases.NO_RESULT)] or list(
+        outcomes.values()
+    )
+    return [short_run(line) for line in told[::-1][:_MOST_RUNS]]
+
+
+def short_run(line: str) -> str:
+    """A command and its outcome, the first words of each."""
+    command, mark, outcome = line.partition(": ")
+    return f"{clip(command, _COMMAND_CHARACTERS)}{mark}{clip(outcome, _OUTCOME_CHARACTERS)}"
+
+
+def _highest(notes: Sequence[Note]) -> Priority:
+    return "medium" if any(note.priority == "medium" for note in notes) else "low"
+
+
+_TALK_CHARACTERS = 80
+_TAKEN_OVER_CHARACTERS = 160
+
+
+def tells(note: Note) -> bool:
+    """Whether a note holds anything particular."""
+    return is_particular(note.text) or any(map(is_particular, note.details))
+
+
+def is_talk(note: Note) -> bool:
+    """Whether a note is short words of the agent that could be said of anything: "All good." """
+    return (
+        note.category in ("answer", "note")
+        and len(note.text) <= _TALK_CHARACTERS
+        and not tells(note)
+    )
+
+
+def with_details(note: Note, most: int) -> Note:
+    """A note with at most so many details, those that hold something particular; a text that only
+    introduces them takes them over.
+    """
+    if len(note.details) <= most:
+        return note
+    telling = [detail for detail in note.details if is_particular(detail)] or note.details
+    if most == 0 and note.text.endswith(":"):
+        return replace(
+            note, text=f"{note.text} {joined(telling, _TAKEN_OVER_CHARACTERS)}", details=()
+        )
+    return replace(note, details=tuple(telling[:most]))
+
+
+def with_bare_details(note: Note, most: int) -> Note:
+    """A note with at most so many details that hold nothing particular."""
+    bare = [detail for detail in note.details if not is_particular(detail)][most:]
+    if not bare:
+        return note
+    if len(bare) == len(note.details) and note.text.endswith(":"):
+        return with_details(note, 0)
+    return replace(note, details=tuple(detail for detail in note.details if detail not in bare))
+
+
+def with_details_in(note: Note, most: int) -> Note:
+    """A note whose details are at most so long each."""
+    return _changed(note, note.text, tuple(told_in(detail, most) for detail in note.details))
+
+
+def in_characters(note: Note, most: int) -> Note:
+    """A note whose text is at most so long; of something that was mended, how it ended stays."""
+    if len(note.text) <= most:
+        return note
+    return replace(note, text=told_in(note.text, most, has_outcome=note.category == "fix"))
+
+
+def by_first_words(note: Note) -> Note:
+    """A note on commands with the first words of each and of its outcome."""
+    if note.category not in ("command", "test") or note.text.startswith(phrases.WORKED_ON):
+        return note
+    text = "; ".join(map(short_run, note.text.split("; ")))
+    return _changed(note, text, tuple(map(short_run, note.details)))
+
+
+def by_names(note: Note) -> Note:
+    """A note on code with the names that were written instead of the lines."""
+    if note.category != "code":
+        return note
+    head, mark, body = note.text.partition(": ")
+    text = note.text
+    if mark and not head.startswith(phrases.WORKED_ON):
+        text = f"{head}{mark}{told}" if (told := told_by_names(body)) else head
+    return _changed(
+        note, text, tuple(told for detail in note.details if (told := told_by_names(detail)))
+    )
+
+
+def _changed(note: Note, text: str, details: tuple[str, ...]) -> Note:
+    return (
+        note
+        if (text, details) == (note.text, note.details)
+        else replace(note, text=text, details=details)
+    )

@@ -1,0 +1,373 @@
+"""Check that a reply is complete, original and faithful to its messages.
+
+Models return nothing, half a reply, one line in a loop, or their own instructions; they
+change the language or invent names. Each check looks for one of these in linear time.
+A refusal carries a reason, and a hint for the model's next attempt.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Literal
+
+from smara.core.tokens import estimate_o200k
+from smara.errors import BadReplyError
+from smara.models.chat import Finish
+from smara.observations.models import Note, ObservationDraft
+from smara.observations.reply.mentions import SourceText, mentions_in
+from smara.observations.reply.sections import OBSERVATIONS, split_reply, without_thinking
+
+Reason = Literal[
+    "empty",
+    "refused",
+    "truncated",
+    "repeated",
+    "echo",
+    "wrong_language",
+    "unfounded",
+    "shrunken",
+    "not_smaller",
+]
+
+MOST_CHARACTERS = 400_000
+"""A longer reply is not looked at beyond this: no observation of any batch is that long."""
+
+_LEAST_LINES = 12
+_VERBATIM_SHARE = 0.5
+_COUNTING_SHARE = 0.67
+_LINES_PER_MESSAGE = 5
+_STUCK_CHARACTERS = 600
+_STUCK_RATIO = 8
+_ECHO_WORDS = 8
+_ECHO_SHARE = 0.25
+_ECHO_LEAST = 4
+
+_DIGITS = re.compile(r"\d+")
+_WORDS = re.compile(r"\w+")
+_COMPLETE_END = tuple(".!?)]}\"'`”’。！？✅✔☑>|…")
+
+
+def refuse(reason: Reason, message: str, hint: str) -> BadReplyError:
+    """A refusal: what was wrong, and what the model is told before it tries again."""
+    return BadReplyError(
+        f"{message} Nothing was changed; it is tried again, within limits.",
+        reason=reason,
+        hint=hint,
+    )
+
+
+def check_reply(text: str, finish: Finish, messages: int) -> str:
+    """A reply that has an end, says something, and does not turn in circles; without what was
+    thought aloud.
+    """
+    if finish == "refusal":
+        raise refuse(
+            "refused", "The model refused to answer.", "it was a refusal. This is only note-taking."
+        )
+    if not text.strip():
+        raise refuse("empty", "The model answered nothing.", "it was empty.")
+    said = without_thinking(text[:MOST_CHARACTERS])
+    _check_repetition(said, messages)
+    if finish == "length" or len(text) > MOST_CHARACTERS:
+        raise _cut_off()
+    if not said.strip():
+        raise refuse(
+            "empty", "The model only thought aloud.", "it held no observation, only thoughts."
+        )
+    if _is_cut_off(said, finish):
+        raise _cut_off()
+    return said
+
+
+def _cut_off() -> BadReplyError:
+    return refuse(
+        "truncated",
+        "The model's reply was cut off.",
+        "it was cut off before its end. Use fewer and shorter lines.",
+    )
+
+
+def _is_cut_off(text: str, finish: Finish) -> bool:
+    """Whether a reply stops in the middle: its last section was never closed, and nothing shows
+    that it is complete.
+
+    Models also forget the last tag of a complete reply. Then the model says that it stopped
+    by itself, and its last line ends like a line.
+    """
+    sections = split_reply(text)
+    if sections.unclosed is None:
+        return False
+    if sections.unclosed != OBSERVATIONS and OBSERVATIONS in sections.lines:
+        return False  # the observations are whole; what is lost is less than another call costs
+    return finish != "stop" or not text.rstrip().rstrip("`").rstrip().endswith(_COMPLETE_END)
+
+
+# repetition
+
+
+def _check_repetition(text: str, messages: int) -> None:
+    lines = [
+        line for written in text.splitlines() if any(map(str.isalnum, line := written.strip()))
+    ]
+    if _is_verbatim_loop(lines) or _is_counting_loop(lines, messages) or any(map(_is_stuck, lines)):
+        raise refuse(
+            "repeated",
+            "The model repeated itself without end.",
+            "it said the same again and again. Note each thing once.",
+        )
+
+
+def _is_verbatim_loop(lines: Sequence[str]) -> bool:
+    """Whether most of the reply was said before, word for word and with the same times."""
+    if len(lines) < _LEAST_LINES:
+        return False
+    whole = sum(map(len, lines))
+    return sum(len(line) for line in dict.fromkeys(lines)) < whole * (1 - _VERBATIM_SHARE)
+
+
+def _is_counting_loop(lines: Sequence[str], messages: int) -> bool:
+    """Whether the same line comes with other numbers, far more often than there is anything to
+    tell.
+
+    An agent may honestly run one command thirty times; so many lines for few messages are no
+    honesty.
+    """
+    if len(lines) < 40 + _LINES_PER_MESSAGE * messages:
+        return False
+    forms = Counter(_DIGITS.sub("#", line) for line in lines)
+    return len(lines) - len(forms) > len(lines) * _COUNTING_SHARE
+
+
+def _is_stuck(line: str) -> bool:
+    """Whether one line goes round in itself: it shrinks as no sentence does.
+
+    Prose shrinks to a half, a list of paths of one folder to a quarter; a phrase that is
+    repeated to fill 600 characters to less than an eighth.
+    """
+    written = line[:MOST_CHARACTERS].encode("utf-8", "replace")
+    return len(line) >= _STUCK_CHARACTERS and len(zlib.compress(written, 1)) * _STUCK_RATIO < len(
+        written
+    )
+
+
+# echo
+
+
+def without_echo(text: str, own_words: str) -> str:
+    """A reply without the lines that only repeat our own words; refused when a good part of it
+    does.
+    """
+    own = _shingles(own_words)
+    lines, echoed, said = [], 0, 0
+    for line in text.splitlines():
+        words = _words(line)
+        said += len(words)
+        if _is_echo(words, own):
+            echoed += len(words)
+        else:
+            lines.append(line)
+    if echoed > max(_ECHO_SHARE * said, 2 * _ECHO_WORDS):
+        raise refuse(
+            "echo",
+            "The model repeated its instructions.",
+            "it repeated these instructions. Note the history only.",
+        )
+    return "\n".join(lines)
+
+
+def _is_echo(words: tuple[str, ...], own: frozenset[tuple[str, ...]]) -> bool:
+    """Whether a line is one of ours: every run of eight words, or all of a line that has fewer."""
+    if len(words) < _ECHO_LEAST:
+        return False
+    if len(words) < _ECHO_WORDS:
+        return words in own
+    runs = [words[at : at + _ECHO_WORDS] for at in range(len(words) - _ECHO_WORDS + 1)]
+    return sum(run in own for run in runs) > len(runs) / 2
+
+
+@lru_cache(maxsize=64)
+def _shingles(own_words: str) -> frozenset[tuple[str, ...]]:
+    found: set[tuple[str, ...]] = set()
+    every = _words(own_words)
+    found.update(every[at : at + _ECHO_WORDS] for at in range(len(every) - _ECHO_WORDS + 1))
+    found.update(
+        words for line in own_words.splitlines() if len(words := _words(line)) >= _ECHO_LEAST
+    )
+    return frozenset(found)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_WORDS.findall(text.lower()))
+
+
+_FOREIGN_SHARE = 0.3
+_NATIVE_SHARE = 0.01
+_LANGUAGE_LETTERS = 40
+_CHECKED_LEAST = 6
+_UNFOUNDED_SHARE = 0.34
+_INVENTED_LEAST = 3
+_MOST_CHECKED = 600
+_SHRUNKEN_ABOVE = 2_000
+_SHRUNKEN_TO = 250
+_CONDENSED_TO = 50
+_KEPT_SHARE = 0.4
+
+
+def check_language(notes: Iterable[Note], source: str) -> None:
+    """Refuse notes in a script that the conversation hardly uses.
+
+    Models drift into the language they were trained on most. Another script is a sure
+    sign of it. English notes of a conversation in another language are accepted: their
+    first words are asked to be English, the facts in them are the same, and a model that
+    cannot do otherwise would never get through.
+    """
+    said = _scripts(" ".join(note.text for note in notes))
+    letters = sum(said.values())
+    if letters < _LANGUAGE_LETTERS:
+        return
+    native = _scripts(source)
+    spoken = max(1, sum(native.values()))
+    for script, count in said.items():
+        if (
+            script != "LATIN"
+            and count > _FOREIGN_SHARE * letters
+            and native[script] < _NATIVE_SHARE * spoken
+        ):
+            raise refuse(
+                "wrong_language",
+                f"The model answered in {script.title()} letters, which the messages do not use.",
+                "it was in another language than the history.",
+            )
+
+
+def _scripts(text: str) -> Counter[str]:
+    counted: Counter[str] = Counter()
+    for character, count in Counter(text).items():
+        if character.isalpha():
+            counted[_script(character)] += count
+    return counted
+
+
+@lru_cache(maxsize=8192)
+def _script(character: str) -> str:
+    if character.isascii():
+        return "LATIN"
+    name = unicodedata.name(character, "OTHER").split()[0].split("-")[0]
+    # Kana and Han are written together.
+    return {
+        "HIRAGANA": "CJK",
+        "KATAKANA": "CJK",
+        "FULLWIDTH": "LATIN",
+        "MATHEMATICAL": "LATIN",
+    }.get(name, name)
+
+
+# facts
+
+
+def check_facts(draft: ObservationDraft, source: SourceText) -> ObservationDraft:
+    """A draft whose names and numbers are in what the model was given.
+
+    A line with three or more of them and none that is there is invented, and left out. A
+    reply in which more than a third is not there is refused as a whole. One-digit numbers are not
+    looked at: a model counts.
+    """
+    kept: list[Note] = []
+    missing: list[str] = []
+    checked = 0
+    invented = 0
+    for note in draft.notes:
+        found, absent = _checked("\n".join([note.text, *note.details]), source)
+        checked += found
+        missing += absent
+        if len(absent) >= _INVENTED_LEAST and len(absent) == found:
+            invented += 1
+        else:
+            kept.append(note)
+        if checked > _MOST_CHECKED:
+            kept += draft.notes[len(kept) + invented :]
+            break
+    if not kept or (checked >= _CHECKED_LEAST and len(missing) > _UNFOUNDED_SHARE * checked):
+        raise refuse(
+            "unfounded",
+            f"{len(missing)} of {checked} names and numbers of the reply are not in the messages.",
+            f"it named what is not in the history: {', '.join(name[:40] for name in missing[:5])}.",
+        )
+    return _with_true_task(_only(draft, kept, invented), source)
+
+
+def _only(draft: ObservationDraft, kept: Sequence[Note], invented: int) -> ObservationDraft:
+    if not invented:
+        return draft
+    warning = f"{invented} lines were left out: nothing they name is in the messages"
+    return replace(draft, notes=tuple(kept), warnings=(*draft.warnings, warning))
+
+
+def _with_true_task(draft: ObservationDraft, source: SourceText) -> ObservationDraft:
+    """The draft without its current task when that is invented: it would lead the agent astray
+    first of all.
+    """
+    found, absent = _checked(draft.current_task or "", source)
+    if len(absent) < _INVENTED_LEAST or 2 * len(absent) <= found:
+        return draft
+    warning = "the current task was left out: most of what it names is not in the messages"
+    return replace(draft, current_task=None, warnings=(*draft.warnings, warning))
+
+
+def _checked(text: str, source: SourceText) -> tuple[int, list[str]]:
+    """How many names and numbers of a text can be looked up, and those that are not there."""
+    names, numbers = mentions_in(text)
+    absent = [name for name in names if not source.has_name(name)]
+    absent += [number for number in numbers if not source.has_number(number)]
+    return len(names) + len(numbers), absent
+
+
+# size
+
+
+def check_observed_size(draft: ObservationDraft, material_tokens: int) -> None:
+    """Refuse a reply that tells next to nothing of a long history: a line for 30,000 tokens is no
+    memory of them.
+    """
+    tokens = sum(map(_tokens, draft.notes))
+    if material_tokens > _SHRUNKEN_ABOVE and tokens * _SHRUNKEN_TO < material_tokens:
+        raise refuse(
+            "shrunken",
+            f"The model noted {tokens:.0f} tokens of {material_tokens:,}.",
+            "it left out nearly everything. Go through the history message by message.",
+        )
+
+
+def check_condensed_size(draft: ObservationDraft, notes: Sequence[Note]) -> None:
+    """Refuse a reflection in which next to nothing is left, or most names of the high lines are
+    gone.
+    """
+    before, after = sum(map(_tokens, notes)), sum(map(_tokens, draft.notes))
+    whole = SourceText("\n".join([note.text, *note.details]) for note in draft.notes)
+    names = list(
+        dict.fromkeys(
+            name
+            for note in notes
+            if note.priority == "high"
+            for name in mentions_in(note.text).names
+        )
+    )
+    kept = sum(whole.has_name(name) for name in names[:_MOST_CHECKED])
+    is_lost = len(names) >= _CHECKED_LEAST and kept < _KEPT_SHARE * min(len(names), _MOST_CHECKED)
+    if (before > _SHRUNKEN_ABOVE and after * _CONDENSED_TO < before) or is_lost:
+        raise refuse(
+            "shrunken",
+            f"The model left {after:.0f} of {before:.0f} tokens, and {kept} of {len(names)} "
+            "important names.",
+            "it lost too much. Keep every 🔴 fact with its names.",
+        )
+
+
+def _tokens(note: Note) -> float:
+    return estimate_o200k(note.text) + sum(map(estimate_o200k, note.details))

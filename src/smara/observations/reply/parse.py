@@ -1,0 +1,463 @@
+"""Parse a model's reply into a draft of notes and values.
+
+Reading is lenient where that needs no guess. Field and extractor values are read as
+JSON and checked against their schema; a value that fails is left out with a warning.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any, Literal, NoReturn
+
+from smara.core.dates import find_days
+from smara.core.escape import neutralize
+from smara.errors import BadReplyError, InvalidInputError
+from smara.observations.models import AgentMode, Extractor, Note, ObservationDraft, Priority
+from smara.observations.render import local
+from smara.observations.reply.dates import Moment, Timeline, When
+from smara.observations.reply.lines import ReplyLine, category_of, cleaned, read_line
+from smara.observations.reply.mentions import files_in, fold, lines_in
+from smara.observations.reply.sections import (
+    CURRENT_TASK,
+    FIELDS,
+    OBSERVATIONS,
+    SUGGESTED_RESPONSE,
+    THREAD_TITLE,
+    Sections,
+    split_reply,
+    unescaped,
+)
+from smara.working.schema import check_value, read_schema
+
+Kind = Literal["text", "texts", "object", "objects"]
+
+MODE_FIELDS: dict[AgentMode, dict[str, Kind]] = {
+    "default": {},
+    "explore": {"searchQueries": "texts", "notFound": "texts"},
+    "bug_fixing": {"errorType": "text", "stackTrace": "text", "rootCause": "text"},
+    "refactoring": {"filesAffected": "texts", "breaking": "texts"},
+    "testing": {"testResults": "objects", "coverage": "object"},
+    "debugging": {"symptoms": "texts", "variables": "object"},
+    "research": {"sources": "texts"},
+}
+
+_SHAPES: dict[str, str] = {
+    "testResults": 'testResults (list of {"name", "status": "passed"|"failed"|"skipped", '
+    '"message"})',
+    "coverage": 'coverage ({"percent", "uncovered": [paths]})',
+    "variables": "variables (object of name: value as seen)",
+}
+_MOST_CHARACTERS = 4_000
+_MOST_ITEMS = 100
+
+
+def describe_fields(mode: AgentMode) -> str:
+    """The fields of a mode with their shapes, as a prompt names them; empty for a mode without."""
+    return ", ".join(
+        _SHAPES.get(name) or f"{name} ({_WORDS[kind]})" for name, kind in MODE_FIELDS[mode].items()
+    )
+
+
+_WORDS: dict[Kind, str] = {
+    "text": "text",
+    "texts": "list of texts",
+    "object": "object",
+    "objects": "list of objects",
+}
+
+
+def field_name(written: str, mode: AgentMode) -> str | None:
+    """The field of a mode that was meant, however it is cased and joined; ``None`` for none of
+    them.
+    """
+    folded = _fold(written)
+    return next((name for name in MODE_FIELDS[mode] if _fold(name) == folded), None)
+
+
+def as_field(value: Any, kind: Kind) -> Any:
+    """A value in the shape that a field has, where that can be done without guessing; else
+    ``None``.
+
+    >>> as_field("timeout", "texts"), as_field(["a", "b"], "text"), as_field(7, "object")
+    (['timeout'], 'a; b', None)
+    """
+    if kind == "text":
+        listed = as_field(value, "texts")
+        return "; ".join(listed) if listed else None
+    if kind == "texts":
+        items = value if isinstance(value, list) else [value]
+        texts = [
+            str(item).strip() for item in items[:_MOST_ITEMS] if isinstance(item, str | int | float)
+        ]
+        return [text[:_MOST_CHARACTERS] for text in texts if text] or None
+    if kind == "object":
+        return dict(value) if isinstance(value, Mapping) and value else None
+    items = value if isinstance(value, list) else [value]
+    objects = [
+        item if isinstance(item, Mapping) else {"name": item}
+        for item in items[:_MOST_ITEMS]
+        if isinstance(item, Mapping) or (isinstance(item, str) and item.strip())
+    ]
+    return objects or None
+
+
+def _fold(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+MOST_CHARACTERS = 100_000
+MOST_DEPTH = 32
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_TAKEN = frozenset({"fields"})
+_FENCE = re.compile(r"\s*(?:```|~~~)[\w-]*\s*$", re.MULTILINE)
+_LAST_COMMA = re.compile(r",(?=\s{0,80}[}\]])")
+
+
+def check_extractor(extractor: Extractor) -> None:
+    """Refuse an extractor that no reply could satisfy."""
+    if not _NAME.fullmatch(extractor.name) or extractor.name in _TAKEN:
+        raise InvalidInputError(
+            f"An extractor's name is of small letters, digits and dashes, not {extractor.name!r}. "
+            "Rename it."
+        )
+    if not extractor.instruction.strip():
+        raise InvalidInputError(
+            f"The extractor {extractor.name} needs an instruction. Say what is to be taken out."
+        )
+    read_schema(extractor.schema)
+
+
+def read_json(text: str) -> Any:
+    """The value that a text holds: in a code block, among words, with a comma too many. Raises
+    ``ValueError``.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise ValueError(f"it has {len(text):,} characters")
+    bare = _FENCE.sub("", text).strip()
+    begin = min((at for at in (bare.find("{"), bare.find("[")) if at >= 0), default=-1)
+    end = max(bare.rfind("}"), bare.rfind("]"))
+    inner = bare[begin : end + 1] if 0 <= begin < end else ""
+    # The last attempt may change a text that holds ",}", so it comes last.
+    attempts = [bare, unescaped(bare), inner, _LAST_COMMA.sub("", inner)]
+    for attempt in attempts:
+        try:
+            return _safe(json.loads(attempt, parse_constant=_no_constant), 0)
+        except (ValueError, RecursionError):
+            continue
+    raise ValueError("it is not JSON")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _safe(value: Any, depth: int) -> Any:
+    """The value with its texts unable to open or close a block of ours."""
+    if depth > MOST_DEPTH:
+        raise ValueError("it is nested too deeply")
+    if isinstance(value, str):
+        return neutralize(value)
+    if isinstance(value, list):
+        return [_safe(item, depth + 1) for item in value]
+    if isinstance(value, dict):
+        return {neutralize(name): _safe(item, depth + 1) for name, item in value.items()}
+    return value
+
+
+def extract(
+    sections: Mapping[str, str | None], extractors: Iterable[Extractor]
+) -> tuple[dict[str, Any], list[str]]:
+    """What the extractors found, each by itself, and what is to be said about those that failed."""
+    found: dict[str, Any] = {}
+    warnings: list[str] = []
+    for extractor in extractors:
+        text = sections.get(extractor.name)
+        if not text or text.lower() in ("none", "null", "n/a", "-", "{}", "[]"):
+            continue
+        try:
+            value = read_json(text)
+            check_value(value, extractor.schema)
+        except InvalidInputError as error:
+            warnings.append(f"extractor {extractor.name}: {error.message}")
+        except ValueError as error:
+            warnings.append(f"extractor {extractor.name}: {error}")
+        else:
+            found[extractor.name] = value
+    return found, warnings
+
+
+MOST_NOTES = 1_000
+_MOST_DETAILS = 60
+_MOST_TASK_CHARACTERS = 2_000
+_MOST_TITLE_CHARACTERS = 100
+_NOTHING_SAID = frozenset({"", "none", "none.", "n/a", "null", "nothing", "(none)", "-"})
+_KNOWN_LINE = re.compile(r"^[*•-]\s+(?:\S{1,2}\s+)?(\(\d{2}:\d{2}\))\s+(.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyContext:
+    """What a reply is read against: when things happened, and what was asked for."""
+
+    timeline: Timeline
+    mode: AgentMode = "default"
+    extractors: Sequence[Extractor] = ()
+    known: str = ""
+    wants_suggested_response: bool = False
+    wants_title: bool = False
+
+
+def parse_reply(text: str, reading: ReplyContext) -> ObservationDraft:
+    """The draft that a reply is; ``BadReplyError`` when it has no note in it."""
+    sections = split_reply(text, [extractor.name for extractor in reading.extractors])
+    warnings: list[str] = []
+    found = _notes(sections, reading, warnings)
+    if not found:
+        raise _nothing_in(text, sections)
+    notes = _without_repetition(found, reading)
+    if not notes:
+        raise BadReplyError(
+            "The model only repeated what was known. The messages stay as they are and are "
+            "observed again later.",
+            reason="empty",
+            hint="it only repeated the known observations.",
+        )
+    notes = _with_fields(notes, sections.text(FIELDS), reading, warnings=warnings)
+    texts = {
+        extractor.name: sections.text(f"observed-{extractor.name}")
+        for extractor in reading.extractors
+    }
+    extracted, failures = extract(texts, reading.extractors)
+    return ObservationDraft(
+        tuple(notes),
+        _said(sections.text(CURRENT_TASK)),
+        _said(sections.text(SUGGESTED_RESPONSE)) if reading.wants_suggested_response else None,
+        thread_title=_title(sections.text(THREAD_TITLE)) if reading.wants_title else None,
+        extracted=extracted,
+        warnings=tuple(warnings + failures),
+    )
+
+
+def _nothing_in(text: str, sections: Sections) -> BadReplyError:
+    if not text.strip() or (OBSERVATIONS in sections.lines and not sections.text(OBSERVATIONS)):
+        return BadReplyError(
+            "The model noted nothing. The messages stay as they are and are observed again later.",
+            reason="empty",
+            hint="it held no observation.",
+        )
+    return BadReplyError(
+        "The model's reply holds no observation that can be read. The messages stay as they are, "
+        "to be observed later.",
+        reason="unparsable",
+        hint="no line in it had the form of an observation inside <observations>.",
+    )
+
+
+@dataclass(slots=True)
+class _NoteLines:
+    """A note that is being read: further lines may still belong to it."""
+
+    line: ReplyLine
+    day: date | None
+    more: list[str] = field(default_factory=list)
+    details: list[str] = field(default_factory=list)
+
+    @property
+    def is_topic(self) -> bool:
+        """It only says what the lines below it are about."""
+        return self.line.text.endswith(":") and not (
+            self.line.is_certain or self.more or self.details
+        )
+
+
+def _notes(sections: Sections, reading: ReplyContext, warnings: list[str]) -> list[Note]:
+    if OBSERVATIONS in sections.lines:
+        found = _read_notes(sections.lines[OBSERVATIONS], reading, is_inside=True)
+    else:
+        # Without the tag only lines that cannot be anything else are taken.
+        found = _read_notes(sections.outside, reading, is_inside=False)
+    if len(found) > MOST_NOTES:
+        warnings.append(f"{len(found) - MOST_NOTES} of {len(found)} lines were left out")
+    timezone = reading.timeline.timezone
+    return [_note(each, moment, timezone) for each, moment in _located(found[:MOST_NOTES], reading)]
+
+
+def _read_notes(lines: Sequence[str], reading: ReplyContext, is_inside: bool) -> list[_NoteLines]:
+    found: list[_NoteLines] = []
+    day: date | None = None
+    days = frozenset(reading.timeline.days)
+    is_after_gap = False
+    for written in lines:
+        line = read_line(written, days)
+        if line.kind == "heading":
+            day = line.day
+        elif line.kind == "note" and (is_inside or line.is_certain):
+            found.append(_NoteLines(line, day))
+        elif found and line.kind == "detail":
+            found[-1].details.append(line.text)
+        elif found and line.kind in ("more", "note") and is_inside and not is_after_gap:
+            (found[-1].details if found[-1].details else found[-1].more).append(line.text)
+        elif (
+            not found
+            and is_inside
+            and line.kind in ("more", "detail")
+            and not line.text.endswith(":")
+        ):
+            found.append(_NoteLines(line, day))
+        is_after_gap = line.kind == "nothing"
+    return [each for each in found if not each.is_topic]
+
+
+def _located(found: Sequence[_NoteLines], reading: ReplyContext) -> list[tuple[_NoteLines, Moment]]:
+    previous: int | None = None
+    placed: list[tuple[_NoteLines, Moment]] = []
+    for each in found:
+        moment = reading.timeline.locate(each.line.when, each.day, previous)
+        previous = moment.at
+        placed.append((each, moment))
+    return placed
+
+
+def _note(found: _NoteLines, moment: Moment, timezone: str) -> Note:
+    line = found.line
+    refers_to = line.refers_to or _meant(line.meaning, moment, timezone)
+    unresolved = [f"(meaning {line.meaning})"] if line.meaning and refers_to is None else []
+    text = " ".join([line.text, *unresolved, *found.more])
+    details = tuple(detail for detail in found.details if detail)[:_MOST_DETAILS]
+    whole = "\n".join([text, *details])
+    return Note(
+        line.priority or _unmarked(line),
+        "completion" if line.is_done else category_of(text),
+        text,
+        said_at=moment.at,
+        refers_to=refers_to,
+        details=details,
+        files=files_in(whole),
+        lines=lines_in(whole),
+        first_seq=moment.first_seq,
+        last_seq=moment.last_seq,
+    )
+
+
+def _meant(words: str | None, moment: Moment, timezone: str) -> str | None:
+    """The days that words such as "next week" mean, seen from the day on which they were said."""
+    days = find_days(words, local(moment.at, timezone).date()) if words else None
+    return days.render() if days else None
+
+
+def _unmarked(line: ReplyLine) -> Priority:
+    return "high" if line.is_done else "medium"
+
+
+def _without_repetition(notes: Sequence[Note], reading: ReplyContext) -> list[Note]:
+    """Each note once, and none that is known already with the same time and the same words."""
+    timezone = reading.timeline.timezone
+    known = (_KNOWN_LINE.match(line.strip()) for line in reading.known.splitlines())
+    seen = {(match[1], fold(match[2])) for match in known if match}
+    kept: list[Note] = []
+    for note in notes:
+        key = (f"({local(note.said_at, timezone):%H:%M})", fold(note.text))
+        if key not in seen:
+            seen.add(key)
+            kept.append(note)
+    return kept
+
+
+# fields of a mode
+
+
+def _with_fields(
+    notes: list[Note], text: str | None, reading: ReplyContext, warnings: list[str]
+) -> list[Note]:
+    """The notes with the fields of their mode; what cannot be read is left out."""
+    if not text or not MODE_FIELDS[reading.mode]:
+        return notes
+    try:
+        value = read_json(text)
+    except ValueError as error:
+        warnings.append(f"fields of the mode: {error}")
+        return notes
+    for written, values in _by_time(value):
+        fields = _fields(values, reading.mode, warnings)
+        if fields:
+            at = _best(
+                notes,
+                When() if written is None else read_line(f"* ({written}) x").when,
+                fields,
+                reading=reading,
+            )
+            notes[at] = replace(notes[at], mode_specific={**notes[at].mode_specific, **fields})
+    return notes
+
+
+def _by_time(value: Any) -> list[tuple[str | None, Mapping[str, Any]]]:
+    """Objects of fields with the time they stand for; a model may also give them without times, or
+    as a list.
+    """
+    if isinstance(value, list):
+        return [pair for item in value for pair in _by_time(item)]
+    if not isinstance(value, Mapping):
+        return []
+    found: list[tuple[str | None, Mapping[str, Any]]] = []
+    untimed: dict[str, Any] = {}
+    for name, fields in value.items():
+        if re.match(r"\d{1,2}:\d{2}", name):
+            listed = fields if isinstance(fields, list) else [fields]
+            found += [(name, each) for each in listed if isinstance(each, Mapping)]
+        else:
+            untimed[name] = fields
+    return [*found, *([(None, untimed)] if untimed else [])]
+
+
+def _fields(values: Mapping[str, Any], mode: AgentMode, warnings: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for written, value in values.items():
+        name = field_name(written, mode)
+        if name is None:
+            continue
+        checked = as_field(value, MODE_FIELDS[mode][name])
+        if checked is None:
+            warnings.append(f"field {name}: it does not have the shape it should")
+        else:
+            found[name] = checked
+    return found
+
+
+def _best(
+    notes: Sequence[Note], when: When, fields: Mapping[str, Any], reading: ReplyContext
+) -> int:
+    """The note that fields belong to: of their time, and with the most of their words."""
+    words = set(re.findall(r"\w{4,}", repr(fields).lower()))
+
+    def fit(at: int) -> tuple[bool, int, int]:
+        note = notes[at]
+        minute = local(note.said_at, reading.timeline.timezone)
+        is_then = when.start is not None and minute.hour * 60 + minute.minute == when.start
+        whole = set(re.findall(r"\w{4,}", " ".join([note.text, *note.details]).lower()))
+        return is_then, len(words & whole), -at
+
+    return max(range(len(notes)), key=fit)
+
+
+# the other sections
+
+
+def _said(text: str | None) -> str | None:
+    """A short text of several lines, without bold marks and tags; ``None`` when it says nothing."""
+    if text is None or text.strip().lower() in _NOTHING_SAID:
+        return None
+    lines = [cleaned(line.strip()) for line in text[: 4 * _MOST_TASK_CHARACTERS].splitlines()]
+    joined = "\n".join(line for line in lines if line)
+    return neutralize(joined)[:_MOST_TASK_CHARACTERS] or None
+
+
+def _title(text: str | None) -> str | None:
+    """The first line of a title, without quotes and marks around it."""
+    said = _said(text)
+    if said is None:
+        return None
+    title = said.splitlines()[0].strip(" #*_\"'“”`").removeprefix("Title:").strip()
+    return title[:_MOST_TITLE_CHARACTERS].strip().rstrip(".") or None

@@ -1,0 +1,82 @@
+"""Summarize messages for compaction by their observations.
+
+A run of messages that was not observed to its end goes to the offline summarizer. The
+store is imported only when a run is due, because every message append loads this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from smara.core.scope import Scope as Wall
+from smara.database.database import Database
+from smara.messages.models import Message
+from smara.messages.summarize import Summarizer, Summary
+
+if TYPE_CHECKING:
+    from smara.observations.models import Observation
+
+
+METHOD = "observations-1"
+_MOST_CHARACTERS = {1: 2_000, 2: 700}
+_LEAST_CHARACTERS = 300
+_ORDER = {"high": 0, "medium": 1, "low": 2}
+
+
+class ObservedSummarizer:
+    """Summarizes by observations where there are some."""
+
+    method = METHOD
+
+    def __init__(
+        self, database: Database, wall: Wall, otherwise: Summarizer, timezone: str
+    ) -> None:
+        self._database = database
+        self._wall = wall
+        self._otherwise = otherwise
+        self._timezone = timezone
+
+    def summarize(self, messages: Sequence[Message], level: int) -> Summary:
+        """What stands for a run: its observations, or without them what another summarizer makes of
+        it.
+        """
+        found = self._otherwise.summarize(messages, level)
+        text = self._observed(messages, level)
+        if not text:
+            return replace(found, method=found.method or self._otherwise.method)
+        return Summary(text, found.code, METHOD)
+
+    def _observed(self, messages: Sequence[Message], level: int) -> str:
+        from smara.observations.store import (
+            ObservationStore,
+        )  # loaded when a run is due, not with every message
+
+        store, first, last = ObservationStore(self._database, self._wall), messages[0], messages[-1]
+        with self._database.read() as session:
+            rows = store.noted_between(
+                session, first.thread_id, first.resource_id, first_seq=first.seq, last_seq=last.seq
+            )
+        said = sum(len(message.raw_content) for message in messages)
+        room = min(_MOST_CHARACTERS[level], max(_LEAST_CHARACTERS, said // 2))
+        return fitted(rows, self._timezone, room)
+
+
+def fitted(rows: Sequence[Observation], timezone: str, characters: int) -> str:
+    """As many observations as there is room for, the important ones first; as text, in the order of
+    their times.
+
+    The most important one is told even when it takes more room than there is, without its details.
+    """
+    from smara.observations.render import render, render_note
+
+    kept: list[Observation] = []
+    for row in sorted(rows, key=lambda each: (_ORDER[each.priority], each.first_seq)):
+        length = len(render_note(row, timezone)) + 1
+        if length > characters and not kept:
+            row, length = replace(row, details=()), characters
+        if length <= characters:
+            kept.append(row)
+            characters -= length
+    return render(sorted(kept, key=lambda each: (each.said_at, each.first_seq)), timezone, False)

@@ -1,0 +1,290 @@
+"""Provide the built-in memories `window` and `observational`.
+
+`window` replays the last twenty turns. `observational` adds dated observations of all earlier
+turns and a page of working memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+from smara.core.escape import neutralize
+from smara.memory import Memory
+from smara.messages.models import Message, NewMessage, NewThread, Part
+from smara.providers.models import ChatMessage, ToolUse, Turn
+from smara.search.models import Hit, Neighbor
+
+
+def as_messages(turn: Turn) -> list[NewMessage]:
+    """The messages of a turn, each with an id of its own, so that saving it twice keeps it once."""
+    about = {"turn": turn.id, **({"source": turn.input_source} if turn.input_source else {})}
+    found: list[NewMessage] = []
+
+    def add(role: Any, name: str, parts: list[Part]) -> None:
+        if parts:
+            found.append(
+                NewMessage(
+                    role,
+                    parts,
+                    f"{turn.id}-{name}",
+                    created_at=turn.timestamp,
+                    task_id=None,
+                    metadata=about,
+                )
+            )
+
+    add("user", "input", [Part("text", turn.input)] if turn.input else [])
+    calls = [
+        Part(
+            "tool_call",
+            name=use.name,
+            arguments=dict(use.arguments),
+            call_id=_call_id(turn, n, use),
+        )
+        for n, use in enumerate(turn.tool_uses)
+    ]
+    results = [
+        Part(
+            "tool_result",
+            use.result,
+            name=use.name,
+            call_id=_call_id(turn, n, use),
+            is_error=use.is_error,
+        )
+        for n, use in enumerate(turn.tool_uses)
+    ]
+    thought = [Part("reasoning", turn.thinking)] if turn.thinking else []
+    add("assistant", "calls", [*thought, *calls] if calls else [])
+    add("tool", "results", results)
+    said = [Part("text", turn.output)] if turn.output else []
+    add("assistant", "output", said if calls else [*thought, *said])
+    return found
+
+
+def as_turns(messages: Iterable[Message]) -> Iterator[Turn]:
+    """The turns that messages belong to, in order; a message of no turn is a turn of its own."""
+    for turn_id, group in groupby(
+        messages, key=lambda message: str(message.metadata.get("turn") or message.id)
+    ):
+        yield _turn(turn_id, list(group))
+
+
+def _turn(turn_id: str, messages: list[Message]) -> Turn:
+    parts = [(message.role, part) for message in messages for part in message.parts]
+    results = {part.call_id: part for _, part in parts if part.type == "tool_result"}
+    uses = [_use(part, results.get(part.call_id)) for _, part in parts if part.type == "tool_call"]
+    source = messages[0].metadata.get("source")
+    return Turn(
+        turn_id,
+        input=_texts(parts, "user"),
+        output=_texts(parts, "assistant"),
+        input_source=source if isinstance(source, str) else None,
+        tool_uses=tuple(uses),
+        thinking="\n".join(part.text for _, part in parts if part.type == "reasoning"),
+        timestamp=messages[0].created_at,
+    )
+
+
+def _use(call: Part, result: Part | None) -> ToolUse:
+    arguments = call.arguments if isinstance(call.arguments, dict) else {}
+    text, is_error = (result.text, result.is_error) if result is not None else ("", False)
+    return ToolUse(call.name or "tool", arguments, text, is_error=is_error, call_id=call.call_id)
+
+
+def _texts(parts: list[tuple[Any, Part]], role: str) -> str:
+    return "\n".join(part.text for who, part in parts if who == role and part.type == "text")
+
+
+def _call_id(turn: Turn, number: int, use: ToolUse) -> str:
+    return use.call_id or f"{turn.id}-call-{number}"
+
+
+WINDOW_TURNS = 20
+_MESSAGES_OF_A_TURN = 4
+
+
+class WindowProvider:
+    """A provider over one memory; each waking is a thread of its own."""
+
+    name = "window"
+
+    def __init__(
+        self, memory: Memory, resource_id: str | None = None, turns: int = WINDOW_TURNS
+    ) -> None:
+        self.memory = memory
+        self._resource_id = resource_id or memory.settings.resource
+        self._turns = turns
+        self._thread_id: str | None = None
+
+    def init(self) -> None:
+        """Nothing to open: the memory is."""
+
+    @property
+    def thread_id(self) -> str:
+        """The thread of this waking; begun when something is kept before anybody has woken."""
+        if self._thread_id is None:
+            self.on_wake({})
+        return str(self._thread_id)
+
+    def on_wake(self, identity: Mapping[str, Any]) -> None:
+        thread = self.memory.threads.add(
+            resource_id=self._resource_id,
+            metadata={"provider": self.name, "identity": dict(identity)},
+        )
+        self._thread_id = thread.id
+
+    def resume(self, thread_id: str) -> None:
+        """Go on in a thread there is, as if this waking had begun it; its turns are the newest."""
+        self._thread_id = self.memory.threads.get(thread_id).id
+
+    def on_sleep(self) -> None:
+        """The next waking begins a thread of its own."""
+        self._thread_id = None
+
+    def save_turn(self, turn: Turn) -> None:
+        batch = as_messages(turn)
+        if batch:
+            self.memory.messages.append_batch(
+                NewThread(self.thread_id, self._resource_id), batch, may_differ=True
+            )
+
+    def recall(self, hint: str | None = None) -> list[ChatMessage]:
+        """The turns of the window, oldest first, with their tool calls and results."""
+        return [
+            message for turn in self.get_recent_turns(self._turns) for message in replayed(turn)
+        ]
+
+    def get_turn_count(self) -> int:
+        return sum(
+            1
+            for thread in self._threads()
+            for _ in as_turns(self.memory.messages.stream(thread_id=thread))
+        )
+
+    def get_recent_turns(self, limit: int) -> list[Turn]:
+        found: list[Turn] = []
+        for thread_id in self._threads():  # the newest thread first
+            if len(found) >= limit:
+                break
+            newest = self._newest(
+                thread_id, (limit - len(found)) * _MESSAGES_OF_A_TURN + _MESSAGES_OF_A_TURN
+            )
+            found = [*list(as_turns(newest))[-(limit - len(found)) :], *found]
+        return found[-limit:] if limit > 0 else []
+
+    def close(self) -> None:
+        self.memory.close()
+
+    def _newest(self, thread_id: str, count: int) -> list[Message]:
+        return self.memory.messages.list(thread_id=thread_id, limit=count)
+
+    def _threads(self) -> list[str]:
+        mine = self.memory.threads.list(resource_id=self._resource_id)
+        found = [thread.id for thread in mine if thread.metadata.get("provider") == self.name]
+        if self._thread_id is None:
+            return found
+        return [
+            self._thread_id,
+            *(thread_id for thread_id in found if thread_id != self._thread_id),
+        ]
+
+
+def replayed(turn: Turn) -> list[ChatMessage]:
+    """A turn as chat messages, tool calls and results told in words that any model takes."""
+    found: list[ChatMessage] = []
+    if turn.input:
+        source = f"[{turn.input_source}] " if turn.input_source else ""
+        found.append({"role": "user", "content": f"{source}{turn.input}"})
+    for use in turn.tool_uses:
+        said = f"[tool:{use.name}] {'failed: ' if use.is_error else ''}{use.result}".rstrip()
+        found.append({"role": "assistant", "content": said})
+    if turn.output:
+        found.append({"role": "assistant", "content": turn.output})
+    return found
+
+
+_HINT_HITS = 5
+_BEFORE, _AFTER = 2, 1
+_LAST_MESSAGES = 40
+
+
+class ObservationalProvider(WindowProvider):
+    """A provider that never loses the thread: what no longer fits is observed, and found again."""
+
+    name = "observational"
+
+    def __init__(
+        self, memory: Memory, resource_id: str | None = None, *, by_meaning: bool = True
+    ) -> None:
+        """Without ``by_meaning`` a hint is looked up by its words alone, and no embedder is
+        loaded.
+        """
+        # Each waking is a thread of its own; what was observed in one is for all.
+        chosen = {"observe_scope": "resource", "last_messages": _LAST_MESSAGES}
+        super().__init__(
+            memory.with_settings(**chosen, **({} if by_meaning else {"embedder": "off"})),
+            resource_id,
+        )
+
+    def save_turn(self, turn: Turn) -> None:
+        batch = as_messages(turn)
+        if batch:
+            self.memory.messages.append_batch(
+                NewThread(self.thread_id, self._resource_id), batch, may_differ=True
+            )
+            self.memory.observations.look_after(self.thread_id)
+
+    def recall(self, hint: str | None = None) -> list[ChatMessage]:
+        """What is remembered, the newest messages, and with a hint what was said about it
+        before.
+        """
+        context = self.memory.context.process_input(self.thread_id)
+        found: list[ChatMessage] = context.as_messages()
+        if hint and (
+            told := self._said_about(hint, {message.message_id for message in context.messages})
+        ):
+            words = "\n".join(["Said earlier, and perhaps of use now:", *told])
+            found.insert(
+                1 if found and found[0]["role"] == "system" else 0,
+                {"role": "system", "content": words},
+            )
+        return found
+
+    def _said_about(self, hint: str, shown: set[str | None]) -> list[str]:
+        """The best of what was said before, each with two messages before it and one after, none of
+        them twice.
+        """
+        hits = self.memory.search(
+            hint,
+            _HINT_HITS,
+            resource_id=self._resource_id,
+            neighbors=_BEFORE,
+            sources=("messages",),
+        )
+        told: list[str] = []
+        for hit in hits:
+            around: list[Hit | Neighbor] = [*hit.before[-_BEFORE:], hit, *hit.after[:_AFTER]]
+            for each in around:
+                if each.id not in shown:
+                    shown.add(each.id)
+                    told.append(neutralize(f"[{each.role}] {each.content}"))
+        return told
+
+    def on_wake(self, identity: Mapping[str, Any]) -> None:
+        super().on_wake(identity)
+
+    def on_sleep(self) -> None:
+        """Observe what is pending, so that the next waking finds it."""
+        if self._thread_id is not None:
+            self.memory.observations.end_session(self._thread_id)
+        super().on_sleep()
+
+    def get_working_memory(self) -> str | None:
+        page = self.memory.working.find(scope="resource", resource_id=self._resource_id)
+        return (
+            None
+            if page is None
+            else self.memory.working.render(scope="resource", resource_id=self._resource_id)
+        )

@@ -1,0 +1,502 @@
+"""Search the chunks of indexed code by words and by meaning.
+
+A search reads one tree: the worktree that holds the current folder, or the one indexed last. BM25
+ranks chunks, not whole files: a long file holds every word somewhere. Path and name count more than
+the body.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import threading
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from smara.codegraph.file_store import ChunkRow
+from smara.codegraph.store import CodeStore
+from smara.core.escape import from_storable
+from smara.core.scope import Scope
+from smara.database.database import Database, Session, marks, parts
+from smara.database.fulltext import RecordIndex, record_no
+from smara.search.candidate import SearchCandidate, SearchFilter
+from smara.search.models import Hit
+from smara.search.query import QueryIntent
+
+if TYPE_CHECKING:
+    from smara.meaning.models import Vector
+    from smara.meaning.query import Meaning
+
+
+NOT_INDEXED = "The code is not indexed yet; `smara graph index` does it."
+INCOMPLETE = "The code is being indexed: answers may be incomplete."
+
+
+class CodeFileRow(NamedTuple):
+    """What ranking has to know of a file."""
+
+    no: int
+    path: str
+    kind: str
+    is_test: bool
+
+
+class DefinedRow(NamedTuple):
+    """Where a name is defined, and as what."""
+
+    name: str
+    kind: str
+    file_no: int
+    first_line: int
+
+
+class MeantTree(NamedTuple):
+    """The tree that is searched: whether it is the only one of its project, and whether all of it
+    is indexed.
+    """
+
+    no: int
+    is_only: bool
+    is_ready: bool
+    root: str
+
+
+class FileStanding(NamedTuple):
+    """What a hit says of its file."""
+
+    tree_no: int
+    path: str
+    language: str | None
+    is_test: bool
+    is_stale: bool
+    indexed_at: int
+    size: int
+    mtime_ns: int
+    """0 where it was saved so shortly before it was read that its time tells nothing."""
+
+    def is_as_read(self, root: str) -> bool:
+        """Whether the file on the disk looks as it did when it was read; so does one whose tree is
+        not here.
+        """
+        try:
+            found = os.lstat(os.path.join(root, *self.path.split("/")))
+        except (OSError, ValueError):
+            return not os.path.isdir(root)
+        return found.st_size == self.size and self.mtime_ns in (0, found.st_mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeChunks:
+    """Which chunks a tree has and in which file each stands, as of one revision."""
+
+    tree_no: int
+    revision: int
+    files: Mapping[int, CodeFileRow]
+    file_of: Mapping[int, int]
+    """The number of a chunk → that of its file."""
+
+
+class CodeTrees:
+    """Reads the tables of code for a search. Keeps which chunk stands where, until the tree
+    changes.
+    """
+
+    def __init__(
+        self, database: Database, scope: Scope, root: Callable[[], str | None] = lambda: None
+    ) -> None:
+        self.store = CodeStore(database, scope)
+        self._root = root
+        self._lock = threading.Lock()
+        self._known: dict[int, TreeChunks] = {}
+
+    def current(self, session: Session) -> MeantTree | None:
+        """The tree that is meant, or ``None`` when no code is indexed."""
+        rows = session.all(
+            self.store.sql(
+                "SELECT no, root, state FROM code_trees WHERE project_no = :project"
+                " ORDER BY coalesce(finished_at, 0) DESC, no"
+            )
+        )
+        if not rows:
+            return None
+        here = self._root() if len(rows) > 1 else None
+        no, root, state = next((row for row in rows if row[1] == here), rows[0])
+        return MeantTree(int(no), len(rows) == 1, state == "ready", root=from_storable(root))
+
+    def note(self, session: Session, is_asked_for: bool) -> str | None:
+        """What has to be known of hits in code; that there is no index only to those who asked for
+        code.
+        """
+        tree = self.current(session)
+        if tree is None:
+            return NOT_INDEXED if is_asked_for else None
+        return None if tree.is_ready else INCOMPLETE
+
+    def chunks(self, session: Session, tree_no: int) -> TreeChunks:
+        """Where the chunks of a tree stand; read again only when the tree has changed."""
+        row = session.one(
+            self.store.sql(
+                "SELECT revision FROM code_trees WHERE project_no = :project AND no = ?"
+            ),
+            (tree_no,),
+        )
+        revision = int(row[0]) if row else -1
+        known = self._known.get(tree_no)
+        if known is not None and known.revision == revision:
+            return known
+        found = self._read(session, tree_no, revision)
+        with self._lock:
+            self._known[tree_no] = found
+        return found
+
+    def _read(self, session: Session, tree_no: int, revision: int) -> TreeChunks:
+        files = {
+            int(no): CodeFileRow(int(no), from_storable(path), kind, is_test=bool(is_test))
+            for no, path, kind, is_test in session.all(
+                self.store.sql(
+                    "SELECT no, path, kind, is_test FROM code_files"
+                    " WHERE project_no = :project AND tree_no = ? AND skip IS NULL"
+                ),
+                (tree_no,),
+            )
+        }
+        rows = session.all(
+            self.store.sql(
+                "SELECT c.no, c.file_no FROM code_files f JOIN code_chunks c ON c.file_no = f.no"
+                " WHERE f.project_no = :project AND f.tree_no = ? AND f.skip IS NULL"
+            ),
+            (tree_no,),
+        )
+        return TreeChunks(
+            tree_no, revision, files, file_of={int(no): int(file_no) for no, file_no in rows}
+        )
+
+    def standing(self, session: Session, file_nos: Sequence[int]) -> dict[int, FileStanding]:
+        """How files stand now, by number; a file is marked as behind without a new revision of its
+        tree.
+        """
+        found: dict[int, FileStanding] = {}
+        for part in parts(sorted(set(file_nos))):
+            rows = session.all(
+                self.store.sql(
+                    "SELECT no, tree_no, path, language, is_test, stale_at, indexed_at, size, "
+                    "mtime_ns FROM code_files"
+                    f" WHERE project_no = :project AND no IN ({marks(len(part))})"
+                ),
+                part,
+            )
+            for no, tree_no, path, language, is_test, stale_at, indexed_at, size, mtime_ns in rows:
+                found[int(no)] = FileStanding(
+                    int(tree_no),
+                    from_storable(path),
+                    language,
+                    is_test=bool(is_test),
+                    is_stale=stale_at is not None,
+                    indexed_at=int(indexed_at),
+                    size=int(size),
+                    mtime_ns=int(mtime_ns),
+                )
+        return found
+
+    def count(self, session: Session, tree_no: int) -> int:
+        """How many chunks a tree has; known without counting while the tree stays as it is."""
+        known = self._known.get(tree_no)
+        if known is not None:
+            return len(known.file_of)  # what is behind by a revision is as good for weighing words
+        row = session.one(
+            self.store.sql(
+                "SELECT count(*) FROM code_files f JOIN code_chunks c ON c.file_no = f.no"
+                " WHERE f.project_no = :project AND f.tree_no = ?"
+            ),
+            (tree_no,),
+        )
+        return int(row[0]) if row else 0
+
+    def defined(
+        self, session: Session, tree_no: int, names: Sequence[str], limit: int
+    ) -> list[DefinedRow]:
+        """What is defined by some names; in all about ``limit`` for each."""
+        found: list[DefinedRow] = []
+        for part in parts(names):
+            rows = session.all(
+                self.store.sql(
+                    "SELECT name, kind, file_no, first_line FROM code_nodes"
+                    f" WHERE project_no = :project AND tree_no = ? AND name IN ({marks(len(part))})"
+                    f" AND kind <> 'file' ORDER BY name, file_no, no LIMIT {int(limit * len(part))}"
+                ),
+                (tree_no, *part),
+            )
+            found += [
+                DefinedRow(from_storable(row[0]), row[1], int(row[2]), first_line=int(row[3]))
+                for row in rows
+            ]
+        return found
+
+
+MOST_ROWS = 20_000
+"""A term that more rows hold tells nothing; it is left out, as half a list would favor the files of
+one half.
+"""
+_HEAD_WEIGHT = 3.0
+_K1, _B = 1.2, 0.3
+
+
+class ChunkScore(NamedTuple):
+    """How well a chunk answers, and what each term brought."""
+
+    score: float
+    brought: dict[str, float]
+
+
+class CodeWords:
+    """The chunks that hold some terms, with what each term tells."""
+
+    def __init__(
+        self,
+        session: Session,
+        records: RecordIndex,
+        wall: int | None,
+        chunks: Container[int] | None,
+        total: int,
+        terms: Mapping[str, float],
+        most_terms: int,
+        most_rows: int = MOST_ROWS,
+    ) -> None:
+        """``terms`` are what is looked for, each with how much it is meant; of them the
+        ``most_terms`` that tell most are used, and none that more than ``most_rows`` hold. Only
+        ``chunks`` are counted, or all, ``total`` in number.
+        """
+        self._session, self._records = session, records
+        looked_up: list[tuple[float, str, list[int]]] = []
+        for term, meant in terms.items():
+            rows = records.match(session, term, wall, "code", most_rows + 1)
+            if len(rows) > most_rows:
+                continue
+            if chunks is not None:
+                rows = [row for row in rows if record_no(row) in chunks]
+            count = len(rows)
+            if count:
+                looked_up.append(
+                    (
+                        meant * math.log(1 + (max(total - count, 0) + 0.5) / (count + 0.5)),
+                        term,
+                        rows,
+                    )
+                )
+        looked_up.sort(reverse=True, key=lambda each: each[0])
+        self.weights = {term: weight for weight, term, _ in looked_up[:most_terms]}
+        self._rows: dict[int, float] = {}
+        known = self._rows
+        for weight, _, rows in looked_up[:most_terms]:
+            for row in rows:
+                known[row] = known.get(row, 0.0) + weight
+
+    @property
+    def ideal(self) -> float:
+        """The score of a chunk of usual length that holds every term once in its body."""
+        return sum(self.weights.values())
+
+    def scored(self, candidates: int) -> dict[int, ChunkScore]:
+        """The best chunks by number, at most so many; of a long one, its best piece."""
+        best = sorted(self._rows, key=lambda row: (-self._rows[row], -row))[:candidates]
+        texts = self._records.texts(self._session, best)
+        split = {row: (head.split(), body.split()) for row, (head, body) in texts.items()}
+        average = sum(len(body) for _, body in split.values()) / len(split) if split else 1.0
+        found: dict[int, ChunkScore] = {}
+        for row, (head, body) in split.items():
+            scored = self._score(head, body, average or 1.0)
+            no = record_no(row)
+            if no not in found or scored.score > found[no].score:
+                found[no] = scored
+        return found
+
+    def _score(self, head: list[str], body: list[str], average: float) -> ChunkScore:
+        weights = self.weights
+        counts: dict[str, float] = {}
+        for terms, each in ((body, 1.0), (head, _HEAD_WEIGHT)):
+            for term in terms:
+                if term in weights:
+                    counts[term] = counts.get(term, 0.0) + each
+        norm = _K1 * (1 - _B + _B * len(body) / average)
+        brought = {
+            term: weights[term] * count * (_K1 + 1) / (count + norm)
+            for term, count in counts.items()
+        }
+        return ChunkScore(math.fsum(brought.values()), brought)
+
+
+SOURCES: tuple[str, ...] = ("code",)
+CANDIDATES = 300
+LOADED = 60
+COMMON = 4_000
+"""A word that more pieces hold is looked up only where there is no rarer one: it costs much and
+tells little.
+"""
+NEAREST = 60
+STALE = "its file has changed since it was read"
+DEFINES = 0.5
+"""What defines a name that is asked for, on the scale on which holding every word once is 1."""
+_NAME = re.compile(r"[^\W\d]\w*")
+_MOST_NAMES, _MOST_DEFINITIONS = 16, 50
+_PART, _WEAK = 0.75, 0.3
+_SHOWN_TERMS = 4
+
+
+class CodeFinder:
+    """Finds chunks of the tree that is meant."""
+
+    def __init__(self, trees: CodeTrees, meaning: Meaning | None) -> None:
+        self._trees = trees
+        self._meaning = meaning
+
+    def find(
+        self,
+        session: Session,
+        asked: QueryIntent,
+        vector: Vector | None,
+        wall: int | None,
+        wanted: SearchFilter,
+    ) -> list[SearchCandidate]:
+        """The best of them, not yet in order."""
+        tree = self._trees.current(session)
+        if tree is None:
+            return []
+        words = self._words(session, tree, asked, wall=wall)
+        scores, ideal = words.scored(max(CANDIDATES, wanted.limit)), words.ideal or 1.0
+        close: dict[int, float] = {}
+        if vector is not None and self._meaning is not None:
+            close = dict(self._meaning.nearest(session, "code", vector, NEAREST))
+            close |= self._meaning.scores(
+                session, "code", [no for no in scores if no not in close], vector
+            )
+        shares = {no: scored.score / ideal for no, scored in scores.items()}
+        best = sorted(
+            {*shares, *close}, key=lambda no: (-(shares.get(no, 0.0) + close.get(no, 0.0)), -no)
+        )
+        defined = self._defined(session, tree, asked)
+        found = []
+        for no, hit in self._load(session, best[: max(LOADED, wanted.limit)], tree).items():
+            if wanted.includes(hit):
+                names = _names_in(hit, defined)
+                why = (*(f"defines {name}" for name in names), *_reasons(scores.get(no), asked))
+                hit = replace(hit, why=why, terms=asked.query.texts)
+                share = shares.get(no, 0.0) + (DEFINES if names else 0.0)
+                found.append(SearchCandidate("code", no, hit, words=share, meaning=close.get(no)))
+        return found
+
+    def _defined(
+        self, session: Session, tree: MeantTree, asked: QueryIntent
+    ) -> Mapping[str, Sequence[tuple[str, int]]]:
+        """Where the names of a query are defined: path → names with their lines."""
+        names = list(dict.fromkeys(name for word in asked.names for name in _NAME.findall(word)))[
+            :_MOST_NAMES
+        ]
+        rows = (
+            self._trees.defined(session, tree.no, names, limit=_MOST_DEFINITIONS) if names else []
+        )
+        files = self._trees.standing(session, [row.file_no for row in rows])
+        found: dict[str, list[tuple[str, int]]] = {}
+        for row in rows:
+            if row.file_no in files:
+                found.setdefault(files[row.file_no].path, []).append((row.name, row.first_line))
+        return found
+
+    def _load(self, session: Session, numbers: Sequence[int], tree: MeantTree) -> Mapping[int, Hit]:
+        """Chunks of a tree by number, as hits without rank and score; what is gone is left out."""
+        chunks = self._trees.store.chunks_by_number(session, numbers)
+        files = self._trees.standing(session, [chunk.file_no for chunk in chunks.values()])
+        return {
+            no: _hit(chunk, file, tree)
+            for no in numbers
+            if (chunk := chunks.get(no)) is not None
+            and (file := files.get(chunk.file_no)) is not None
+            and file.tree_no == tree.no
+        }
+
+    def _words(
+        self, session: Session, tree: MeantTree, asked: QueryIntent, wall: int | None
+    ) -> CodeWords:
+        chunks = None if tree.is_only else self._trees.chunks(session, tree.no).file_of
+        terms = {
+            term.text: (_PART if term.kind == "part" else 1.0) * (_WEAK if term.is_weak else 1.0)
+            for term in asked.query.wanted
+        }
+        total = self._trees.count(session, tree.no)
+        records = self._trees.store.database.records
+        found = CodeWords(
+            session,
+            records,
+            wall,
+            chunks=chunks,
+            total=total,
+            terms=terms,
+            most_terms=len(terms),
+            most_rows=COMMON,
+        )
+        return (
+            found
+            if found.weights
+            else CodeWords(
+                session,
+                records,
+                wall,
+                chunks=chunks,
+                total=total,
+                terms=terms,
+                most_terms=len(terms),
+            )
+        )
+
+
+def _hit(chunk: ChunkRow, file: FileStanding, tree: MeantTree) -> Hit:
+    # While the first index is made, a file that is marked has been read just now and only waits to
+    # be joined.
+    is_stale = tree.is_ready and (file.is_stale or not file.is_as_read(tree.root))
+    place = f"{file.path}:{chunk.first_line}-{chunk.last_line}"
+    metadata: dict[str, Any] = {
+        "path": file.path,
+        "firstLine": chunk.first_line,
+        "lastLine": chunk.last_line,
+        "symbol": chunk.name or None,
+        "language": file.language,
+        "isTest": file.is_test,
+        "isStale": is_stale,
+        "citation": place,
+    }
+    if is_stale:
+        metadata["hedge"] = STALE
+    return Hit(
+        place,
+        "code",
+        chunk.text,
+        rank=0,
+        score=0.0,
+        why=(),
+        thread_id=None,
+        resource_id=None,
+        role=None,
+        seq=None,
+        created_at=file.indexed_at,
+        metadata=metadata,
+        type=chunk.kind,
+        title=chunk.name or None,
+        files=(file.path,),
+    )
+
+
+def _names_in(hit: Hit, defined: Mapping[str, Sequence[tuple[str, int]]]) -> list[str]:
+    """The names that a piece defines, of those that were asked for."""
+    first, last = hit.metadata["firstLine"], hit.metadata["lastLine"]
+    return list(
+        dict.fromkeys(name for name, line in defined.get(hit.files[0], ()) if first <= line <= last)
+    )
+
+
+def _reasons(scored: ChunkScore | None, asked: QueryIntent) -> tuple[str, ...]:
+    if scored is None:
+        return ()
+    words = {term.text: term.word for term in asked.query.wanted}
+    best = sorted(scored.brought, key=lambda term: -scored.brought[term])[:_SHOWN_TERMS]
+    return tuple(dict.fromkeys(f"{words.get(term, term)} in the code" for term in best))

@@ -1,0 +1,1 @@
+"""Render values as JSON and as lines of a terminal."""

@@ -1,0 +1,133 @@
+"""Receive a host's hook: `smara hook AGENT EVENT`.
+
+Agents call this many times a minute, so it loads almost nothing. The event is written to
+the spool before anything else happens. A hook always exits with 0 and stays silent on errors.
+"""
+
+import os
+import sys
+
+from smara.environment import is_internal, is_run_by_copilot, named_project, patience, spool_folder
+
+READ_SECONDS = 2.0
+"""How long a host may take to hand over its payload."""
+
+# The events that may be answered, per agent; every other one is kept and nothing else. Kept by hand
+# and in the words of the hosts, because a table that is imported costs more than all the rest.
+ANSWERED = {
+    "claude": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse",
+    "PostToolUseFailure", "SubagentStart"),
+    "codex": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "SubagentStart"),
+    "gemini": ("SessionStart", "BeforeAgent", "AfterTool", "PreCompress"),
+    "copilot": ("sessionStart", "SessionStart", "userPromptSubmitted", "UserPromptSubmit",
+    "postToolUse",
+                "PostToolUse", "preCompact", "PreCompact"),
+    "cursor": ("sessionStart", "postToolUse"),
+    "opencode": ("session.start", "chat.message", "tool.execute.after"),
+    "generic": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse",
+    "PostToolUseFailure"),
+}  # fmt: skip
+# What a host asks before a tool is told again, with its result, after it: keeping both would double
+# the spool.
+NOT_KEPT = ("PreToolUse", "preToolUse", "BeforeTool", "tool.execute.before")
+DRAIN = "drain"
+# Hosts that run nothing in their background: what sessions before left is taken in when the next
+# one starts, after it was answered. The end of a turn only leaves its note.
+DRAINED_AT = {
+    "gemini": ("SessionStart",),
+    "copilot": ("sessionStart", "SessionStart"),
+    "cursor": ("sessionStart",),
+}
+
+
+def run(agent: str, event: str) -> None:
+    """Take the event of standard input, answer it where that helps, and end the process."""
+    try:
+        _silence_stderr()
+        if not is_internal():
+            _take(agent, event)
+    except BaseException:  # noqa: S110, BLE001 - the agent must not notice; what could be kept was kept before this
+        pass
+    # Python's own way out would run for as long as the hook did.
+    os._exit(0)
+
+
+def _take(agent: str, event: str) -> None:
+    folder = spool_folder()
+    is_borrowed = agent == "claude" and is_run_by_copilot()
+    if is_borrowed:
+        agent = "copilot"  # it runs the hooks of Claude Code, too, and waits for every one of them
+    if event == DRAIN:
+        if not is_borrowed:
+            from smara.adapters.hosts.answer import drain_quietly
+
+            drain_quietly(folder, is_waited_for=False)
+        return
+    payload = read_input(0)
+    path = (
+        _keep(folder, agent, event, payload=payload)
+        if event not in NOT_KEPT and payload.strip()
+        else ""
+    )
+    is_behind = event in DRAINED_AT.get(agent, ()) and _is_behind(folder, path)
+    if event in ANSWERED.get(agent, ANSWERED["generic"]):
+        from smara.adapters.hosts.answer import answer
+
+        said = answer(agent, event, payload, folder=folder, is_behind=is_behind)
+        if said:
+            write_output(1, said)
+    if is_behind:
+        from smara.adapters.hosts.answer import drain_quietly
+
+        drain_quietly(folder, is_waited_for=True)
+
+
+def _keep(folder: str, agent: str, event: str, payload: bytes) -> str:
+    from smara.adapters.hosts.spool import put
+
+    try:
+        return put(folder, agent, event, payload=payload, project=named_project(), cwd=os.getcwd())
+    except OSError:
+        return ""  # a full disk or a folder that cannot be written; the answer may still be given
+
+
+def _is_behind(folder: str, path: str) -> bool:
+    """Whether events wait that are older than the one at this path."""
+    from smara.adapters.hosts.spool import names
+
+    return any(name < os.path.basename(path) for name in names(folder)[:1])
+
+
+def read_input(file: int) -> bytes:
+    """All of a stream, or what came of it within the time that a host may take."""
+    pieces = []
+    size = 0
+    while size < 64 << 20:
+        if not _is_ready(file):
+            break
+        piece = os.read(file, 1 << 16)
+        if not piece:
+            break
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)
+
+
+def _is_ready(file: int) -> bool:
+    if sys.platform == "win32":
+        return True  # only sockets can be waited for there; the host's own timeout has to do
+    from select import select
+
+    return bool(select([file], [], [], READ_SECONDS * patience())[0])
+
+
+def write_output(file: int, content: bytes) -> None:
+    """Write all of it; a reader that has left is no trouble."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _silence_stderr() -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)

@@ -1,0 +1,456 @@
+"""Run the MCP server over standard streams or streamable HTTP.
+
+`run_server` chooses the transport and ends on a signal.
+Standard output carries one JSON-RPC message per line and nothing else. HTTP listens on the
+loopback address only, unless a token is required.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+import os
+import re
+import secrets
+import signal
+import socket
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import anyio
+import mcp_types as types
+import uvicorn
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.lowlevel import Server
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.message import SessionMessage
+
+from smara.adapters.hosts.hook_store import ServerDrain
+from smara.adapters.hosts.precompute import bring_up_to_date
+from smara.core import log
+from smara.environment import spool_folder
+from smara.errors import ConfigError, InvalidInputError
+from smara.memory import Memory
+from smara.surfaces.mcp.server import build_server
+from smara.surfaces.mcp.store import Store
+from smara.tools import Profile, ToolContext
+from smara.tools.schemas import Form
+from smara.tools.shapes import encodable
+
+MOST_LINE_BYTES = 8 * 1024 * 1024
+_CHUNK = 65_536
+_LAST_ANSWERS_SECONDS = 5.0
+_ID = r'"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?\d{1,18})'
+_ID_FIRST = re.compile(rf'\s*\{{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?{_ID}')
+_ID_LAST = re.compile(rf"{_ID}\s*\}}\s*\Z")
+
+Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
+Outgoing = MemoryObjectSendStream[SessionMessage]
+
+
+@asynccontextmanager
+async def standard_streams() -> AsyncIterator[tuple[Incoming, Outgoing]]:
+    """The streams of a server on standard input and output; they end with the input.
+
+    From here on file descriptor 1 leads to standard error, so that a stray ``print``, of
+    ours or of a library, cannot get between the messages.
+    """
+    wire = _Wire(*_take_over())
+    to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wire.receive, to_server, to_client.clone())
+        tasks.start_soon(wire.send, from_server, tasks.cancel_scope)
+        yield from_client, to_client
+        # The server has closed its end; what it wrote last is still on its way.
+
+
+class _Wire:
+    """The two ends of the pipe, and the requests that have no answer yet."""
+
+    def __init__(self, read_fd: int, write_fd: int) -> None:
+        self._read_fd = read_fd
+        self._write_fd = write_fd
+        self._unanswered: set[str | int] = set()
+        self._all_answered = anyio.Event()
+        self._is_ended = False
+
+    async def receive(
+        self, to_server: MemoryObjectSendStream[SessionMessage | Exception], to_client: Outgoing
+    ) -> None:
+        async with to_server, to_client:
+            async for line in _lines(self._read_fd):
+                message = read_line(line)
+                if isinstance(message, types.JSONRPCError):
+                    await to_client.send(SessionMessage(message))
+                elif message is not None:
+                    if isinstance(message, types.JSONRPCRequest):
+                        self._unanswered.add(message.id)
+                    await to_server.send(SessionMessage(message))
+            self._is_ended = True
+            if self._unanswered:
+                with anyio.move_on_after(_LAST_ANSWERS_SECONDS):
+                    await self._all_answered.wait()
+
+    async def send(
+        self, from_server: MemoryObjectReceiveStream[SessionMessage], scope: anyio.CancelScope
+    ) -> None:
+        async with from_server:
+            async for each in from_server:
+                data = (
+                    each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                )
+                try:
+                    await anyio.to_thread.run_sync(_write_all, self._write_fd, data)
+                except OSError:  # nobody reads any more
+                    scope.cancel()
+                    return
+                if isinstance(each.message, types.JSONRPCResponse | types.JSONRPCError):
+                    self._unanswered.discard(each.message.id)
+                    if self._is_ended and not self._unanswered:
+                        self._all_answered.set()
+
+
+def read_line(line: bytes) -> types.JSONRPCMessage | None:
+    """The message on a line; an error to send back when there is none; ``None`` for a blank
+    line.
+    """
+    if not line.strip():
+        return None
+    if len(line) > MOST_LINE_BYTES:
+        return _refused(
+            line, types.INVALID_REQUEST, f"The message is longer than {MOST_LINE_BYTES:,} bytes."
+        )
+    text = line.decode("utf-8", "replace")
+    try:
+        return types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError:
+        pass
+    try:
+        return types.jsonrpc_message_adapter.validate_python(
+            encodable(json.loads(text)), by_name=False
+        )
+    except json.JSONDecodeError as error:
+        return _refused(
+            line,
+            types.PARSE_ERROR,
+            f"The message is not JSON: {error.msg} at character {error.pos}.",
+        )
+    except RecursionError:
+        return _refused(line, types.PARSE_ERROR, "The message is nested too deeply.")
+    except ValueError:
+        return _refused(
+            line,
+            types.INVALID_REQUEST,
+            "The message is not a JSON-RPC 2.0 request or notification.",
+        )
+
+
+def _refused(line: bytes, code: int, why: str) -> types.JSONRPCError:
+    return types.JSONRPCError(
+        jsonrpc="2.0", id=_id_in(line), error=types.ErrorData(code=code, message=why)
+    )
+
+
+def _id_in(line: bytes) -> Any:
+    """The id of a request that cannot be read, if it stands first or last, where every client puts
+    it.
+    """
+    text = line[:1_000].decode("utf-8", "replace"), line[-1_000:].decode("utf-8", "replace")
+    found = _ID_FIRST.match(text[0]) or _ID_LAST.search(text[1])
+    try:
+        return json.loads(found[1]) if found else None
+    except ValueError:
+        return None
+
+
+async def _lines(fd: int) -> AsyncIterator[bytes]:
+    """The lines of a pipe. A thread of its own waits for them, which no exit has to wait for."""
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def deliver(line: bytes | None) -> None:
+        try:
+            loop.call_soon_threadsafe(queue.put_nowait, line)
+        except RuntimeError:
+            pass  # the loop has ended: nobody is left to read this
+
+    threading.Thread(target=_pump, args=(fd, deliver), name="smara-mcp-input", daemon=True).start()
+    while (line := await queue.get()) is not None:
+        yield line
+
+
+def _pump(fd: int, deliver: Callable[[bytes | None], None]) -> None:
+    pending = bytearray()
+    while True:
+        try:
+            chunk = os.read(fd, _CHUNK)
+        except OSError:
+            chunk = b""
+        if not chunk:
+            if pending.strip():
+                deliver(bytes(pending))
+            deliver(None)
+            return
+        *lines, rest = chunk.split(b"\n")
+        for line in lines:
+            deliver(bytes(pending + line))
+            pending.clear()
+        # Of a line that is refused for its length only so much is kept as tells whose it was.
+        pending += rest if len(pending) <= MOST_LINE_BYTES else b""
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _take_over() -> tuple[int, int]:
+    """Private descriptors for the pipe; 0 and 1 now lead nowhere and to standard error."""
+    sys.stdout.flush()
+    read_fd, write_fd = os.dup(0), os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # there is no standard error
+        os.dup2(nowhere, 1)
+    os.close(nowhere)
+    if sys.platform == "win32":
+        import msvcrt
+
+        for fd in (read_fd, write_fd):
+            msvcrt.setmode(fd, os.O_BINARY)
+    return read_fd, write_fd
+
+
+PATH = "/mcp"
+MOST_BODY_BYTES = 4 * 1024 * 1024
+_CLOSING_SECONDS = 3
+_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - to recognise it, not to bind it
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of ``HOST:PORT``, ``[::1]:PORT``, ``:PORT`` or ``PORT``."""
+    host, _, port = text.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if not port.isdigit() or not 0 <= int(port) <= 65_535:
+        raise InvalidInputError(f"--http takes HOST:PORT, such as 127.0.0.1:8765; got {text!r}.")
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine's own."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that is bound already, so that the port is known before anybody is told it."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot listen at {host}:{port}: {error.strerror}. Choose another --http address."
+        ) from None
+
+
+async def serve_http(
+    server: Server[Any], bound: socket.socket, host: str, token: str, stop: anyio.Event
+) -> None:
+    """Serve until ``stop`` is set; requests under way get a moment to finish."""
+    inner = server.streamable_http_app(
+        streamable_http_path=PATH,
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=MOST_BODY_BYTES,
+        transport_security=TransportSecuritySettings(
+            enable_dns_rebinding_protection=False
+        ),  # Guard does it
+    )
+    config = uvicorn.Config(
+        Guard(inner, host, token),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        timeout_graceful_shutdown=_CLOSING_SECONDS,
+        ws="none",
+    )
+    running = _Quiet(config)
+    async with anyio.create_task_group() as tasks:
+
+        async def end() -> None:
+            await stop.wait()
+            running.should_exit = True
+
+        tasks.start_soon(end)
+        await running.serve(sockets=[bound])
+        tasks.cancel_scope.cancel()
+
+
+class _Quiet(uvicorn.Server):
+    """A uvicorn that leaves signals to us."""
+
+    @contextmanager
+    def capture_signals(self) -> Any:
+        yield
+
+
+class Guard:
+    """Lets in what names our host, comes from no foreign page, and carries the token."""
+
+    def __init__(self, app: Any, host: str, token: str) -> None:
+        self._app = app
+        self._host = host
+        self._token = token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = self._refused(scope) if scope["type"] == "http" else None
+        if refused is None:
+            await self._app(scope, receive, send)
+        else:
+            await _answer(send, *refused)
+
+    def _refused(self, scope: Scope) -> tuple[int, str] | None:
+        headers: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.lower(), []).append(value)
+        hosts, origins = headers.get(b"host", []), headers.get(b"origin", [])
+        # Who listens everywhere is reached under names that cannot be known here; the token
+        # decides.
+        if len(hosts) != 1 or not (self._is_ours(_host_of(hosts[0])) or self._host in _EVERYWHERE):
+            return 403, "The Host header does not name this server."
+        if any(not self._is_ours(_host_of(origin.partition(b"://")[2])) for origin in origins):
+            return 403, "The Origin header names a foreign page."
+        sent = headers.get(b"authorization", [])
+        kind, _, token = sent[0].partition(b" ") if len(sent) == 1 else (b"", b"", b"")
+        if kind.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self._token):
+            return 401, "A token is needed: Authorization: Bearer TOKEN."
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        return is_loopback(host) or host == self._host.lower()
+
+
+def _host_of(value: bytes) -> str:
+    """The host of ``host:port``, without the port and the brackets of IPv6."""
+    text = value.decode("latin-1").strip().lower()
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0]
+
+
+async def _answer(send: Send, status: int, text: str) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text.encode()})
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """How a server is started."""
+
+    context: ToolContext
+    form: Form = "flat"
+    address: str | None = None
+    """``HOST:PORT`` for HTTP; ``None`` for standard input and output."""
+    token: str | None = None
+    profile: Profile = "default"
+
+
+def run_server(open_memory: Callable[[], Memory], options: ServerOptions) -> None:
+    """Serve until the input ends or a signal comes; then give back what belongs to this process
+    alone.
+    """
+    store = Store(open_memory, partial(bring_up_to_date, folder=spool_folder()))
+    if options.address is not None:
+        _run_http(store, options, options.address)
+        return
+    own_session = None if options.context.session_id else f"mcp-{secrets.token_hex(4)}"
+    context = replace(options.context, session_id=options.context.session_id or own_session)
+    if sys.stdin.isatty():
+        _say(
+            "Smara speaks MCP here, a message to a line; agents start this command by themselves. "
+            "Ctrl-D ends it."
+        )
+    beside = ServerDrain(spool_folder())
+    beside.start()
+    try:
+        anyio.run(_serve_stdio, build_server(store, context, options.form, profile=options.profile))
+    finally:
+        beside.stop()
+        # Nobody can come back as a session that was made up for this process: its claims end with
+        # it.
+        store.close(own_session)
+
+
+def _run_http(store: Store, options: ServerOptions, address: str) -> None:
+    host, port = parse_address(address)
+    if not options.token and not is_loopback(host):
+        raise ConfigError(
+            f"{host} can be reached from other machines. "
+            "Give a token (--token or SMARA_MCP_TOKEN), or listen at 127.0.0.1."
+        )
+    token = options.token or secrets.token_urlsafe(24)
+    bound = listen(host, port)
+    name = f"[{host}]" if ":" in host else host
+    _say(f"Smara listens at http://{name}:{bound.getsockname()[1]}{PATH}")
+    if not options.token:
+        _say(f"token: {token}")
+    try:
+        # Several agents may use it, so nobody's session can be assumed.
+        context = replace(options.context, is_shared=options.context.session_id is None)
+        server = build_server(store, context, options.form, profile=options.profile)
+        anyio.run(_serve_http, server, bound, host, token)
+    finally:
+        store.close()
+
+
+async def _serve_stdio(server: Server[Any]) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_on_signal, tasks.cancel_scope.cancel)
+        async with standard_streams() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+async def _serve_http(server: Server[Any], bound: Any, host: str, token: str) -> None:
+    stop = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_on_signal, stop.set)
+        await serve_http(server, bound, host, token=token, stop=stop)
+        tasks.cancel_scope.cancel()
+
+
+async def _on_signal(act: Callable[[], None]) -> None:
+    """Leave when asked to; on Windows the interpreter does it by itself."""
+    if sys.platform == "win32":
+        return
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for number in signals:
+            log.event("server.stopping", signal=number.name)
+            act()
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

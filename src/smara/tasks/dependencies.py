@@ -1,0 +1,133 @@
+"""Walk the dependency graph: cycles, topological order, longest chain."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from smara.database.database import Session
+from smara.tasks.store import TaskStore
+
+Edge = tuple[int, int, str]
+"""A dependency: task, what it depends on, type."""
+
+
+def waits_for(edge: Edge) -> tuple[int, int]:
+    """(who waits, for whom) of a dependency."""
+    task, depends_on, type_ = edge
+    return (depends_on, task) if type_ == "parent-child" else (task, depends_on)
+
+
+def find_cycle(session: Session, store: TaskStore, waiter: int, awaited: int) -> list[int] | None:
+    """The circle that would be closed if ``waiter`` waited for ``awaited``, from waiter to waiter;
+    or ``None``.
+
+    Searched from both ends, the smaller side first: a new task has nothing behind it, and
+    then one look is enough, however large the graph.
+    """
+    if waiter == awaited:
+        return [waiter, waiter]
+    ahead = _Side(awaited, lambda numbers: _awaited(session, store, numbers))
+    behind = _Side(waiter, lambda numbers: _waiters(session, store, numbers))
+    while ahead.edge and behind.edge:
+        side, other = (ahead, behind) if len(ahead.edge) <= len(behind.edge) else (behind, ahead)
+        side.advance()
+        meeting = next((no for no in side.edge if no in other.came_from), None)
+        if meeting is not None:
+            return [waiter, *reversed(ahead.path(meeting)), *behind.path(meeting)[1:]]
+    return None
+
+
+class _Side:
+    """A search that spreads from one task, one step at a time."""
+
+    def __init__(
+        self, start: int, step: Callable[[Sequence[int]], Iterable[tuple[int, int]]]
+    ) -> None:
+        self.came_from: dict[int, int | None] = {start: None}
+        self.edge = [start]
+        self._step = step
+
+    def advance(self) -> None:
+        fresh = []
+        for source, target in self._step(self.edge):
+            if target not in self.came_from:
+                self.came_from[target] = source
+                fresh.append(target)
+        self.edge = fresh
+
+    def path(self, no: int) -> list[int]:
+        """From a task back to where the search began."""
+        path = [no]
+        while (before := self.came_from[path[-1]]) is not None:
+            path.append(before)
+        return path
+
+
+def _awaited(
+    session: Session, store: TaskStore, numbers: Sequence[int]
+) -> Iterable[tuple[int, int]]:
+    """(task, one it waits for) for each of some tasks."""
+    yield from store.needs(session, numbers, "blocks")
+    yield from (
+        (parent, child) for child, parent in store.needed_by(session, numbers, "parent-child")
+    )
+
+
+def _waiters(
+    session: Session, store: TaskStore, numbers: Sequence[int]
+) -> Iterable[tuple[int, int]]:
+    """(task, one that waits for it) for each of some tasks."""
+    yield from ((awaited, task) for task, awaited in store.needed_by(session, numbers, "blocks"))
+    yield from store.needs(session, numbers, "parent-child")
+
+
+def topological_order(edges: Iterable[Edge]) -> list[int] | None:
+    """The tasks of a graph so that nobody stands before one it waits for; ``None`` when there is a
+    circle.
+
+    >>> in_order([(1, 2, "blocks"), (3, 1, "parent-child")]), in_order([(1, 2, "blocks"), (2, 1, "blocks")])
+    ([2, 3, 1], None)
+    """  # noqa: E501
+    waiters: dict[int, list[int]] = defaultdict(list)
+    open_ends: dict[int, int] = {}
+    for edge in edges:
+        waiter, awaited = waits_for(edge)
+        waiters[awaited].append(waiter)
+        open_ends[waiter] = open_ends.get(waiter, 0) + 1
+        open_ends.setdefault(awaited, 0)
+    done = sorted(no for no, count in open_ends.items() if not count)
+    for no in done:
+        for waiter in waiters[no]:
+            open_ends[waiter] -= 1
+            if not open_ends[waiter]:
+                done.append(waiter)
+    return done if len(done) == len(open_ends) else None
+
+
+def longest_chain(edges: Sequence[Edge], last: int | None = None) -> list[int]:
+    """The longest run of tasks that wait for each other, first to do first; with ``last``, the one
+    that ends there.
+
+    >>> longest_chain([(1, 2, "blocks"), (2, 3, "blocks"), (4, 3, "blocks")])
+    [3, 2, 1]
+    """
+    ordered = topological_order(edges) or []
+    length: dict[int, int] = dict.fromkeys(ordered, 1)
+    before: dict[int, int] = {}
+    awaited: dict[int, list[int]] = defaultdict(list)
+    for edge in edges:
+        waiter, wanted = waits_for(edge)
+        awaited[waiter].append(wanted)
+    for no in ordered:
+        for wanted in sorted(awaited[no]):
+            if length[wanted] + 1 > length[no]:
+                length[no] = length[wanted] + 1
+                before[no] = wanted
+    end = last if last is not None else max(ordered, key=lambda no: (length[no], -no), default=None)
+    if end is None:
+        return []
+    chain = [end]
+    while chain[-1] in before:
+        chain.append(before[chain[-1]])
+    return chain[::-1]

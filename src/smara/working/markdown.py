@@ -1,0 +1,400 @@
+"""Edit one section or field of a Markdown page.
+
+The outline says where sections and fields are and which names they have; what stands
+between code fences is neither. Everything but the edited part stays as it is, to the last
+character.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from smara.core.scope import require_id
+from smara.errors import InvalidInputError
+
+_OPENING = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+_CLOSING = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*$")
+
+
+class Fences:
+    """Reads lines one after the other and knows whether they are code."""
+
+    def __init__(self) -> None:
+        self.open: str | None = None
+        """The fence that would close the code we are in; ``None`` outside."""
+
+    def is_code(self, line: str) -> bool:
+        """Whether the next line belongs to a code block, its fences included."""
+        line = line.rstrip("\r")
+        if self.open is None:
+            found = _OPENING.match(line)
+            self.open = found[1] if found else None
+            return found is not None
+        found = _CLOSING.match(line)
+        if found and found[1][0] == self.open[0] and len(found[1]) >= len(self.open):
+            self.open = None
+        return True
+
+
+def open_fence(lines: Iterable[str]) -> str | None:
+    """The fence that is still missing at the end of these lines.
+
+    >>> open_fence(["~~~~ python", "x = 1", "~~~"])
+    '~~~~'
+    """
+    fences = Fences()
+    for line in lines:
+        fences.is_code(line)
+    return fences.open
+
+
+MOST_LEVELS = 6
+_MARKS = re.compile(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
+_EMPHASIS = re.compile(r"[*_`]")
+_LONGEST_LABEL = 120
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownSection:
+    """A heading at ``line``; what belongs to it ends before ``end``. ``path`` is the titles down to
+    it.
+    """
+
+    path: tuple[str, ...]
+    level: int
+    line: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownField:
+    """A bullet at ``line`` up to ``end``; ``head`` is its line up to the colon and the label's
+    emphasis.
+    """
+
+    path: tuple[str, ...]
+    head: str
+    line: int
+    end: int
+
+    @property
+    def indent(self) -> str:
+        """What stands before the bullet."""
+        return self.head[: len(self.head) - len(self.head.lstrip(" \t"))]
+
+
+NamedPart = TypeVar("NamedPart", MarkdownSection, MarkdownField)
+
+
+def fold_name(name: str) -> str:
+    """A name as it is compared: without emphasis, case, needless space and a colon at its end.
+
+    >>> folded("**Tech  Stack**:")
+    'tech stack'
+    """
+    return " ".join(_EMPHASIS.sub("", name).split()).rstrip(": ").casefold()
+
+
+def heading(line: str) -> tuple[int, str] | None:
+    """The level and title of a heading; ``None`` for any other line.
+
+    >>> heading("## C# ##"), heading("#no heading")
+    ((2, 'C#'), None)
+    """
+    found = _MARKS.match(line)
+    if found is None:
+        return None
+    title = line[found.end() :].strip()
+    without = title.rstrip("#")
+    if not without or (without != title and without[-1] in " \t"):
+        title = without.rstrip()
+    return len(found[1]), title
+
+
+def sections(lines: Sequence[str]) -> list[MarkdownSection]:
+    """Every section of a page, in order; a sub-section follows the section it belongs to."""
+    fences = Fences()
+    result: list[MarkdownSection] = []
+    still_open: list[int] = []  # places in the result, each deeper than the one before
+    for number, line in enumerate(lines):
+        found = None if fences.is_code(line) else heading(line)
+        if found is None:
+            continue
+        level, title = found
+        while still_open and result[still_open[-1]].level >= level:
+            place = still_open.pop()
+            result[place] = replace(result[place], end=number)
+        path = result[still_open[-1]].path if still_open else ()
+        still_open.append(len(result))
+        result.append(MarkdownSection((*path, title), level, number, end=len(lines)))
+    return result
+
+
+def fields(lines: Sequence[str], found: Sequence[MarkdownSection]) -> list[MarkdownField]:
+    """Every field of a page whose sections were found; what is indented under a field is part of
+    it.
+    """
+    fences = Fences()
+    is_code = [fences.is_code(line) for line in lines]
+    section_at = {section.line: section for section in found}
+    path: tuple[str, ...] = ()
+    result: list[MarkdownField] = []
+    number = 0
+    while number < len(lines):
+        if number in section_at:
+            path = section_at[number].path
+        head = None if is_code[number] else field_head(lines[number])
+        end = number + 1
+        if head is not None:
+            end = _end_of_field(lines, number, section_at)
+            label = head.strip()[1:].strip("*_: \t")
+            result.append(MarkdownField((*path, label), head, number, end=end))
+        number = end
+    return result
+
+
+def field_head(line: str) -> str | None:
+    """The bullet and label that a line begins with; ``None`` when it has no label.
+
+    >>> field_head("  - **Name:** Ann"), field_head("- see https://example.org")
+    ('  - **Name:**', None)
+    """
+    rest = line.lstrip(" \t")
+    if rest[:1] not in ("-", "*", "+") or rest[1:2] not in (" ", "\t"):
+        return None
+    label, colon, value = rest.partition(":")
+    emphasis = value[:2] if value[:2] in ("**", "__") else ""
+    after = value[len(emphasis) :]
+    is_label = (
+        colon
+        and len(label) <= _LONGEST_LABEL
+        and label.count("`") % 2 == 0
+        and bool(fold_name(label[1:]))
+    )
+    if not is_label or (after and not after[0].isspace()):
+        return None
+    return line[: len(line) - len(after)]
+
+
+def _end_of_field(lines: Sequence[str], number: int, section_at: dict[int, MarkdownSection]) -> int:
+    own = _indentation(lines[number])
+    end = number + 1
+    for later in range(number + 1, len(lines)):
+        line = lines[later]
+        if later in section_at or (line.strip() and _indentation(line) <= own):
+            break
+        if line.strip():
+            end = later + 1
+    return end
+
+
+def _indentation(line: str) -> int:
+    spaces = line[: len(line) - len(line.lstrip(" \t"))]
+    return len(spaces.expandtabs(4))
+
+
+def only(found: Sequence[NamedPart], name: str) -> NamedPart | None:
+    """The one that goes by a name; ``None`` when there is none, ``InvalidInputError`` when there
+    are several.
+
+    ``Notes`` is any heading of that title, ``Work/Notes`` the one under ``Work``. A whole
+    way from the top wins over the end of a longer one, and a section over those within it.
+    """
+    wanted = _way([name])
+    matching = [
+        each
+        for each in found
+        if any(wanted == _way(each.path[start:]) for start in range(len(each.path)))
+    ]
+    if len(matching) > 1:
+        whole = [each for each in matching if wanted == _way(each.path)]
+        matching = whole if len(whole) == 1 else matching
+    if all(each.line < matching[0].end for each in matching[1:]):
+        matching = matching[:1]
+    if len(matching) > 1:
+        ways = ", ".join(repr("/".join(each.path)) for each in matching[:5])
+        raise InvalidInputError(
+            f"{name!r} names {len(matching)} places: {ways}. Give the way down to one of them, or "
+            "put the whole page.",
+            section=name,
+        )
+    return matching[0] if matching else None
+
+
+def _way(path: Sequence[str]) -> str:
+    return "/".join(fold_name(part) for title in path for part in title.split("/"))
+
+
+_NEW_LEVEL = 2
+_BLOCK = re.compile(r"[-*+][ \t]|\d{1,9}[.)][ \t]|```|~~~|[|>]")
+
+
+def replace_section(text: str, name: str, body: str | None) -> str:
+    """The page with one section or field changed, added when it is not there, or taken out
+    (``None``).
+
+    The name is looked for in this order: a heading; a field; for ``A/B``, a section ``A``,
+    which gets a field ``B`` for one line and a sub-section for several. Else a section is
+    added at the end. A name that begins with ``#`` means a heading and nothing else.
+    Twice is the same as once.
+    """
+    is_heading, title, level = _parse_name(name)
+    lines = text.split("\n")
+    found = sections(lines)
+    target: MarkdownSection | MarkdownField | None = only(found, title)
+    if target is None and not is_heading:
+        target = only(fields(lines, found), title)
+    if target is None:
+        return (
+            text
+            if body is None
+            else _add_part(
+                lines,
+                found,
+                title,
+                level=level,
+                is_heading=is_heading,
+                body=_trim_body(body, title),
+            )
+        )
+    if body is None:
+        new: list[str] = []
+    elif isinstance(target, MarkdownField):
+        new = _field_lines(target.head, _trim_body(body, title), target.indent)
+    else:
+        new = [lines[target.line], *_section_body(_trim_body(body, title), target.level), ""]
+    return "\n".join([*lines[: target.line], *new, *lines[target.end :]])
+
+
+def _parse_name(name: str) -> tuple[bool, str, int]:
+    """Whether a heading is meant, its title, and the level it would be added at.
+
+    >>> _wanted("### Notes"), _wanted("Notes")
+    ((True, 'Notes', 3), (False, 'Notes', 2))
+    """
+    require_id(name, "section")
+    found = heading(name.strip())
+    level, title = found or (_NEW_LEVEL, (heading(f"# {name}") or (0, ""))[1])
+    if not fold_name(title):
+        raise InvalidInputError(
+            f"section must name a heading or a field, and {name!r} does not. Give its title."
+        )
+    return found is not None, title, level
+
+
+def _trim_body(body: str, title: str) -> list[str]:
+    """The lines of a body without blank ones around it, and without a heading that repeats its
+    name.
+    """
+    lines = _without_blank_ends(body.split("\n"))
+    first = heading(lines[0]) if lines else None
+    if first and fold_name(first[1]) in (fold_name(title), fold_name(title.rpartition("/")[2])):
+        lines = _without_blank_ends(lines[1:])
+    return lines
+
+
+def _without_blank_ends(lines: Sequence[str]) -> list[str]:
+    told = [number for number, line in enumerate(lines) if line.strip()]
+    return list(lines[told[0] : told[-1] + 1]) if told else []
+
+
+def _section_body(body: list[str], level: int) -> list[str]:
+    """The lines of a section, refused when they would end it or swallow what follows."""
+    fences = Fences()
+    for line in body:
+        found = None if fences.is_code(line) else heading(line)
+        if found and found[0] <= level:
+            raise InvalidInputError(
+                f"The content has the heading {line.strip()!r}, which would end the section it is "
+                "put into. Use "
+                f"{'#' * min(level + 1, MOST_LEVELS)} or deeper, or update that section by its "
+                "own name."
+            )
+    _refuse_open_fence(body)
+    return body
+
+
+def _field_lines(head: str, body: list[str], indent: str) -> list[str]:
+    """A bullet with its value: behind the label, and further lines indented under it."""
+    if not body:
+        return [head]
+    first, rest = body[0].strip(), body[1:]
+    if rest and _BLOCK.match(first):
+        first, rest = "", body
+    new = [
+        f"{head} {first}".rstrip(),
+        *(f"{indent}  {line}" if line.strip() else "" for line in rest),
+    ]
+    _refuse_headings(new)
+    _refuse_open_fence(new)
+    return new
+
+
+def _refuse_headings(lines: Sequence[str]) -> None:
+    fences = Fences()
+    for line in lines:
+        if not fences.is_code(line) and heading(line):
+            raise InvalidInputError(
+                f"A field cannot hold the heading {line.strip()!r}. Leave it out, or update a "
+                "section instead."
+            )
+
+
+def _refuse_open_fence(lines: Sequence[str]) -> None:
+    fence = open_fence(lines)
+    if fence is not None:
+        raise InvalidInputError(
+            "The content opens a code fence and does not close it, which would swallow what "
+            "follows. End it with "
+            f"a line {fence[:20]!r}."
+        )
+
+
+def _add_part(
+    lines: list[str],
+    found: Sequence[MarkdownSection],
+    title: str,
+    level: int,
+    is_heading: bool,
+    body: list[str],
+) -> str:
+    """The page with a new field or sub-section of a section that is there, or a new section at its
+    end.
+    """
+    above, _, leaf = title.rpartition("/")
+    parent = only(found, above) if above and fold_name(leaf) and not is_heading else None
+    if parent is None:
+        return _insert_lines(
+            lines, len(lines), [f"{'#' * level} {title}", *_section_body(body, level)]
+        )
+    head = f"- {leaf.strip()}:"
+    if len(body) <= 1 and field_head(head) == head:
+        own_end = next((each.line for each in found if each.line > parent.line), len(lines))
+        return _insert_lines(
+            lines, min(own_end, parent.end), _field_lines(head, body, ""), is_close=True
+        )
+    if parent.level == MOST_LEVELS:
+        raise InvalidInputError(
+            f"{above!r} has no room for a section: headings go {MOST_LEVELS} levels deep."
+        )
+    new = [f"{'#' * (parent.level + 1)} {leaf.strip()}", *_section_body(body, parent.level + 1)]
+    return _insert_lines(lines, parent.end, new)
+
+
+def _insert_lines(lines: list[str], at: int, new: list[str], is_close: bool = False) -> str:
+    """The page with lines put in before ``at``, with a blank line around them; a fence left open is
+    closed first.
+    """
+    before = list(lines[:at])
+    while before and not before[-1].strip():
+        before.pop()
+    fence = open_fence(before)
+    if fence is not None:
+        before.append(fence)
+    follows = before[-1] if before else ""
+    is_list = _BLOCK.match(follows.lstrip(" \t")) is not None or follows[:1] in (" ", "\t")
+    gap = [] if not before or (is_close and (is_list or heading(follows))) else [""]
+    return "\n".join([*before, *gap, *new, "", *lines[at:]])
