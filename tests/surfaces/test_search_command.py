@@ -158,3 +158,16 @@ def test_terminal_shows_the_words_in_bold_and_folds_at_its_width(store):
     assert "\x1b[33m\x1b[1mzanzibar\x1b[0m" in seen
     assert "\ufffd" not in seen, "our own escapes must not be taken for somebody else's"
     assert max(map(len, plain(seen).splitlines())) <= 60
+
+
+def test_explain_says_the_reasons_and_the_score_of_every_hit(store):
+    lines = smara("search", "login schema", "--explain").out.splitlines()
+    heads = [line for line in lines if line[:1].isdigit() and line[1:3] == ". "]
+    reasons = [line for line in lines if line.startswith("   why: ")]
+    scores = [line for line in lines if line.startswith("   score: words ")]
+    assert len(heads) == len(reasons) == len(scores) > 0
+    assert " together " in scores[0]
+
+
+def test_without_explain_no_score_line_is_printed(store):
+    assert "score:" not in smara("search", "login schema").out

@@ -214,9 +214,9 @@ def _show(answer: Answer, full: bool, explain: bool) -> None:
             click.echo(f"   {_lit(line, hit) if is_terminal else output.printable(line)}")
         if explain:
             output.say(f"   why: {'; '.join(hit.why)}")
+            output.say(f"   score: {_stages(hit)}")
         if hit.metadata.get("hedge"):
             output.say(output.paragraph(str(hit.metadata["hedge"]), "   but: ", "   "), fg="yellow")
-            output.say(f"   score: {_stages(hit)}")
         output.say()
     if explain:
         for stage in answer.trace.stages:
