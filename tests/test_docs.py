@@ -128,17 +128,8 @@ def test_command_that_is_mentioned_exists_with_its_options(text: str) -> None:
 
 
 def snippets() -> Iterator[object]:
-    guide = ROOT / "docs/guide"
-    for page in (
-        ROOT / "README.md",
-        guide / "working.md",
-        guide / "observations.md",
-        guide / "providers.md",
-        guide / "memories.md",
-        guide / "embeddings.md",
-        guide / "code.md",
-        ROOT / "docs/quickstart.md",
-    ):
+    """Every Python example of the documentation."""
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         for number, text in enumerate(blocks(page, "python"), 1):
             yield pytest.param(text, id=f"{name_of(page)} {number}")
 
