@@ -12,7 +12,8 @@ import smara
 from smara.memory import Memory
 
 NAMES = [
-    "Answer", "AsyncMemory", "Hit", "HostEvent", "Injection", "Memory", "Message", "NewMessage", "NewThread",
+    "Answer", "AsyncMemory", "Hit", "HostEvent", "Injection", "Memory", "Message", "NewMessage",
+    "NewThread",
     "Part", "Receipt", "SmaraError", "Thread", "__version__", "open", "open_async",
 ]  # fmt: skip
 HEAVY = (
