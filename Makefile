@@ -31,10 +31,11 @@ demo: $(STAMP) ## the story of Smara in a terminal, in well under a minute
 test: $(STAMP) ## every test, under 10 minutes on 2 cores
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -r fEs --durations 15
 
-check: $(STAMP) ## ruff and mypy
+check: $(STAMP) ## ruff, mypy, and the names and English of the source
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check src evals bench tests
 	$(BIN)/mypy
+	$(BIN)/python -m tests.house_lint
 
 format: $(STAMP) ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
