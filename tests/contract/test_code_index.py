@@ -13,8 +13,6 @@ import pytest
 
 from smara.codegraph.index.dependents import DependencyKeys
 from smara.codegraph.index.indexer import IndexTree, _leased, index
-from smara.codegraph.parse import incremental
-from smara.codegraph.resolve.resolver import Resolver
 from smara.core.clock import SystemClock
 from smara.errors import BusyError, InvalidInputError, NotFoundError
 from tests.contract.both import EACH_DATABASE
@@ -386,16 +384,9 @@ LONG = (
 )
 
 
-def test_what_did_not_change_keeps_its_edges_and_they_move_with_it(place, memory, app, monkeypatch):
+def test_edges_move_down_with_the_functions_they_start_in(place, memory, app):
     write(app, {"app/long.py": LONG})
     memory.code.update(["app/long.py"], app)
-    resolved = []
-    known = Resolver.resolve
-    monkeypatch.setattr(
-        Resolver,
-        "resolve",
-        lambda self, facts, *rest: resolved.append(facts) or known(self, facts, *rest),
-    )
     write(
         app,
         {
@@ -405,8 +396,6 @@ def test_what_did_not_change_keeps_its_edges_and_they_move_with_it(place, memory
         },
     )
     memory.code.update(["app/long.py"], app)
-    assert [len(facts.references) for facts in resolved] == [1]
-    monkeypatch.undo()
     assert picture(memory, app) == fresh(place, memory, app)
 
 
@@ -423,14 +412,3 @@ def test_a_method_that_did_not_change_follows_the_field_it_uses(place, memory, a
     write(app, {"app/cup.py": HELD.replace("held = Tea", "held = Milk")})
     memory.code.update(["app/cup.py"], app)
     assert picture(memory, app) == fresh(place, memory, app)
-
-
-def test_a_save_that_kept_edges_of_names_that_mean_something_else_would_be_caught(
-    place, memory, app, monkeypatch
-):
-    write(app, {"app/cup.py": HELD})
-    memory.code.update(["app/cup.py"], app)
-    monkeypatch.setattr(incremental, "_unmoved", lambda facts, names: list(facts.taken))
-    write(app, {"app/cup.py": HELD.replace("held = Tea", "held = Milk")})
-    memory.code.update(["app/cup.py"], app)
-    assert picture(memory, app) != fresh(place, memory, app)

@@ -28,7 +28,6 @@ from smara.codegraph.models import (
     Import,
     Reference,
     ReferenceKind,
-    Unit,
 )
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def pack_edges(edges: Iterable[tuple[int, int, EdgeKind, int, float, EdgeSource]
     """Edges as they are stored, from the fields of ``Edge``; the same edges always give the same
     bytes.
 
-    >>> len(pack([(1, 2, "calls", 7, 1.0, "ast"), (1, 2, "calls", 7, 1.0, "ast")]))
+    >>> len(pack_edges([(1, 2, "calls", 7, 1.0, "ast"), (1, 2, "calls", 7, 1.0, "ast")]))
     16
     """
     rows = {
@@ -90,17 +89,6 @@ def pack_edges(edges: Iterable[tuple[int, int, EdgeKind, int, float, EdgeSource]
     }
     packed = struct.Struct("<IIIBBBB").pack
     return b"".join([packed(*row) for row in sorted(rows)])
-
-
-def join_edges(one: bytes, other: bytes) -> bytes:
-    """Two lots of stored edges as one; the same edges always give the same bytes."""
-    rows = [
-        data[place : place + EDGE_BYTES]
-        for data in (one, other)
-        for place in range(0, len(data), EDGE_BYTES)
-    ]
-    order = struct.Struct("<IIIBBBB").unpack
-    return b"".join(sorted(set(rows), key=order))
 
 
 def unpack_edges(data: bytes | None) -> NDArray[Any]:
@@ -145,7 +133,7 @@ def are_among(values: Any, numbers: Iterable[int]) -> Any:
     return known[places] == values
 
 
-FACTS_VERSION = 3
+FACTS_VERSION = 4
 _KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
 _REFERENCE_KINDS: dict[str, ReferenceKind] = {"c": "calls", "i": "inherits", "r": "references"}
 _REFERENCE_LETTERS = {kind: letter for letter, kind in _REFERENCE_KINDS.items()}
@@ -173,8 +161,6 @@ def pack_facts(facts: FileFacts) -> bytes:
         _steps(lines),
         scopes,
         facts.bindings,
-        facts.size,
-        *_pack_units(facts),
     ]
     return zlib.compress(
         json.dumps(columns, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace"), 1
@@ -201,11 +187,7 @@ def unpack_facts(data: bytes) -> FileFacts | None:
             at,
             scopes,
             bindings,
-            size,
-            offsets,
-            units,
         ) = columns
-        firsts, lasts = _unpack_offsets(offsets, len(definitions[0]))
         references = map(
             Reference,
             [_REFERENCE_KINDS[letter] for letter in kinds],
@@ -225,16 +207,14 @@ def unpack_facts(data: bytes) -> FileFacts | None:
                     qualname,
                     first_line=first,
                     last_line=last,
-                    first_byte=start,
-                    last_byte=end,
+                    first_byte=0,
+                    last_byte=0,
                     parent=parent,
                     signature="",
                     doc="",
                     body_hash=b"",
                 )
-                for kind, name, qualname, first, last, parent, start, end in zip(
-                    *definitions, firsts, lasts, strict=True
-                )
+                for kind, name, qualname, first, last, parent in zip(*definitions, strict=True)
             ),
             imports=tuple(Import(*each) for each in imports),
             references=tuple(references),
@@ -242,60 +222,9 @@ def unpack_facts(data: bytes) -> FileFacts | None:
             package=package,
             has_errors=False,
             doc="",
-            size=size,
-            units=_unpack_units(units, firsts, lasts),
         )
     except (ValueError, TypeError, IndexError, zlib.error):
         return None
-
-
-def _pack_units(facts: FileFacts) -> tuple[list[list[int]], list[list[int]]]:
-    """Where definitions stand, and the units by how far they are from that; nothing where there are
-    no units.
-    """
-    if not facts.units:
-        return [], []
-    definitions = facts.definitions
-    offsets = [
-        _steps([each.first_byte for each in definitions]),
-        [each.last_byte - each.first_byte for each in definitions],
-    ]
-    places, starts, ends, untils, blocks, digests = zip(*facts.units, strict=True)
-    return offsets, [
-        _steps(places),
-        [
-            definitions[place].first_byte - start
-            for place, start in zip(places, starts, strict=True)
-        ],
-        [definitions[place].last_byte - end for place, end in zip(places, ends, strict=True)],
-        [until - end for until, end in zip(untils, ends, strict=True)],
-        list(blocks),
-        list(digests),
-    ]
-
-
-def _unpack_offsets(offsets: list[list[int]], count: int) -> tuple[list[int], list[int]]:
-    if not offsets:
-        return [0] * count, [0] * count
-    firsts = _sums(offsets[0])
-    return firsts, [first + length for first, length in zip(firsts, offsets[1], strict=True)]
-
-
-def _unpack_units(units: list[list[int]], firsts: list[int], lasts: list[int]) -> tuple[Unit, ...]:
-    if not units:
-        return ()
-    steps, columns, after, down, blocks, digests = units
-    found = []
-    for place, column, behind, below, ending, digest in zip(
-        _sums(steps), columns, after, down, blocks, digests, strict=True
-    ):
-        end = lasts[place] - behind
-        found.append(
-            Unit(
-                place, firsts[place] - column, end, until=end + below, blocks=ending, digest=digest
-            )
-        )
-    return tuple(found)
 
 
 def _steps(numbers: Sequence[int]) -> list[int]:

@@ -145,7 +145,7 @@ def node(row: Row) -> Node:
     )
 
 
-VERSION = 3
+VERSION = 4
 """Of what is read from files. An index of another version is made again."""
 
 _TREE = "no, root, branch, head, state, revision, version, started_at, finished_at, counts"

@@ -109,35 +109,6 @@ class Binding(NamedTuple):
     scope: int
 
 
-class Unit(NamedTuple):
-    """A definition that is known again by its bytes, so that it need not be read again when the
-    file changes.
-
-    ``start`` is where its first line begins, ``end`` where its code ends, and ``until`` lies behind
-    the first character of the code below it: the digest is of all that says where the definition
-    ends. ``blocks`` counts the blocks that end with it.
-    """
-
-    place: int
-    start: int
-    end: int
-    until: int
-    blocks: int
-    digest: int
-
-
-class Reuse(NamedTuple):
-    """Definitions that were taken over from an earlier text: so many from a place on, which was
-    another then.
-    """
-
-    place: int
-    length: int
-    before: int
-    down: int
-    """How many lines further down they stand."""
-
-
 class FileFacts(NamedTuple):
     """All that one file says by itself."""
 
@@ -153,20 +124,6 @@ class FileFacts(NamedTuple):
     has_errors: bool = False
     doc: str = ""
     """The first line of what the file says about itself."""
-    size: int = 0
-    """In bytes, of the text that offsets are of."""
-    units: tuple[Unit, ...] = ()
-    """Definitions that may be taken over unread, in their order; see ``splicing``."""
-    taken: tuple[Reuse, ...] = ()
-    """Those that were; not stored."""
-
-    @property
-    def plain(self) -> tuple[Definition, ...]:
-        """The definitions that stand where they are found: all but the routes, which come last."""
-        count = len(self.definitions)
-        while count and self.definitions[count - 1].kind == "route":
-            count -= 1
-        return self.definitions[:count]
 
 
 class CodeChunk(NamedTuple):

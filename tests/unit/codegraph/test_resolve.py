@@ -21,8 +21,8 @@ from smara.codegraph.models import (
     ReferenceKind,
 )
 from smara.codegraph.resolve import (
+    FileOutline,
     MemoryTable,
-    Outline,
     ProjectFiles,
     Resolver,
     outline_of,
@@ -194,7 +194,7 @@ def test_random_facts_never_raise() -> None:
     for _ in range(300):
         made = [_random_facts(chosen, number) for number in range(chosen.randint(1, 6))]
         files = list({facts.path: facts for facts in made}.values())
-        outlines: list[Outline] = []
+        outlines: list[FileOutline] = []
         no = 1
         for facts in files:
             outlines.append(outline_of(facts, no, range(no + 1, no + 1 + len(facts.definitions))))

@@ -12,10 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
-from smara.codegraph.codec import bytes_of, join_edges, numbers_in, pack_edges, unpack_facts
+from smara.codegraph.codec import bytes_of, pack_edges, unpack_facts
 from smara.codegraph.index.tree_reader import NotRead, TreeReader
 from smara.codegraph.models import FileFacts, Import
-from smara.codegraph.parse.incremental import Stayed
 from smara.codegraph.resolve.project import ProjectFiles
 from smara.codegraph.resolve.resolver import Resolver, tested_stem
 from smara.codegraph.resolve.scip import Precise
@@ -110,13 +109,6 @@ def keys_of(facts: FileFacts, asked_paths: Iterable[str], asked_names: Iterable[
     return bytes_of(sorted(keys))
 
 
-def with_keys(keys: bytes, others: bytes) -> bytes:
-    """The notes on a file with those made before, of which some may hold no longer: one asked too
-    much is no harm.
-    """
-    return bytes_of(sorted({*numbers_in(keys), *numbers_in(others)}))
-
-
 def _words(facts: FileFacts) -> tuple[set[str], set[str]]:
     """The words a file uses, and those that its outline shows to others."""
     used = {each.name for each in facts.references}
@@ -198,12 +190,6 @@ class DependencyKeys:
     def _asking_those_that_mention(self, names: Collection[str]) -> set[int]:
         mentioning = self._with({key_of("m", name) for name in names})
         return self._with({self._path_keys[no] for no in mentioning if no in self._path_keys})
-
-    def is_reached_through(self, file_no: int, names: Collection[str]) -> bool:
-        """Whether a file asked about one, itself perhaps, whose outline mentions one of the
-        words.
-        """
-        return bool(names) and file_no in self._asking_those_that_mention(names)
 
     def know_paths(self, paths: dict[int, str]) -> None:
         """Tell which path belongs to which number."""
@@ -369,25 +355,12 @@ class Joiner:
         edges = self._edges(outline, facts)
         return FileEdges(file_no, edges, keys_of(facts, self._table.paths, self._table.names))
 
-    def join_rest(
-        self, file_no: int, facts: FileFacts, stayed: Stayed, asked: bytes
-    ) -> FileEdges | None:
-        """The edges out of a file of which some stay; what it ``asked`` for those is noted further
-        on.
-        """
-        outline = self._table.outline(facts.path)
-        if outline is None:
-            return None
-        edges = join_edges(self._edges(outline, stayed.rest, stayed.tested), stayed.edges)
-        keys = keys_of(facts, self._table.paths, self._table.names)
-        return FileEdges(file_no, edges, with_keys(keys, asked))
-
-    def _edges(self, outline: FileOutline, facts: FileFacts, tested: Collection[int] = ()) -> bytes:
+    def _edges(self, outline: FileOutline, facts: FileFacts) -> bytes:
         # What an earlier file asked must not be taken for known: this one's notes would miss it.
         self._table.forget()
         self._resolver.forget()
         nos = (*outline.nos, outline.file_no)  # the file itself stands at -1
-        found = self._resolver.resolve(facts, tested)
+        found = self._resolver.resolve(facts)
         return pack_edges(
             [
                 (nos[scope], to, kind, line, sure, source)

@@ -17,7 +17,6 @@ from smara.codegraph.index.dependents import DependencyKeys, FileEdges, Joiner, 
 from smara.codegraph.index.pool import Pool
 from smara.codegraph.index.tree_reader import TreeReader
 from smara.codegraph.lookup import CodeLookup
-from smara.codegraph.parse.incremental import Partial, divide
 from smara.codegraph.resolve.project import MANIFESTS, ProjectFiles
 from smara.codegraph.resolve.scip import INDEX_NAME, NamedLines, Precise, ScipIndex, read_scip
 from smara.codegraph.resolve.symbols import FileOutline, Symbol, unpack_outline
@@ -44,8 +43,6 @@ class TreeCache:
     outlines: dict[str, tuple[int, FileOutline | None]] = field(default_factory=dict)
     project: ProjectFiles | None = None
     notes_revision: int = -1
-    partial: tuple[int, Partial] | None = None
-    """The number of the file written last, when a part of it was taken over from before."""
 
     def refresh(self, session: Session, store: CodeStore, tree_no: int) -> None:
         """Bring everything up to what is stored now."""
@@ -277,32 +274,8 @@ class EdgeBuilder:
             table.load_all()
         joiner = Joiner(table, held.files(manifest_reader(self._reader)), precise)
         paths = dict(stale)
-        found = [] if precise is not None else self._join_partial(session, joiner, paths)
-        rows = self._store.facts(
-            session, "uses", [no for no in paths if all(no != each.file_no for each in found)]
-        )
-        return held.revision, [
-            *found,
-            *(joiner.join(no, paths[no], bytes(uses)) for no, uses in rows),
-        ]
-
-    def _join_partial(
-        self, session: Session, joiner: Joiner, paths: dict[int, str]
-    ) -> list[FileEdges]:
-        """The edges of the file that was just written, if a part of it is as it was and nobody has
-        written since.
-        """
-        number, partial = self._held.partial or (0, None)
-        if partial is None or number not in paths or partial.revision != self._held.revision:
-            return []
-        asked = [bytes(row[1]) for row in self._store.facts(session, "asked", [number])]
-        stayed = divide(partial, self._store.edges(session, [number]).get(number, b""))
-        joined = (
-            joiner.join_rest(number, partial.facts, stayed, asked=asked[0])
-            if stayed and asked
-            else None
-        )
-        return [joined] if joined is not None else []
+        rows = self._store.facts(session, "uses", list(paths))
+        return held.revision, [joiner.join(no, paths[no], bytes(uses)) for no, uses in rows]
 
 
 class PreciseIndex:

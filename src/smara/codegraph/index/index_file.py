@@ -86,14 +86,12 @@ def work_on(
     asked: FileRequest,
     has_text: bool = True,
     known: Container[KnownChunk] = frozenset(),
-    before: FileFacts | None = None,
 ) -> FileRecord:
     """Read and take apart one file. Never raises for what a file holds; ``has_text`` asks for
     chunks too.
 
     Chunks that are ``known``, as they are stored, come without their terms: they keep those they
-    have. ``before`` is what the file said the last time; see
-    :func:`smara.codegraph.parse.extract.extract`.
+    have.
     """
     try:
         opened = reader.read(asked.path, files.MOST_BYTES)
@@ -106,7 +104,7 @@ def work_on(
     if found == asked.known_hash:
         return FileRecord(asked.path, opened.size, mtime_ns, hash=found, is_same=True)
     try:
-        work = taken_apart(asked.path, opened.data, has_text, known=known, before=before)
+        work = taken_apart(asked.path, opened.data, has_text, known=known)
     except Exception as error:  # noqa: BLE001 - a file nobody foresaw must not keep all others out of the index
         log.warning("code.not_taken_apart", path=asked.path, error=repr(error))
         work = FileRecord(asked.path, opened.size, mtime_ns, hash=found, skip="unreadable")
@@ -118,7 +116,6 @@ def taken_apart(
     data: bytes,
     has_text: bool = True,
     known: Container[KnownChunk] = frozenset(),
-    before: FileFacts | None = None,
 ) -> FileRecord:
     """What the content of a file says."""
     from smara.codegraph.parse.languages import header_language, language_of
@@ -143,7 +140,7 @@ def taken_apart(
     if language is not None:
         from smara.codegraph.parse.extract import extract
 
-        facts = extract(path, text.encode("utf-8", "replace"), language, before=before)
+        facts = extract(path, text.encode("utf-8", "replace"), language)
     safe_text, safe_facts, doc = _without_secrets(path, text, facts, has_text=has_text)
     return empty._replace(
         language=language,
@@ -221,9 +218,6 @@ def _without_secrets(
         facts = facts._replace(
             definitions=tuple(map(_safe_definition, facts.definitions)),
             imports=tuple(each._replace(module=_redacted(each.module)) for each in facts.imports),
-            # What is stored of it is not what it says, and must not be put beside what is read the
-            # next time.
-            units=(),
         )
     return safe, facts, _first_line(path, safe)
 

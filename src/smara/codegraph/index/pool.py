@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO
 
@@ -44,20 +44,11 @@ def work_inline(
     asked: Sequence[FileRequest],
     has_text: bool = True,
     known: Container[KnownChunk] = frozenset(),
-    before: Callable[[str], FileFacts | None] | None = None,
 ) -> Iterator[FileRecord]:
-    """Work on files in this process; see :func:`smara.codegraph.index.index_file.work_on`.
-    ``before`` is asked by path.
-    """
+    """Work on files in this process; see :func:`smara.codegraph.index.index_file.work_on`."""
     reader = TreeReader(root)
     for each in asked:
-        yield work_on(
-            reader,
-            each,
-            has_text,
-            known=known,
-            before=before(each.path) if before is not None else None,
-        )
+        yield work_on(reader, each, has_text, known=known)
 
 
 class Pool:

@@ -18,9 +18,8 @@ from smara.codegraph.index.edges import EdgeBuilder
 from smara.codegraph.index.ignore import RULE_FILES
 from smara.codegraph.index.indexer import IndexTree, index, is_as_before, plan_of
 from smara.codegraph.index.pool import work_inline
-from smara.codegraph.index.writer import Writer
+from smara.codegraph.index.writer import StoredFiles, Writer
 from smara.codegraph.models import IndexReport
-from smara.codegraph.parse.incremental import Earlier
 from smara.core import log
 from smara.errors import SmaraError
 
@@ -102,9 +101,9 @@ def _update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexRe
         with store.database.write(is_derived=True) as session:
             store.mark_stale(session, [each.no for each in late], clock.now_ms())
     with store.database.read() as session:
-        earlier = Earlier.read(session, store, late)
+        earlier = StoredFiles.read(session, store, late)
     known = {(c.kind, c.name, c.prefix, c.text) for found in earlier.chunks.values() for c in found}
-    works = list(work_inline(tree.root, plan.read, known=known, before=earlier.facts))
+    works = list(work_inline(tree.root, plan.read, known=known))
     tree.numbers.prepare(works)
     gone = [*plan.removed, *below]
     indexed = removed = 0

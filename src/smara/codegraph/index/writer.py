@@ -6,7 +6,7 @@ in the same one, so a killed process leaves no wrong edges behind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from smara.codegraph.file_store import ChunkRow, FileRow, NodeRow
@@ -14,7 +14,6 @@ from smara.codegraph.index.dependents import NAMING_FILES, OutlineChange, change
 from smara.codegraph.index.edges import TreeCache
 from smara.codegraph.index.index_file import FileRecord, chunk_key
 from smara.codegraph.models import Definition
-from smara.codegraph.parse.incremental import Earlier, Partial
 from smara.codegraph.resolve.symbols import FileOutline, outline_of, pack_outline, unpack_outline
 from smara.codegraph.store import CodeStore
 from smara.core.escape import to_storable
@@ -73,6 +72,33 @@ class WriteBatch:
     written: int = 0
 
 
+@dataclass(slots=True)
+class StoredFiles:
+    """The rows, nodes, chunks and outlines of some files, as of one moment."""
+
+    rows: dict[str, FileRow]
+    nodes: dict[int, list[NodeRow]]
+    chunks: dict[int, list[ChunkRow]]
+    outlines: dict[int, bytes]
+
+    @classmethod
+    def read(cls, session: Session, store: CodeStore, rows: Iterable[FileRow]) -> StoredFiles:
+        """Read all that is stored of some files."""
+        by_path = {row.path: row for row in rows}
+        numbers = [row.no for row in by_path.values()]
+        return cls(
+            by_path,
+            store.nodes(session, numbers),
+            store.chunks(session, numbers),
+            outlines={no: bytes(data) for no, data in store.facts(session, "outline", numbers)},
+        )
+
+    def is_current(self, row: FileRow) -> bool:
+        """Return True if a file is stored as it was when this was read."""
+        before = self.rows.get(row.path)
+        return before is not None and (before.no, before.revision) == (row.no, row.revision)
+
+
 class Writer:
     """Writes the files of one tree."""
 
@@ -86,7 +112,7 @@ class Writer:
         seen: Mapping[str, FileRow],
         now_ms: int,
         is_first: bool,
-        earlier: Earlier | None = None,
+        earlier: StoredFiles | None = None,
     ) -> int:
         """Write files; how many. Call ``numbers.prepare`` before the transaction.
 
@@ -102,11 +128,10 @@ class Writer:
             row for work in works if (row := rows.get(work.path)) is not None and not work.is_same
         ]
         if earlier is None or not all(map(earlier.is_current, old)):
-            earlier = Earlier.read(session, store, old)
+            earlier = StoredFiles.read(session, store, old)
         nodes, chunks, outlines = earlier.nodes, earlier.chunks, earlier.outlines
         batch = WriteBatch()
         outcome: dict[str, tuple[int, FileOutline | None]] = {}
-        before: FileOutline | None = None
         for work in works:
             row = rows.get(work.path)
             if work.is_same and row is not None:
@@ -135,47 +160,7 @@ class Writer:
             self._held.wrote_files(outcome, revision)
         if not is_first:
             self.mark_touched(session, batch.changes, now_ms)
-        self._held.partial = None
-        if len(works) == 1 and not is_first:
-            self._note_partial(
-                works[0],
-                rows.get(works[0].path),
-                before,
-                outcome=outcome,
-                changes=batch.changes,
-                revision=revision,
-            )
         return batch.written
-
-    def _note_partial(
-        self,
-        work: FileRecord,
-        row: FileRow | None,
-        before: FileOutline | None,
-        outcome: Mapping[str, tuple[int, FileOutline | None]],
-        changes: Sequence[OutlineChange],
-        revision: int,
-    ) -> None:
-        """Keep in mind what was taken over of a file whose edges were right until now: they need
-        not be made again.
-        """
-        if (
-            work.whole is None
-            or not work.whole.taken
-            or row is None
-            or row.is_stale
-            or before is None
-        ):
-            return
-        after, names = outcome[work.path][1], [change.names for change in changes]
-        if after is None or None in names:
-            return
-        changed = frozenset(name for each in names for name in each or ())
-        if not self._held.notes.is_reached_through(row.no, changed):
-            self._held.partial = (
-                row.no,
-                Partial(revision, work.whole, after.nos, earlier=before.nos, names=changed),
-            )
 
     def remove(self, session: Session, rows: Sequence[FileRow], now_ms: int) -> int:
         """Remove files; how many were there. Those that somebody else has written since stay."""

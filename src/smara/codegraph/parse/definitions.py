@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,64 +32,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-class ReusedDefinitions(NamedTuple):
-    """Definitions taken over from what was read before: the first with all that lie in it, at their
-    new offset.
-
-    ``first`` is where the first begins now and ``end`` where its code ends. The places of the
-    definitions and their lines are still those of before; ``place`` was the place of the first.
-    """
-
-    first: int
-    end: int
-    place: int
-    blocks: int
-    definitions: Sequence[Definition]
-    owner: str
-    """The qualified name of what it stands in."""
-    is_in_class: bool
-
-
-class Misplaced(Exception):
-    """Definitions that were to be taken over stand in something else now."""
-
-    def __init__(self, kept: ReusedDefinitions) -> None:
-        super().__init__(kept.first)
-        self.kept = kept
-
-
-def moved(each: Definition, down: int, right: int, on: int) -> Definition:
-    """Return a definition so many lines further down, bytes to the right and places on."""
-    (
-        kind,
-        name,
-        qualname,
-        first_line,
-        last_line,
-        first,
-        last,
-        parent,
-        signature,
-        doc,
-        body_hash,
-        drawn,
-    ) = each
-    return Definition(
-        kind,
-        name,
-        qualname,
-        first_line=first_line + down,
-        last_line=last_line + down,
-        first_byte=first + right,
-        last_byte=last + right,
-        parent=parent + on if parent >= 0 else parent,
-        signature=signature,
-        doc=doc,
-        body_hash=body_hash,
-        sketch=drawn,
-    )
-
-
 LONGEST_SIGNATURE = 240
 LONGEST_NAME = 200
 _KINDS: dict[str, NodeKind] = {
@@ -100,7 +41,6 @@ _KINDS: dict[str, NodeKind] = {
 }  # fmt: skip
 _IMPLEMENTATION = "implementation"
 _LABELS = (*_KINDS, _IMPLEMENTATION)
-_KEPT = len(_LABELS)
 _MOST_COMMENTS = 200
 _DEEPEST = 50
 """Definitions nested deeper than this are no one's handwriting, and their full names would fill the
@@ -169,24 +109,11 @@ class _OpenDefinition:
 
 
 class DefinitionReader:
-    """Reads the definitions of one file in the order in which they stand.
+    """Reads the definitions of one file in the order in which they stand."""
 
-    Those that are ``kept`` are put in where they stand, unread; the text has to hold nothing else
-    there.
-    """
-
-    def __init__(self, source: SourceFile, kept: Sequence[ReusedDefinitions] = ()) -> None:
+    def __init__(self, source: SourceFile) -> None:
         self.source = source
         self.definitions: list[Definition] = []
-        self.ends: list[int] = []
-        """Where the code of each definition ends, without comments behind it; 0 inside of those
-        that are kept.
-        """
-        self.columns: dict[int, int] = {}
-        """For each class, how far the statements of its body are indented."""
-        self.moved: list[tuple[ReusedDefinitions, int, int]] = []
-        """What was kept, with its place now and the number of lines it has moved down."""
-        self._kept = kept
         self.scopes = Scopes()
         self.doc = ""
         self._open: list[_OpenDefinition] = []
@@ -208,7 +135,6 @@ class DefinitionReader:
             for order, label in enumerate(_LABELS)
             for node in found.get(label, ())
         ]
-        raws += [(kept.first, -kept.end, _KEPT, kept) for kept in self._kept]
         raws.sort(key=itemgetter(0, 1, 2))
         before = (-1, 0)
         for start, negative_end, order, node in raws:
@@ -216,9 +142,7 @@ class DefinitionReader:
                 continue
             before = (start, negative_end)
             self._close(start)
-            if order == _KEPT:
-                self._put(node)
-            elif _LABELS[order] == _IMPLEMENTATION:
+            if _LABELS[order] == _IMPLEMENTATION:
                 self._add_implementation(node, start, -negative_end)
             else:
                 self._add(_LABELS[order], node, start, -negative_end)
@@ -254,7 +178,6 @@ class DefinitionReader:
             body, lines = _with_children(left, left.children, facts, end=end, source=self.source)
         digest, drawn = self._hash(body), sketch(lines)
         self.definitions[left.place] = Definition._make((*facts, digest, drawn))
-        self.ends[left.place] = end
         if around is not None and around.facts is not None:
             child = _Child(
                 first,
@@ -268,40 +191,6 @@ class DefinitionReader:
                 around.children = [child]
             else:
                 around.children.append(child)
-
-    def _put(self, kept: ReusedDefinitions) -> None:
-        """Take over definitions as they were, at their new places and lines."""
-        around = self._open[-1] if self._open else None
-        if (around.owner if around else "", around.is_class if around else False) != (
-            kept.owner,
-            kept.is_in_class,
-        ):
-            raise Misplaced(kept)
-        place, root = len(self.definitions), kept.definitions[0]
-        down = self.source.line(kept.first) - root.first_line
-        right, on = kept.first - root.first_byte, place - kept.place
-        self.moved.append((kept, place, down))
-        if down or right or on or root.parent >= 0:
-            self.definitions.extend(moved(each, down, right, on=on) for each in kept.definitions)
-            self.definitions[place] = root = self.definitions[place]._replace(
-                parent=around.parent if around else -1
-            )
-        else:
-            self.definitions.extend(kept.definitions)
-        self.ends += [kept.end, *(0 for _ in kept.definitions[1:])]
-        self.scopes.breaks += (kept.first, root.last_byte)
-        self.scopes.owners += (place, around.place if around else -1)
-        if around is not None and around.facts is not None:
-            said = f"{root.name}={root.body_hash.hex()}".encode()
-            child = _Child(
-                kept.first,
-                kept.end,
-                root.first_line,
-                last_line=root.last_line,
-                said=said,
-                sketch=root.sketch,
-            )
-            around.children = [*(around.children or ()), child]
 
     def _add_implementation(self, node: Node, start: int, end: int) -> None:
         """Enter a block that gives methods to a type defined elsewhere, such as Rust's ``impl``."""
@@ -346,11 +235,8 @@ class DefinitionReader:
             "" if self._is_python else self._comment_before(first),
         )
         self.definitions.append(_UNFINISHED)
-        self.ends.append(0)
         if kind == "class":
             self._by_name.setdefault(name, place)
-            if self._is_python:
-                self._note_column(node, place)
         self._open.append(
             _OpenDefinition(
                 end,
@@ -366,12 +252,6 @@ class DefinitionReader:
         )
         self.scopes.breaks.append(first)
         self.scopes.owners.append(place)
-
-    def _note_column(self, node: Node, place: int) -> None:
-        body = node.child_by_field_name("body")
-        if body is not None:
-            starts = self.source.line_starts
-            self.columns[place] = body.start_byte - starts[self.source.line(body.start_byte) - 1]
 
     def _name(self, label: str, node: Node) -> tuple[str, int, int] | None:
         """Return a definition's name and where it stands."""

@@ -358,11 +358,9 @@ def _plain_receiver(text: str) -> str:
 
 
 def read_bindings(
-    source: SourceFile, scopes: Scopes, definitions: Sequence[Definition], lending: set[int]
+    source: SourceFile, scopes: Scopes, definitions: Sequence[Definition]
 ) -> list[Binding]:
     """Return the variables, parameters and fields whose type is written or made by a call.
-
-    The places of functions that bind something of the class around them are put into ``lending``.
 
     What a call makes is bound to the name that is called: a class, or a function that returns
     something. Fields are bound as ``self.x`` in the scope of their class, in every language; what a
@@ -374,19 +372,17 @@ def read_bindings(
             continue
         for start, end, type_start, type_end in source.pairs(names, types):
             if end - start <= LONGEST_TYPE and type_end - type_start <= LONGEST_USE:
-                text, inside = source.text(start, end), scopes.at(start)
+                text = source.text(start, end)
                 name, scope = _variable(
                     f"this.{text}" if names == "own.name" else text,
-                    inside,
+                    scopes.at(start),
                     definitions,
                     source=source,
                 )
-                if inside != scope:
-                    lending.add(inside)
                 kind = read(source.text(type_start, type_end))
                 if name and kind:
                     bindings.setdefault((name, scope), Binding(name, kind, scope))
-    _add_copies(source, scopes, definitions, bindings=bindings, lending=lending)
+    _add_copies(source, scopes, definitions, bindings=bindings)
     for start, end in source.spans("returns"):
         scope = scopes.at(start)
         kind = plain_type(source.text(start, min(end, start + LONGEST_TYPE)))
@@ -400,15 +396,12 @@ def _add_copies(
     scopes: Scopes,
     definitions: Sequence[Definition],
     bindings: dict[tuple[str, int], Binding],
-    lending: set[int],
 ) -> None:
     """Bind fields that take the value of a variable whose type is known: ``self.x = x``."""
     for start, end, other, other_end in source.pairs("copied.name", "copied.from"):
         scope = scopes.at(start)
         known = bindings.get((source.text(other, other_end), scope))
         name, owner = _variable(source.text(start, end), scope, definitions, source=source)
-        if owner != scope:
-            lending.add(scope)
         if known and name:
             bindings.setdefault((name, owner), Binding(name, known.type, owner))
 

@@ -32,7 +32,7 @@ _HIDDEN = bytes.maketrans(_BLANKS, b"\x0e\x0f\x10\x11\x12\x13")
 _DEEPEST_MARK = 8
 _QUOTE, _TRIPLE, _RAW = (b'"', b"'"), (b'"' * 3, b"'" * 3), b"rR"
 _ESCAPE = re.compile(rb"\\[\n\\'\"abfnrtv0-7xNuU]")
-BLANKED = bytes(byte if byte in b"\r\n" else 32 for byte in range(256))
+_BLANKED = bytes(byte if byte in b"\r\n" else 32 for byte in range(256))
 PASSED = _BLANKS + bytes(range(1, _DEEPEST_MARK + 1))
 """What says nothing at the end of a definition: blanks, and the marks of the blocks that end with
 it.
@@ -51,7 +51,7 @@ def without_comments(data: bytes, comments: Iterable[Span]) -> bytearray:
     text += b"\n"
     for start, end in comments:
         comment = data[start:end]
-        text[start:end] = comment.translate(BLANKED) if b"\n" in comment else b" " * (end - start)
+        text[start:end] = comment.translate(_BLANKED) if b"\n" in comment else b" " * (end - start)
     return text
 
 
@@ -201,12 +201,8 @@ class SourceFile:
         language: Language,
         data: bytes,
         found: dict[str, list[Node]],
-        block_ends: Iterable[int] = (),
     ) -> SourceFile:
-        """Return a file made ready: bared of comments and layout, with a table of its lines.
-
-        ``block_ends`` are those of blocks that are known to be there and were not found.
-        """
+        """Return a file made ready: bared of comments and layout, with a table of its lines."""
         comments = sorted([(node.start_byte, node.end_byte) for node in found.get("comment", ())])
         text = without_comments(data, comments)
         hashes = line_hashes(text)
@@ -215,7 +211,7 @@ class SourceFile:
             text,
             [(node.start_byte, node.end_byte) for node in found.get("string", ())],
             parentheses=[(node.start_byte, node.end_byte) for node in found.get("parentheses", ())],
-            blocks=[*block_ends, *(node.end_byte for node in found.get("block", ()))],
+            blocks=[node.end_byte for node in found.get("block", ())],
         )
         if b"\r" in data:
             starts = list(accumulate(map(len, data.split(b"\n")), _next_line, initial=0))

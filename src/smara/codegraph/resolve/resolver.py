@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -136,7 +136,6 @@ def add_test_edges(
     project: ProjectFiles,
     outline: FileOutline,
     found: FoundEdges,
-    tested: Collection[int] = (),
 ) -> None:
     """Add an edge of the kind ``tests`` beside every import and call that leads from a test to what
     is none.
@@ -159,10 +158,7 @@ def add_test_edges(
         if is_tested and edge.to_no not in tests:
             added.append(edge._replace(kind="tests"))
     named_after = _named_after(table, project, outline) if is_test_file else None
-    if named_after is not None and named_after.file_no not in {
-        *tested,
-        *(edge.to_no for edge in added),
-    }:
+    if named_after is not None and named_after.file_no not in {edge.to_no for edge in added}:
         added.append(
             NewEdge(
                 -1, named_after.file_no, "tests", line=1, confidence=NAMED_AFTER, source="guess"
@@ -243,11 +239,8 @@ class Resolver:
         self._rules: dict[str, LanguageRules] = {}
         self._named: dict[tuple[str, str], list[Symbol]] = {}
 
-    def resolve(self, facts: FileFacts, tested: Collection[int] = ()) -> list[NewEdge]:
-        """The edges that start in a file: distinct by where they start, end, their kind and line.
-
-        ``tested`` are nodes that parts of the file test of which nothing is said here.
-        """
+    def resolve(self, facts: FileFacts) -> list[NewEdge]:
+        """Return the edges that start in a file, each once for its ends, kind and line."""
         outline = self._table.outline(facts.path) or outline_of(
             facts, 0, [0] * len(facts.definitions)
         )
@@ -260,7 +253,7 @@ class Resolver:
             facts = _add_precise(facts, precise, found)
         left = _add_references(walk, facts, found)
         self._add_by_name(walk, left, found)
-        add_test_edges(self._table, self._project, outline, found=found, tested=tested)
+        add_test_edges(self._table, self._project, outline, found=found)
         return list(found.edges.values())
 
     def forget(self) -> None:
