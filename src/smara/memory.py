@@ -20,8 +20,8 @@ from smara.core.scope import DEFAULT_PROJECT, Scope
 from smara.core.tokens import counter_for
 from smara.database.database import Database
 from smara.database.migrate import migrate
-from smara.database.projects import Projects
-from smara.rooms import Rooms, redacted
+from smara.database.projects import ProjectContext, Projects
+from smara.rooms import Overrides, Rooms, redacted
 
 if TYPE_CHECKING:
     from smara.messages.summarize import Summarizer
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
         ThreadHit,
     )
 
-_ANCHORED_A_ROUND = 200
 _POSTGRES = ("postgresql://", "postgres://")
 
 
@@ -61,7 +60,7 @@ class Memory(Rooms):
         rules = due_rules(self.settings)
         return StoreWorker(
             self.database,
-            self._clock,
+            self._project.clock,
             rules,
             worker_of=lambda project_id: self.in_project(project_id).worker,
         )
@@ -93,7 +92,9 @@ class Memory(Rooms):
         """An answer as one text within a budget of tokens, without repetition, each entry cited."""
         from smara.search.pack import pack
 
-        return pack(answer.hits, self._counter, budget_tokens, phase=phase, is_unasked=is_unasked)
+        return pack(
+            answer.hits, self._project.counter, budget_tokens, phase=phase, is_unasked=is_unasked
+        )
 
     def search_pattern(self, pattern: str) -> Hit | None:
         """What is known about something one is about to search for; see
@@ -130,50 +131,42 @@ class Memory(Rooms):
         return self._search.complete(prefix, limit)
 
     def status(self) -> dict[str, Any]:
-        """What is remembered in this project, and what the store is."""
-        totals = self.tasks.totals()
-        tasks = {
-            "open": totals.open,
-            "inProgress": totals.in_progress,
-            "closed": totals.closed,
-            "ready": totals.ready,
-            "blocked": totals.blocked,
-        }
+        """Return what is remembered in this project, and what the store is."""
+        # The stores alone: their rooms would load all that observes and learns.
+        from smara.knowledge.store import KnowledgeStore
+        from smara.observations.store import ObservationStore
+
+        tasks = self.tasks.totals()
+        observations = ObservationStore(self.database, self.scope)
+        with self.database.read() as session:
+            total, active, generations = observations.totals(session)
+            waiting, given_up = observations.troubles(session)
+            memories = KnowledgeStore(self.database, self.scope).totals(session)
         return {
             "project": self.project,
             **self.threads.totals(),
-            "tasks": tasks,
-            "observations": self._observation_totals(),
-            "memories": self._memory_totals(),
+            "tasks": {
+                "open": tasks.open,
+                "inProgress": tasks.in_progress,
+                "closed": tasks.closed,
+                "ready": tasks.ready,
+                "blocked": tasks.blocked,
+            },
+            "observations": {
+                "total": total,
+                "active": active,
+                "generations": generations,
+                "threadsWaiting": waiting,
+                "givenUp": given_up,
+            },
+            "memories": {
+                "total": memories.total,
+                "active": memories.active,
+                "toReview": memories.to_review,
+            },
             "models": self.models.status(),
             "store": self.database.facts(),
         }
-
-    def _observation_totals(self) -> dict[str, int]:
-        from smara.observations.store import (
-            ObservationStore,
-        )  # the room itself would load all that observes
-
-        with self.database.read() as session:
-            store = ObservationStore(self.database, self.scope)
-            total, active, generations = store.totals(session)
-            waiting, given_up = store.troubles(session)
-        return {
-            "total": total,
-            "active": active,
-            "generations": generations,
-            "threadsWaiting": waiting,
-            "givenUp": given_up,
-        }
-
-    def _memory_totals(self) -> dict[str, int]:
-        from smara.knowledge.store import (
-            KnowledgeStore,
-        )  # the room itself would load all that learns
-
-        with self.database.read() as session:
-            totals = KnowledgeStore(self.database, self.scope).totals(session)
-        return {"total": totals.total, "active": totals.active, "toReview": totals.to_review}
 
     def compact(
         self, thread_id: str, keep: int = 0, *, is_when_due: bool = False
@@ -209,19 +202,8 @@ class Memory(Rooms):
         return self._again(self.projects.named(project_id), self.settings)
 
     def _again(self, scope: Scope, settings: Settings) -> Memory:
-        other = Memory(
-            self.database,
-            scope,
-            settings,
-            self._clock,
-            self._new_id,
-            self._counter,
-            self._summarizer,
-            self._chat_model,
-            self._extractors,
-            self._rerank_model,
-            self._embedding_model,
-        )
+        project = replace(self._project, scope=scope, settings=settings)
+        other = Memory(project, self._overrides)
         other.__dict__["_outages"] = self._outages  # the model is the same one
         other.__dict__["_fillings"] = (
             self._fillings
@@ -285,19 +267,22 @@ def open_memory(
     database = open_database(chosen, vfs)
     try:
         migrate(database, clock)
-        memory = Memory(
+        context = ProjectContext(
             database,
-            _scope(Projects(database, clock, new_id), chosen),
-            chosen,
-            clock,
-            new_id,
-            counter_for(chosen.token_model),
-            summarizer,
-            chat_model,
-            extractors,
-            rerank_model,
-            embedding_model,
+            scope=_scope(Projects(database, clock, new_id), chosen),
+            clock=clock,
+            new_id=new_id,
+            counter=counter_for(chosen.token_model),
+            settings=chosen,
         )
+        overrides = Overrides(
+            summarizer=summarizer,
+            chat_model=chat_model,
+            extractors=extractors,
+            rerank_model=rerank_model,
+            embedding_model=embedding_model,
+        )
+        memory = Memory(context, overrides)
         if check_index:
             memory.index.check_at_open()
         memory.start()

@@ -5,17 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
-from smara.config import Settings, default_actor, local_timezone
-from smara.core.clock import Clock
 from smara.core.git import find_repository
-from smara.core.ids import IdMaker
-from smara.core.scope import Scope
-from smara.core.tokens import TokenCounter, counter_for
-from smara.database.database import Database
-from smara.database.projects import Projects
+from smara.database.projects import ProjectContext, Projects
 from smara.messages.store import MessageStore
 
 if TYPE_CHECKING:
@@ -60,38 +55,29 @@ if TYPE_CHECKING:
     from smara.working.working import Working
 
 _ANCHORED_A_ROUND = 200
-_POSTGRES = ("postgresql://", "postgres://")
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """Parts that the caller supplies in place of those the settings name."""
+
+    summarizer: Summarizer | None = None
+    chat_model: ChatModel | None = None
+    extractors: Sequence[Extractor] = ()
+    rerank_model: Reranker | None = None
+    embedding_model: Embedder | None = None
 
 
 class Rooms:
     """The rooms of one project, each with what it needs of the others."""
 
-    def __init__(
-        self,
-        database: Database,
-        scope: Scope,
-        settings: Settings,
-        clock: Clock,
-        new_id: IdMaker,
-        counter: TokenCounter,
-        summarizer: Summarizer | None,
-        chat_model: ChatModel | None = None,
-        extractors: Sequence[Extractor] = (),
-        rerank_model: Reranker | None = None,
-        embedding_model: Embedder | None = None,
-    ) -> None:
-        self.database = database
-        self.scope = scope
-        self.settings = settings
-        self._clock = clock
-        self._new_id = new_id
-        self._counter = counter
-        self._summarizer = summarizer
-        self._chat_model = chat_model
-        self._extractors = extractors
-        self._rerank_model = rerank_model
-        self._embedding_model = embedding_model
-        self._store = MessageStore(database, scope)
+    def __init__(self, project: ProjectContext, overrides: Overrides) -> None:
+        self._project = project
+        self._overrides = overrides
+        self.database = project.database
+        self.scope = project.scope
+        self.settings = project.settings
+        self._store = MessageStore(project.database, project.scope)
         self._closing = threading.Lock()
 
     # Each room is loaded when it is first used: a search should not pay for what writes.
@@ -101,9 +87,7 @@ class Rooms:
         """Conversations."""
         from smara.messages.threads import Threads
 
-        return Threads(
-            self._store, self._clock, self._new_id, default_resource=self.settings.resource
-        )
+        return Threads(self._project, self._store)
 
     @cached_property
     def messages(self) -> Messages:
@@ -112,57 +96,40 @@ class Rooms:
         from smara.messages.messages import Messages
 
         return Messages(
+            self._project,
             self._store,
             self.threads,
-            Appender(self._store, self._new_id, self._active_task),
+            appender=Appender(self._store, self._project.new_id, self._active_task),
             compactions=self.compactions,
-            counter=self._counter,
-            clock=self._clock,
-            max_message_bytes=self.settings.max_message_bytes,
-            compact_every_messages=self.settings.compact_every_messages,
         )
 
     @cached_property
     def compactions(self) -> Compactions:
         """Summaries that are shown in the place of old messages."""
-        from smara.messages.compaction import CompactionRules, Compactions
+        from smara.messages.compaction import Compactions
         from smara.messages.summarize import OfflineSummarizer
         from smara.observations.summarizer import ObservedSummarizer
 
-        settings = self.settings
-        rules = CompactionRules(
-            settings.compact_after_messages,
-            settings.archive_after_messages,
-            settings.compact_run_messages,
+        summarizer = self._overrides.summarizer or ObservedSummarizer(
+            self.database, self.scope, OfflineSummarizer(), timezone=self._project.timezone
         )
-        observed = ObservedSummarizer(
-            self.database, self.scope, OfflineSummarizer(), timezone=self._timezone
-        )
-        return Compactions(
-            self._store, self._summarizer or observed, self._clock, new_id=self._new_id, rules=rules
-        )
+        return Compactions(self._project, self._store, summarizer)
 
     @cached_property
     def history(self) -> History:
         """Windows over threads, for showing to a model."""
         from smara.messages.messages import History
 
-        return History(self.messages, self._counter)
+        return History(self.messages, self._project.counter)
 
     @cached_property
     def tasks(self) -> Tasks:
         """What is to be done."""
         from smara.links.links import linked_message_ids
-        from smara.tasks.tasks import TaskRules, Tasks
+        from smara.tasks.tasks import Tasks
 
-        settings = self.settings
-        rules = TaskRules(
-            settings.task_prefix,
-            settings.claim_expires_after_minutes,
-            settings.compact_tasks_after_days,
-            archive_after_days=settings.archive_tasks_after_days,
-        )
-        return Tasks(self._turns, rules, partial(linked_message_ids, self._turns.store))
+        linked = partial(linked_message_ids, self._turns.store)
+        return Tasks(self.settings, self._turns, linked)
 
     @cached_property
     def memories(self) -> Memories:
@@ -170,13 +137,9 @@ class Rooms:
         from smara.links.code import MemoryCode
         from smara.links.provenance import TreeFiles, make_memories
 
-        actor, session_id = self.settings.actor or default_actor(), self.settings.session
         return make_memories(
+            self._project,
             self._store,
-            self._clock,
-            self._new_id,
-            actor=actor,
-            session_id=session_id,
             find_meaning=lambda: self._meaning,
             code=MemoryCode(self._anchors),
             files=TreeFiles(self._code_root),
@@ -186,14 +149,7 @@ class Rooms:
     def _anchors(self) -> Anchors:
         from smara.codegraph.anchors.anchors import make_anchors
 
-        return make_anchors(
-            self.database,
-            self.scope,
-            self._clock,
-            settings=self.settings,
-            find_root=self._code_root,
-            find_code=lambda: self.code,
-        )
+        return make_anchors(self._project, self._code_root, lambda: self.code)
 
     def _judge_code(
         self, session: Session, owner: Literal["memory", "observation"], numbers: Sequence[int]
@@ -221,13 +177,7 @@ class Rooms:
         from smara.codegraph.graph import CodeGraph
 
         graph = CodeGraph(
-            self.database,
-            self.scope,
-            self.leases,
-            clock=self._clock,
-            new_id=self._new_id,
-            counter=lambda: self._counter,
-            on_indexed=lambda root, paths: self.upkeep.indexed(root, paths),
+            self._project, on_indexed=lambda root, paths: self.upkeep.indexed(root, paths)
         )
         graph.locator = self._locator
         return graph
@@ -267,9 +217,9 @@ class Rooms:
         return Behavior(
             BehaviorStore(self.database, self.scope),
             self.memories,
-            self._clock,
-            new_id=self._new_id,
-            counter=self._counter,
+            self._project.clock,
+            new_id=self._project.new_id,
+            counter=self._project.counter,
             models=lambda: self.models,
             deadline_seconds=self.settings.model_deadline_seconds,
             evict=self._evict_vectors,
@@ -278,10 +228,6 @@ class Rooms:
     def _evict_vectors(self) -> int:
         """Drop cached vectors that have expired; without an embedder there are none."""
         return 0 if self.settings.embedder == "off" else self.embeddings.evict_cache()
-
-    def _learn_a_while(self) -> int:
-        """A worker's share of learning in one round."""
-        return self.behavior.run_due().total
 
     @cached_property
     def observations(self) -> Observations:
@@ -311,48 +257,32 @@ class Rooms:
                 self.threads,
                 self.leases,
                 self.models,
-                self._clock,
-                self._new_id,
-                self._counter,
+                self._project.clock,
+                self._project.new_id,
+                self._project.counter,
                 self.settings,
-                self._timezone,
-                self._extractors,
+                self._project.timezone,
+                self._overrides.extractors,
                 self._embed_a_while,
                 self._outages,
-                self._learn_a_while,
+                lambda: self.behavior.run_due().total,
                 lambda session, numbers: self._judge_code(session, "observation", numbers),
             )
         )
-
-    @cached_property
-    def _timezone(self) -> str:
-        return self.settings.observe_timezone or local_timezone()
 
     @cached_property
     def context(self) -> Processors:
         """What an agent gets, step by step."""
         from smara.context.processors import ContextSettings, Processors
 
-        chosen = self.settings
-        settings = ContextSettings(
-            chosen.observe_enabled,
-            chosen.observe_read_only,
-            chosen.observe_scope,
-            timezone=self._timezone,
-            last_messages=chosen.last_messages,
-            wants_suggested_response=chosen.suggest_response,
-            block_deadline_seconds=chosen.block_deadline_seconds,
-            activate_after_idle_ms=chosen.activate_after_idle_minutes * 60_000,
-            most_message_tokens=int(2 * chosen.observe_after_tokens),
-        )
         return Processors(
             self.messages,
             self.threads,
             self.observations,
             working=self.working,
-            counter=self._counter,
-            clock=self._clock,
-            settings=settings,
+            counter=self._project.counter,
+            clock=self._project.clock,
+            settings=ContextSettings.of(self._project),
         )
 
     @cached_property
@@ -363,19 +293,11 @@ class Rooms:
         from smara.context.moments.moments import MomentParts, Moments, MomentSettings
         from smara.context.moments.store import MomentStore
 
-        chosen = self.settings
-        settings = MomentSettings(
-            chosen.moments,
-            chosen.moment_start_tokens,
-            chosen.moment_statements,
-            has_scratchpad=chosen.moment_scratchpad,
-            has_prefetch=chosen.moment_prefetch,
-        )
         return Moments(
             MomentParts(
                 MomentStore(self.database, self.scope),
-                self._clock,
-                self._new_id,
+                self._project.clock,
+                self._project.new_id,
                 lambda: self.memories,
                 lambda: self.behavior,
                 lambda: Habits(BehaviorStore(self.database, self.scope)),
@@ -383,8 +305,8 @@ class Rooms:
                 lambda: self.tasks,
                 self._answering_memory,
                 self._code_root,
-                chosen.actor or default_actor(),
-                settings,
+                self._project.actor,
+                MomentSettings.of(self.settings),
             )
         )
 
@@ -418,24 +340,15 @@ class Rooms:
 
     @cached_property
     def _turns(self) -> TaskTransactions:
-        from smara.tasks.store import TaskStore
         from smara.tasks.transaction import TaskTransactions
 
-        actor = self.settings.actor or default_actor()
-        return TaskTransactions(
-            TaskStore(self.database, self.scope),
-            self._clock,
-            self._new_id,
-            default_actor=actor,
-            default_session=self.settings.session,
-        )
+        return TaskTransactions(self._project)
 
     def _active_task(
         self, session: Session, metadata: str, session_id: str | None, now_ms: int
     ) -> str | None:
-        if (
-            "activeTaskId" not in metadata
-        ):  # a thread without one should not even load what knows about tasks
+        # A thread without a task should not even load what knows about tasks.
+        if "activeTaskId" not in metadata:
             return None
         from smara.links.links import ActiveTask
 
@@ -446,48 +359,25 @@ class Rooms:
     @cached_property
     def working(self) -> Working:
         """What is held in mind."""
-        from smara.working.store import WorkingStore
         from smara.working.working import Working
 
-        settings = self.settings
-        return Working(
-            WorkingStore(self.database, self.scope),
-            self._clock,
-            self._new_id,
-            default_resource=settings.resource,
-            max_characters=settings.working_max_characters,
-            default_template=settings.working_template,
-            default_actor=settings.actor or default_actor(),
-            resource_of=self._resource_of,
-        )
+        def resource_of(thread_id: str) -> str | None:
+            thread = self.threads.find(thread_id)
+            return thread.resource_id if thread else None
 
-    def _resource_of(self, thread_id: str) -> str | None:
-        found = self.threads.find(thread_id)
-        return found.resource_id if found else None
+        return Working(self._project, resource_of)
 
     @cached_property
     def models(self) -> Models:
         """What thinks, within its budget."""
-        from smara.models.budget import ModelBudget, Prices, limits_of, parse_prices
         from smara.models.caller import Models
-        from smara.models.store import CallStore
 
-        settings, store = self.settings, CallStore(self.database, self.scope)
-        prices = Prices(parse_prices(settings.model_prices))
-        budget = ModelBudget(
-            store, self._clock, self._new_id, limits=limits_of(settings), prices=prices
-        )
         return Models(
-            store,
-            budget,
-            self._clock,
-            settings=settings,
-            counter=counter_for(),
+            self._project,
             redact=redacted,
-            actor=settings.actor or default_actor(),
-            model=self._chat_model,
-            reranker=self._rerank_model,
-            embedder=self._embedding_model,
+            model=self._overrides.chat_model,
+            reranker=self._overrides.rerank_model,
+            embedder=self._overrides.embedding_model,
         )
 
     @cached_property
@@ -500,21 +390,19 @@ class Rooms:
     @cached_property
     def leases(self) -> Leases:
         """The right to do a piece of work, granted to one at a time."""
-        from smara.database.leases import Leases
-
-        return Leases(self.database, self._clock, self._new_id)
+        return self._project.leases
 
     @cached_property
     def intake(self) -> Intake:
         """What hosts told, taken in exactly once."""
         from smara.intake.intake import Intake, IntakeStore
 
-        return Intake(IntakeStore(self.database, self.scope), self._clock, self.leases)
+        return Intake(IntakeStore(self.database, self.scope), self._project.clock, self.leases)
 
     @cached_property
     def projects(self) -> Projects:
         """The projects of this store."""
-        return Projects(self.database, self._clock, self._new_id)
+        return Projects(self.database, self._project.clock, self._project.new_id)
 
     @cached_property
     def embeddings(self) -> Embeddings:
@@ -534,12 +422,12 @@ class Rooms:
                 self.database,
                 self.scope,
                 lambda: self.leases,
-                self._clock,
-                self._new_id,
+                self._project.clock,
+                self._project.new_id,
                 self.settings.embedder,
                 self._open_embedder,
                 self.settings.embed_query_seconds,
-                self._embedding_model is not None,
+                self._overrides.embedding_model is not None,
                 (lambda: self._filling.wake()) if self._fills_itself else None,
             )
         )
@@ -576,7 +464,7 @@ class Rooms:
 
     def _open_embedder(self, setting: str) -> Embedder | None:
         # Most stores use the one that needs no server: they should not load what talks to models.
-        if setting == "offline" and self._embedding_model is None:
+        if setting == "offline" and self._overrides.embedding_model is None:
             from smara.models.embedders.offline import OfflineEmbedder
 
             return OfflineEmbedder()
@@ -586,11 +474,16 @@ class Rooms:
     def _search(self) -> Search:
         from smara.search.search import Search, SearchParts, record_finders
 
+        def imagine(query: str, deadline_seconds: float) -> str | None:
+            from smara.search.hyde import hypothetical
+
+            return hypothetical(self.models, query, deadline_seconds)
+
         meaning = self._meaning
         finders = record_finders(
             self.database,
             self.scope,
-            self._clock,
+            self._project.clock,
             meaning=meaning,
             find_trees=lambda: self._code_trees,
             freshness=self._judge_code,
@@ -598,13 +491,13 @@ class Rooms:
         return Search(
             SearchParts(
                 self._store,
-                self._clock,
+                self._project.clock,
                 self.settings,
-                timezone=self._timezone,
+                timezone=self._project.timezone,
                 meaning=meaning,
                 finders=finders,
                 reranker=self._reranker,
-                imagine=self._imagined_answer,
+                imagine=imagine,
                 code_note=lambda session, is_asked_for: self._code_trees.note(
                     session, is_asked_for
                 ),
@@ -618,7 +511,7 @@ class Rooms:
         from smara.search.records import MemorySource
 
         source = MemorySource(
-            KnowledgeStore(self.database, self.scope), self._clock, self._judge_code
+            KnowledgeStore(self.database, self.scope), self._project.clock, self._judge_code
         )
         return PatternSearch(
             self._store,
@@ -629,13 +522,10 @@ class Rooms:
 
     def _reranker(self) -> Reranker | None:
         # Most stores rank by features alone: they should not load what talks to models.
-        is_plain = self.settings.reranker in ("features", "off") and self._rerank_model is None
+        is_plain = (
+            self.settings.reranker in ("features", "off") and self._overrides.rerank_model is None
+        )
         return None if is_plain else self.models.reranker
-
-    def _imagined_answer(self, query: str, deadline_seconds: float) -> str | None:
-        from smara.search.hyde import hypothetical
-
-        return hypothetical(self.models, query, deadline_seconds)
 
     @cached_property
     def _task_search(self) -> TaskSearch:
@@ -656,7 +546,11 @@ class Rooms:
         store = KnowledgeStore(self.database, self.scope)
         deadline = self.settings.search_deadline_seconds
         return MemorySearch(
-            store, self._store, self._clock, deadline_seconds=deadline, freshness=self._judge_code
+            store,
+            self._store,
+            self._project.clock,
+            deadline_seconds=deadline,
+            freshness=self._judge_code,
         )
 
     @cached_property

@@ -154,8 +154,8 @@ def fill(
 ) -> None:
     """Add ``count`` messages of about 85 tokens, ten seconds apart: a dozen of them make 1,000."""
     for _ in range(count):
-        if isinstance(memory._clock, FakeClock):
-            memory._clock.advance(10)
+        if isinstance(memory._project.clock, FakeClock):
+            memory._project.clock.advance(10)
         number = (
             memory.threads.find(thread_id).message_count + 1
             if memory.threads.find(thread_id)

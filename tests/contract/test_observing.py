@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -166,10 +167,11 @@ def test_cursor_moves_only_with_the_rows(memory: Any) -> None:
     before = rows(memory), cursors(memory)
     fill(memory, 3)
     taken = room.list()[0].id
-    memory._new_id, ids = (lambda: taken), memory._new_id
+    project = memory._project
+    memory._project = replace(project, new_id=lambda: taken)
     broken = watch(memory)
-    memory._new_id = ids
-    memory.leases._new_id = ids
+    memory._project = project
+    memory.leases._new_id = project.new_id
     with pytest.raises(Exception, match=r"(?i)unique|duplicate|exists"):
         broken.observe("t")
     assert (rows(memory), cursors(memory)) == before

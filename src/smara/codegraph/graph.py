@@ -14,13 +14,8 @@ from smara.codegraph.file_store import TreeRow
 from smara.codegraph.index.indexer import IndexParts, IndexTree, Progress, index
 from smara.codegraph.models import DEPTH, LIMIT, IndexReport, TreeStatus
 from smara.codegraph.store import CodeStore
-from smara.core.clock import Clock
 from smara.core.git import find_repository
-from smara.core.ids import IdMaker
-from smara.core.scope import Scope
-from smara.core.tokens import TokenCounter
-from smara.database.database import Database
-from smara.database.leases import Leases
+from smara.database.projects import ProjectContext
 from smara.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -53,19 +48,10 @@ class CodeGraph:
     and where that was never indexed in this project, the one that was indexed last.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        scope: Scope,
-        leases: Leases,
-        clock: Clock,
-        new_id: IdMaker,
-        counter: Callable[[], TokenCounter],
-        on_indexed: OnIndexed | None = None,
-    ) -> None:
-        self.store = CodeStore(database, scope)
-        self._parts = IndexParts(self.store, leases, clock, new_id=new_id)
-        self._counter = counter
+    def __init__(self, project: ProjectContext, on_indexed: OnIndexed | None = None) -> None:
+        self.store = CodeStore(project.database, project.scope)
+        self._parts = IndexParts(self.store, project.leases, project.clock, new_id=project.new_id)
+        self._counter = project.counter
         self.on_indexed = on_indexed
         """Called after each change of an index with the tree's root and the paths, ``None`` for
         all.
@@ -253,7 +239,7 @@ class CodeGraph:
             found = self._asking.get(row.root)
             if found is None or found.lookup.tree_no != row.no:
                 lookup = CodeLookup(self.store.database, self.store.scope, row.no)
-                found = CodeQueries(lookup, row.root, self._counter(), clock=self._parts.clock)
+                found = CodeQueries(lookup, row.root, self._counter, clock=self._parts.clock)
                 self._asking[row.root] = found
         return found
 

@@ -26,6 +26,7 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.prompts import load_prompt
 from smara.core.tokens import TokenCounter
+from smara.database.projects import ProjectContext
 from smara.errors import SmaraError
 from smara.messages.messages import Messages
 from smara.messages.models import Message, NewMessage, Thread
@@ -80,6 +81,22 @@ class ContextSettings:
     activate_after_idle_ms: int = 1_800_000
     most_message_tokens: int = 60_000
     """More raw messages than this are not given, however much is pending."""
+
+    @classmethod
+    def of(cls, project: ProjectContext) -> ContextSettings:
+        """Return what the project's settings say about contexts."""
+        settings = project.settings
+        return cls(
+            settings.observe_enabled,
+            settings.observe_read_only,
+            settings.observe_scope,
+            timezone=project.timezone,
+            last_messages=settings.last_messages,
+            wants_suggested_response=settings.suggest_response,
+            block_deadline_seconds=settings.block_deadline_seconds,
+            activate_after_idle_ms=settings.activate_after_idle_minutes * 60_000,
+            most_message_tokens=2 * settings.observe_after_tokens,
+        )
 
 
 class _Drawn(NamedTuple):

@@ -1,4 +1,6 @@
-"""Find and create the projects of a database.
+"""Find and create the projects of a database, and carry one to its rooms.
+
+A room takes a `ProjectContext` first, then the rooms it uses, by name.
 
 A project made from a git repository is identified by its common directory, so worktrees
 share it. A clone that moved is recognized by its first commit together with its remote.
@@ -7,12 +9,47 @@ share it. A clone that moved is recognized by its first commit together with its
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from smara.config import Settings, default_actor, local_timezone
 from smara.core.clock import Clock
 from smara.core.git import Repository
 from smara.core.ids import IdMaker
 from smara.core.scope import Scope, require_id
+from smara.core.tokens import TokenCounter
 from smara.database.database import Database, Session
+
+if TYPE_CHECKING:
+    from smara.database.leases import Leases
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectContext:
+    """The database, project, clock, ids, token counter and settings of a memory."""
+
+    database: Database
+    scope: Scope
+    clock: Clock
+    new_id: IdMaker
+    counter: TokenCounter
+    settings: Settings
+
+    @property
+    def actor(self) -> str:
+        """Return who acts unless a call names someone else."""
+        return self.settings.actor or default_actor()
+
+    @property
+    def timezone(self) -> str:
+        """Return the time zone in which observations are dated."""
+        return self.settings.observe_timezone or local_timezone()
+
+    @property
+    def leases(self) -> Leases:
+        """Return the leases of this database."""
+        from smara.database.leases import Leases  # a search does without
+
+        return Leases(self.database, self.clock, self.new_id)
 
 
 @dataclass(frozen=True, slots=True)

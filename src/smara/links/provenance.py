@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from smara.core.clock import Clock
-from smara.core.ids import IdMaker
 from smara.core.scope import is_id
 from smara.core.text import snippet
 from smara.database.database import Session
+from smara.database.projects import ProjectContext
 from smara.environment import patience
 from smara.knowledge.decay import FileHistory
 from smara.knowledge.journal import MemoryJournal
@@ -121,11 +120,8 @@ _MEANING_SECONDS = 0.25
 
 
 def make_memories(
+    project: ProjectContext,
     messages: MessageStore,
-    clock: Clock,
-    new_id: IdMaker,
-    actor: str,
-    session_id: str | None,
     find_meaning: Callable[[], Meaning | None],
     code: NamedCode | None = None,
     files: FileHistory | None = None,
@@ -133,7 +129,7 @@ def make_memories(
     """The room of memories, with what it needs of others: messages, observations, meaning and
     code.
     """
-    database, scope = messages.database, messages.scope
+    database = project.database
 
     def similar(draft: TypedMemory) -> Sequence[tuple[int, float]]:
         meaning = find_meaning()
@@ -150,11 +146,11 @@ def make_memories(
             return meaning.nearest(session, "memory", vector, _NEAREST)
 
     turns = MemoryJournal(
-        KnowledgeStore(database, scope),
-        clock,
-        new_id,
-        default_actor=actor,
-        default_session=session_id,
+        KnowledgeStore(database, project.scope),
+        project.clock,
+        project.new_id,
+        default_actor=project.actor,
+        default_session=project.settings.session,
     )
     return Memories(turns, Provenance(messages), files, similar=similar, code=code)
 

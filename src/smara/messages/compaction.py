@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from smara.core import log
-from smara.core.clock import Clock
 from smara.core.escape import from_storable, to_storable
-from smara.core.ids import IdMaker
 from smara.core.scope import is_id, require_id
 from smara.database.database import Row, Session
+from smara.database.projects import ProjectContext
 from smara.errors import NotFoundError
 from smara.messages.models import Compaction, Message
 from smara.messages.store import MessageStore
@@ -38,15 +37,6 @@ class CompactionResult:
     compactions: tuple[Compaction, ...]
     messages_compacted: int
     messages_whole: int
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionRules:
-    """When to compact; see the settings of the same names."""
-
-    after_messages: int = 30
-    archive_after_messages: int = 90
-    run_messages: int = 10
 
 
 def runs_due(whole: Sequence[int], after_messages: int, run_messages: int) -> list[tuple[int, int]]:
@@ -108,27 +98,23 @@ class Compactions:
     """Compacts the threads of one project, by trigger or by command."""
 
     def __init__(
-        self,
-        store: MessageStore,
-        summarizer: Summarizer,
-        clock: Clock,
-        new_id: IdMaker,
-        rules: CompactionRules,
+        self, project: ProjectContext, store: MessageStore, summarizer: Summarizer
     ) -> None:
+        self._project = project
         self._store = store
         self._summarizer = summarizer
-        self._clock = clock
-        self._new_id = new_id
-        self._rules = rules
+        self._after_messages = project.settings.compact_after_messages
+        self._archive_after_messages = project.settings.archive_after_messages
+        self._run_messages = project.settings.compact_run_messages
 
     def compact_when_due(self, thread_id: str, newest: Sequence[Message] = ()) -> CompactionResult:
         """Compact what the rules say is old enough; nothing when nothing is.
 
         ``newest`` are messages at the thread's end that the caller has at hand.
         """
-        if newest and newest[-1].seq < self._rules.after_messages:
+        if newest and newest[-1].seq < self._after_messages:
             return CompactionResult((), 0, newest[-1].seq)
-        return self._compact(thread_id, self._rules.after_messages, at_hand=newest)
+        return self._compact(thread_id, self._after_messages, at_hand=newest)
 
     def compact(self, thread_id: str, keep: int = 0) -> CompactionResult:
         """Compact every whole message but the newest ``keep``, now."""
@@ -136,7 +122,7 @@ class Compactions:
 
     def end_session(self, thread_id: str) -> CompactionResult:
         """What a session's end calls: compact the full runs that are left, keep the rest whole."""
-        return self._compact(thread_id, self._rules.run_messages)
+        return self._compact(thread_id, self._run_messages)
 
     def reaches_to(self, thread_id: str, keep: int = 0, is_when_due: bool = False) -> int:
         """The last message that is summarized, or that ``compact`` (``compact_when_due``) would
@@ -145,8 +131,8 @@ class Compactions:
         thread_no, last_seq = self._thread(thread_id)
         whole = self._whole(thread_no, last_seq, undone_too=not is_when_due)
         due = whole[: max(0, len(whole) - keep)] if keep else whole
-        after = self._rules.after_messages if is_when_due else 1
-        runs = runs_due(due, after, self._rules.run_messages)
+        after = self._after_messages if is_when_due else 1
+        runs = runs_due(due, after, self._run_messages)
         in_force = self._in_force(thread_no)
         return max(runs[-1][1] if runs else 0, in_force[-1][2] if in_force else 0)
 
@@ -204,9 +190,9 @@ class Compactions:
         thread_no, last_seq = self._thread(thread_id)
         whole = self._whole(thread_no, last_seq, undone_too)
         due = whole[: max(0, len(whole) - keep)] if keep else whole
-        runs = runs_due(due, after_messages, self._rules.run_messages)
+        runs = runs_due(due, after_messages, self._run_messages)
         made = self._attempt(thread_no, 1, runs, at_hand) if runs else []
-        is_long = last_seq > self._rules.archive_after_messages
+        is_long = last_seq > self._archive_after_messages
         folds = self._folds(thread_no, last_seq, undone_too) if is_long else []
         folded = self._attempt(thread_no, 2, folds) if folds else []
         compacted = sum(compaction.message_count for compaction in made)
@@ -269,7 +255,7 @@ class Compactions:
         again.
         """
         level_1 = [(first, last) for level, first, last in self._in_force(thread_no) if level == 1]
-        due = folds_due(level_1, last_seq, self._rules.archive_after_messages)
+        due = folds_due(level_1, last_seq, self._archive_after_messages)
         if undone_too or not due:
             return due
         with self._store.database.read() as session:
@@ -361,7 +347,7 @@ class Compactions:
     ) -> Compaction:
         summary = self._summarizer.summarize(messages, level)
         return Compaction(
-            id=self._new_id(),
+            id=self._project.new_id(),
             level=level,
             start_seq=stretch[0],
             end_seq=stretch[1],
@@ -369,7 +355,7 @@ class Compactions:
             summary=redact(summary.text).text,
             code=redact(summary.code).text,
             method=summary.method or self._summarizer.method,
-            created_at=self._clock.now_ms(),
+            created_at=self._project.clock.now_ms(),
         )
 
     def _insert(self, session: Session, thread_no: int, compaction: Compaction) -> int:
@@ -452,7 +438,7 @@ class Compactions:
             self._store.sql(
                 "UPDATE compactions SET undone_at = ? WHERE project_no = :project AND no = ?"
             ),
-            (self._clock.now_ms(), no),
+            (self._project.clock.now_ms(), no),
         )
 
     def _get(self, compaction_id: str) -> Compaction:

@@ -12,10 +12,10 @@ from itertools import islice
 from typing import Any
 
 from smara.core import log
-from smara.core.clock import Clock
 from smara.core.scope import is_id, require_id
 from smara.core.tokens import TokenCounter
 from smara.database.database import Session
+from smara.database.projects import ProjectContext
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.messages.append import Appender, AppendResult
 from smara.messages.compaction import Compactions
@@ -35,23 +35,20 @@ class Messages:
 
     def __init__(
         self,
+        project: ProjectContext,
         store: MessageStore,
         threads: Threads,
         appender: Appender,
         compactions: Compactions,
-        counter: TokenCounter,
-        clock: Clock,
-        max_message_bytes: int,
-        compact_every_messages: int,
     ) -> None:
         self._store = store
         self._threads = threads
         self._appender = appender
         self._compactions = compactions
-        self._counter = counter
-        self._clock = clock
-        self._max_message_bytes = max_message_bytes
-        self._compact_every = compact_every_messages
+        self._counter = project.counter
+        self._clock = project.clock
+        self._max_message_bytes = project.settings.max_message_bytes
+        self._compact_every = project.settings.compact_every_messages
 
     def add(
         self,

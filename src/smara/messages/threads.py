@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from smara.core.clock import Clock, check_time
+from smara.core.clock import check_time
 from smara.core.escape import to_storable
-from smara.core.ids import IdMaker
 from smara.core.scope import is_id, require_id
+from smara.database.projects import ProjectContext
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.messages.models import NewThread, Thread, ThreadKind
 from smara.messages.store import MessageStore
@@ -21,13 +21,9 @@ MAX_TITLE_LENGTH = 500
 class Threads:
     """The threads of one project."""
 
-    def __init__(
-        self, store: MessageStore, clock: Clock, new_id: IdMaker, default_resource: str
-    ) -> None:
+    def __init__(self, project: ProjectContext, store: MessageStore) -> None:
+        self._project = project
         self._store = store
-        self._clock = clock
-        self._new_id = new_id
-        self._default_resource = default_resource
 
     def add(
         self,
@@ -42,7 +38,7 @@ class Threads:
     ) -> Thread:
         """Make a thread; ``ConflictError`` when the id is taken."""
         new = NewThread(
-            thread_id or self._new_id(),
+            thread_id or self._project.new_id(),
             resource_id,
             title,
             metadata=metadata or {},
@@ -84,7 +80,7 @@ class Threads:
 
     def row_for(self, new: NewThread) -> tuple[Any, ...]:
         """The row of a new thread, checked and redacted."""
-        now = self._clock.now_ms()
+        now = self._project.clock.now_ms()
         if new.kind not in get_args(ThreadKind):
             raise InvalidInputError(
                 f"kind must be one of {', '.join(get_args(ThreadKind))}; got {new.kind!r}."
@@ -92,7 +88,7 @@ class Threads:
         created_at = check_time(new.created_at)
         return (
             require_id(new.id, "thread_id"),
-            require_id(new.resource_id or self._default_resource, "resource_id"),
+            require_id(new.resource_id or self._project.settings.resource, "resource_id"),
             new.kind,
             None if new.parent_id is None else require_id(new.parent_id, "parent_id"),
             _clean_title(new.title),
@@ -145,7 +141,7 @@ class Threads:
         self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> Thread:
         """Change the title, or merge metadata; a key given as ``None`` is taken out."""
-        now = self._clock.now_ms()
+        now = self._project.clock.now_ms()
         with self._store.database.write() as session:
             # Taking the row first keeps another process from merging into what we read.
             self._store.hold_thread(session, thread_id)

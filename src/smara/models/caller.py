@@ -11,14 +11,21 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from smara.config import Settings
 from smara.core import log
-from smara.core.clock import Clock
 from smara.core.scope import require_id
-from smara.core.tokens import TokenCounter, estimate_o200k
+from smara.core.tokens import counter_for, estimate_o200k
+from smara.database.projects import ProjectContext
 from smara.errors import BadReplyError, InvalidInputError, MissingSettingError, SmaraError
 from smara.models import failures
-from smara.models.budget import Meter, ModelBudget, Size, size_of
+from smara.models.budget import (
+    Meter,
+    ModelBudget,
+    Prices,
+    Size,
+    limits_of,
+    parse_prices,
+    size_of,
+)
 from smara.models.chat import Abort, ChatModel, ChatReply, ChatRequest, Usage
 from smara.models.embedder import Embedder, EmbeddingServer
 from smara.models.failures import with_retries
@@ -41,25 +48,27 @@ class Models:
 
     def __init__(
         self,
-        store: CallStore,
-        budget: ModelBudget,
-        clock: Clock,
-        settings: Settings,
-        counter: TokenCounter,
+        project: ProjectContext,
         redact: Callable[[str], str],
-        actor: str,
         model: ChatModel | None = None,
         reranker: Reranker | None = None,
         embedder: Embedder | None = None,
     ) -> None:
-        self.budget = budget
-        self.meter = Meter(budget, clock, settings.models_enabled)
-        self._store = store
-        self._clock = clock
+        settings = project.settings
+        self._store = CallStore(project.database, project.scope)
+        self.budget = ModelBudget(
+            self._store,
+            project.clock,
+            project.new_id,
+            limits=limits_of(settings),
+            prices=Prices(parse_prices(settings.model_prices)),
+        )
+        self.meter = Meter(self.budget, project.clock, settings.models_enabled)
+        self._clock = project.clock
         self._settings = settings
-        self._counter = counter
+        self._counter = counter_for()
         self._redact = redact
-        self._actor = actor
+        self._actor = project.actor
         self._given = model
         self._given_reranker = reranker
         self._given_embedder = embedder

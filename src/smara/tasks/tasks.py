@@ -5,9 +5,9 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
+from smara.config import Settings
 from smara.core import log
 from smara.database.database import Session
 from smara.database.fulltext import terms_of
@@ -54,16 +54,6 @@ _FADING = (
 _UNTOUCHED = " AND (t.compaction_level > 0 OR t.compacted_at IS NULL)"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRules:
-    """When claims expire, when closed tasks decay, and what short ids begin with."""
-
-    prefix: str = "t"
-    claim_expires_after_minutes: int = 240
-    compact_after_days: int = 30
-    archive_after_days: int = 90
-
-
 class Tasks:
     """The tasks of one project.
 
@@ -73,13 +63,13 @@ class Tasks:
 
     def __init__(
         self,
+        settings: Settings,
         turns: TaskTransactions,
-        rules: TaskRules,
         linked_messages: Callable[[Session, int, str], tuple[str, ...]],
     ) -> None:
         self._turns = turns
         self._store = turns.store
-        self._rules = rules
+        self._settings = settings
         self._reader = TaskQueries(turns.store)
         self._linked_messages = linked_messages
         self._seen: dict[str, int] = {}
@@ -129,7 +119,7 @@ class Tasks:
                 needed.append((require_task(turn.session, self._store, parent), "parent-child"))
             task_id = self._turns.new_id()
             times = {"created_at": turn.now_ms, "updated_at": turn.now_ms, "created_by": turn.actor}
-            short_id = lifecycle.new_short_id(turn, task_id, self._rules.prefix)
+            short_id = lifecycle.new_short_id(turn, task_id, self._settings.task_prefix)
             no = lifecycle.make(
                 turn, task_id, short_id, values={**fields, **times}, labels=tags, terms=terms
             )
@@ -496,8 +486,8 @@ class Tasks:
         with self._turns.begin(None, None) as turn:
             at = turn.now_ms if now is None else now
             for level, days in (
-                (2, self._rules.archive_after_days),
-                (1, self._rules.compact_after_days),
+                (2, self._settings.archive_tasks_after_days),
+                (1, self._settings.compact_tasks_after_days),
             ):
                 done += self._compact_level(turn, level, at - days * _DAY_MS, is_asked=is_asked)
         return done
@@ -537,7 +527,7 @@ class Tasks:
         """Bring tasks in from elsewhere; safe to repeat. What cannot be taken over is named in
         ``refused``.
         """
-        return TaskImporter(self._turns, self._rules.prefix, actor).run(tasks)
+        return TaskImporter(self._turns, self._settings.task_prefix, actor).run(tasks)
 
     def export(self) -> Iterator[Task]:
         """Every task, the oldest first."""
@@ -559,7 +549,7 @@ class Tasks:
             return self._store.by_number(session, stored.no)
 
     def _silent_since(self, now_ms: int) -> int | None:
-        minutes = self._rules.claim_expires_after_minutes
+        minutes = self._settings.claim_expires_after_minutes
         return now_ms - minutes * 60_000 if minutes else None
 
     def _expire_quietly(self) -> None:
@@ -586,8 +576,8 @@ class Tasks:
                         (level, now - days * _DAY_MS, WORTH_CHARACTERS[level]),
                     )
                     for level, days in (
-                        (1, self._rules.compact_after_days),
-                        (2, self._rules.archive_after_days),
+                        (1, self._settings.compact_tasks_after_days),
+                        (2, self._settings.archive_tasks_after_days),
                     )
                 )
             if is_due:

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from smara.core.clock import Clock
 from smara.core.escape import to_storable
 from smara.core.ids import IdMaker
 from smara.database.database import Session, marks, parts
 from smara.database.fulltext import RecordTerms, terms_of
+from smara.database.projects import ProjectContext
 from smara.secrets.redact import clean_name
 from smara.tasks.models import EventKind, Task, TaskTotals
 from smara.tasks.store import WAITS, StoredTask, TaskStore
@@ -178,30 +178,22 @@ class TaskTransaction:
 
 
 class TaskTransactions:
-    """Begins turns: knows the clock, and who acts when nobody says."""
+    """The transactions of one project's tasks, with a default actor and session."""
 
-    def __init__(
-        self,
-        store: TaskStore,
-        clock: Clock,
-        new_id: IdMaker,
-        default_actor: str,
-        default_session: str | None,
-    ) -> None:
-        self.store = store
-        self.clock = clock
-        self.new_id = new_id
-        self._default_actor = default_actor
-        self._default_session = default_session
+    def __init__(self, project: ProjectContext) -> None:
+        self.store = TaskStore(project.database, project.scope)
+        self.clock = project.clock
+        self.new_id = project.new_id
+        self._project = project
 
     @contextmanager
     def begin(self, actor: str | None, session_id: str | None) -> Iterator[TaskTransaction]:
         """A transaction in which the tasks of this project may be changed."""
-        who = clean_name(actor, "actor") if actor is not None else self._default_actor
+        who = clean_name(actor, "actor") if actor is not None else self._project.actor
         where = (
             clean_name(session_id, "session_id")
             if session_id is not None
-            else self._default_session
+            else self._project.settings.session
         )
         with self.store.database.write() as session:
             turn = TaskTransaction(

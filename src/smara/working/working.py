@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from smara.core.clock import Clock
-from smara.core.ids import IdMaker
 from smara.core.scope import require_id
 from smara.database.database import Session
+from smara.database.projects import ProjectContext
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.secrets import redact
 from smara.working.drafts import edit_page, replace_page, template_text
@@ -39,24 +38,11 @@ class Working:
     resource's. ``resource_of`` tells whom a thread belongs to, when it is known.
     """
 
-    def __init__(
-        self,
-        store: WorkingStore,
-        clock: Clock,
-        new_id: IdMaker,
-        default_resource: str = "default",
-        max_characters: int = 20_000,
-        default_template: str = "coding",
-        default_actor: str = "user",
-        resource_of: Callable[[str], str | None] = lambda thread_id: None,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._new_id = new_id
-        self._default_resource = default_resource
-        self._max_characters = max_characters
-        self._default_template = default_template
-        self._default_actor = default_actor
+    def __init__(self, project: ProjectContext, resource_of: Callable[[str], str | None]) -> None:
+        self._project = project
+        self._store = WorkingStore(project.database, project.scope)
+        self._default_resource = project.settings.resource
+        self._max_characters = project.settings.working_max_characters
         self._resource_of = resource_of
 
     def get(
@@ -221,11 +207,11 @@ class Working:
                 f"expected_version must be a version number, or 0; got {expected_version!r}."
             )
         who, why = (
-            redact(require_id(actor or self._default_actor, "actor")).text,
+            redact(require_id(actor or self._project.actor, "actor")).text,
             _clean_reason(reason),
         )
         owned = self._owned(place)
-        now = self._clock.now_ms()
+        now = self._project.clock.now_ms()
         with self._store.database.write() as session:
             no, held = self._hold(session, owned, now)
             if place.resource_id is not None and place.resource_id != held.resource_id:
@@ -248,7 +234,7 @@ class Working:
     def _hold(self, session: Session, place: PageKey, now_ms: int) -> tuple[int, WorkingMemory]:
         held = self._store.hold(session, place)
         if held is None:
-            self._store.insert(session, self._new_id(), place, now_ms)
+            self._store.insert(session, self._project.new_id(), place, now_ms)
             held = self._store.hold(session, place)
         if held is None:
             raise NotFoundError("The page vanished while it was written to. Try again.")
@@ -293,7 +279,7 @@ class Working:
         return PageKey("thread", resource, place.thread_id)
 
     def _blank(self, place: PageKey) -> WorkingMemory:
-        text = template_text(self._default_template)
+        text = template_text(self._project.settings.working_template)
         return WorkingMemory(
             None,
             place.scope,

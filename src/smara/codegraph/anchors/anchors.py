@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from smara.codegraph.anchors.models import Anchor, AnchorTree, CodePlace, Named, NewAnchor, Owner
 from smara.codegraph.anchors.store import AnchorStore
-from smara.config import Settings
 from smara.core.clock import Clock
 from smara.core.freshness import AnchorVerdict, Freshness, Policy, combine_verdicts
 from smara.core.git import find_repository
-from smara.core.scope import Scope
-from smara.database.database import Database, Session
+from smara.database.database import Session
+from smara.database.projects import ProjectContext
 
 if TYPE_CHECKING:
     from smara.codegraph.git import GitFiles
@@ -339,28 +338,24 @@ _KEPT_SECONDS = 1.0
 
 
 def make_anchors(
-    database: Database,
-    scope: Scope,
-    clock: Clock,
-    settings: Settings,
+    project: ProjectContext,
     find_root: Callable[[], str | None],
     find_code: Callable[[], CodeGraph],
 ) -> Anchors:
-    """The anchors of a project, by the policy of the settings."""
+    """Return the anchors of a project, by the policy of the settings."""
+    settings = project.settings
     policy = Policy(
         settings.freshness_drifted,
         settings.freshness_orphaned,
         settings.freshness_withhold_fraction,
     )
-
-    unseen = _Unseen(clock, find_code)
     return Anchors(
-        AnchorStore(database, scope),
-        clock,
+        AnchorStore(project.database, project.scope),
+        project.clock,
         find_root,
         policy=policy,
         most_files=settings.freshness_read_files,
-        find_unseen=unseen,
+        find_unseen=_Unseen(project.clock, find_code),
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from smara.config import Settings
 from smara.context.models import (
     BUDGETS,
     Injection,
@@ -66,6 +67,17 @@ class MomentSettings:
     most_statements: int = 12
     has_scratchpad: bool = False
     has_prefetch: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> MomentSettings:
+        """Return what the settings say about moments."""
+        return cls(
+            settings.moments,
+            settings.moment_start_tokens,
+            settings.moment_statements,
+            has_scratchpad=settings.moment_scratchpad,
+            has_prefetch=settings.moment_prefetch,
+        )
 
 
 @dataclass(frozen=True, slots=True)
