@@ -15,7 +15,6 @@ from smara.observations.offline.acts import VERBS, has_names
 from smara.observations.offline.code import definitions
 from smara.observations.offline.exchanges import Utterance
 from smara.observations.offline.notes import (
-    Fence,
     Scene,
     TextOutline,
     clip,
@@ -80,13 +79,6 @@ COMPLETION = one_of(
     r"(?:are |is )?"
     r"(?:pass|green|done|complete|succeed)",
     r"\bcomplete[.!]?$",
-)
-MILESTONE = re.compile(
-    r"\b(?:task|epic|feature|issue|ticket|bead|story|milestone|phase|step|migration"
-    r"|refactor\w{0,5}|part) "
-    r"[^().;,]{0,40}"
-    r"\b(?:(?:is|are|now|all) ){0,3}(?:complete|completed|done|finished)\b",
-    re.IGNORECASE,
 )
 BLOCKED = one_of(
     r"\b(?:i(?:'m| am)|we(?:'re| are)|this is|it is|work is|still) blocked\b|\bblocked (?:by|on"
@@ -163,140 +155,137 @@ def is_telling_item(item: str) -> bool:
     return len(item) > 2 and not (item.endswith(":") and item.count(" ") < 3)
 
 
-Asked = Literal["request", "question", "other"]
+Wish = Literal["request", "question", "other"]
+"""What the person wants of the agent in an exchange."""
 
 _FOR_A_FINDING, _FOR_AN_ANSWER, _FOR_AN_ITEM = 320, 420, 150
 _FOR_TALK, _FOR_AN_ITEM_OF_TALK = 220, 72
 _MOST_ITEMS, _MOST_ITEMS_BETWEEN = 12, 6
-_LABELS: Mapping[Category, str] = {
-    "completion": phrases.DONE, "answer": phrases.REPLIED, "finding": phrases.FOUND,
-    "blocker": phrases.BLOCKED,
-    "note": phrases.SAID,
-}  # fmt: skip
-_PRIORITIES: Mapping[Category, Priority] = {"completion": "high", "blocker": "high", "note": "low"}
+_SHAPES: Mapping[Category, tuple[str, Priority]] = {
+    "completion": (phrases.DONE, "high"),
+    "answer": (phrases.REPLIED, "medium"),
+    "finding": (phrases.FOUND, "medium"),
+    "decision": (phrases.CHOSE, "medium"),
+    "blocker": (phrases.BLOCKED, "high"),
+    "note": (phrases.SAID, "low"),
+}
 _LABELLED_DATA = ("json", "yaml", "toml", "env")
 
 
 class Assistant:
-    """Writes notes on what the agent says in one exchange."""
+    """The agent in one exchange: writes notes on what it says."""
 
-    def __init__(self, scene: Scene, asked: Asked) -> None:
+    def __init__(self, scene: Scene, wish: Wish) -> None:
         self._scene = scene
-        self._asked = asked
+        self._wish = wish
 
     def between(self, said: Utterance) -> list[Note]:
-        """Words between calls: what they explain, decide or report as done."""
-        found = outline(said.text)
-        notes = self._code(said, found)
-        whole = [*found.prose, *found.closing]
-        is_summary = len(found.items) >= 3 and any(map(COMPLETION.search, whole[:2]))
-        if is_summary or (any(map(MILESTONE.search, whole[:2])) and not announces(whole[0])):
-            return [*notes, self._note(said, "completion", whole, found.items)]
-        explained = self._explained(whole)
-        if explained:
+        """Write notes on words between calls: explained, decided or reported as done."""
+        parts = outline(said.text)
+        notes = self._code(said, parts)
+        words = [*parts.prose, *parts.closing]
+        explained = [
+            each
+            for each in words
+            if explains(each)
+            or any(
+                word.strip(".,;:!?`\"'()") in self._scene.wanted for word in each.lower().split()
+            )
+        ][:2]
+        if len(parts.items) >= 2 and any(map(COMPLETION.search, words[:2])):
+            notes.append(self._summary(said, "completion", words, parts.items))
+        elif explained:
             notes.append(self._explanation(said, explained))
-        if len(found.items) >= 2 and not explained and len(said.text) > 200:
-            notes.append(self._note(said, "note", whole, found.items))
+        elif len(parts.items) >= 2 and len(said.text) > 200:
+            notes.append(self._summary(said, "note", words, parts.items))
         return notes
 
     def thought(self, said: Utterance) -> list[Note]:
-        """Reasoning: only a cause that it names."""
+        """Write a note on reasoning, if it names a cause for sure."""
         sure = list(filter(SURE.search, outline(said.text).prose))
         return [self._explanation(said, sure[:1])] if sure else []
 
     def last(self, said: Utterance) -> list[Note]:
-        """The words that end a turn: an answer, a completion, a question to the user."""
-        found = outline(said.text)
-        notes = self._code(said, found)
-        whole = [*found.prose, *found.closing]
-        if not whole and not found.items:
-            return notes
-        question = whole[-1] if whole and whole[-1].rstrip().endswith(("?", "？")) else ""
-        told = [words for words in whole if words != question]
-        if told or found.items:
-            notes.append(self._note(said, self._category(told), told, found.items))
+        """Write notes on the words that end a turn: answer, completion, question."""
+        parts = outline(said.text)
+        notes = self._code(said, parts)
+        words = [*parts.prose, *parts.closing]
+        question = words.pop() if words and words[-1].rstrip().endswith(("?", "？")) else ""
+        if words or parts.items:
+            notes.append(self._summary(said, self._category(words), words, parts.items))
         if question and self._scene.is_coding:
-            notes.append(self._question(said, question, next(filter(BLOCKED.search, told), "")))
+            text = f"{phrases.ASKED_USER} {clip(question, 300)}"
+            blocked = [clip(each, 240) for each in words if BLOCKED.search(each)][:1]
+            category: Category = "blocker" if blocked else "question"
+            notes.append(self._note(said, "medium", category, text, details=blocked))
         return notes
 
-    def _question(self, said: Utterance, question: str, blocked: str) -> Note:
-        text = f"{phrases.ASKED_USER} {clip(question, 300)}"
-        if blocked:
-            return self._made(said, "medium", "blocker", text, [clip(blocked, 240)])
-        return self._made(said, "medium", "question", text)
-
-    def _category(self, told: list[str]) -> Category:
-        if self._asked == "question" or not self._scene.is_coding:
+    def _category(self, words: list[str]) -> Category:
+        if self._wish == "question" or not self._scene.is_coding:
             return "answer"
-        is_done = any(
-            COMPLETION.search(words) or MILESTONE.search(words) for words in told[:4] + told[-2:]
-        )
-        if is_done and self._asked == "request":
+        if self._wish == "request" and any(map(COMPLETION.search, words[:4] + words[-2:])):
             return "completion"
-        if any(map(BLOCKED.search, told)):
+        if any(map(BLOCKED.search, words)):
             return "blocker"
-        return "finding" if any(map(FINDING.search, told)) else "answer"
-
-    def _explained(self, whole: list[str]) -> list[str]:
-        return [words for words in whole if explains(words) or self._is_wanted(words)][:2]
-
-    def _is_wanted(self, words: str) -> bool:
-        return any(
-            word.strip(".,;:!?`\"'()") in self._scene.wanted for word in words.lower().split()
-        )
+        return "finding" if any(map(FINDING.search, words)) else "answer"
 
     def _explanation(self, said: Utterance, explained: list[str]) -> Note:
         text = joined(explained, _FOR_A_FINDING, " ")
+        category: Category = "finding"
+        facts: dict[str, Any] = {}
         if CHOICE.search(text) and not FINDING.search(text):
-            return self._made(said, "medium", "decision", f"{phrases.CHOSE} {text}")
-        if any(BLOCKED.search(words) for words in explained):
-            return self._made(said, "high", "blocker", f"{phrases.BLOCKED} {text}")
-        facts = self._facts(text, explained)
-        priority: Priority = "high" if "rootCause" in facts else "medium"
-        return self._made(said, priority, "finding", f"{phrases.FOUND} {text}", facts=facts)
+            category = "decision"
+        elif any(map(BLOCKED.search, explained)):
+            category = "blocker"
+        elif self._scene.mode == "bug_fixing" and ROOT_CAUSE.search(text):
+            facts = {"rootCause": text}
+        elif name := {"debugging": "symptoms", "research": "findings"}.get(self._scene.mode):
+            facts = {name: [clip(words, 200) for words in explained]}
+        label, priority = _SHAPES[category]
+        priority = "high" if "rootCause" in facts else priority
+        return self._note(said, priority, category, f"{label} {text}", **facts)
 
-    def _facts(self, text: str, explained: list[str]) -> dict[str, Any]:
-        """What the mode of the agent wants to know of an explanation."""
-        if self._scene.mode == "bug_fixing" and ROOT_CAUSE.search(text):
-            return {"rootCause": text}
-        name = {"debugging": "symptoms", "research": "findings"}.get(self._scene.mode)
-        return {name: [clip(words, 200) for words in explained]} if name else {}
-
-    def _note(self, said: Utterance, category: Category, told: list[str], items: list[str]) -> Note:
-        """Words that are kept as a whole: their telling sentences, and the items of their lists."""
+    def _summary(
+        self, said: Utterance, category: Category, words: list[str], items: list[str]
+    ) -> Note:
+        """Write the telling sentences of a message, and the items of its lists."""
         is_coding = self._scene.is_coding
         telling = [item for item in items if is_telling_item(item)]
         most = _MOST_ITEMS if category != "note" else _MOST_ITEMS_BETWEEN
-        details = [
-            clip(item, _FOR_AN_ITEM if is_coding else _FOR_AN_ITEM_OF_TALK)
-            for item in telling[:most]
-        ]
+        size = _FOR_AN_ITEM if is_coding else _FOR_AN_ITEM_OF_TALK
+        details = [clip(item, size) for item in telling[:most]]
         if len(telling) > most:
             details.append("…")
-        words = telling_sentences(told)
+        words = telling_sentences(words)
         if not is_coding:
             words = list(filter(has_names, words)) or words[:1]
-        text = (
-            f"{_LABELS[category]} {joined(words, _FOR_AN_ANSWER if is_coding else _FOR_TALK, ' ')}"
-        ).strip()
-        return self._made(said, _PRIORITIES.get(category, "medium"), category, text, details)
+        label, priority = _SHAPES[category]
+        text = f"{label} {joined(words, _FOR_AN_ANSWER if is_coding else _FOR_TALK, ' ')}".strip()
+        return self._note(said, priority, category, text, details=details)
 
-    def _code(self, said: Utterance, found: TextOutline) -> list[Note]:
-        """Code shown in the text itself: where it belongs and what it defines."""
-        told = [line for fence in found.fences[:6] if (line := _fence_words(fence))]
-        if not told:
+    def _code(self, said: Utterance, parts: TextOutline) -> list[Note]:
+        """Write a note on code shown in the text: where it belongs and what it defines."""
+        lines: list[str] = []
+        for fence in parts.fences[:6]:
+            files, _ = files_in(f"{fence.label} {fence.before} {fence.code[:120]}")
+            name = f"x.{fence.label}" if fence.label in _LABELLED_DATA else ""
+            if pieces := definitions(fence.code.splitlines(), name).all():
+                shown = joined((piece.text for piece in pieces), 300)
+                lines.append(f"{files[0]}: {shown}" if files else shown)
+        if not lines:
             return []
-        text = f"{phrases.WROTE}: {told[0]}" if len(told) == 1 else f"{phrases.WROTE}:"
-        return [self._made(said, "medium", "code", text, told if len(told) > 1 else [])]
+        text = f"{phrases.WROTE}: {lines.pop()}" if len(lines) == 1 else f"{phrases.WROTE}:"
+        return [self._note(said, "medium", "code", text, details=lines)]
 
-    def _made(
+    def _note(
         self,
         said: Utterance,
         priority: Priority,
         category: Category,
         text: str,
+        *,
         details: Sequence[str] = (),
-        facts: Mapping[str, Any] | None = None,
+        **facts: Any,
     ) -> Note:
         return make_note(
             self._scene,
@@ -308,14 +297,5 @@ class Assistant:
             inputs=["assistant"],
             details=details,
             **mentioned(" ".join([text, *details]), self._scene.paths),
-            **(facts or {}),
+            **facts,
         )
-
-
-def _fence_words(fence: Fence) -> str:
-    files, _ = files_in(f"{fence.label} {fence.before} {fence.code[:120]}")
-    name = f"x.{fence.label}" if fence.label in _LABELLED_DATA else ""
-    told = definitions(fence.code.splitlines(), name).told()
-    if not told:
-        return ""
-    return (f"{files[0]}: " if files else "") + joined((piece.text for piece in told), 300)

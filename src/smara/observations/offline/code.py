@@ -6,8 +6,9 @@ signatures, tables, routes, settings and tests.
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -15,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from smara.observations.models import Note
 from smara.observations.offline import phrases
 from smara.observations.offline.exchanges import ToolCall, path_of
-from smara.observations.offline.notes import Scene, clean, clip, common_folder, joined, make_note
+from smara.observations.offline.notes import Scene, clean, clip, joined, make_note
 
 _MODIFIERS = (
     r"(?:(?:export|default|public|private|protected|internal|static|async|abstract|final|override"
@@ -112,129 +113,101 @@ _SETTING_NAMES = ("dockerfile", "makefile", ".env", "procfile", "requirements.tx
 _PROSE_FILES = (".md", ".mdx", ".rst", ".txt")
 _TAIL = re.compile(r"\s*(?:\{|:|\bdo|=>|=|\(|,|\.\.\.)\s*$")
 
+_WITH_FIELDS = (
+    "interface ", "struct ", "type ", "record ", "class ", "Schema", "z.object", "enum ",
+)  # fmt: skip
+
 MOST_LINES = 3_000
 
 
 class CodeDefinition(NamedTuple):
-    """One thing that is defined: the line that says it, and its name alone."""
+    """A defined thing: the line that says it, and its name alone."""
 
     text: str
     name: str
 
 
-@dataclass(slots=True)
+Kind = Literal["table", "route", "name", "setting", "variable", "test", "failure", "import"]
+
+
 class Definitions:
-    """What was found in some lines, each kind in reading order."""
+    """The definitions in some lines, each kind in reading order."""
 
-    names: list[CodeDefinition] = field(default_factory=list)
-    routes: list[CodeDefinition] = field(default_factory=list)
-    tables: list[CodeDefinition] = field(default_factory=list)
-    settings: list[CodeDefinition] = field(default_factory=list)
-    variables: list[str] = field(default_factory=list)
-    tests: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    imports: list[str] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)
-    opened: list[CodeDefinition] | None = None
-    """Where the last piece may still get its fields."""
+    def __init__(self) -> None:
+        self._by_kind: dict[Kind, list[CodeDefinition]] = defaultdict(list)
 
-    def told(self) -> list[CodeDefinition]:
-        """Everything in short, the most telling first, each once."""
-        plain = [CodeDefinition(text, text) for text in (*self.variables, *self.tests)]
-        return list(
-            dict.fromkeys([*self.tables, *self.routes, *self.names, *self.settings, *plain])
-        )
+    def add(self, kind: Kind, text: str, name: str = "") -> None:
+        """Add a definition; without a name of its own its text is the name."""
+        self._by_kind[kind].append(CodeDefinition(text, name or text))
+
+    def add_field(self, kind: Kind, piece: str) -> None:
+        """Add a field to the newest: ``User`` and ``id: int`` become ``User (id: int)``."""
+        head, name = self._by_kind[kind][-1]
+        if len(head) + len(piece) < 240:
+            has_fields = head.endswith(")") and " (" in head
+            head = f"{head[:-1]}; {piece})" if has_fields else f"{head} ({piece})"
+            self._by_kind[kind][-1] = CodeDefinition(head, name)
+
+    def names(self, kind: Kind) -> list[str]:
+        """Return the names of one kind, each once."""
+        return list(dict.fromkeys(each.name for each in self._by_kind[kind]))
+
+    def all(self) -> list[CodeDefinition]:
+        """Return what is defined, the most telling first, each once."""
+        order: tuple[Kind, ...] = ("table", "route", "name", "setting", "variable", "test")
+        return list(dict.fromkeys(each for kind in order for each in self._by_kind[kind]))
 
 
 def definitions(lines: Sequence[str], path: str = "") -> Definitions:
-    """What the lines of a file define, use from elsewhere, read from the environment and set."""
+    """Find what the lines of a file define, import, set and read from the environment."""
     found = Definitions()
     name = path.lower()
-    if name.endswith(_PROSE_FILES) and not name.endswith("requirements.txt"):
-        headings = [
-            heading[1].strip()
-            for line in lines[:MOST_LINES]
-            if (heading := _HEADING.fullmatch(line.strip()))
-        ]
-        found.names = [CodeDefinition(heading, heading) for heading in headings]
-        return found
+    is_prose = name.endswith(_PROSE_FILES) and not name.endswith("requirements.txt")
     is_setting = name.endswith(_SETTING_FILES) or name.rpartition("/")[2].startswith(_SETTING_NAMES)
+    seen: set[str] = set()
+    opened: Kind = "name"
     fields_left = 0
     for line in lines[:MOST_LINES]:
+        if is_prose:
+            if heading := _HEADING.fullmatch(line.strip()):
+                found.add("name", heading[1].strip())
+            continue
         if is_setting:
             if setting := _SETTING.fullmatch(line):
-                found.settings.append(CodeDefinition(line.strip().rstrip(","), setting[1]))
+                found.add("setting", line.strip().rstrip(","), setting[1])
             continue
-        fields_left = _take(line, found, fields_left)
+        if "env" in line or "ENV" in line or "Environ" in line:
+            for variable in _ENVIRONMENT.findall(line):
+                found.add("variable", variable)
+        if "/" in line and (route := _ROUTE.search(line)):
+            found.add("route", signature(line), route[1])
+        if failure := _FAILURE.search(line):
+            found.add("failure", failure[1])
+        wanted = 0
+        if test := _TEST.match(line):
+            found.add("test", test[1] or test[2] or test[3] or test[5])
+        elif imported := _IMPORT.match(line):
+            found.add("import", next(group for group in imported.groups() if group))
+        elif table := _TABLE.search(line):
+            found.add("table", " ".join(table[0].split()), table[1])
+            opened, wanted = "table", 12
+        elif named := _NAMED.match(line) or _ARROW.match(line) or _METHOD.match(line):
+            if named[1] not in seen:  # else it is another clause of the same function
+                seen.add(named[1])
+                found.add("name", signature(line), named[1])
+                opened, wanted = "name", 8 if any(map(line.__contains__, _WITH_FIELDS)) else 0
+        elif (
+            declared := _DECLARED.fullmatch(line)
+            or _CONSTANT.fullmatch(line)
+            or _ATTRIBUTE.fullmatch(line)
+        ):
+            found.add("name", signature(line), declared[1])
+        elif fields_left and line[:1].isspace():
+            wanted = fields_left - 1
+            if _FIELD.fullmatch(line):
+                found.add_field(opened, signature(line))
+        fields_left = wanted
     return found
-
-
-def _take(line: str, found: Definitions, fields_left: int) -> int:
-    """Look at one line; returns for how many lines more the fields of what it opens are wanted."""
-    _take_mentions(line, found)
-    if test := _TEST.match(line):
-        found.tests.append(test[1] or test[2] or test[3] or test[5])
-    elif imported := _IMPORT.match(line):
-        found.imports.append(next(group for group in imported.groups() if group))
-    elif table := _TABLE.search(line):
-        return _open(
-            found, found.tables, CodeDefinition(" ".join(table[0].split()), table[1]), fields=12
-        )
-    elif named := _NAMED.match(line) or _ARROW.match(line) or _METHOD.match(line):
-        if named[1] in found.seen:
-            return 0  # another clause of the same function
-        found.seen.add(named[1])
-        return _open(
-            found,
-            found.names,
-            CodeDefinition(signature(line), named[1]),
-            fields=8 if _has_fields(line) else 0,
-        )
-    elif (
-        declared := _DECLARED.fullmatch(line)
-        or _CONSTANT.fullmatch(line)
-        or _ATTRIBUTE.fullmatch(line)
-    ):
-        found.names.append(CodeDefinition(signature(line), declared[1]))
-    elif fields_left and _FIELD.fullmatch(line):
-        _add_field(found, signature(line))
-        return fields_left - 1
-    else:
-        return fields_left - 1 if fields_left and line[:1].isspace() else 0
-    return 0
-
-
-def _open(
-    found: Definitions, kind: list[CodeDefinition], piece: CodeDefinition, fields: int
-) -> int:
-    kind.append(piece)
-    found.opened = kind
-    return fields
-
-
-def _add_field(found: Definitions, piece: str) -> None:
-    """``User`` and ``id: int`` become ``User (id: int)``."""
-    if found.opened:
-        head, name = found.opened[-1]
-        if len(head) + len(piece) < 240:
-            has_fields = head.endswith(")") and " (" in head
-            found.opened[-1] = CodeDefinition(
-                f"{head[:-1]}; {piece})" if has_fields else f"{head} ({piece})", name
-            )
-
-
-def _take_mentions(line: str, found: Definitions) -> None:
-    if "env" in line or "ENV" in line or "Environ" in line:
-        found.variables += _ENVIRONMENT.findall(line)
-    if "/" in line and (route := _ROUTE.search(line)):
-        found.routes.append(CodeDefinition(signature(line), route[1]))
-    if failure := _FAILURE.search(line):
-        found.failures.append(failure[1])
-
-
-def _has_fields(line: str) -> bool:
-    words = ("interface ", "struct ", "type ", "record ", "class ", "Schema", "z.object", "enum ")
-    return any(map(line.__contains__, words))
 
 
 def signature(line: str) -> str:
@@ -245,8 +218,8 @@ def signature(line: str) -> str:
     return words if len(words) <= 110 else f"{words[:109]}…"
 
 
-def defined_names(lines: Sequence[str]) -> dict[str, str]:
-    """The names that lines define as functions, classes and types, each with its signature."""
+def _defined_names(lines: Sequence[str]) -> dict[str, str]:
+    """Return the names that lines define as functions, classes and types, with signatures."""
     found: dict[str, str] = {}
     for line in lines[:MOST_LINES]:
         if match := _NAMED.match(line) or _ARROW.match(line) or _CONSTANT.fullmatch(line):
@@ -292,10 +265,10 @@ class FileChange:
 
 
 def changes_of(call: ToolCall, before: str = "") -> list[FileChange]:
-    """The files that an editing call changes; none when its arguments have an unknown shape.
+    """Return the files that an editing call changes; none for arguments of unknown shape.
 
-    ``before`` is what the file was last seen to hold: a file that is written anew then
-    counts with the lines that are new.
+    ``before`` is what the file was last seen to hold: of a file that is written as a whole
+    only the new lines count then.
     """
     if isinstance(call.arguments, str):
         return list(_of_patch(call.arguments))
@@ -304,12 +277,15 @@ def changes_of(call: ToolCall, before: str = "") -> list[FileChange]:
     path = path_of(call)
     edits = call.arguments.get("edits")
     if isinstance(edits, list) and path:
-        pairs = [
-            (_text(edit, _OLD), _text(edit, _NEW)) for edit in edits if isinstance(edit, Mapping)
-        ]
-        return [
-            _edited(path, "\n".join(old for old, _ in pairs), "\n".join(new for _, new in pairs))
-        ]
+        old, new = (
+            "\n".join(
+                next((text for name in names if isinstance(text := edit.get(name), str)), "")
+                for edit in edits
+                if isinstance(edit, Mapping)
+            )
+            for names in (_OLD, _NEW)
+        )
+        return [_edited(path, old, new)]
     patch = call.argument(*_PATCH)
     if patch and ("*** " in patch or "+++ " in patch):
         return list(_of_patch(patch))
@@ -318,14 +294,12 @@ def changes_of(call: ToolCall, before: str = "") -> list[FileChange]:
     old, new = call.argument(*_OLD), call.argument(*_NEW)
     if old or new or patch:
         return [_edited(path, old, new or patch)]
-    whole = call.argument(*_WHOLE)
-    if whole:
+    if content := call.argument(*_WHOLE):
         if before:
-            return [_edited(path, _NUMBER.sub("", before[:_READ_CHARACTERS]), whole)]
-        is_new = call.output is None or not (
-            "updated" in call.output[:400] or "overwr" in call.output[:400]
-        )
-        return [FileChange(path, "created" if is_new else "changed", _lines(whole))]
+            return [_edited(path, _NUMBER.sub("", before[:_READ_CHARACTERS]), content)]
+        output = (call.output or "")[:400]
+        is_new = "updated" not in output and "overwr" not in output
+        return [FileChange(path, "created" if is_new else "changed", _lines(content))]
     return [FileChange(path, "deleted" if "delete" in call.name.lower() else "changed", ())]
 
 
@@ -359,27 +333,20 @@ def _of_patch(patch: str) -> Iterator[FileChange]:
 
 def _edited(path: str, old: str, new: str) -> FileChange:
     before, after = _lines(old), _lines(new)
-    old_count, new_count = Counter(before), Counter(after)
-    came = new_count - old_count
-    went = old_count - new_count
-    stayed = tuple(line for line in after if not came[line])
+    came, went = Counter(after) - Counter(before), Counter(before) - Counter(after)
     return FileChange(
-        path, "changed", _taken(after, came), removed=_taken(before, went), around=stayed
+        path,
+        "changed",
+        tuple(line for line in after if came[line]),
+        removed=tuple(line for line in before if went[line]),
+        around=tuple(line for line in after if not came[line]),
     )
-
-
-def _taken(lines: tuple[str, ...], wanted: Counter[str]) -> tuple[str, ...]:
-    return tuple(line for line in lines if wanted[line] > 0)
 
 
 def _lines(text: str) -> tuple[str, ...]:
     return tuple(
         line[:600].rstrip() for line in clean(text[:_READ_CHARACTERS]).split("\n") if line.strip()
     )
-
-
-def _text(edit: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    return next((value for name in names if isinstance(value := edit.get(name), str)), "")
 
 
 _FOR_A_NEW_FILE, _FOR_A_CHANGED_FILE, _WHEN_MANY = 560, 400, 300
@@ -393,7 +360,7 @@ _WEAK = re.compile(
 
 @dataclass(slots=True)
 class _WrittenFile:
-    """All that happened to one file in a stretch."""
+    """All that happened to one file in a stretch of work."""
 
     path: str
     verb: str = phrases.EDITED
@@ -403,33 +370,15 @@ class _WrittenFile:
     quoted: list[str] = field(default_factory=list)
     """Lines of changes that define nothing."""
 
+    @property
+    def gone(self) -> list[str]:
+        """Names that were defined and are no longer."""
+        here = "\n".join([*self.added, *self.around])
+        return [name for name in _defined_names(self.removed) if name not in here][:8]
+
 
 def code_note(scene: Scene, changes: Sequence[tuple[FileChange, ToolCall]]) -> Note | None:
-    """What a stretch of work wrote, or None when it wrote nothing."""
-    files = _by_file(scene, changes)
-    if not files:
-        return None
-    calls = [call for _, call in changes]
-    gone = [name for file in files for name in _gone(file)]
-    facts: dict[str, Any] = {}
-    if scene.mode == "refactoring":
-        facts = {"filesAffected": [file.path for file in files], "breaking": gone[:12]}
-    text, details = _written(files)
-    return make_note(
-        scene,
-        "medium",
-        "code",
-        text=text,
-        at=calls[0].at,
-        details=details,
-        inputs=["assistant"],
-        seqs=[seq for call in calls for seq in (call.seq, call.last_seq)],
-        files=[file.path for file in files],
-        **facts,
-    )
-
-
-def _by_file(scene: Scene, changes: Sequence[tuple[FileChange, ToolCall]]) -> list[_WrittenFile]:
+    """Write what a stretch of work wrote, file by file."""
     files: dict[str, _WrittenFile] = {}
     for change, _ in changes:
         path = scene.paths.short(change.path)
@@ -439,75 +388,77 @@ def _by_file(scene: Scene, changes: Sequence[tuple[FileChange, ToolCall]]) -> li
         file.added += change.added
         file.removed += change.removed
         file.around += change.around
-        if change.added and not definitions(change.added, path).told():
+        if not definitions(change.added, path).all():
             file.quoted += _telling_lines(change.added)[:2]
-    return list(files.values())
-
-
-def _written(files: Sequence[_WrittenFile]) -> tuple[str, list[str]]:
+    if not files:
+        return None
+    folder, details = "", []
     if len(files) == 1:
-        told = told_of(files[0])
-        return f"{files[0].verb} {files[0].path}" + (f": {told}" if told else ""), []
-    folder = common_folder([file.path for file in files])
-    details = [_line(file, folder, len(files) >= _MANY) for file in files]
-    return (f"{phrases.CODE_IN} {folder}" if folder else phrases.CODE), details
+        text = _line_of(file, file.path, f"{file.verb} ")
+    else:
+        folders = {posixpath.dirname(path) for path in files}
+        if len(folders) == 1 and "/" in (only := folders.pop()):
+            folder = f"{only}/"
+        text = f"{phrases.CODE_IN} {folder}" if folder else phrases.CODE
+        most = _WHEN_MANY if len(files) >= _MANY else None
+        for file in files.values():
+            verb = "" if file.verb == phrases.EDITED else f"{file.verb} "
+            details.append(_line_of(file, file.path.removeprefix(folder), verb, characters=most))
+    facts: dict[str, Any] = {}
+    if scene.mode == "refactoring":
+        gone = [name for file in files.values() for name in file.gone]
+        facts = {"filesAffected": list(files), "breaking": gone[:12]}
+    calls = [call for _, call in changes]
+    return make_note(
+        scene,
+        "medium",
+        "code",
+        text=text,
+        at=calls[0].at,
+        details=details,
+        inputs=["assistant"],
+        seqs=[seq for call in calls for seq in call.seqs],
+        files=list(files),
+        **facts,
+    )
 
 
-def _line(file: _WrittenFile, folder: str, is_one_of_many: bool) -> str:
-    told = told_of(file, _WHEN_MANY if is_one_of_many else None)
-    verb = "" if file.verb == phrases.EDITED else f"{file.verb} "
-    return f"{verb}{file.path.removeprefix(folder)}" + (f": {told}" if told else "")
-
-
-def told_of(file: _WrittenFile, characters: int | None = None) -> str:
-    """What a file defines now; when nothing new is defined, where it was changed and the words that
-    came.
-    """
+def _line_of(file: _WrittenFile, path: str, verb: str, characters: int | None = None) -> str:
+    """Write what a file defines now; else where it was changed and the words that came."""
     room = characters or (_FOR_A_NEW_FILE if file.verb == phrases.CREATED else _FOR_A_CHANGED_FILE)
     found = definitions(file.added, file.path)
-    defined = found.told()
-    pieces = [_fitted(defined, room - 100) if defined else joined(_quoted(file), room)]
-    if defined and len(pieces[0]) < room // 2:
-        pieces += [clip(line, 90) for line in file.quoted[:2]]
-    uses = found.imports if defined else ()
+    if defined := found.all():
+        pieces = [_fitted(defined, room - 100)]
+        if len(pieces[0]) < room // 2:
+            pieces += [clip(line, 90) for line in file.quoted[:2]]
+    elif file.removed and not file.added:
+        pieces = [f"{phrases.REMOVED} {clip(line, 90)}" for line in file.removed[:2]]
+    else:
+        # The first lines that came and say something, behind the definition around them.
+        under = list(_defined_names(file.around).values())[:1]
+        lines = [clip(line, 90) for line in [*under, *_telling_lines(file.added)[:3]]]
+        pieces = [joined(lines, room)]
     for label, names in (
-        (phrases.REMOVED, _gone(file)),
-        (phrases.IMPORTS, uses),
-        (phrases.HANDLES, found.failures),
+        (phrases.REMOVED, file.gone),
+        (phrases.IMPORTS, found.names("import") if defined else ()),
+        (phrases.HANDLES, found.names("failure")),
     ):
         if names:
-            pieces.append(f"{label} {joined(dict.fromkeys(names), 100, ', ')}")
-    return joined(filter(None, pieces), room + 120)
+            pieces.append(f"{label} {joined(names, 100, ', ')}")
+    about = joined(filter(None, pieces), room + 120)
+    return f"{verb}{path}: {about}" if about else f"{verb}{path}"
 
 
 def _fitted(pieces: list[CodeDefinition], characters: int) -> str:
-    """Signatures as long as there is room, then only the names of the rest."""
-    kept: list[str] = []
+    """Join signatures as long as there is room, then only the names of the rest."""
+    shown: list[str] = []
     for place, piece in enumerate(pieces):
-        if kept and sum(map(len, kept)) + len(piece.text) > characters * 2 // 3:
-            rest = joined(
-                dict.fromkeys(each.name for each in pieces[place:]), characters // 2, ", "
-            )
-            return "; ".join([*kept, rest])
-        kept.append(clip(piece.text, characters))
-    return "; ".join(kept)
-
-
-def _quoted(file: _WrittenFile) -> list[str]:
-    """The first lines that came and say something, behind the definition that they stand under."""
-    if not file.added and file.removed:
-        return [f"{phrases.REMOVED} {clip(line, 90)}" for line in file.removed[:2]]
-    under = list(defined_names(file.around).values())[:1]
-    return [clip(line, 90) for line in [*under, *_telling_lines(file.added)[:3]]]
+        if shown and sum(map(len, shown)) + len(piece.text) > characters * 2 // 3:
+            rest = dict.fromkeys(each.name for each in pieces[place:])
+            return "; ".join([*shown, joined(rest, characters // 2, ", ")])
+        shown.append(clip(piece.text, characters))
+    return "; ".join(shown)
 
 
 def _telling_lines(lines: Sequence[str]) -> list[str]:
     return [line for line in lines if _TELLS.search(line) and not _WEAK.fullmatch(line)]
-
-
-def _gone(file: _WrittenFile) -> list[str]:
-    """Names that were defined and are no more."""
-    if not file.removed:
-        return []
-    kept = "\n".join([*file.added, *file.around])
-    return [name for name in defined_names(file.removed) if name not in kept][:8]

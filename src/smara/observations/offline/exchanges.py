@@ -38,53 +38,29 @@ _PROGRAM_KINDS = frozenset({"compaction_summary", "compaction_prompt", "transcri
 
 
 def is_program_text(message: Message) -> bool:
-    """Whether a message holds the program's words alone."""
-    if message.role == "system" or message.metadata.get("kind") in _PROGRAM_KINDS:
-        return True
-    return message.raw_content.lstrip().startswith(_OPENINGS)
-
-
-def is_interruption(message: Message) -> bool:
-    """Whether a person stopped the work here."""
-    is_told = message.metadata.get("kind") == INTERRUPTION
-    return is_told or (
-        message.role != "assistant" and message.raw_content.lstrip().startswith(_INTERRUPTED)
+    """Return True if a message holds the program's words alone."""
+    return (
+        message.role == "system"
+        or message.metadata.get("kind") in _PROGRAM_KINDS
+        or message.raw_content.lstrip().startswith(_OPENINGS)
     )
 
 
-def is_host_command(text: str) -> bool:
-    """Whether a text is a bare command to the host, such as ``/clear``."""
-    return text.startswith("/") and text[1:].replace("-", "").replace(":", "").isalnum()
-
-
 def without_blocks(text: str) -> str:
-    """The text without the blocks that hosts add to it; a command's wrapping becomes the
-    command.
-    """
+    """Return a text without the host's blocks; a wrapped command becomes the command."""
     if "<" not in text:
         return text
     for name in _BLOCKS:
-        text = _without(text, f"<{name}>", f"</{name}>")
+        opening, closing = f"<{name}>", f"</{name}>"
+        outside, at = [], 0
+        # An opening that is never closed is an ordinary word.
+        while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
+            outside.append(text[at:start])
+            at = end + len(closing)
+        text = "".join([*outside, text[at:]])
     if "<command-name>" in text or "<bash-input>" in text:
         return " ".join(match[2].strip() for match in _COMMAND.finditer(text) if match[2].strip())
     return text
-
-
-def _without(text: str, opening: str, closing: str) -> str:
-    """The text without what stands between two marks; an opening that is never closed is kept as a
-    word.
-    """
-    if opening not in text:
-        return text
-    kept: list[str] = []
-    at = 0
-    while (start := text.find(opening, at)) >= 0:
-        end = text.find(closing, start)
-        if end < 0:
-            break
-        kept.append(text[at:start])
-        at = end + len(closing)
-    return "".join([*kept, text[at:]])
 
 
 Voice = Literal["user", "caller", "assistant", "reasoning"]
@@ -110,14 +86,14 @@ class ToolCall:
     arguments: Any
     seq: int
     at: int
-    call_id: str | None = None
     output: str | None = None
     is_error: bool = False
     last_seq: int = 0
 
     @property
-    def is_answered(self) -> bool:
-        return self.output is not None
+    def seqs(self) -> tuple[int, int]:
+        """The messages of the call and of its result."""
+        return self.seq, self.last_seq
 
     def answer(self, part: Part, seq: int) -> None:
         """Take a result; a second one for the same call is added."""
@@ -161,10 +137,22 @@ class Conversation:
 
 
 def read(messages: Iterable[Message]) -> Conversation:
-    """The exchanges of one thread's messages, oldest first. The first may begin in the middle."""
+    """Read one thread's messages, oldest first, as exchanges.
+
+    The first exchange may begin in the middle.
+    """
     reader = _ConversationReader()
     for message in messages:
-        reader.take(message)
+        folder = message.metadata.get("cwd")
+        reader.folder = reader.folder or (folder if isinstance(folder, str) else "")
+        is_interruption = message.metadata.get("kind") == INTERRUPTION or (
+            message.role != "assistant" and message.raw_content.lstrip().startswith(_INTERRUPTED)
+        )
+        if is_interruption:
+            reader.current.interrupted = (message.seq, message.created_at)
+        elif not is_program_text(message):
+            for part in message.parts:
+                reader.take(message, part)
     return Conversation(reader.exchanges, reader.folder)
 
 
@@ -175,92 +163,67 @@ class _ConversationReader:
         self._open: dict[str, ToolCall] = {}
         self._nameless: deque[ToolCall] = deque()
 
-    def take(self, message: Message) -> None:
-        folder = message.metadata.get("cwd")
-        self.folder = self.folder or (folder if isinstance(folder, str) else "")
-        if is_interruption(message):
-            self._current().interrupted = (message.seq, message.created_at)
-        elif not is_program_text(message):
-            for part in message.parts:
-                self._take_part(message, part)
-
-    def _take_part(self, message: Message, part: Part) -> None:
-        if part.type == "tool_call":
-            self._call(message, part)
-        elif part.type == "tool_result":
-            self._result(message, part)
-        elif part.type == "reasoning":
-            self._say("reasoning", message, part)
-        elif part.type == "text" and message.role in ("user", "assistant"):
-            voice: Voice = "assistant" if message.role == "assistant" else _voice_of_user(message)
-            self._say(voice, message, part)
-        elif part.type in ("image", "file") and message.role == "user":
-            self._listen().placeholders.append((part, message.seq, message.created_at))
-
-    def _say(self, voice: Voice, message: Message, part: Part) -> None:
-        text = excerpt(without_blocks(part.text) if voice == "user" else part.text).strip()
-        if not text or (voice == "user" and is_host_command(text)):
-            return
-        if voice in ("user", "caller"):
-            self._listen().said.append(Utterance(voice, text, message.seq, at=message.created_at))
-        else:
-            is_last = message.metadata.get("stop_reason") in ("end_turn", "stop")
-            self._current().steps.append(
-                Utterance(voice, text, message.seq, at=message.created_at, is_last=is_last)
-            )
-
-    def _call(self, message: Message, part: Part) -> None:
-        arguments = part.arguments if part.arguments is not None else (part.text or None)
-        if isinstance(arguments, str):
-            arguments = clean(arguments)
-        call = ToolCall(
-            clean(part.name or TOOL),
-            arguments,
-            message.seq,
-            at=message.created_at,
-            call_id=part.call_id,
-            last_seq=message.seq,
-        )
-        self._current().steps.append(call)
-        if part.call_id:
-            self._open[part.call_id] = call
-        else:
-            self._nameless.append(call)
-
-    def _result(self, message: Message, part: Part) -> None:
-        call = self._open.get(part.call_id or "") or (
-            self._nameless.popleft() if self._nameless else None
-        )
-        if call is None:
-            # Its call was observed before; the result alone can still tell of a failure.
-            call = ToolCall(
-                clean(part.name or TOOL),
-                None,
-                message.seq,
-                at=message.created_at,
-                last_seq=message.seq,
-            )
-            self._current().steps.append(call)
-        call.answer(part, message.seq)
-
-    def _current(self) -> Exchange:
+    @property
+    def current(self) -> Exchange:
         if not self.exchanges:
             self.exchanges.append(Exchange())
         return self.exchanges[-1]
 
-    def _listen(self) -> Exchange:
-        """The exchange that a person's words belong to: the open one until the agent has begun to
-        act.
-        """
-        current = self._current()
-        if current.steps or current.interrupted:
-            current.is_closed = True
+    def take(self, message: Message, part: Part) -> None:
+        if part.type == "tool_call":
+            arguments = part.arguments if part.arguments is not None else (part.text or None)
+            call = self._call(message, part, arguments)
+            if part.call_id:
+                self._open[part.call_id] = call
+            else:
+                self._nameless.append(call)
+        elif part.type == "tool_result":
+            answered = self._open.get(part.call_id or "")
+            if answered is None and self._nameless:
+                answered = self._nameless.popleft()
+            # A call that was observed before: its result alone can still tell of a failure.
+            (answered or self._call(message, part, None)).answer(part, message.seq)
+        elif part.type == "reasoning" or (part.type == "text" and message.role == "assistant"):
+            if text := excerpt(part.text).strip():
+                voice: Voice = "reasoning" if part.type == "reasoning" else "assistant"
+                is_last = message.metadata.get("stop_reason") in ("end_turn", "stop")
+                self.current.steps.append(
+                    Utterance(voice, text, message.seq, at=message.created_at, is_last=is_last)
+                )
+        elif message.role == "user" and part.type == "text":
+            self._listen(message, part)
+        elif message.role == "user" and part.type in ("image", "file"):
+            self._exchange_of_user().placeholders.append((part, message.seq, message.created_at))
+
+    def _call(self, message: Message, part: Part, arguments: Any) -> ToolCall:
+        call = ToolCall(
+            clean(part.name or TOOL),
+            clean(arguments) if isinstance(arguments, str) else arguments,
+            message.seq,
+            at=message.created_at,
+            last_seq=message.seq,
+        )
+        self.current.steps.append(call)
+        return call
+
+    def _listen(self, message: Message, part: Part) -> None:
+        is_caller = message.metadata.get("kind") == "agent_prompt"
+        text = excerpt(part.text if is_caller else without_blocks(part.text)).strip()
+        # A bare command to the host, such as "/clear", says nothing about the work.
+        is_command = text.startswith("/") and text[1:].replace("-", "").replace(":", "").isalnum()
+        if text and (is_caller or not is_command):
+            self._exchange_of_user().said.append(
+                Utterance(
+                    "caller" if is_caller else "user", text, message.seq, at=message.created_at
+                )
+            )
+
+    def _exchange_of_user(self) -> Exchange:
+        """Return the open exchange, or a new one if the agent has begun to act."""
+        if self.current.steps or self.current.interrupted:
+            self.current.is_closed = True
             self.exchanges.append(Exchange())
-        return self.exchanges[-1]
-
-
-def _voice_of_user(message: Message) -> Voice:
-    return "caller" if message.metadata.get("kind") == "agent_prompt" else "user"
+        return self.current
 
 
 def output_lines(call: ToolCall, most: int = 4_000) -> Iterator[str]:
@@ -334,29 +297,22 @@ PATH_ARGUMENTS = (
 
 
 def kind_of(call: ToolCall) -> ToolKind:
-    """What a call does."""
+    """Return what a call does, by its name or else by its arguments."""
     name = call.name.rsplit("__", 1)[-1].replace("_", "").replace("-", "").lower()
     known = _KIND_OF.get(name)
-    if known == "look" and _writes(call):
-        return "change"  # one editor tool for viewing and for editing
+    arguments = call.arguments if isinstance(call.arguments, Mapping) else {}
+    if known in ("look", "change") and arguments:
+        # One editor tool may serve for viewing and for editing.
+        if call.argument("command") == "view":
+            return "look"
+        if not _BY_ARGUMENT[0][1].isdisjoint(arguments):
+            return "change"
     if known is not None and not call.name.startswith("mcp__"):
         return known
-    if isinstance(call.arguments, Mapping):
-        for kind, arguments in _BY_ARGUMENT:
-            if not arguments.isdisjoint(call.arguments) and (
-                kind != "change" or call.argument(*PATH_ARGUMENTS)
-            ):
-                return kind
+    for kind, names in _BY_ARGUMENT:
+        if not names.isdisjoint(arguments) and (kind != "change" or path_of(call)):
+            return kind
     return known or "other"
-
-
-def _writes(call: ToolCall) -> bool:
-    return isinstance(call.arguments, Mapping) and not _BY_ARGUMENT[0][1].isdisjoint(call.arguments)
-
-
-def is_viewing(call: ToolCall) -> bool:
-    """Whether an editor tool was only used to look."""
-    return call.argument("command") == "view"
 
 
 def path_of(call: ToolCall) -> str:

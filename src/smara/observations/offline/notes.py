@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any, Literal
@@ -76,20 +76,17 @@ def clip(text: str, characters: int) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, line by line; an abbreviation does not end one."""
-    return [sentence for line in text.splitlines() for sentence in _of_line(line)]
-
-
-def _of_line(line: str) -> list[str]:
+    """Cut a text into sentences, line by line; an abbreviation does not end one."""
     found: list[str] = []
-    start = 0
-    for end in _END_OF_SENTENCE.finditer(line):
-        piece = line[start : end.end()]
-        # A sentence does not end inside back quotes.
-        if not _ABBREVIATION.search(piece[-12:]) and piece.count("`") % 2 == 0:
-            found.append(piece)
-            start = end.end()
-    found.append(line[start:])
+    for line in text.splitlines():
+        start = 0
+        for end in _END_OF_SENTENCE.finditer(line):
+            piece = line[start : end.end()]
+            # A sentence does not end inside back quotes.
+            if not _ABBREVIATION.search(piece[-12:]) and piece.count("`") % 2 == 0:
+                found.append(piece)
+                start = end.end()
+        found.append(line[start:])
     return [stripped for piece in found if (stripped := one_line(piece))]
 
 
@@ -116,44 +113,37 @@ class TextOutline:
 
 
 def outline(text: str) -> TextOutline:
-    """The parts of a text in Markdown or plain words."""
+    """Cut a text in Markdown or plain words into sentences, items and blocks of code."""
     found = TextOutline()
     lines = iter(text.splitlines())
     before = ""
     for line in lines:
         if fence := _FENCE.match(line):
-            found.fences.append(Fence(fence[2], _fenced(lines, fence[1]), before))
-        elif line.strip():
-            _take(line, found)
-            before = line
+            code: list[str] = []
+            for inside in lines:
+                if inside.strip().startswith(fence[1][:3]):
+                    break
+                code.append(inside)
+            found.fences.append(Fence(fence[2], "\n".join(code), before))
+            continue
+        if not line.strip():
+            continue
+        before = line
+        if bullet := _BULLET.match(line):
+            item = line[bullet.end() :]
+        elif heading := _HEADING.fullmatch(line.rstrip()):
+            item = (heading[1] or heading[2]).rstrip(":") + ":"
+        elif line.lstrip().startswith("|"):
+            if _TABLE_RULE.fullmatch(line.strip()):
+                continue
+            item = line.strip().strip("|")
+        else:
+            (found.closing if found.items else found.prose).extend(sentences(plain(line)))
+            continue
+        found.items.append(one_line(plain(item)))
+        found.prose += found.closing
+        found.closing = []
     return found
-
-
-def _fenced(lines: Iterator[str], mark: str) -> str:
-    inside: list[str] = []
-    for line in lines:
-        if line.strip().startswith(mark[:3]):
-            break
-        inside.append(line)
-    return "\n".join(inside)
-
-
-def _take(line: str, found: TextOutline) -> None:
-    if bullet := _BULLET.match(line):
-        _add_item(line[bullet.end() :], found)
-    elif heading := _HEADING.fullmatch(line.rstrip()):
-        _add_item((heading[1] or heading[2]).rstrip(":") + ":", found)
-    elif line.lstrip().startswith("|"):
-        if not _TABLE_RULE.fullmatch(line.strip()):
-            _add_item(line.strip().strip("|"), found)
-    else:
-        (found.closing if found.items else found.prose).extend(_of_line(plain(line)))
-
-
-def _add_item(item: str, found: TextOutline) -> None:
-    found.items.append(one_line(plain(item)))
-    found.prose += found.closing
-    found.closing = []
 
 
 def plain(line: str) -> str:
@@ -222,32 +212,18 @@ def _likely_root(paths: Iterable[str]) -> str:
 
 
 def by_folder(paths: Sequence[str], most: int = 14) -> str:
-    """Files by their folders, in order: ``src/auth/: login.py, token.py; README.md``."""
+    """Group files by folder, in order: ``src/auth/: login.py, token.py; README.md``."""
     groups: dict[str, list[str]] = {}
     for path in list(dict.fromkeys(paths))[:most]:
         folder, name = posixpath.split(path)
         groups.setdefault(folder, []).append(name)
-    written = [_group(folder, names) for folder, names in groups.items()]
-    return "; ".join(written) + ("; …" if len(set(paths)) > most else "")
-
-
-def _group(folder: str, names: list[str]) -> str:
-    if not folder:
-        return ", ".join(names)
-    return (
-        f"{folder.rstrip('/')}/{names[0]}"
-        if len(names) == 1
-        else f"{folder.rstrip('/')}/: {', '.join(names)}"
-    )
-
-
-def common_folder(paths: Sequence[str]) -> str:
-    """The deepest folder that holds all of the paths, with at least two steps; else nothing."""
-    folders = {posixpath.dirname(path) for path in paths}
-    if len(folders) != 1:
-        return ""
-    (folder,) = folders
-    return f"{folder}/" if folder.count("/") >= 1 else ""
+    pieces = [
+        f"{folder.rstrip('/')}/{': ' if len(names) > 1 else ''}{', '.join(names)}"
+        if folder
+        else ", ".join(names)
+        for folder, names in groups.items()
+    ]
+    return "; ".join(pieces) + ("; …" if len(set(paths)) > most else "")
 
 
 _EXTENSIONS = word_set(
@@ -386,83 +362,76 @@ _MARKS = re.compile(
 )
 _MEANING = re.compile(r"\s*\((?:meaning|estimated)[^()]{0,60}\)\s*$")
 _OUTCOMES = frozenset({"command", "test", "error", "fix", "completion", "code"})
-_COMMON = 60
-_NEARLY_ALL = 0.88
+_COMMON = 80
+"""A word in more lines than this tells nothing about any of them."""
+_NEARLY_ALL = 0.86
 _LONGEST_LINE = 200_000
 
 
+class WordIndex:
+    """Sets of words, found by the words they share."""
+
+    def __init__(self) -> None:
+        self._sets: list[frozenset[str]] = []
+        self._places: dict[str, list[int]] = defaultdict(list)
+
+    def add(self, words: frozenset[str]) -> None:
+        """Add a set; its place is the number of those before it."""
+        for word in words:
+            self._places[word].append(len(self._sets))
+        self._sets.append(words)
+
+    def alike(self, words: frozenset[str]) -> list[int]:
+        """Return the places of sets with nearly all words and every number the same."""
+        shared: Counter[int] = Counter()
+        for word in words:
+            places = self._places.get(word, ())
+            shared.update(places if len(places) <= _COMMON else ())
+        return [
+            place
+            for place, count in shared.most_common(8)
+            if len(words & self._sets[place]) >= _NEARLY_ALL * len(words | self._sets[place])
+            # A changed figure is news.
+            and not any(map(str.isdigit, "".join(words ^ self._sets[place])))
+        ]
+
+
 class KnownNotes:
-    """The lines that are known, ready to be asked."""
+    """The lines of earlier notes, so that none is written twice."""
 
     def __init__(self, rendered: str) -> None:
-        self._exact: dict[str, int] = {}
-        self._asked: set[str] = set()
-        self._lines: list[frozenset[str]] = []
-        self._places: dict[str, list[int]] = defaultdict(list)
+        self._lines: dict[str, None] = {}
+        self._index = WordIndex()
+        self._mended: set[str] = set()
         for line in rendered[-_LONGEST_LINE:].splitlines():
             self._add(_bare(line))
 
     def is_failing(self, command: str) -> bool:
-        """Whether the last that is known of a command is that it failed. Asked once, it counts as
-        mended.
-        """
-        if command in self._asked or not command:
+        """Return True the first time, if the newest line on a command is a failure."""
+        if command in self._mended or not command:
             return False
-        self._asked.add(command)
-        last = next((line for line in reversed(self._exact) if command.lower() in line), "")
+        self._mended.add(command)
+        last = next((line for line in reversed(self._lines) if command.lower() in line), "")
         return f" {phrases.FAILED}" in last and not last.startswith(phrases.FIXED.lower())
 
     def has(self, note: Note) -> bool:
-        """Whether a note says nothing new. Asking also makes it known."""
-        text = _bare(note.text)
-        is_known = self._is_same(text) if note.category in _OUTCOMES else self._is_alike(text)
-        if is_known and note.details:
-            is_known = all(_bare(detail) in self._exact for detail in note.details)
-        self._add(text)
-        for detail in note.details:
-            self._add(_bare(detail))
+        """Return True if a note says nothing new, and remember its lines."""
+        text, *details = map(_bare, (note.text, *note.details))
+        is_known = text in self._lines
+        if not is_known and note.category not in _OUTCOMES:
+            words = frozenset(find_words(text))
+            is_known = len(words) > 3 and bool(self._index.alike(words))
+        is_known = is_known and all(detail in self._lines for detail in details)
+        for line in (text, *details):
+            self._add(line)
         return is_known
 
-    def _is_same(self, text: str) -> bool:
-        return text in self._exact
-
-    def _is_alike(self, text: str) -> bool:
-        if text in self._exact:
-            return True
-        words = _words(text)
-        if len(words) < 4:
-            return False
-        shared: dict[int, int] = defaultdict(int)
-        for word in words:
-            for place in (
-                self._places.get(word, ()) if len(self._places.get(word, ())) <= _COMMON else ()
-            ):
-                shared[place] += 1
-        candidates = sorted(shared, key=lambda place: -shared[place])[:8]
-        return any(_are_alike(words, self._lines[place]) for place in candidates)
-
-    def _add(self, text: str) -> None:
-        if not text or text in self._exact:
-            return
-        place = len(self._lines)
-        self._exact[text] = place
-        words = _words(text)
-        self._lines.append(words)
-        for word in words:
-            self._places[word].append(place)
+    def _add(self, line: str) -> None:
+        if line and line not in self._lines:
+            self._lines[line] = None
+            self._index.add(frozenset(find_words(line)))
 
 
 def _bare(line: str) -> str:
-    """A line without its mark, its time and the date it means."""
+    """Return a line without its mark, its time and the date it means."""
     return " ".join(_MEANING.sub("", _MARKS.sub("", line.strip(), count=1)).split()).lower()
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(find_words(text))
-
-
-def _are_alike(words: frozenset[str], others: frozenset[str]) -> bool:
-    """Whether nearly all words are shared, and every number: a changed figure is news."""
-    if len(words & others) < _NEARLY_ALL * len(words | others):
-        return False
-    return not any(character.isdigit() for word in words ^ others for character in word)

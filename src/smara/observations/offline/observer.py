@@ -8,9 +8,8 @@ the last exchange.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
@@ -20,14 +19,13 @@ from smara.messages.models import Message
 from smara.observations.models import Note, ObservationDraft, ObserveRequest
 from smara.observations.offline import phrases
 from smara.observations.offline.acts import sort
-from smara.observations.offline.assistant import Asked, Assistant, only_announces
+from smara.observations.offline.assistant import Assistant, Wish, only_announces
 from smara.observations.offline.code import FileChange, changes_of, code_note, written_by_shell
 from smara.observations.offline.exchanges import (
     Conversation,
     Exchange,
     ToolCall,
     Utterance,
-    is_viewing,
     kind_of,
     path_of,
     read,
@@ -76,27 +74,31 @@ _TITLE, _TASK = 60, 300
 
 
 def thread_title(exchanges: Sequence[Exchange], is_coding: bool = True) -> str | None:
-    """A short title: the first real request, or of a conversation about life the first words that
-    tell something.
-    """
-    said = [
+    """Return the first real request as a title; in a talk about life the first fact."""
+    sentences = [
         words
         for exchange in exchanges
         for each in exchange.said
         for words in outline(each.text).prose
     ]
-    sorted_words = [(sort(words, is_coding), words) for words in said[:40]]
-    requests = [words for act, words in sorted_words if act == "request"] if is_coding else []
-    others = [words for act, words in sorted_words if act != "chat"]
-    chosen = next(iter([*requests, *others]), "")
-    return clip(_without_politeness(chosen).rstrip(" .:!"), _TITLE) or None
+    pairs = [(sort(words, is_coding), words) for words in sentences[:40]]
+    requests = [words for act, words in pairs if act == "request"] if is_coding else []
+    others = [words for act, words in pairs if act != "chat"]
+    title = next(iter([*requests, *others]), "")
+    if polite := _POLITE.match(title):
+        title = title[polite.end() :]
+    return clip(title.rstrip(" .:!"), _TITLE) or None
 
 
 def current_task(exchanges: Sequence[Exchange], notes: Sequence[Note]) -> str | None:
-    """The newest request that is not reported as done, or a question without an answer.
+    """Return the newest request that is not reported as done, or an open question.
 
-    None when these messages say nothing of it: the task is then what it was.
+    None if the messages say nothing of it: the task is then what it was.
     """
+    steps = exchanges[-1].steps if exchanges else []
+    is_at_rest = bool(steps) and isinstance(steps[-1], Utterance)
+    # While the agent is at work, nothing counts as done.
+    done = _newest(notes, "completion", "answer") if is_at_rest else 0
     requests = [
         note for note in notes if note.category == "request" and note.text.startswith(_LABELS)
     ]
@@ -104,60 +106,34 @@ def current_task(exchanges: Sequence[Exchange], notes: Sequence[Note]) -> str | 
         note
         for note in notes
         if note.category == "question" and note.text.startswith(phrases.ASKED)
-    ]
-    if questions and not _is_done(questions[-1], exchanges, notes):
-        requests = sorted([*requests, questions[-1]], key=_place)
-    if not requests:
+    ][-1:]
+    wishes = [*requests, *(note for note in questions if (note.last_seq or 0) >= done)]
+    if not wishes:
         return None
-    newest = max(requests, key=_place)
-    words = clip(_without_label(newest.text), _TASK)
-    if _is_done(newest, exchanges, notes):
+    newest = max(wishes, key=lambda note: note.last_seq or 0)
+    label = next((label for label in _LABELS if newest.text.startswith(label)), "")
+    words = clip(newest.text[len(label) :].strip(), _TASK)
+    if (newest.last_seq or 0) < done:
         return clip(f"{phrases.WAITING} {words}", _TASK)
     return words or None
 
 
-def _place(note: Note) -> int:
-    return note.last_seq or 0
-
-
-def _is_done(asked: Note, exchanges: Sequence[Exchange], notes: Sequence[Note]) -> bool:
-    """Whether the agent has said its last word on it, and that it is done or answered."""
-    ends = [
-        note
-        for note in notes
-        if note.category in ("completion", "answer") and _place(note) > _place(asked)
+def suggested_response(task: str | None, notes: Sequence[Note]) -> str | None:
+    """Return how to go on: mend what fails, else continue with the task."""
+    settled = _newest(notes, "completion", "test", "fix")
+    failures = [
+        note for note in notes if note.category == "error" and (note.last_seq or 0) > settled
     ]
-    return bool(ends) and _is_at_rest(exchanges)
-
-
-def suggested_response(exchanges: Sequence[Exchange], notes: Sequence[Note]) -> str | None:
-    """How to go on: mend what fails, else continue with the task."""
-    task = current_task(exchanges, notes)
-    settled = max(
-        (_place(note) for note in notes if note.category in ("completion", "test", "fix")),
-        default=0,
-    )
-    open_errors = [note for note in notes if note.category == "error" and _place(note) > settled]
-    if open_errors:
-        return clip(f"{phrases.MEND} {open_errors[-1].text}", _TASK)
+    if failures:
+        return clip(f"{phrases.MEND} {failures[-1].text}", _TASK)
     if task is None or task.startswith(phrases.WAITING):
         return None
     return clip(f"{phrases.CONTINUE} {task}", _TASK)
 
 
-def _without_label(text: str) -> str:
-    return next((text[len(label) :].strip() for label in _LABELS if text.startswith(label)), text)
-
-
-def _is_at_rest(exchanges: Sequence[Exchange]) -> bool:
-    """Whether the agent has the last word, with no call behind it."""
-    steps = exchanges[-1].steps if exchanges else []
-    return bool(steps) and isinstance(steps[-1], Utterance)
-
-
-def _without_politeness(words: str) -> str:
-    polite = _POLITE.match(words)
-    return words[polite.end() :] if polite else words
+def _newest(notes: Sequence[Note], *categories: str) -> int:
+    """Return the last message of the newest note of some categories; 0 without one."""
+    return max((note.last_seq or 0 for note in notes if note.category in categories), default=0)
 
 
 _LONGEST_STRETCH = 60
@@ -198,45 +174,40 @@ class AgentWork:
         self.notes: list[Note] = []
 
     def take(self, call: ToolCall) -> None:
-        """One more call."""
-        kind = kind_of(call)
-        if call.is_error and was_rejected(call):
-            self.notes += [
-                note for note in [rejection_note(self._scene, call, kind == "quiet")] if note
-            ]
+        """Take one more call."""
+        scene, kind = self._scene, kind_of(call)
+        if was_rejected(call):
+            self._add(rejection_note(scene, call, kind == "quiet"))
             return
         self._stretch.length += 1
         if self._stretch.length > _LONGEST_STRETCH:
             self.end_stretch()
-        if kind == "change" and not is_viewing(call):
+        if kind == "change":
             self._change(call)
-        elif kind in ("look", "change"):
-            self._look(call)
+        elif kind == "look":
+            self._stretch.looks.read(scene, call)
+            if call.output and not call.is_error:
+                self._contents.setdefault(path_of(call), call.output)
         elif kind == "search":
-            self._stretch.looks.search(self._scene, call)
+            pattern = call.argument("pattern", "query", "regex", "q", "glob_pattern")
+            self._stretch.looks.search(scene.paths.shorten(pattern), call)
         elif kind == "command":
             self._run(call)
         elif kind == "quiet":
             self._background_output(call, call.argument("task_id", "bash_id", "shell_id"))
-        else:
-            self._other(call, kind)
-
-    def _look(self, call: ToolCall) -> None:
-        self._stretch.looks.read(self._scene, call)
-        if call.output and not call.is_error:
-            self._contents.setdefault(path_of(call), call.output)
-
-    def _other(self, call: ToolCall, kind: str) -> None:
-        if kind == "web":
+        elif kind == "web":
             self._stretch.webs.append(call)
         elif kind == "agent":
-            self.notes.append(agent_note(self._scene, call))
+            self._add(agent_note(scene, call))
         elif kind == "ask":
-            self.notes += ask_notes(self._scene, call)
+            self._add(*ask_notes(scene, call))
         elif kind == "plan":
-            self.notes += [note for note in [plan_note(self._scene, call)] if note]
+            self._add(plan_note(scene, call))
         elif call.arguments is not None or call.is_error:
             self._stretch.others.append(call)
+
+    def _add(self, *notes: Note | None) -> None:
+        self.notes += filter(None, notes)
 
     def _change(self, call: ToolCall) -> None:
         if call.is_error:
@@ -245,8 +216,8 @@ class AgentWork:
             self.end_stretch()
         path = path_of(call)
         self._changed(changes_of(call, self._contents.get(path, "")), call)
-        if whole := call.argument("content", "file_text", "contents"):
-            self._contents[path] = whole
+        if content := call.argument("content", "file_text", "contents"):
+            self._contents[path] = content
 
     def _changed(self, found: Sequence[FileChange], call: ToolCall) -> None:
         changes = [change for change in found if not is_of_host(change.path)]
@@ -260,28 +231,19 @@ class AgentWork:
         run = read_run(call, self._scene.paths)
         if run is None:
             return
-        if written := written_by_shell(command_text(call)):
-            self._changed(written, call)
+        line, command = command_text(call), run.command
+        self._changed(written_by_shell(line), call)
+        is_idle = command.kind == "idle" and bool(command.shown)
         if name := background_id(call):
-            self._background[name] = run.command
-            return
-        if run.command.kind in ("look", "idle"):
-            self._look_by_command(run, call)
-        else:
+            self._background[name] = command
+        elif command.kind not in ("look", "idle"):
             self._settle(run)
-
-    def _look_by_command(self, run: Run, call: ToolCall) -> None:
-        name = next((name for name in self._background if name in command_text(call)), "")
-        if name:
+        elif name := next((name for name in self._background if name in line), ""):
             self._background_output(call, name)
-        elif (
-            run.command.kind == "idle"
-            and run.command.shown
-            and (run.outcome == "failed" or run.command.key in self._broken)
-        ):
+        elif is_idle and (run.outcome == "failed" or command.key in self._broken):
             self._settle(run)
         else:
-            self._stretch.looks.command(self._scene, run.command, call)
+            self._stretch.looks.command(self._scene, command, call)
 
     def _background_output(self, call: ToolCall, name: str) -> None:
         """The output of a command that went on in the background, read later."""
@@ -294,105 +256,73 @@ class AgentWork:
             self._settle(run)
 
     def _settle(self, run: Run) -> None:
-        """A run has ended: a failure waits, a success may mend one."""
+        """Take a run that has ended: a failure waits, a success may mend one."""
         if run.outcome == "failed":
-            broken = self._broken.get(run.command.key)
-            if broken is not None:
-                broken.runs.append(run)
-            else:
-                self._broken[run.command.key] = _Broken([run])
+            self._broken.setdefault(run.command.key, _Broken([])).runs.append(run)
             self._stretch.has_result = True
             return
-        is_told = self._mend(run)
-        if not is_told and run.command.kind not in ("commit", "idle"):
+        is_mended = run.outcome == "ok" and self._mend(run)
+        if not is_mended and run.command.kind not in ("commit", "idle"):
             self._stretch.runs.append(run)
         if run.command.kind == "commit" and run.outcome == "ok":
-            self.notes.append(commit_note(self._scene, run))
+            self._add(commit_note(self._scene, run))
             self.end_stretch()
         elif run.tests is not None:
             self._stretch.has_result = True
 
     def _mend(self, run: Run) -> bool:
-        """End the failures that a success speaks for; returns whether its own outcome is told with
-        one.
-        """
-        is_told = False
-        for key in [key for key in self._broken if key in run.command.keys]:
-            broken = self._broken[key]
-            if run.outcome == "ok" and (key != run.command.key or _covers(run, broken.runs[0])):
-                del self._broken[key]
-                self.notes.append(
-                    fix_note(
-                        self._scene, broken.runs, run, changed=list(dict.fromkeys(broken.changed))
-                    )
-                )
-                is_told = is_told or key == run.command.key
-        if not is_told and run.outcome == "ok" and run.command.kind in ("test", "build", "commit"):
-            is_told = self._mend_known(run)
-        return is_told
-
-    def _mend_known(self, run: Run) -> bool:
-        """A success of what failed in messages that were observed before."""
-        if not self._known.is_failing(run.command.key):
-            return False
-        fix = fix_note(self._scene, [], run, changed=list(self._changed_at))
-        self.notes.append(replace(fix, first_seq=min([run.call.seq, *self._changed_at.values()])))
-        return True
+        """End the failures that a success speaks for; return True if a fix tells of the run."""
+        command, is_mended = run.command, False
+        for key in [key for key in self._broken if key in command.keys]:
+            if key != command.key or _covers(run, self._broken[key].runs[0]):
+                broken = self._broken.pop(key)
+                changed = list(dict.fromkeys(broken.changed))
+                self._add(fix_note(self._scene, broken.runs, run, changed=changed))
+                is_mended = is_mended or key == command.key
+        is_checked = command.kind in ("test", "build", "commit")
+        if not is_mended and is_checked and self._known.is_failing(command.key):
+            # It failed in messages that were observed before.
+            fix = fix_note(self._scene, [], run, changed=list(self._changed_at))
+            first = min([run.call.seq, *self._changed_at.values()])
+            self._add(replace(fix, first_seq=first))
+            is_mended = True
+        return is_mended
 
     def end_stretch(self) -> None:
-        """What was gathered becomes notes."""
-        stretch, self._stretch = self._stretch, _Stretch()
-        self.notes += [note for note in self._notes_of(stretch) if note is not None]
-
-    def _notes_of(self, stretch: _Stretch) -> Iterator[Note | None]:
-        scene = self._scene
+        """Turn what was gathered into notes."""
+        scene, stretch, self._stretch = self._scene, self._stretch, _Stretch()
         if stretch.looks.calls:
-            yield look_note(
-                scene,
-                stretch.looks,
-                [scene.paths.short(change.path) for change, _ in stretch.changes],
-            )
+            paths = [scene.paths.short(change.path) for change, _ in stretch.changes]
+            self._add(look_note(scene, stretch.looks, paths))
         if stretch.changes:
-            yield code_note(scene, stretch.changes)
+            self._add(code_note(scene, stretch.changes))
         if stretch.runs:
-            yield run_note(scene, stretch.runs)
+            self._add(run_note(scene, stretch.runs))
         if stretch.webs:
-            yield web_note(scene, stretch.webs)
+            self._add(web_note(scene, stretch.webs))
         if stretch.others:
-            yield tool_note(scene, stretch.others)
+            self._add(tool_note(scene, stretch.others))
 
     def finish(self) -> None:
-        """The last stretch, and what still fails."""
+        """End the last stretch, and write what still fails."""
         self.end_stretch()
         for broken in self._broken.values():
-            self.notes += [error_note(self._scene, run) for run in _distinct(broken.runs)]
+            by_line = {run.failure.line if run.failure else "": run for run in broken.runs}
+            # Failures that say something new, the first and the last at most.
+            first, *rest = by_line.values()
+            self._add(*(error_note(self._scene, run) for run in (first, *rest[-1:])))
         self._broken = {}
-
-    @property
-    def open_failures(self) -> list[Run]:
-        """What fails at this moment, oldest first."""
-        return [broken.runs[-1] for broken in self._broken.values()]
 
 
 def _covers(run: Run, failed: Run) -> bool:
-    """Whether a success speaks for what failed: tests of other files do not."""
+    """Return True if a success speaks for a failure: tests of other files do not."""
     if run.command.kind != "test":
         return True
-    named, wanted = _paths(run.command), _paths(failed.command)
-    return not named or wanted <= named
-
-
-def _paths(command: ShellCommand) -> frozenset[str]:
-    return frozenset(
-        word.partition("::")[0] for word in command.arguments if "/" in word or "." in word
+    here, there = (
+        {word.partition("::")[0] for word in each.command.arguments if "/" in word or "." in word}
+        for each in (run, failed)
     )
-
-
-def _distinct(runs: Sequence[Run]) -> list[Run]:
-    """Failures that say something new, the first and the last at most."""
-    lines = {run.failure.line if run.failure else "": run for run in runs}
-    kept = list(lines.values())
-    return kept if len(kept) <= 2 else [kept[0], kept[-1]]
+    return not here or there <= here
 
 
 METHOD = "offline-1"
@@ -404,71 +334,55 @@ _NOT_TELLING = word_set(
 
 
 class OfflineObserver:
-    """Deterministic, fast, no key. Every word of a note beside its label was said in the
-    messages.
+    """The observer without a model: deterministic, fast, no key.
+
+    Every word of a note beside its label stands in the messages.
     """
 
     method = METHOD
 
     def observe(self, request: ObserveRequest) -> ObservationDraft:
-        """The notes on some messages, in the order of their times. Never raises, whatever the
-        messages hold.
-        """
+        """Write notes on messages, in the order of their times; never raises."""
         known = KnownNotes(request.known)
         notes: list[Note] = []
-        readings: list[Conversation] = []
-        for messages in _by_thread(request.messages):
-            reading = read(messages)
-            readings.append(reading)
-            notes += _notes_of(request, reading, known)
+        exchanges: list[Exchange] = []
+        threads: dict[str, list[Message]] = {}
+        for message in request.messages:  # sequence numbers count within a thread
+            threads.setdefault(message.thread_id, []).append(message)
+        for messages in threads.values():
+            conversation = read(messages)
+            exchanges += conversation.exchanges
+            notes += _notes_of(request, conversation, known)
         notes.sort(key=attrgetter("said_at"))
-        exchanges = [exchange for reading in readings for exchange in reading.exchanges]
-        extracted, warnings = _extracted(request, notes)
+        task = current_task(exchanges, notes)
+        extracted: dict[str, Any] = {}
+        warnings: list[str] = []
+        if request.extractors:  # most have none, and need not load what checks schemas
+            from smara.observations.offline.extract import extract_offline
+
+            extracted, warnings = extract_offline(
+                request.messages, notes, request.extractors, timezone=request.timezone
+            )
+        is_coding = request.flavor == "coding"
         return ObservationDraft(
             tuple(note for note in notes if not known.has(note)),
-            current_task=current_task(exchanges, notes),
-            suggested_response=suggested_response(exchanges, notes)
+            current_task=task,
+            suggested_response=suggested_response(task, notes)
             if request.wants_suggested_response
             else None,
-            thread_title=thread_title(exchanges, request.flavor == "coding")
-            if request.wants_title
-            else None,
+            thread_title=thread_title(exchanges, is_coding) if request.wants_title else None,
             extracted=extracted,
             warnings=tuple(warnings),
         )
 
 
-def _extracted(request: ObserveRequest, notes: Sequence[Note]) -> tuple[dict[str, Any], list[str]]:
-    if not request.extractors:  # most have none, and need not load what checks schemas
-        return {}, []
-    from smara.observations.offline.extract import extract_offline
-
-    return extract_offline(request.messages, notes, request.extractors, timezone=request.timezone)
-
-
-def _by_thread(messages: Sequence[Message]) -> Iterable[list[Message]]:
-    """The messages of each thread; sequence numbers count within one."""
-    order = {
-        thread: place
-        for place, thread in enumerate(dict.fromkeys(message.thread_id for message in messages))
-    }
-    placed = sorted(messages, key=lambda message: order[message.thread_id])
-    return [list(group) for _, group in groupby(placed, key=attrgetter("thread_id"))]
-
-
 def _notes_of(request: ObserveRequest, reading: Conversation, known: KnownNotes) -> list[Note]:
+    calls = [
+        step for each in reading.exchanges for step in each.steps if isinstance(step, ToolCall)
+    ]
     scene = Scene(
         zone_of(request.timezone),
-        PathShortener(
-            reading.folder,
-            (
-                path_of(step)
-                for each in reading.exchanges
-                for step in each.steps
-                if isinstance(step, ToolCall)
-            ),
-            request.root,
-        ),
+        PathShortener(reading.folder, map(path_of, calls), request.root),
         request.mode,
         flavor=request.flavor,
         wanted=frozenset(word.lower() for word in _WORD.findall(request.instructions))
@@ -477,58 +391,46 @@ def _notes_of(request: ObserveRequest, reading: Conversation, known: KnownNotes)
     person = Person(scene, speakers_in(reading.exchanges))
     work = AgentWork(scene, known)
     notes: list[Note] = []
-    asked: Utterance | None = None
+    question: Utterance | None = None
     for exchange in reading.exchanges:
-        said = person.notes(exchange, asked)
-        notes += said
-        notes += _notes_of_agent(scene, exchange, work, asked=_what_was_asked(said))
-        asked = _question_at_end(exchange)
+        words = person.notes(exchange, question)
+        categories = {note.category for note in words}
+        wishes: tuple[Wish, ...] = ("request", "question")
+        wish: Wish = next((each for each in wishes if each in categories), "other")
+        last = _last_words(exchange)
+        notes += words
+        notes += _notes_of_agent(Assistant(scene, wish), exchange, work, last=last)
+        if exchange.is_closed:
+            work.end_stretch()
+        if exchange.interrupted is not None:
+            seq, at = exchange.interrupted
+            text = phrases.INTERRUPTED
+            notes.append(
+                make_note(scene, "low", "note", text=text, at=at, seqs=[seq], inputs=["user"])
+            )
+        question = last if last and last.text.rstrip().endswith(("?", "？")) else None
     work.finish()
     return notes + work.notes
 
 
-def _notes_of_agent(scene: Scene, exchange: Exchange, work: AgentWork, asked: Asked) -> list[Note]:
-    assistant = Assistant(scene, asked)
-    last = _last_words(exchange)
-    notes: list[Note] = []
+def _notes_of_agent(
+    assistant: Assistant, exchange: Exchange, work: AgentWork, last: Utterance | None
+) -> Iterator[Note]:
+    """Write notes on the agent's words, and hand its calls to its work."""
     for step in exchange.steps:
         if isinstance(step, ToolCall):
             work.take(step)
         elif step.voice == "reasoning":
-            notes += assistant.thought(step)
+            yield from assistant.thought(step)
+        elif step is last and (exchange.is_closed or step.is_last or not only_announces(step.text)):
+            yield from assistant.last(step)
         else:
-            is_end = step is last and (
-                exchange.is_closed or step.is_last or not only_announces(step.text)
-            )
-            notes += assistant.last(step) if is_end else assistant.between(step)
-    if exchange.is_closed:
-        work.end_stretch()
-    if exchange.interrupted is not None:
-        seq, at = exchange.interrupted
-        notes.append(
-            make_note(
-                scene, "low", "note", text=phrases.INTERRUPTED, at=at, seqs=[seq], inputs=["user"]
-            )
-        )
-    return notes
+            yield from assistant.between(step)
 
 
 def _last_words(exchange: Exchange) -> Utterance | None:
-    """The words with which the agent ended its turn; none while it is still at work."""
-    spoken = [
+    """Return the words with which the agent ended its turn; None while it is at work."""
+    steps = [
         step for step in exchange.steps if isinstance(step, ToolCall) or step.voice == "assistant"
     ]
-    last = spoken[-1] if spoken else None
-    return last if isinstance(last, Utterance) else None
-
-
-def _question_at_end(exchange: Exchange) -> Utterance | None:
-    last = _last_words(exchange)
-    return last if last is not None and last.text.rstrip().endswith(("?", "？")) else None
-
-
-def _what_was_asked(notes: Sequence[Note]) -> Asked:
-    categories = {note.category for note in notes}
-    if "request" in categories:
-        return "request"
-    return "question" if "question" in categories else "other"
+    return steps[-1] if steps and isinstance(steps[-1], Utterance) else None

@@ -16,7 +16,6 @@ from smara.observations.offline import phrases
 from smara.observations.offline.assistant import is_telling_item, telling_sentences
 from smara.observations.offline.exchanges import ToolCall, output_lines, path_of
 from smara.observations.offline.notes import (
-    Input,
     Scene,
     by_folder,
     clean,
@@ -49,7 +48,7 @@ _SOUGHT = re.compile(r"\s(?:\"([^\"]{1,120})\"|'([^']{1,120})'|([^-\s\d][^\s]{0,
 
 @dataclass(slots=True)
 class Looks:
-    """Reads and searches of one stretch."""
+    """The reads and searches of one stretch of work."""
 
     files: dict[str, tuple[int, int] | None] = field(default_factory=dict)
     searches: dict[str, bool] = field(default_factory=dict)
@@ -58,114 +57,90 @@ class Looks:
     calls: list[ToolCall] = field(default_factory=list)
 
     def read(self, scene: Scene, call: ToolCall) -> None:
-        """A file was opened."""
+        """Take a call that opens a file."""
         path = scene.paths.short(path_of(call))
         if not path or is_of_host(path):
             return
         self.calls.append(call)
-        if call.is_error:
-            if any(map((call.output or "")[:300].__contains__, _NOTHING)):
-                self.missing.append(path)
+        if not call.is_error:
+            self.files[path] = self.files.get(path) or _range(call)
+        elif any(map((call.output or "")[:300].__contains__, _NOTHING)):
+            self.missing.append(path)
+
+    def search(self, pattern: str, call: ToolCall) -> None:
+        """Take a call that searches for a pattern."""
+        if not pattern:
             return
-        self.files[path] = self.files.get(path) or _range(call)
-
-    def search(self, scene: Scene, call: ToolCall) -> None:
-        """Something was searched for with a tool."""
-        pattern = call.argument("pattern", "query", "regex", "q", "glob_pattern")
-        if pattern:
-            self._searched(clip(scene.paths.shorten(pattern), 90), call)
-
-    def command(self, scene: Scene, command: ShellCommand, call: ToolCall) -> bool:
-        """A command that only looks; returns whether it is worth telling."""
-        program = command.key.split(" ")[0]
-        words = [word.strip("'\"") for word in command.arguments]
-        if program in _SEARCHING and (
-            sought := _NAME.search(command.shown) or _SOUGHT.search(command.shown)
-        ):
-            self._searched(
-                clip(next(group for group in sought.groups() if group).strip("'\""), 90), call
-            )
-            return True
-        paths = [word for word in words if "." in word and "/" in word and not is_of_host(word)]
-        if program in _READING and paths:
-            self.files.setdefault(scene.paths.short(paths[-1]), None)
-            self.calls.append(call)
-            return True
-        return False
-
-    def _searched(self, pattern: str, call: ToolCall) -> None:
         self.calls.append(call)
         output = (call.output or "")[:300]
-        is_empty = call.is_answered and (
-            not output.strip() or any(map(output.__contains__, _NOTHING))
+        is_empty = not output.strip() or any(map(output.__contains__, _NOTHING))
+        pattern = clip(pattern, 90)
+        self.searches[pattern] = (
+            self.searches.get(pattern, False) or call.output is None or not is_empty
         )
-        self.searches[pattern] = self.searches.get(pattern, False) or not is_empty
+
+    def command(self, scene: Scene, command: ShellCommand, call: ToolCall) -> None:
+        """Take a command that only looks, if it names what it looks at."""
+        program = command.key.split(" ")[0]
+        words = [word.strip("'\"") for word in command.arguments]
+        paths = [word for word in words if "." in word and "/" in word and not is_of_host(word)]
+        pattern = _NAME.search(command.shown) or _SOUGHT.search(command.shown)
+        if program in _SEARCHING and pattern:
+            self.search(next(group for group in pattern.groups() if group).strip("'\""), call)
+        elif program in _READING and paths:
+            self.files.setdefault(scene.paths.short(paths[-1]), None)
+            self.calls.append(call)
 
 
 def is_of_host(path: str) -> bool:
-    """Whether a file belongs to the agent's host rather than to the work."""
+    """Return True if a file belongs to the agent's host rather than to the work."""
     return bool(_NOT_OF_THE_WORK.match(path)) or any(map(path.__contains__, _HOST_FOLDERS))
 
 
 def look_note(scene: Scene, looks: Looks, changed: Sequence[str]) -> Note | None:
-    """One line for all that was looked at; files that were then changed are told there."""
+    """Write one line for all that was looked at, but for the changed files."""
     is_focus = scene.mode in ("explore", "research", "bug_fixing", "debugging")
-    files = [_shown(path, looks.files[path]) for path in looks.files if path not in changed]
-    not_found = [
-        pattern for pattern, is_found in looks.searches.items() if not is_found
-    ] + looks.missing
-    pieces = [by_folder(files, 20 if is_focus else 14)] if files else []
-    found = [pattern for pattern, is_found in looks.searches.items() if is_found]
-    if found:
-        pieces.append(f"{phrases.SEARCHED} {joined(found, 300 if is_focus else 160, ', ')}")
-    if not_found:
-        pieces.append(f"{phrases.FOUND_NOTHING}: {joined(not_found, 200, ', ')}")
+    files = [
+        f"{path}:{lines[0]}-{lines[1]}" if lines else path
+        for path, lines in looks.files.items()
+        if path not in changed
+    ]
+    hits = [pattern for pattern, is_found in looks.searches.items() if is_found]
+    misses = [pattern for pattern, is_found in looks.searches.items() if not is_found]
+    misses += looks.missing
+    pieces = [f"{phrases.LOOKED} {by_folder(files, 20 if is_focus else 14)}"] if files else []
+    if hits:
+        pieces.append(f"{phrases.SEARCHED} {joined(hits, 300 if is_focus else 160, ', ')}")
+    if misses:
+        pieces.append(f"{phrases.FOUND_NOTHING}: {joined(misses, 200, ', ')}")
     if not pieces:
         return None
     facts: dict[str, Any] = {}
     if scene.mode == "explore":
-        facts = {"searchQueries": list(looks.searches)[:20], "notFound": not_found[:20]}
-    text = f"{phrases.LOOKED} {'; '.join(pieces)}" if files else _capital(pieces)
+        facts = {"searchQueries": list(looks.searches)[:20], "notFound": misses[:20]}
+    text = "; ".join(pieces)
     return make_note(
         scene,
         "medium" if is_focus else "low",
         "note",
-        text=text,
+        text=text[:1].upper() + text[1:],
         at=looks.calls[0].at,
         inputs=["tool"],
-        seqs=[seq for call in looks.calls for seq in (call.seq, call.last_seq)],
+        seqs=[seq for call in looks.calls for seq in call.seqs],
         files=list(looks.files)[:40],
         lines=[number for path in looks.files for number in looks.files[path] or ()][:40],
         **facts,
     )
 
 
-def _capital(pieces: list[str]) -> str:
-    whole = "; ".join(pieces)
-    return whole[:1].upper() + whole[1:]
-
-
-def _shown(path: str, lines: tuple[int, int] | None) -> str:
-    return f"{path}:{lines[0]}-{lines[1]}" if lines else path
-
-
 def _range(call: ToolCall) -> tuple[int, int] | None:
-    """The lines that were read, when only a part of the file was asked for: as numbered in the
-    result.
-    """
-    if not isinstance(call.arguments, dict) or not {
-        "offset",
-        "limit",
-        "start_line",
-        "view_range",
-    } & set(call.arguments):
+    """Return the numbers of the lines that were read, if only a part was requested."""
+    parts = {"offset", "limit", "start_line", "view_range"}
+    if not isinstance(call.arguments, dict) or parts.isdisjoint(call.arguments):
         return None
-    lines = (call.output or "").strip("\n").split("\n", 1)
-    last = (call.output or "").rstrip().rpartition("\n")[2]
-    first_number, last_number = _NUMBERED.match(lines[0]), _NUMBERED.match(last)
-    if not first_number or not last_number:
-        return None
-    return int(first_number[1]), int(last_number[1])
+    lines = (call.output or "").strip("\n").rstrip().split("\n")
+    first, last = _NUMBERED.match(lines[0]), _NUMBERED.match(lines[-1])
+    return (int(first[1]), int(last[1])) if first and last else None
 
 
 _ANSWERS = re.compile(r"\"([^\"\n]{1,600})\"=\"([^\"\n]{0,600})\"")
@@ -174,197 +149,166 @@ _LINK = re.compile(r"https?://[^\s\"'<>)\]}]{4,300}")
 
 
 def web_note(scene: Scene, calls: Sequence[ToolCall]) -> Note | None:
-    """What was looked up on the web; in research mode with what the pages said."""
-    queries = [call.argument("query", "q", "search_term") for call in calls]
-    pages = [link for call in calls if (link := call.argument("url"))]
-    asked, fetched = joined(filter(None, queries), 300), joined(pages, 300)
-    if not asked and not fetched:
+    """Write what was looked up on the web; in research mode with what the pages said."""
+    queries = joined(
+        filter(None, (call.argument("query", "q", "search_term") for call in calls)), 300
+    )
+    links = [link for call in calls if (link := call.argument("url"))]
+    pieces = [f"{phrases.SEARCHED_WEB} {queries}"] if queries else []
+    pieces += [f"{phrases.FETCHED} {joined(links, 300)}"] if links else []
+    if not pieces:
         return None
+    # Of a page the first sentence that says something; a list of links says nothing yet.
+    pages = [outline(excerpt(call.output or "")) for call in calls if call.argument("url")]
+    quotes = [next((words for words in page.prose if len(words) > 40), "") for page in pages]
     is_research = scene.mode == "research"
-    said = [clip(words, 240) for call in calls if (words := _first_finding(call))]
     facts: dict[str, Any] = {}
     if is_research:
-        links = [link for call in calls for link in _LINK.findall((call.output or "")[:20_000])]
-        facts = {"sources": list(dict.fromkeys([*pages, *links]))[:12]}
-    text = f"{phrases.SEARCHED_WEB} {asked}" if asked else ""
-    text = "; ".join(filter(None, [text, f"{phrases.FETCHED} {fetched}" if fetched else ""]))
-    text = text[:1].upper() + text[1:]
+        links += [link for call in calls for link in _LINK.findall((call.output or "")[:20_000])]
+        facts = {"sources": list(dict.fromkeys(links))[:12]}
+    text = "; ".join(pieces)
     return make_note(
         scene,
         "medium" if is_research else "low",
         "note",
-        text=text,
+        text=text[:1].upper() + text[1:],
         at=calls[0].at,
         inputs=["assistant", "web"],
-        seqs=[seq for call in calls for seq in (call.seq, call.last_seq)],
-        details=said[: 4 if is_research else 1],
+        seqs=[seq for call in calls for seq in call.seqs],
+        details=[clip(quote, 240) for quote in quotes if quote][: 4 if is_research else 1],
         **facts,
     )
 
 
-def _first_finding(call: ToolCall) -> str:
-    """The first sentence of a page that says something; a list of links says nothing yet."""
-    if not call.argument("url"):
-        return ""
-    found = outline(excerpt(call.output or ""))
-    return next((words for words in found.prose if len(words) > 40), "")
-
-
 def agent_note(scene: Scene, call: ToolCall) -> Note:
-    """A task given to another agent, and what it reported."""
-    task = call.argument("description", "title", "name") or clip(
-        call.argument("prompt", "task", "message"), 200
+    """Write the task given to another agent, and what it reported."""
+    task = call.argument("description", "title", "name") or call.argument(
+        "prompt", "task", "message"
     )
-    found = outline(excerpt(call.output or ""))
-    prose = telling_sentences([*found.prose, *found.closing])
+    report = outline(excerpt(call.output or ""))
+    prose = telling_sentences([*report.prose, *report.closing])
     details = [f"{phrases.AGENT_FOUND} {joined(prose[:3], 300, ' ')}"] if prose else []
-    details += [clip(item, 150) for item in found.items if is_telling_item(item)][:10]
+    details += [clip(item, 150) for item in report.items if is_telling_item(item)][:10]
     return make_note(
         scene,
         "medium",
         "finding",
         text=f"{phrases.DELEGATED} {clip(task, 220)}",
         at=call.at,
-        seqs=(call.seq, call.last_seq),
+        seqs=call.seqs,
         inputs=["assistant", "tool"],
         details=details,
     )
 
 
 def ask_notes(scene: Scene, call: ToolCall) -> list[Note]:
-    """What the user answered to a question asked through a tool; the question alone while it is
-    open.
-    """
-    seqs = (call.seq, call.last_seq)
-    answered = _ANSWERS.findall((call.output or "")[:20_000])
-    if answered:
-        texts = [
-            f"{phrases.ANSWERED} {clip(a, 300)} ({phrases.ABOUT} {clip(q, 300)})"
-            for q, a in answered[:6]
-        ]
-        inputs: list[Input] = ["user", "assistant"]
+    """Write the user's answers to a tool's questions, or the question while it is open."""
+    answers = _ANSWERS.findall((call.output or "")[:20_000])
+    if answers:
         return [
             make_note(
                 scene,
                 "high",
                 "decision",
-                text=text,
+                text=(
+                    f"{phrases.ANSWERED} {clip(answer, 300)} "
+                    f"({phrases.ABOUT} {clip(question, 300)})"
+                ),
                 at=call.at,
-                seqs=seqs,
-                inputs=inputs,
+                seqs=call.seqs,
+                inputs=["user", "assistant"],
                 is_dated=True,
             )
-            for text in texts
+            for question, answer in answers[:6]
         ]
-    question = call.argument("question", "prompt", "message") or _first_question(call)
+    listed = call.arguments.get("questions") if isinstance(call.arguments, Mapping) else None
+    questions = [call.argument("question", "prompt", "message")] + [
+        clean(each["question"])
+        for each in (listed if isinstance(listed, list) else ())
+        if isinstance(each, Mapping) and isinstance(each.get("question"), str)
+    ]
+    question = next(filter(None, questions), "")
     if not question:
         return []
-    text = f"{phrases.ASKED_USER} {clip(question, 300)}"
-    reply = [clip(call.output, 300)] if call.output else []
-    return [
-        make_note(
-            scene,
-            "medium",
-            "question",
-            text=text,
-            at=call.at,
-            seqs=seqs,
-            inputs=["assistant"],
-            details=reply,
-        )
-    ]
-
-
-def _first_question(call: ToolCall) -> str:
-    questions = call.arguments.get("questions") if isinstance(call.arguments, Mapping) else None
-    for question in questions if isinstance(questions, list) else ():
-        if isinstance(question, Mapping) and isinstance(question.get("question"), str):
-            return clean(str(question["question"]))
-    return ""
+    note = make_note(
+        scene,
+        "medium",
+        "question",
+        text=f"{phrases.ASKED_USER} {clip(question, 300)}",
+        at=call.at,
+        seqs=call.seqs,
+        inputs=["assistant"],
+        details=[clip(call.output, 300)] if call.output else [],
+    )
+    return [note]
 
 
 def plan_note(scene: Scene, call: ToolCall) -> Note | None:
-    """A plan that was shown to the user, and whether it was approved."""
-    found = outline(excerpt(call.argument("plan", "explanation", "text")))
-    words = [*found.items, *found.prose, *found.closing]
+    """Write a plan that was shown to the user, and if it was approved."""
+    plan = outline(excerpt(call.argument("plan", "explanation", "text")))
+    words = [*plan.items, *plan.prose, *plan.closing]
     if not words:
         return None
     is_approved = "approved" in (call.output or "")[:200]
     label = f"{phrases.PLANNED} {phrases.APPROVED}:" if is_approved else f"{phrases.PLANNED}:"
+    steps = [*plan.prose[:2], *filter(is_telling_item, plan.items[1:])]
     return make_note(
         scene,
         "high" if is_approved else "medium",
         "decision",
         text=f"{label} {clip(words[0], 200)}",
         at=call.at,
-        seqs=(call.seq, call.last_seq),
-        inputs=["assistant", *(["user"] if is_approved else [])],  # type: ignore[list-item]
-        details=[
-            clip(item, 140)
-            for item in [*found.prose[:2], *filter(is_telling_item, found.items[1:])]
-        ][:10],
+        seqs=call.seqs,
+        inputs=["assistant", "user"] if is_approved else ["assistant"],
+        details=[clip(item, 140) for item in steps][:10],
     )
 
 
 def was_rejected(call: ToolCall) -> bool:
-    """Whether the user refused to let a call run."""
-    return REJECTED in (call.output or "")[:400]
+    """Return True if the user refused to let a call run."""
+    return call.is_error and REJECTED in (call.output or "")[:400]
 
 
 def rejection_note(scene: Scene, call: ToolCall, is_quiet: bool) -> Note | None:
-    """A call that the user refused, with the words that were said to it; a quiet tool's only when
-    there are some.
-    """
-    said = _SAID.search((call.output or "")[:4_000])
-    if is_quiet and not said:
+    """Write the call that the user refused, and why; a quiet tool's only with a reason."""
+    reason = _SAID.search((call.output or "")[:4_000])
+    if is_quiet and not reason:
         return None
-    what = f"{call.name} {tool_words(scene, call)}".strip()
-    text = f"{phrases.REJECTED} {clip(what, 200)}" + (f": {clip(said[1], 400)}" if said else "")
+    what = clip(f"{call.name} {_arguments(scene, call)}".strip(), 200)
     return make_note(
         scene,
         "high",
-        "change" if said else "note",
-        text=text,
+        "change" if reason else "note",
+        text=f"{phrases.REJECTED} {what}" + (f": {clip(reason[1], 400)}" if reason else ""),
         at=call.at,
-        seqs=(call.seq, call.last_seq),
+        seqs=call.seqs,
         inputs=["user", "assistant"],
     )
 
 
 def tool_note(scene: Scene, calls: Sequence[ToolCall]) -> Note:
-    """Calls of tools that are not known otherwise, such as those of an MCP server."""
-    told = [f"{call.name}{_arguments(scene, call)}{_result(call)}" for call in calls]
+    """Write the calls of tools of an unknown kind, such as those of an MCP server."""
+    uses: list[str] = []
+    for call in calls:
+        arguments = _arguments(scene, call)
+        use = f"{call.name} ({arguments})" if arguments else call.name
+        if call.is_error:
+            failure = failure_in(output_lines(call, 400))
+            use += f": {phrases.FAILED}" + (f": {failure.line}" if failure else "")
+        uses.append(use)
     return make_note(
         scene,
         "medium",
         "command",
-        text=f"{phrases.USED} {joined(told, 400)}",
+        text=f"{phrases.USED} {joined(uses, 400)}",
         at=calls[0].at,
-        seqs=[seq for call in calls for seq in (call.seq, call.last_seq)],
+        seqs=[seq for call in calls for seq in call.seqs],
         inputs=["assistant", "tool"],
     )
 
 
-def tool_words(scene: Scene, call: ToolCall) -> str:
-    """The arguments of a call in one short line."""
-    if isinstance(call.arguments, Mapping):
-        values = [
-            clean(plain(value)[:2_000])
-            for value in call.arguments.values()
-            if value not in (None, "", False)
-        ]
-    else:
-        values = [] if call.arguments is None else [clean(plain(call.arguments)[:2_000])]
-    return clip(scene.paths.shorten(joined(values, 160, ", ")), 160)
-
-
 def _arguments(scene: Scene, call: ToolCall) -> str:
-    words = tool_words(scene, call)
-    return f" ({words})" if words else ""
-
-
-def _result(call: ToolCall) -> str:
-    if not call.is_error:
-        return ""
-    failure = failure_in(output_lines(call, 400))
-    return f": {phrases.FAILED}: {failure.line}" if failure else f": {phrases.FAILED}"
+    """Return the arguments of a call in one short line."""
+    given = call.arguments.values() if isinstance(call.arguments, Mapping) else [call.arguments]
+    values = [clean(plain(value)[:2_000]) for value in given if value not in (None, "", False)]
+    return clip(scene.paths.shorten(joined(values, 160, ", ")), 160)
