@@ -13,14 +13,10 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from smara.knowledge.kinds import subject_key
-from smara.knowledge.models import MemoryType, TypedMemory
+from smara.knowledge.kinds import KINDS, subject_key
+from smara.knowledge.models import TypedMemory
 from smara.knowledge.statements import Statement, Word, overlap, parse_statement
 
-_CLAIMS: frozenset[MemoryType] = frozenset(
-    {"gotcha", "decision", "preference", "pattern", "requirement", "module_insight"}
-)
-_EPISODES: frozenset[MemoryType] = frozenset({"dead_end", "work_unit_outcome", "work_state"})
 _COUNTING_WORDS = (
     "line step issue pr task ticket bug page chapter section phase part item number no test case "
     "figure row column"
@@ -128,9 +124,8 @@ def tells_of_change(text: str) -> bool:
 
 def _may_contradict(new: TypedMemory, old: TypedMemory) -> bool:
     """Claims of a kind, about the same place as far as both name one."""
-    if new.type in _EPISODES or old.type in _EPISODES:
-        return False
-    if new.type != old.type and not {new.type, old.type} <= _CLAIMS:
+    rules = {KINDS[new.type].contradicts, KINDS[old.type].contradicts}
+    if "nothing" in rules or (new.type != old.type and rules != {"claims"}):
         return False
     for mine, theirs in ((new.files, old.files), (new.modules, old.modules)):
         if mine and theirs and set(mine).isdisjoint(theirs):

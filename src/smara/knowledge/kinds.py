@@ -1,125 +1,462 @@
-"""Define the sixteen memory types: half-life, fields and subject.
+"""Hold the sixteen memory types, one spec each, and what is derived from all of them.
 
-A *half-life* is the number of days without verified use after which a memory is worth half. Fields
-are optional for a person; an inferred memory must have the required ones. The fields marked as
-``subject`` decide when two memories are versions of one thing.
+The order of the table is the order of telling, the steadiest types first: a prompt cache holds up
+to the first change. A *half-life* is the number of days without verified use after which a memory
+is worth half. Fields are optional for a person; an inferred memory must have the needed ones.
+`docs/howto/add-a-memory-type.md` shows how to add one.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, get_args
 
 from smara.errors import InvalidInputError
-from smara.knowledge.models import MemoryScope, MemoryType
-
-FieldKind = Literal["text", "texts", "count", "number", "fraction", "time", "choice", "steps"]
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_LONGEST_TEXT = 4_000
-_MOST_TEXTS = 200
-_MOST_STEPS = 50
-
-
-@dataclass(frozen=True, slots=True)
-class KindField:
-    """One thing a memory of a type may hold besides its sentence."""
-
-    name: str
-    kind: FieldKind
-    meaning: str
-    is_needed: bool = False
-    choices: tuple[str, ...] = ()
+from smara.knowledge.kind import (
+    Cue,
+    FieldShape,
+    Form,
+    KindField,
+    MemoryKind,
+    TellMoment,
+    by_snake_name,
+)
+from smara.knowledge.models import MemoryType
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What is true of every memory of one type. Without a half-life it never fades."""
-
-    type: MemoryType
-    meaning: str
-    half_life_days: float | None
-    because: str
-    scope: MemoryScope
-    fields: tuple[KindField, ...] = ()
-    subject: tuple[str, ...] = ()
+def _needed(name: str, shape: FieldShape, meaning: str, *choices: str) -> KindField:
+    return KindField(name, shape, meaning, is_needed=True, choices=choices)
 
 
-def _needed(name: str, kind: FieldKind, meaning: str, *choices: str) -> KindField:
-    return KindField(name, kind, meaning, is_needed=True, choices=choices)
+def _may(name: str, shape: FieldShape, meaning: str, *choices: str) -> KindField:
+    return KindField(name, shape, meaning, choices=choices)
 
 
-def _may(name: str, kind: FieldKind, meaning: str, *choices: str) -> KindField:
-    return KindField(name, kind, meaning, is_needed=False, choices=choices)
+def _words(weight: float, name: str, *patterns: str) -> Cue:
+    return Cue("words", weight, name, pattern="|".join(patterns))
 
 
-_TABLE: tuple[Kind, ...] = (
-    Kind(
-        "gotcha", "a trap, or a constraint that is not obvious", 60,
-        because="code is mended, and traps go with it", scope="module",
+def _heading(weight: float, name: str, *patterns: str) -> Cue:
+    return Cue("heading", weight, name, pattern="|".join(patterns))
+
+
+def _form(weight: float, name: str, form: Form) -> Cue:
+    return Cue("form", weight, name, pattern=form)
+
+
+def _any(alternatives: str) -> str:
+    return rf"\b(?:{alternatives})\b"
+
+
+_TROUBLE = (
+    r"(?:errors?\b|exceptions?\b(?!:)|traceback|crash\w*|segfaults?|panics?\b|ECONN\w+|ENOENT"
+    r"|EADDR\w+|exit code \d|"
+    r"fail(?:s|ed|ing)? (?:with|on|to|when|because)|hangs?\b|times out\b|\w+(?:Error|Exception)\b)"
+)
+_REMEDY = (
+    r"(?:\bfix(?:ed)?(?: it| this| by)?\b|\bsolution\b|\bworkaround\b|\bresolved?s? (?:by|with)"
+    r"|\bre-?run\b|"
+    r"\bre-?install\b|\brestart\b|\bclear the\b|\bdelete the\b|\bmeans\b|\bcaused by\b"
+    r"|\bbecause\b|\b(?:try|do|run|set|"
+    r"check|use|add|start|kill|remove|install|increase|export)\b|→|=>)"
+)
+
+_TABLE: tuple[MemoryKind, ...] = (
+    MemoryKind(
+        "requirement", "what the software must do or be",
+        title="Required", name="requirement", scope="global",
+        half_life_days=None,
+        because="like a decision: somebody wants it until somebody says otherwise",
+        told_at=("start", "search", "edit", "qa"), is_fact=False,
+        contradicts="claims", recorded_on="wish",
+        start_share=0.1,
+        boost={"define": 1.2, "validate": 1.2},
+        share={"define": 0.2, "validate": 0.25},
         fields=(
-            _may("symptom", "text", "how it shows"), _may("cause", "text", "why it happens"),
-            _may("workaround", "text", "what to do instead"),
+            _may("kind", "choice", "what it is about", "functional", "non_functional"),
+            _may("acceptance", "text", "how one sees that it is met"),
+        ),
+        guess_rank=5,
+        cues=(
+            _words(3.5, "must",
+                _any("must|shall|required|mandatory|non-negotiable|needs? to|ha(?:s|ve) to|"
+                     "(?:not|never) allowed|forbidden|prohibited|off[- ]limits|may not|(?:at "
+                     "(?:least|most)|no (?:more|less) than|max(?:imum)?(?: of)?|"
+                     r"min(?:imum)?(?: of)?|under|within|below|up to) \d[\d,.]*"),
+                r"\b\d+ ?%"),
+            _words(2, "needs", _any("requires?|needs?")),
+            _words(2.5, "never or always",
+                _any("never|always|do not(?! forget)|don't(?! forget)|under no circumstances|"
+                     "at all times|(?:every|each|all|any)(?: new| public)? (?:changes?|"
+                     "commits?|prs?|pull requests?|endpoints?|apis?|tests?|features?|"
+                     "functions?|files?)")),
+            _words(2, "before something is done",
+                r"\b(?:before|prior to|after) (?:every |each |any |all |you |a )?(?:commit\w*|"
+                r"merg\w*|push\w*|releas\w*|deploy\w*|pull request|pr\b|opening|submitting|"
+                r"mark\w*|finish\w*|complet\w*)"),
+            _words(1.5, "should", _any("should|ensure|make sure|verify that|only")),
+            _words(2, "about safety",
+                _any(r"secrets?|credentials?|api keys?|passwords?|pii|gdpr|wcag|accessib\w+|"
+                     r"backwards?[- ]compatib\w+|security|sanitiz\w+|encrypt\w*")),
+            _heading(2, "under rules",
+                _any("requirements?|rules?|must|never|always|forbidden|do not|don'?ts?|"
+                     "boundaries|constraints?|invariants?|security|mandatory|critical|"
+                     "non-negotiables?|definition of done|acceptance|polic(?:y|ies)|checklist|"
+                     "limits?|quality gates?|review|pull requests?")),
         ),
     ),
-    Kind(
-        "decision", "an architectural decision with its reasons", None,
-        because="a decision stands until another one supersedes it", scope="global",
+    MemoryKind(
+        "decision", "an architectural decision with its reasons",
+        title="Decided", name="decision", scope="global",
+        half_life_days=None, because="a decision stands until another one supersedes it",
+        told_at=("start", "search", "edit"), is_fact=False,
+        contradicts="claims", recorded_on="wish",
+        start_share=0.2,
+        boost={"define": 1.1, "explore": 1.2},
+        share={"define": 0.2, "explore": 0.25},
         fields=(
             _may("rationale", "text", "why it was decided so"),
             _may("alternatives", "texts", "what was considered and not taken"),
             _may("decided_by", "text", "who decided"),
         ),
+        guess_rank=4,
+        cues=(
+            _words(4, "said to be decided",
+                r"\b(?:we|i|the team|it was|was|were|has been|have been) (?:have |has |had "
+                ")?(?:deliberately |intentionally |explicitly )?(?:decided|chose|chosen|opted|"
+                "settled on|agreed|picked|went with|rejected|dropped|moved away|"
+                r"standardi[sz]ed|migrated|switched)\b",
+                r"\bdecision:|\b(?:decided (?:to|on|against|for)|ADR[- ]?\d+|by design)\b"),
+            _words(2.5, "one thing over another, and why",
+                r"\b(?:instead of|over|rather than|not|in favou?r of|no "
+                r"longer)\b[^\n]{3,120}\b(?:because|so that|due to|as it|to (?:avoid|keep|"
+                r"reduce|allow))\b"),
+            _words(1.5, "a reason",
+                _any("rationale|the reason (?:is|we|for|why)|trade-?offs?|deliberate(?:ly)?|on "
+                     "purpose")),
+            _words(1, "because", _any("because|that's why|which is why")),
+            _heading(5, "under decisions",
+                _any("decisions?|rationale|why|adrs?|trade-?offs?|design choices")),
+        ),
     ),
-    Kind(
-        "preference", "how the user or the project likes things done", 365,
+    MemoryKind(
+        "preference", "how the user or the project likes things done",
+        title="Preferred here", name="preference", scope="global",
+        half_life_days=365,
         because="habits change, but slowly: much slower than code, and not never, as decisions",
-            scope="global",
-        fields=(_may("applies_to", "text", "to what, if not to everything"),),
-    ),
-    Kind(
-        "pattern", "an implementation that can be used again", 120,
-        because="like a workflow recipe: it lasts as long as the structure of the code",
-            scope="module",
+        told_at=("start", "search"), is_fact=False,
+        contradicts="claims", recorded_on="wish",
+        start_share=0.1,
         fields=(
-            _may("when_to_use", "text", "where it fits"), _may("example_file", "text",
-            "where it can be seen"),
+            _may("applies_to", "text", "to what, if not to everything"),
+        ),
+        guess_rank=6,
+        cues=(
+            _words(4, "said to be preferred",
+                _any(r"prefer\w*|favou?rs?|i (?:like|want|hate|love|always|never)|would rather|"
+                     "we like")),
+            _words(3.5, "one thing, not another",
+                r"\b(?:use|using|write|stick (?:to|with)|go with)\b[^.;]{1,60}?(?:\b(?:instead "
+                r"of|rather than|over|never)\b|[,(] ?(?:not|no)\b)"),
+            _words(2, "what to do", r"^what (?:not )?to\b"),
+            _words(2.5, "about style",
+                _any(r"naming|camelcase|snake_case|kebab-case|pascalcase|upper_?case|indent\w*|"
+                     "tabs?|spaces|semicolons?|quotes|trailing commas?|line (?:length|width)|"
+                     "type (?:hints?|annotations?)|explicit types?|strict mode|comments?|"
+                     r"docstrings?|formatt(?:ing|er)|style|readab\w+|concise|verbose|emojis?|"
+                     r"tone|early returns?|immutab\w+|abbreviat\w+|commit messages?|"
+                     "conventional commits|subject line|imperative mood|arrow functions?|"
+                     "async/await|composition|(?:named|default) exports?|pure functions")),
+            _heading(2, "under style",
+                _any("style|conventions?|preferences?|formatting|naming|guidelines?|best "
+                     "practices|communication|tone|principles|code quality|standards?|commits?|"
+                     "git|typescript|python|documentation|comments?|imports?")),
+            _form(2, "an instruction", "instruction"),
+        ),
+    ),
+    MemoryKind(
+        "pattern", "an implementation that can be used again",
+        title="Patterns in use", name="pattern", scope="module",
+        half_life_days=120,
+        because="like a workflow recipe: it lasts as long as the structure of the code",
+        told_at=("start", "search"), is_fact=False,
+        contradicts="claims", recorded_on="insight",
+        start_share=0.08,
+        boost={"implement": 1.1, "explore": 1.1},
+        share={"implement": 0.15, "refine": 0.15, "explore": 0.2},
+        fields=(
+            _may("when_to_use", "text", "where it fits"),
+            _may("example_file", "text", "where it can be seen"),
             _may("example_line", "count", "at which line"),
         ),
-    ),
-    Kind(
-        "requirement", "what the software must do or be", None,
-        because="like a decision: somebody wants it until somebody says otherwise", scope="global",
-        fields=(
-            _may("kind", "choice", "what it is about", "functional", "non_functional"),
-            _may("acceptance", "text", "how one sees that it is met"),
+        guess_rank=7,
+        cues=(
+            _words(3.5, "said to be the pattern",
+                _any("patterns?|idiom|boilerplate|canonical|reference implementation|see "
+                     ".{2,60} (?:for|as) (?:an? |the )?(?:working )?(?:example|reference|"
+                     "pattern|template)|(?:same|similar) (?:way|shape|structure) as|modell?ed "
+                     "(?:on|after)|mirrors?|follow(?:s|ing)? the (?:existing|same)|copy "
+                     ".{2,40} and")),
+            _words(2.5, "all are made one way",
+                r"\b(?:all|each|every|any|new) [\w-]+(?: [\w-]+)? (?:extends?|implements?|"
+                "inherits?|go(?:es)? through|lives?|has|have|uses?|returns?|exports?|"
+                r"registers?|wraps?|gets?|belongs?)\b"),
+            _words(2.5, "a helper to go through",
+                r"\b(?:use|call|via|through|with) (?:the |our |a )?`[^`]+`(?: \w+)? (?:helper|"
+                r"wrapper|hook|util\w*|factory|decorator|fixture|client|middleware|base class|"
+                r"macro|builder)\b"),
+            _heading(2, "under patterns",
+                _any("patterns?|examples?|idioms?|how we|common (?:tasks|operations)|recipes?|"
+                     "commands?|scripts?|build|running|usage|quick (?:start|reference)|cli|"
+                     "cheat ?sheet")),
+            _form(2.5, "a command", "command"),
         ),
     ),
-    Kind(
-        "error_pattern", "an error that comes again, and its fix", 60,
-        because="errors go with the version that had them", scope="module",
+    MemoryKind(
+        "workflow_recipe", "how a kind of task is done here, step by step",
+        title="How it is done here", name="recipe", scope="global",
+        half_life_days=120, because="it lasts as long as the structure of the code",
+        told_at=("start", "search", "message"), is_fact=False,
+        contradicts="own type", recorded_on="insight",
+        start_share=0.12,
+        boost={"define": 1.4},
+        share={"define": 0.3},
         fields=(
-            _may("error", "text", "the message, or what is constant in it"), _may("fix", "text",
-            "what helped"),
-            _may("tool", "text", "which tool reported it"), _may("command", "text",
-            "which command failed"),
-            _may("fingerprint", "text", "what identifies it"), _may("occurrences", "count",
-            "how often it was seen"),
+            _needed("task_pattern", "text", "for which kind of task"),
+            _needed("steps", "steps", "what to do, in order"),
+            _may("last_validated_at", "time", "when it last led to success"),
+            _may("success_count", "count", "how often it did"),
+        ),
+        subject=("task_pattern",),
+        guess_rank=9,
+        cues=(
+            _form(100, "steps in an order", "steps"),
+        ),
+    ),
+    MemoryKind(
+        "gotcha", "a trap, or a constraint that is not obvious",
+        title="Traps", name="trap", scope="module",
+        half_life_days=60, because="code is mended, and traps go with it",
+        told_at=("start", "search", "file"), is_fact=True,
+        contradicts="claims", recorded_on="surprise",
+        start_share=0.2,
+        boost={"define": 0.8, "implement": 1.4, "refine": 1.2},
+        share={"implement": 0.3, "refine": 0.25},
+        fields=(
+            _may("symptom", "text", "how it shows"),
+            _may("cause", "text", "why it happens"),
+            _may("workaround", "text", "what to do instead"),
+        ),
+        guess_rank=2,
+        cues=(
+            _words(4, "said to be a trap",
+                _any("gotchas?|beware|watch out|pitfalls?|footguns?|caveats?|trap|be careful|"
+                     r"careful with|counter-?intuitive\w*|heads[- ]up|easy to (?:miss|forget)")),
+            _words(2.5, "does not do what one expects",
+                _any(r"silently|surpris\w+|unexpected\w*|subtle|subtly|flaky|out of sync|"
+                     "(?<!prevent )(?<!avoid )(?:race conditions?|deadlocks?|hangs?|leaks?)"),
+                r"\b(?:does not|doesn't|won't|will not|cannot|can't|is not|isn't|are not|aren't|"
+                r"never)\b [^.;]{0,40}?\b(?:work|supported|send|sync|thread-?safe|safe|"
+                r"idempotent|reload\w*|refresh\w*|propagate\w*|inherit\w*|persist\w*|awaited|"
+                r"retried|rolled back|hold)\b"),
+            _words(2, "breaks something",
+                _any("(?:will |would |can )?breaks?|corrupts?|overwrit(?:es?|ten)|wipes?|"
+                     "rewrites?|or else|otherwise|stops? working|get(?:s)? lost|is lost")),
+            _words(1.5, "marked as a note",
+                r"^(?:note|warning|caution|nb|attention|⚠\S*)(?: ?[:!—–-]|\s+that\b)"),
+            _words(1.5, "an exception",
+                _any("unlike|except (?:that|when|for|in)|despite|even though|only works|known "
+                     "issue|quirks?|there is no|not the same as")),
+            _words(2, "easily forgotten",
+                _any("(?:don't|do not) forget|remember (?:that|it)|keep in mind|be aware|note "
+                     "that")),
+            _heading(6.5, "under traps",
+                _any("gotchas?|pitfalls?|caveats?|warnings?|watch out|known issues?|quirks?|"
+                     "limitations?|things to (?:know|watch|avoid)|footguns?|lessons|"
+                     "non-?obvious|(?:common )?mistakes|(?:critical|important) notes?")),
+            _form(3, "a notice", "notice"),
+        ),
+    ),
+    MemoryKind(
+        "error_pattern", "an error that comes again, and its fix",
+        title="Errors that come again", name="error", scope="module",
+        half_life_days=60, because="errors go with the version that had them",
+        told_at=("start", "search", "file", "error", "qa"), is_fact=True,
+        contradicts="own type", recorded_on="surprise",
+        start_share=0.1,
+        boost={"define": 0.8, "implement": 1.3, "validate": 1.4, "refine": 1.3},
+        share={"implement": 0.25, "validate": 0.3, "refine": 0.35},
+        fields=(
+            _may("error", "text", "the message, or what is constant in it"),
+            _may("fix", "text", "what helped"),
+            _may("tool", "text", "which tool reported it"),
+            _may("command", "text", "which command failed"),
+            _may("fingerprint", "text", "what identifies it"),
+            _may("occurrences", "count", "how often it was seen"),
         ),
         subject=("fingerprint",),
+        guess_rank=1,
+        cues=(
+            _words(3, "an error and its remedy", rf"{_TROUBLE}[^\n]{{0,200}}?{_REMEDY}"),
+            _words(2.5, "what to do about an error",
+                r"\b(?:if|when|whenever|in case) (?:you (?:see|get|hit|encounter|run into)\b|"
+                r"[^,.]{1,60}?\b(?:fails?|crash\w*|errors?|hangs?|breaks?|times out)\b)"),
+            _words(1.5, "a remedy", r"\bfix: ", _any("to fix|workaround for|the fix is")),
+            _heading(3, "under troubleshooting",
+                _any(r"troubleshoot\w*|(?:common|known) (?:errors|problems|failures)|errors? "
+                     "(?:and|&) (?:fix|solution)|debugging|faq")),
+        ),
     ),
-    Kind(
-        "module_insight", "what a module is for and how it works", 90,
-        because="what a module is for changes more slowly than its traps", scope="module",
-        fields=(_may("module", "text", "which module"), _may("purpose", "text", "what it is for")),
+    MemoryKind(
+        "dead_end", "an approach that was tried and given up",
+        title="Tried and given up", name="given up", scope="global",
+        half_life_days=90, because="what failed then may work with other versions",
+        told_at=("start", "search", "file"), is_fact=True,
+        contradicts="nothing", recorded_on="surprise",
+        start_share=0.07,
+        boost={"define": 1.2, "implement": 1.2, "refine": 1.2, "reflect": 1.1},
+        share={"define": 0.15, "implement": 0.1, "refine": 0.2, "reflect": 0.15},
+        fields=(
+            _needed("approach_tried", "text", "what was tried"),
+            _needed("why_it_failed", "text", "why it did not work"),
+            _may("alternative_used", "text", "what was done instead"),
+            _may("task_context", "text", "for which task"),
+        ),
+        guess_rank=3,
+        cues=(
+            _words(4.5, "tried and given up",
+                r"\b(?:we |i |was |were |already )?tried\b[^.]{0,120}\b(?:but|failed|did not|"
+                "didn't|gave up|abandoned|reverted|too slow|no luck|not worth)",
+                _any("dead end|(?:was|were) (?:tried and )?(?:abandoned|reverted|rolled back)|"
+                     "gave up on")),
+        ),
     ),
-    Kind(
-        "prefetch_pattern", "files that are read together", 60,
+    MemoryKind(
+        "causal_dependency", "a file that must be touched when another one changes",
+        title="Files that must follow others", name="files that go together", scope="module",
+        half_life_days=120, because="coupling outlives single changes, not a redesign",
+        told_at=("start", "search", "file"), is_fact=True,
+        contradicts="own type", recorded_on=None,
+        boost={"implement": 1.2},
+        share={"implement": 0.15, "explore": 0.15},
+        fields=(
+            _needed("trigger_file", "text", "the file that changes"),
+            _needed("dependent_files", "texts", "the files that must follow"),
+            _may("reason", "text", "why"),
+            _may("strength", "fraction", "in which share of the changes"),
+            _may("session_count", "count", "how many sessions it was counted from"),
+        ),
+        subject=("trigger_file",),
+    ),
+    MemoryKind(
+        "module_insight", "what a module is for and how it works",
+        title="About modules", name="about a module", scope="module",
+        half_life_days=90, because="what a module is for changes more slowly than its traps",
+        told_at=("start", "search"), is_fact=False,
+        contradicts="claims", recorded_on="insight",
+        boost={"explore": 1.4},
+        share={"explore": 0.4},
+        fields=(
+            _may("module", "text", "which module"),
+            _may("purpose", "text", "what it is for"),
+        ),
+        guess_rank=8,
+        cues=(
+            _words(3, "a place and what is there",
+                r"^`?[\w@.*-]*(?:/[\w.@*{},-]*)+`?(?: \([^)]*\))? ?(?::|—|–|->|→|-|=|\b(?:is|"
+                r"are|contains?|holds?|defines?|has|documents?|handles?|owns?|keeps?)\b)"),
+            _words(2.5, "what something is for",
+                _any("contains?|lives? (?:in|under|at|on)|located (?:in|at|under)|(?:is|are) "
+                     "responsible for|handles|manages|provides|exposes|implements|consists of|"
+                     r"entry ?points?|is (?:an?|the) [\w -]{0,40}(?:app|application|service|"
+                     "library|package|module|tool|server|client|cli|framework|monorepo|layer|"
+                     "component|wrapper|api|database|branch|core|main)|wraps|defines|talks to|"
+                     "depends on|(?:is )?built (?:with|on)|written in|powered by|runs on|"
+                     "serves|stores")),
+            _words(2, "a stack",
+                "^(?:tech(?:nology)? )?(?:stack|languages?|frameworks?|frontend|front end|"
+                "backend|database|db|runtime|monorepo|testing|tests|orm|ui|api|auth|state|"
+                r"hosting|styling|package managers?|test frameworks?|build tool)\b[^:]{0,20}:"),
+            _heading(2.5, "under structure",
+                _any("architecture|structure|layout|overview|about|modules?|packages|"
+                     "components|director(?:y|ies)|folders?|(?:key )?files|(?:tech(?:nology)? "
+                     ")?stack|services?|domain|glossary|data model|project|codebase|what is|"
+                     "context|entry points?|branching")),
+            _form(0.8, "a description", "description"),
+        ),
+    ),
+    MemoryKind(
+        "e2e_observation", "how the running program behaves, seen from outside",
+        title="Seen in the running program", name="seen in the running program", scope="global",
+        half_life_days=30, because="user interfaces change most often of all",
+        told_at=("start", "search", "qa"), is_fact=True,
+        contradicts="own type", recorded_on=None,
+        boost={"validate": 1.4},
+        share={"validate": 0.25},
+        fields=(
+            _needed("observation_type", "choice", "what was seen", "precondition", "timing",
+                    "ui_behavior", "test_sequence", "mcp_gotcha"),
+            _may("tool", "text", "with which tool"),
+        ),
+    ),
+    MemoryKind(
+        "work_state", "unfinished work, for whoever goes on with it",
+        title="Unfinished", name="unfinished work", scope="work_unit",
+        half_life_days=7, because="after a week the tree has moved on",
+        told_at=("message",), is_fact=True,
+        contradicts="nothing", recorded_on=None,
+        fields=(
+            _may("done", "texts", "what is finished"),
+            _may("remaining", "texts", "what is not"),
+            _may("next_step", "text", "where to go on"),
+            _may("branch", "text", "on which branch"),
+            _may("open_files", "texts", "which files were being changed"),
+        ),
+    ),
+    MemoryKind(
+        "work_unit_outcome", "what came of one piece of work",
+        title="What came of earlier work", name="outcome", scope="work_unit",
+        half_life_days=90, because="an episode, like a dead end: it teaches for a season",
+        told_at=("search",), is_fact=True,
+        contradicts="nothing", recorded_on=None,
+        boost={"validate": 1.1, "reflect": 1.4},
+        share={"validate": 0.15, "reflect": 0.4},
+        fields=(
+            _needed("outcome", "choice", "how it ended", "success", "partial", "failure",
+                    "abandoned"),
+            _may("summary", "text", "what was done"),
+            _may("files_changed", "texts", "where"),
+            _may("steps", "count", "in how many steps"),
+            _may("what_helped", "text", "what made it go well"),
+        ),
+    ),
+    MemoryKind(
+        "task_calibration", "how many steps work takes, against how many were planned",
+        title="How estimates went", name="estimates", scope="module",
+        half_life_days=180, because="an average over many sessions moves slowly",
+        told_at=("search",), is_fact=True,
+        contradicts="own type", recorded_on=None,
+        boost={"define": 1.1, "reflect": 1.3},
+        share={"define": 0.1, "reflect": 0.35},
+        fields=(
+            _needed("module", "text", "of which module"),
+            _needed("methodology", "text", "planned by which method"),
+            _needed("average_actual_steps", "number", "steps taken"),
+            _needed("average_planned_steps", "number", "steps planned"),
+            _needed("ratio", "number", "taken to planned"),
+            _needed("sample_count", "count", "over how many pieces of work"),
+        ),
+        subject=("module", "methodology"),
+    ),
+    MemoryKind(
+        "prefetch_pattern", "files that are read together",
+        title="Files that are read together", name="prefetch pattern", scope="module",
+        half_life_days=60,
         because="counted from sessions, it is counted anew while it is true; like a gotcha, it "
-                "goes with "
-        "the code", scope="module",
+                "goes with the code",
+        told_at=("search",), is_fact=True,
+        contradicts="own type", recorded_on=None,
+        boost={"implement": 1.1},
         fields=(
             _needed("module_trigger", "text", "the module that makes them needed"),
             _needed("always_read_files", "texts", "read in more than 80 % of the sessions"),
@@ -128,91 +465,16 @@ _TABLE: tuple[Kind, ...] = (
         ),
         subject=("module_trigger",),
     ),
-    Kind(
-        "work_state", "unfinished work, for whoever goes on with it", 7,
-        because="after a week the tree has moved on", scope="work_unit",
-        fields=(
-            _may("done", "texts", "what is finished"), _may("remaining", "texts", "what is not"),
-            _may("next_step", "text", "where to go on"), _may("branch", "text", "on which branch"),
-            _may("open_files", "texts", "which files were being changed"),
-        ),
-    ),
-    Kind(
-        "causal_dependency", "a file that must be touched when another one changes", 120,
-        because="coupling outlives single changes, not a redesign", scope="module",
-        fields=(
-            _needed("trigger_file", "text", "the file that changes"),
-            _needed("dependent_files", "texts", "the files that must follow"),
-            _may("reason", "text", "why"), _may("strength", "fraction",
-            "in which share of the changes"),
-            _may("session_count", "count", "how many sessions it was counted from"),
-        ),
-        subject=("trigger_file",),
-    ),
-    Kind(
-        "task_calibration", "how many steps work takes, against how many were planned", 180,
-        because="an average over many sessions moves slowly", scope="module",
-        fields=(
-            _needed("module", "text", "of which module"), _needed("methodology", "text",
-            "planned by which method"),
-            _needed("average_actual_steps", "number", "steps taken"),
-            _needed("average_planned_steps", "number", "steps planned"), _needed("ratio", "number",
-            "taken to planned"),
-            _needed("sample_count", "count", "over how many pieces of work"),
-        ),
-        subject=("module", "methodology"),
-    ),
-    Kind(
-        "e2e_observation", "how the running program behaves, seen from outside", 30,
-        because="user interfaces change most often of all", scope="global",
-        fields=(
-            _needed(
-                "observation_type", "choice", "what was seen", "precondition", "timing",
-                "ui_behavior", "test_sequence",
-                "mcp_gotcha",
-            ),
-            _may("tool", "text", "with which tool"),
-        ),
-    ),
-    Kind(
-        "dead_end", "an approach that was tried and given up", 90,
-        because="what failed then may work with other versions", scope="global",
-        fields=(
-            _needed("approach_tried", "text", "what was tried"),
-            _needed("why_it_failed", "text", "why it did not work"),
-            _may("alternative_used", "text", "what was done instead"), _may("task_context", "text",
-            "for which task"),
-        ),
-    ),
-    Kind(
-        "work_unit_outcome", "what came of one piece of work", 90,
-        because="an episode, like a dead end: it teaches for a season", scope="work_unit",
-        fields=(
-            _needed("outcome", "choice", "how it ended", "success", "partial", "failure",
-            "abandoned"),
-            _may("summary", "text", "what was done"), _may("files_changed", "texts", "where"),
-            _may("steps", "count", "in how many steps"), _may("what_helped", "text",
-            "what made it go well"),
-        ),
-    ),
-    Kind(
-        "workflow_recipe", "how a kind of task is done here, step by step", 120,
-        because="it lasts as long as the structure of the code", scope="global",
-        fields=(
-            _needed("task_pattern", "text", "for which kind of task"),
-            _needed("steps", "steps", "what to do, in order"),
-            _may("last_validated_at", "time", "when it last led to success"),
-            _may("success_count", "count", "how often it did"),
-        ),
-        subject=("task_pattern",),
-    ),
-    Kind(
-        "context_cost", "how many tokens work on a module takes", 60,
+    MemoryKind(
+        "context_cost", "how many tokens work on a module takes",
+        title="What work takes", name="context cost", scope="module",
+        half_life_days=60,
         because="sizes drift with the code, and are counted anew while they are true",
-            scope="module",
+        told_at=("search",), is_fact=True,
+        contradicts="own type", recorded_on=None,
         fields=(
-            _needed("module", "text", "of which module"), _needed("average_tokens", "count",
-            "tokens of a session"),
+            _needed("module", "text", "of which module"),
+            _needed("average_tokens", "count", "tokens of a session"),
             _may("peak_tokens", "count", "of the dearest one"),
             _needed("session_count", "count", "how many sessions it was counted from"),
         ),
@@ -220,29 +482,56 @@ _TABLE: tuple[Kind, ...] = (
     ),
 )  # fmt: skip
 
-KINDS: Mapping[MemoryType, Kind] = {kind.type: kind for kind in _TABLE}
+
+def index_kinds(table: tuple[MemoryKind, ...]) -> Mapping[MemoryType, MemoryKind]:
+    """Return the specs by their types; refuse a type without one, and a spec without a type.
+
+    Raises:
+        ValueError: If the table and ``MemoryType`` do not name the same types.
+    """
+    index = {kind.type: kind for kind in table}
+    types = set(get_args(MemoryType))
+    if len(index) != len(table) or types != set(index):
+        named = ", ".join(sorted(types ^ set(index))) or "one of them is given twice"
+        raise ValueError(f"Each memory type needs one spec in knowledge/kinds.py: {named}.")
+    return index
+
+
+KINDS: Mapping[MemoryType, MemoryKind] = index_kinds(_TABLE)
+
+
+def types_told_at(moment: TellMoment) -> tuple[MemoryType, ...]:
+    """Return the types that may be told at a moment, in the order of the table."""
+    return tuple(kind.type for kind in KINDS.values() if moment in kind.told_at)
 
 
 def half_life_of(type_: MemoryType, own: float | None) -> float | None:
-    """The days after which a memory is worth half; decisions never fade, whatever is said."""
-    kind = KINDS[type_]
-    return None if kind.half_life_days is None else own or kind.half_life_days
+    """Return a memory's half-life in days; a type without one never fades."""
+    days = KINDS[type_].half_life_days
+    return None if days is None else own or days
 
 
 def checked_data(type_: MemoryType, data: Mapping[str, Any], is_strict: bool) -> dict[str, Any]:
-    """The extended shape of a memory, checked; names may be written as in JSON (``taskPattern``).
+    """Return the fields of a memory, checked.
 
-    With ``is_strict`` the needed fields must be there even when nothing else is.
+    Args:
+        type_: The type, which decides what fields there are.
+        data: The fields; names may be written as in JSON (``taskPattern``).
+        is_strict: True if the needed fields must be there even when nothing else is.
+
+    Raises:
+        InvalidInputError: If a field is unknown, missing or of the wrong shape.
     """
     if not isinstance(data, Mapping):
         raise InvalidInputError(f"data must be a dict, not {type(data).__name__}.", field="data")
-    given = {_snake(name): value for name, value in data.items() if value is not None}
+    given = by_snake_name(data)
     fields = {field.name: field for field in KINDS[type_].fields}
     unknown = sorted(set(given) - set(fields))
     if unknown:
-        known = ", ".join(fields) or "none"
         raise InvalidInputError(
-            f"A {type_} has no field {', '.join(unknown)}. It may have: {known}.", field="data"
+            f"A {type_} has no field {', '.join(unknown)}. It may have: "
+            f"{', '.join(fields) or 'none'}.",
+            field="data",
         )
     missing = [
         field.name for field in fields.values() if field.is_needed and field.name not in given
@@ -251,135 +540,11 @@ def checked_data(type_: MemoryType, data: Mapping[str, Any], is_strict: bool) ->
         raise InvalidInputError(
             f"The data of a {type_} needs {', '.join(missing)}.", field="data", missing=missing
         )
-    return {name: _checked(fields[name], given[name]) for name in fields if name in given}
+    return {name: fields[name].check(given[name]) for name in fields if name in given}
 
 
 def subject_key(type_: MemoryType, data: Mapping[str, Any]) -> str | None:
-    """What a memory speaks of, where its fields say so: two of the same key are two versions of
-    one.
-    """
+    """Return the key that all versions of one thing share, if its fields say so."""
     names = KINDS[type_].subject
     values = [str(data[name]).casefold().strip() for name in names if data.get(name)]
     return f"{type_}:{'|'.join(values)}" if names and len(values) == len(names) else None
-
-
-def json_schema(type_: MemoryType) -> dict[str, Any]:
-    """The extended shape of a type as a JSON Schema, for tools."""
-    fields = KINDS[type_].fields
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {field.name: _schema_of(field) for field in fields},
-        "additionalProperties": False,
-    }
-    needed = [field.name for field in fields if field.is_needed]
-    return {**schema, "required": needed} if needed else schema
-
-
-def _schema_of(field: KindField) -> dict[str, Any]:
-    shapes: dict[FieldKind, dict[str, Any]] = {
-        "text": {"type": "string"},
-        "texts": {"type": "array", "items": {"type": "string"}},
-        "count": {"type": "integer", "minimum": 0},
-        "number": {"type": "number", "minimum": 0},
-        "fraction": {"type": "number", "minimum": 0, "maximum": 1},
-        "time": {"type": "integer", "minimum": 0},
-        "choice": {"type": "string", "enum": list(field.choices)},
-        "steps": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "order": {"type": "integer"},
-                    "description": {"type": "string"},
-                    "canonical_file": {"type": "string"},
-                    "canonical_line": {"type": "integer"},
-                },
-                "required": ["description"],
-                "additionalProperties": False,
-            },
-        },
-    }
-    return {**shapes[field.kind], "description": field.meaning}
-
-
-def _checked(field: KindField, value: Any) -> Any:
-    if field.kind == "steps":
-        return _steps(field, value)
-    if field.kind == "texts":
-        if isinstance(value, str) or not isinstance(value, Sequence) or len(value) > _MOST_TEXTS:
-            raise _refused(field, f"a list of at most {_MOST_TEXTS} texts", value)
-        return [_text(field, each) for each in value]
-    if field.kind == "choice":
-        if value not in field.choices:
-            raise _refused(field, f"one of {', '.join(field.choices)}", value)
-        return value
-    return _text(field, value) if field.kind == "text" else _number(field, value)
-
-
-def _text(field: KindField, value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_TEXT:
-        raise _refused(field, f"a text of 1 to {_LONGEST_TEXT} characters", value)
-    return value.strip()
-
-
-def _number(field: KindField, value: Any) -> int | float:
-    whole = field.kind in ("count", "time")
-    is_number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-    if (
-        not is_number
-        or not math.isfinite(value)
-        or not 0 <= value < 2**53
-        or (field.kind == "fraction" and value > 1)
-    ):
-        wanted = (
-            "a fraction from 0 to 1"
-            if field.kind == "fraction"
-            else f"a {'whole ' if whole else ''}number from 0"
-        )
-        raise _refused(field, wanted, value)
-    return value  # type: ignore[no-any-return]  # checked above
-
-
-def _steps(field: KindField, value: Any) -> list[dict[str, Any]]:
-    if (
-        isinstance(value, str)
-        or not isinstance(value, Sequence)
-        or not 1 <= len(value) <= _MOST_STEPS
-    ):
-        raise _refused(field, f"a list of 1 to {_MOST_STEPS} steps", value)
-    steps = []
-    for number, each in enumerate(value, 1):
-        step = {"description": each} if isinstance(each, str) else each
-        if not isinstance(step, Mapping):
-            raise _refused(field, "a list of texts, or of objects with a description", each)
-        named = {_snake(name): given for name, given in step.items() if given is not None}
-        if set(named) - {"order", "description", "canonical_file", "canonical_line"}:
-            raise _refused(
-                field,
-                "steps with order, description, canonical_file and canonical_line",
-                sorted(named),
-            )
-        made: dict[str, Any] = {
-            "order": _number(KindField("order", "count", ""), named.get("order", number)),
-            "description": _text(KindField("description", "text", ""), named.get("description")),
-        }
-        if "canonical_file" in named:
-            made["canonical_file"] = _text(
-                KindField("canonical_file", "text", ""), named["canonical_file"]
-            )
-        if "canonical_line" in named:
-            made["canonical_line"] = _number(
-                KindField("canonical_line", "count", ""), named["canonical_line"]
-            )
-        steps.append(made)
-    return sorted(steps, key=lambda step: int(step["order"]))
-
-
-def _snake(name: object) -> str:
-    return _CAMEL.sub("_", str(name)).lower()
-
-
-def _refused(field: KindField, wanted: str, got: object) -> InvalidInputError:
-    return InvalidInputError(
-        f"{field.name} must be {wanted}; got {str(got)[:80]!r}.", field=f"data.{field.name}"
-    )

@@ -133,7 +133,7 @@ _FADED = (
     " AND m.deprecated_at IS NULL AND m.is_pinned = 0 AND m.is_verified = 0"
     f" AND m.type NOT IN ({_LASTING})"
     " AND ? - coalesce(m.last_verified_use_at, m.created_at)"
-    f" > {_LIMIT_MS} * coalesce(m.half_life_days, CASE m.type {_HALF_LIFE} ELSE 60 END)"
+    f" > {_LIMIT_MS} * coalesce(m.half_life_days, CASE m.type {_HALF_LIFE} END)"
 )
 _GONE = (
     " AND m.deprecated_at IS NOT NULL AND m.deprecated_at < ? AND m.is_pinned = 0 AND "

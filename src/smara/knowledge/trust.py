@@ -14,19 +14,10 @@ from smara.database.database import Session
 from smara.errors import InvalidInputError
 from smara.knowledge.decay import confidence_now, staleness_of
 from smara.knowledge.journal import MemoryChange
-from smara.knowledge.models import MemoryType, TypedMemory
+from smara.knowledge.kinds import KINDS
+from smara.knowledge.models import TypedMemory
 from smara.knowledge.store import KnowledgeStore, StateRow
 
-FACTS: frozenset[MemoryType] = frozenset(
-    {
-        "gotcha", "error_pattern", "dead_end", "e2e_observation", "work_unit_outcome", "work_state",
-        "prefetch_pattern",
-        "causal_dependency", "task_calibration", "context_cost",
-    }
-)  # fmt: skip
-"""What happened or was counted, as against what somebody wants or decided: with its evidence quoted
-it is no claim.
-"""
 OFFERED_AFTER_FLAGS = 3
 """So many memories flagged as wrong in one session, and a more careful level is offered."""
 
@@ -202,7 +193,7 @@ def may_inject(
         return Verdict(False, False, f"{told}, as the level {rules.name} wants")
     if memory.tier == "confirmed":
         return Verdict(True, True, "a person taught or verified it")
-    if memory.type in FACTS and any(each.quote for each in memory.evidence):
+    if KINDS[memory.type].is_fact and any(each.quote for each in memory.evidence):
         return Verdict(True, False, "unconfirmed, but a fact that is told with its evidence quoted")
     if memory.tier == "observed":
         return Verdict(

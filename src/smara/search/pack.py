@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from smara.core.escape import neutralize
 from smara.core.tokens import TokenCounter
 from smara.errors import InvalidInputError
+from smara.knowledge.kinds import KINDS
 from smara.search.models import PHASES, Hit, PackedAnswer
 
 BUDGETS: dict[str, int] = {
@@ -18,21 +19,9 @@ BUDGETS: dict[str, int] = {
     "reflect": 1_500,
 }  # fmt: skip
 ALLOCATIONS: dict[str, dict[str, float]] = {
-    "define": {
-        "workflow_recipe": 0.30, "requirement": 0.20, "decision": 0.20, "dead_end": 0.15,
-        "task_calibration": 0.10,
-    },
-    "implement": {
-        "gotcha": 0.30, "error_pattern": 0.25, "causal_dependency": 0.15, "pattern": 0.15,
-        "dead_end": 0.10,
-    },
-    "validate": {"error_pattern": 0.30, "requirement": 0.25, "e2e_observation": 0.25,
-    "work_unit_outcome": 0.15},
-    "refine": {"error_pattern": 0.35, "gotcha": 0.25, "dead_end": 0.20, "pattern": 0.15},
-    "explore": {"module_insight": 0.40, "decision": 0.25, "pattern": 0.20,
-    "causal_dependency": 0.15},
-    "reflect": {"work_unit_outcome": 0.40, "task_calibration": 0.35, "dead_end": 0.15},
-}  # fmt: skip
+    phase: {kind.type: kind.share[phase] for kind in KINDS.values() if phase in kind.share}
+    for phase in PHASES
+}
 """The share of a phase's budget for each type; what is not given away is for everything else."""
 
 DEFAULT_BUDGET_TOKENS = 2_000

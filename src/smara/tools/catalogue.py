@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal, get_args
 
 from smara.errors import InvalidInputError
+from smara.knowledge.kinds import KINDS
 from smara.tasks.models import (
     CLOSE_REASONS,
     DEFAULT_PRIORITY,
@@ -276,11 +277,7 @@ MEMORY_SEARCH = _tool(
     default_action="search",
 )
 
-RECORDED_TYPES = (
-    "gotcha", "error_pattern", "decision", "preference", "requirement", "pattern",
-    "workflow_recipe", "module_insight",
-    "dead_end",
-)  # fmt: skip
+RECORDED_TYPES = tuple(kind.type for kind in KINDS.values() if kind.recorded_on is not None)
 """What an agent can know by itself; the other types are counted or observed from what it does."""
 
 MEMORY_RECORD = _tool(

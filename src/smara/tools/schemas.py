@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from smara.core.prompts import load_prompt
 from smara.errors import InvalidInputError
+from smara.knowledge.kinds import KINDS
 from smara.tools.catalogue import EVERY_TOOL, TOOLS, Profile, tools_of
 from smara.tools.models import CatalogueAction, Json, Tool
 from smara.tools.shapes import encodable
@@ -119,35 +120,36 @@ def openai_tools(
 
 
 def description(name: str) -> str:
-    """What the tool is for and when to use it, for a model to read."""
-    return prompt(name)
+    """Return what the tool is for and when to use it, for a model to read."""
+    return _prompt(name)
 
 
 def instructions(profile: Profile = "default") -> str:
-    """What a host should know about the tools before it has loaded any of them."""
-    return _prompt_of("instructions", profile)
+    """Return what a host should know about the tools before it has loaded any of them."""
+    return _prompt("instructions", profile)
 
 
 def system_prompt(profile: Profile = "default") -> str:
-    """A text for an agent's system prompt: what memory there is, and what to use when."""
-    return _prompt_of("system-prompt", profile)
-
-
-def _prompt_of(name: str, profile: Profile) -> str:
-    """A prompt with what a profile adds to it: the files ``NAME-recording.md`` speak of
-    recording.
-    """
-    has_recording = "memory-record" in tools_of(profile)
-    return prompt(name, prompt(f"{name}-recording") if has_recording else "")
+    """Return a text for an agent's system prompt: what memory there is, and when to use it."""
+    return _prompt("system-prompt", profile)
 
 
 @lru_cache(maxsize=16)
-def prompt(name: str, recording: str | None = None) -> str:
-    """A prompt of this room; ``recording`` is put where it speaks of that, on lines of its own."""
-    found = load_prompt(_PROMPTS, name)
-    if recording is None:
-        return found.render()
-    return found.render({"recording": f"\n{recording}" if recording else ""})
+def _prompt(name: str, profile: Profile = "default") -> str:
+    """Return a prompt of this room with its inputs.
+
+    ``recording`` is the file ``NAME-recording.md``, for profiles that record; the other inputs
+    are occasions, filled with the memory types that are recorded on them.
+    """
+    template = load_prompt(_PROMPTS, name)
+    values = {
+        occasion: ", ".join(kind.type for kind in KINDS.values() if kind.recorded_on == occasion)
+        for occasion in template.inputs
+    }
+    if "recording" in values:
+        has_recording = "memory-record" in tools_of(profile)
+        values["recording"] = f"\n{_prompt(f'{name}-recording')}" if has_recording else ""
+    return template.render(values)
 
 
 def _argument(tool: Tool, name: str) -> Json:

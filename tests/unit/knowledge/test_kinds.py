@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from smara.errors import InvalidInputError
-from smara.knowledge.kinds import KINDS, checked_data, half_life_of, json_schema, subject_key
+from smara.knowledge.kinds import KINDS, checked_data, half_life_of, subject_key
 from smara.knowledge.models import SCOPES, TYPES
 
 STATED_HALF_LIVES = {
@@ -132,16 +132,6 @@ def test_two_calibrations_of_one_module_and_method_are_of_one_subject():
         "task_calibration", one
     )
     assert subject_key("gotcha", {"symptom": "x"}) is None
-
-
-@pytest.mark.parametrize("type_", TYPES)
-def test_the_json_schema_of_a_type_accepts_its_sample_and_nothing_unknown(type_):
-    import jsonschema
-
-    schema = json_schema(type_)
-    jsonschema.validate(checked_data(type_, SAMPLES[type_], is_strict=True), schema)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**SAMPLES[type_], "walrus": 1}, schema)
 
 
 def test_the_guide_shows_the_table_as_it_is():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from smara.behavior.habits import Habits
 from smara.core.text import find_words
 from smara.core.tokens import TokenCounter
+from smara.knowledge.kinds import types_told_at
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import MemoryType, TypedMemory
 
@@ -19,7 +20,6 @@ _LIMITS: dict[MemoryType, int] = {
     "task_calibration": 5, "dead_end": 8, "causal_dependency": 10, "work_unit_outcome": 5,
     "workflow_recipe": 2,
 }  # fmt: skip
-_QA: tuple[MemoryType, ...] = ("e2e_observation", "error_pattern", "requirement")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,12 @@ class Contexts:
 
     def qa(self, modules: Sequence[str] = (), limit: int = 12) -> str:
         """What a tester should know before the first look at the running program."""
-        return _told([(kind.replace("_", " "), self._of(kind, modules, limit)) for kind in _QA])
+        return _told(
+            [
+                (kind.replace("_", " "), self._of(kind, modules, limit))
+                for kind in reversed(types_told_at("qa"))  # the most fleeting first
+            ]
+        )
 
     def _of(self, kind: MemoryType, modules: Sequence[str], limit: int) -> list[TypedMemory]:
         pages = [

@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from smara.context.models import BUDGETS
-from smara.context.moments.draft import TITLES, cost_of, memory_line
+from smara.context.moments.draft import cost_of, memory_line
 from smara.knowledge.gate import is_echo
+from smara.knowledge.kinds import KINDS, types_told_at
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import MemoryType, TypedMemory
 from smara.knowledge.queries import names_of
 from smara.knowledge.statements import Statement, is_repeated_in, parse_statement
 from smara.knowledge.trust import Tellable
 
-SHARES: Mapping[MemoryType, float] = {
-    "requirement": 0.10, "decision": 0.20, "preference": 0.10, "pattern": 0.08,
-    "workflow_recipe": 0.12,
-    "gotcha": 0.20, "error_pattern": 0.10, "dead_end": 0.07,
-}  # fmt: skip
 MOST = 28
 """More than this nobody reads at the start of a session."""
 MOST_UNCONFIRMED = 6
@@ -32,7 +28,9 @@ _PINNED, _CONFIRMED = 0.6, 0.3
 _NEAR = (0.8, 0.4)
 """What being about the files at hand adds, and about a folder around them."""
 _USED = 0.04
-_ORDER = {type_: number for number, type_ in enumerate(TITLES)}
+_ORDER = {type_: number for number, type_ in enumerate(KINDS)}
+FOR_START, FOR_FILE = types_told_at("start"), types_told_at("file")
+FOR_EDIT = (*FOR_FILE, *types_told_at("edit"))
 
 
 class MemoryCandidate(NamedTuple):
@@ -74,9 +72,9 @@ def choose(candidates: Sequence[MemoryCandidate], room: int) -> list[MemoryCandi
 
 def _fill(ranked: Sequence[MemoryCandidate], chosen: dict[str, MemoryCandidate], room: int) -> int:
     left = room
-    for type_, share in SHARES.items():
-        part = min(int(room * share), left)
-        left -= part - _take(ranked, chosen, part, type_=type_)
+    for kind in KINDS.values():
+        part = min(int(room * kind.start_share), left)
+        left -= part - _take(ranked, chosen, part, type_=kind.type)
     return left
 
 
@@ -106,22 +104,14 @@ def _take(
 
 def _place(candidate: MemoryCandidate) -> tuple[bool, int, int, str]:
     memory = candidate.told.memory
-    order = _ORDER.get(memory.type, len(_ORDER))
     return (
         memory.tier != "confirmed",
-        order if memory.tier == "confirmed" else 0,
+        _ORDER[memory.type] if memory.tier == "confirmed" else 0,
         memory.created_at,
         memory.id,
     )
 
 
-FOR_START: tuple[MemoryType, ...] = (
-    "requirement", "decision", "preference", "pattern", "workflow_recipe", "gotcha",
-    "error_pattern", "dead_end",
-    "causal_dependency", "module_insight", "e2e_observation",
-)  # fmt: skip
-FOR_FILE: tuple[MemoryType, ...] = ("gotcha", "dead_end", "error_pattern", "causal_dependency")
-FOR_EDIT: tuple[MemoryType, ...] = (*FOR_FILE, "decision", "requirement")
 LEAST_CONFIDENCE = 0.65
 """Below this nothing is said in the middle of the work, whatever the level of trust allows."""
 _MOST_OF_A_FILE = 3
@@ -167,7 +157,7 @@ class MemoryFinder:
         """Errors that somebody described, and that stand in a text."""
         text = " ".join(told.split()).casefold()
         found = []
-        for memory in self.memories.list(type="error_pattern", limit=200):
+        for memory in self.memories.list(types=types_told_at("error"), limit=200):
             error = " ".join(str(memory.data.get("error") or "").split()).casefold()
             if len(error) >= _LEAST_ERROR and error in text:
                 found.append(memory)
@@ -177,7 +167,8 @@ class MemoryFinder:
         """The memory that has every word of what is searched for."""
         memory_id = self._search_pattern(pattern) if is_telling(pattern) else None
         memory = self.memories.find(memory_id) if memory_id is not None else None
-        return self._sure([memory]) if memory is not None and memory.type != "work_state" else []
+        is_answer = memory is not None and "search" in KINDS[memory.type].told_at
+        return self._sure([memory]) if memory is not None and is_answer else []
 
     def of_types(self, types: Sequence[MemoryType], limit: int) -> list[Tellable]:
         """The newest of some types."""

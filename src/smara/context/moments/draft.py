@@ -21,30 +21,11 @@ from smara.core.clock import Clock
 from smara.core.escape import neutralize
 from smara.core.memory_block import CLOSING, OPENING
 from smara.errors import DeadlineError
-from smara.knowledge.models import MemoryType, TypedMemory
+from smara.knowledge.kinds import KINDS
+from smara.knowledge.models import TypedMemory
 from smara.knowledge.trust import Tellable
 
-TITLES: dict[MemoryType, str] = {
-    "requirement": "Required", "decision": "Decided", "preference": "Preferred here",
-    "pattern": "Patterns in use",
-    "workflow_recipe": "How it is done here", "gotcha": "Traps",
-    "error_pattern": "Errors that come again",
-    "dead_end": "Tried and given up", "causal_dependency": "Files that must follow others",
-    "module_insight": "About modules", "e2e_observation": "Seen in the running program",
-    "work_state": "Unfinished",
-}  # fmt: skip
-"""What confirmed memories stand under, the steadiest types first: a prompt cache holds up to the
-first change.
-"""
 UNCONFIRMED = "Noted in earlier sessions, not confirmed by a person"
-_NAMES: dict[str, str] = {
-    "gotcha": "trap", "dead_end": "given up", "error_pattern": "error",
-    "causal_dependency": "files that go together",
-    "module_insight": "about a module", "workflow_recipe": "recipe",
-    "e2e_observation": "seen in the running program",
-    "work_state": "unfinished work", "work_unit_outcome": "outcome",
-    "task_calibration": "estimates",
-}  # fmt: skip
 _LONGEST = 420
 _QUOTE = 160
 _PIECES = re.compile(r"([A-Z]?[a-z]+|[A-Z]+)|(\d+)|([^\sA-Za-z\d]+)")
@@ -118,7 +99,7 @@ def memory_line(told: Tellable, is_grouped: bool = False) -> str:
     hedge = f" ({one_line(told.hedge, 200)})" if told.hedge else ""
     where = _places(memory)
     if memory.tier == "confirmed":
-        head = "" if is_grouped else f"{_NAMES.get(memory.type, memory.type).replace('_', ' ')}: "
+        head = "" if is_grouped else f"{KINDS[memory.type].name}: "
         return (
             f"- {head}{one_line(memory.content)}{hedge} [Memory #{memory.short_id}, "
             f"{day(memory.created_at)}{where}]"
@@ -126,7 +107,7 @@ def memory_line(told: Tellable, is_grouped: bool = False) -> str:
     seen = f", {len(memory.session_ids)} sessions" if len(memory.session_ids) > 1 else ""
     proof = next((each.quote for each in memory.evidence if each.quote), None)
     shown = f" Seen: {quoted(proof, _QUOTE)}" if proof and not _says(memory.content, proof) else ""
-    name = _NAMES.get(memory.type, memory.type).replace("_", " ")
+    name = KINDS[memory.type].name
     state = "" if is_grouped else ", not confirmed"
     return (
         f"- {name} (noted {day(memory.created_at)}{seen}{state}): "

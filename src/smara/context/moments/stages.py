@@ -35,7 +35,8 @@ from smara.context.moments.receipts import ReceiptKeeper
 from smara.context.moments.tool_calls import ToolCallLookup, call_of
 from smara.core.escape import neutralize
 from smara.core.events import HostEvent
-from smara.knowledge.models import MemoryType, TypedMemory
+from smara.knowledge.kinds import types_told_at
+from smara.knowledge.models import TypedMemory
 from smara.knowledge.trust import Tellable, Verdict
 
 MOST_RECENT = 5
@@ -139,7 +140,6 @@ def _noted(known: MemoryFinder, session_id: str) -> list[InjectionLine]:
     ]
 
 
-_QA: tuple[MemoryType, ...] = ("e2e_observation", "error_pattern", "requirement")
 _QA_LIMIT = 12
 
 
@@ -211,7 +211,7 @@ def inject_qa(
 ) -> str:
     """What a tester should know before the first look."""
     found: dict[str, TypedMemory] = {}
-    for kind in _QA:
+    for kind in reversed(types_told_at("qa")):  # the most fleeting first
         pages = [
             known.memories.list(type=kind, module=module, limit=_QA_LIMIT) for module in modules
         ] or [known.memories.list(type=kind, limit=_QA_LIMIT)]

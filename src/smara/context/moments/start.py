@@ -15,9 +15,8 @@ from smara.behavior.models import WatchedSession
 from smara.behavior.store import BehaviorStore
 from smara.context.models import BUDGETS, InjectionItem, PointBudget
 from smara.context.moments import usage
-from smara.context.moments.candidates import MemoryCandidate, MemoryFinder, choose
+from smara.context.moments.candidates import FOR_START, MemoryCandidate, MemoryFinder, choose
 from smara.context.moments.draft import (
-    TITLES,
     UNCONFIRMED,
     Deadline,
     InjectionDraft,
@@ -35,6 +34,7 @@ from smara.context.moments.usage import signs_of_memory
 from smara.core.memory_block import CLOSING, OPENING
 from smara.core.scope import is_id
 from smara.knowledge.gate import without_injected
+from smara.knowledge.kinds import KINDS
 from smara.knowledge.models import LOCAL_TAINT
 from smara.messages.models import Thread
 from smara.messages.store import MessageStore
@@ -275,7 +275,7 @@ def start_draft(
     deadline.check()
     review = new_lines(_review(known), wanted.told)
     around = [HEAD, OPENING, CLOSING, *(each.line for each in (*volatile, *review))]
-    titles = [f"{title}:" for title in (*TITLES.values(), UNCONFIRMED)]
+    titles = [f"{title}:" for title in (*(KINDS[type_].title for type_ in FOR_START), UNCONFIRMED)]
     room = wanted.budget.tokens - sum(
         cost_of(line, BUDGETS["start"]) for line in (*around, *titles)
     )
@@ -306,7 +306,7 @@ def _grouped(chosen: Sequence[MemoryCandidate], root: str | None) -> list[Inject
     for each in chosen:
         memory = each.told.memory
         is_confirmed = memory.tier == "confirmed"
-        wanted = TITLES.get(memory.type, "Known") if is_confirmed else UNCONFIRMED
+        wanted = KINDS[memory.type].title if is_confirmed else UNCONFIRMED
         if wanted != title:
             lines.append(InjectionLine(f"{wanted}:"))
             title = wanted

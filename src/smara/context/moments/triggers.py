@@ -40,13 +40,12 @@ from smara.context.moments.tool_calls import (
 )
 from smara.context.moments.usage import names_of
 from smara.core.tool_triggers import words_of
-from smara.knowledge.models import MemoryType
+from smara.knowledge.kinds import KINDS, types_told_at
 from smara.knowledge.statements import parse_statement
 from smara.knowledge.trust import Tellable
 from smara.tasks.models import Task
 from smara.tasks.tasks import Tasks
 
-UNFINISHED: tuple[MemoryType, ...] = ("work_state", "workflow_recipe")
 _LONGEST_MESSAGE = 8_000
 _LEAST_SHARE = 0.6
 LEAST_WORDS = 3
@@ -76,7 +75,9 @@ def subjects(known: MemoryFinder, tasks: Tasks) -> list[Subject]:
         blocked = tasks.blocked(page)
         found += [_of_task(task, task.id in blocked) for task in page if task.status != "closed"]
     root = known.root()
-    return found + [_of_memory(told, root) for told in known.of_types(UNFINISHED, _LOOKED_AT)]
+    return found + [
+        _of_memory(told, root) for told in known.of_types(types_told_at("message"), _LOOKED_AT)
+    ]
 
 
 def matching(subjects: Iterable[Subject], message: str) -> list[InjectionLine]:
@@ -117,14 +118,16 @@ def _of_task(task: Task, is_blocked: bool) -> Subject:
 
 def _of_memory(told: Tellable, root: str | None) -> Subject:
     memory = told.memory
-    why = "the message is about this unfinished work"
-    if memory.type == "workflow_recipe":
-        why = "it tells how such a task is done here"
+    if memory.type != "work_state":
+        subject = [
+            str(memory.data[name]) for name in KINDS[memory.type].subject if name in memory.data
+        ]
         return Subject(
             frozenset(),
-            _words(str(memory.data.get("task_pattern") or memory.content)),
-            line_of_memory(told, why, root),
+            _words(" ".join(subject) or memory.content),
+            line_of_memory(told, "it tells how such a task is done here", root),
         )
+    why = "the message is about this unfinished work"
     state = tell_work_state(memory.methodology, memory.data).replace("\n", "; ")
     told_of = (
         one_line(state, 300) if memory.tier == "confirmed" or not state else quoted(state, 300)
