@@ -255,7 +255,7 @@ class RecordKey(NamedTuple):
     def lookup_key(self) -> str:
         """The one name by which the record is found.
 
-        >>> Place("thread", "u", "t").lookup_key, Place("resource", "u", "t").lookup_key
+        >>> RecordKey("thread", "u", "t").lookup_key, RecordKey("resource", "u", "t").lookup_key
         ('thread:t', 'resource:u')
         """
         return (

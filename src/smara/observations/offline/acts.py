@@ -256,8 +256,8 @@ _FOREIGN: tuple[tuple[Act, re.Pattern[str]], ...] = (
 
 
 def sort(sentence: str, is_coding: bool = True) -> Act:
-    """What is done with a sentence."""
-    text = sentence.strip().lower().replace("’", "'")[:400]
+    """Return what a person does with a sentence."""
+    text = _folded(sentence)
     if _CHAT.fullmatch(text) or _GREETING.fullmatch(text):
         return "chat"
     if opening := _OPENING.match(text):
@@ -265,84 +265,60 @@ def sort(sentence: str, is_coding: bool = True) -> Act:
     if (foreign := _foreign_act(text)) is not None:
         return foreign
     is_question = text.rstrip("\"')] ").endswith(("?", "？"))
-    if not is_question and (lasting := _lasting_act(text)) is not None:
-        return lasting
+    if not is_question:
+        for act, pattern in _LASTING_ACTS:
+            if pattern.search(text):
+                return act
     first = re.split(r"[^a-z']", text, maxsplit=1)[0]
-    if _asks_to_do(text, first, is_question):
+    wants_words = bool(_ASKS_TO_TELL.match(text) or _WONDERS.match(text))
+    if not wants_words and _asks_to_do(text, first, is_question):
         return "request"
-    if is_question or _asks_to_be_told(text, first):
+    if is_question or wants_words or (_QUESTION_OPENING.match(text) and first not in VERBS):
         return "question"
     if is_outcome(text):
         return "outcome"
-    return "report" if _REPORT.search(text) else _sort_plain(text, is_coding)
+    if _REPORT.search(text):
+        return "report"
+    is_statement = (
+        not is_coding
+        or (_STATEMENT.match(text) and _HAS_VERB.search(text))
+        or _SUBJECT_AND_VERB.match(text)
+        or (text.isascii() and text.count(" ") >= 3 and _HAS_VERB.search(text))
+    )
+    return "statement" if is_statement else "request"
+
+
+def _folded(sentence: str) -> str:
+    return sentence.strip().lower().replace("’", "'")[:400]
+
+
+def _asks_to_do(text: str, first: str, is_question: bool) -> bool:
+    if _ASKS_TO_DO.match(text):
+        # "We need a migration for this?" asks; with "can you" in it, it requests after all.
+        is_wish = not text.startswith(("we ", "i ", "you "))
+        return not is_question or is_wish or bool(_ASKS_INSIDE.search(text))
+    # "main was clean; fix the issues" asks in its second half.
+    later = any((match[1] or match[2]) in VERBS for match in _LATER.finditer(text))
+    return later or (first in VERBS and not is_question)
 
 
 def is_outcome(sentence: str) -> bool:
-    """Whether a sentence says that something is over, solved or done, or how it came out."""
-    text = sentence.strip().lower().replace("’", "'")[:400]
+    """Return True if a sentence says that something is over or how it came out."""
+    text = _folded(sentence)
     if _ENDED_TROUBLE.search(text):
         return True
     return bool(_OUTCOME.search(text.rstrip(" .!"))) and not _OPEN_STILL.search(text)
 
 
 def is_trouble(sentence: str) -> bool:
-    """Whether a sentence tells of something that does not work or hurts."""
-    text = sentence.strip().lower().replace("’", "'")[:400]
+    """Return True if a sentence tells of something that does not work or hurts."""
+    text = _folded(sentence)
     return any(pattern.search(text) for pattern in (_BROKE, _REPORT, _TROUBLE_NAMED))
 
 
 def names_a_cure(sentence: str) -> bool:
     """Whether an outcome says what brought it about."""
     return bool(_CURE.search(sentence))
-
-
-def _lasting_act(text: str) -> Act | None:
-    """What holds beyond the message, also when it is said of trouble: that it began, or that it is
-    over.
-    """
-    if _BROKE.search(text):
-        return "report"
-    if _ENDED_TROUBLE.search(text):
-        return "outcome"
-    return next((act for act, pattern in _DURABLE_ACTS if pattern.search(text)), None)
-
-
-def _asks_to_do(text: str, first: str, is_question: bool) -> bool:
-    if _ASKS_TO_TELL.match(text) or _WONDERS.match(text):
-        return False
-    if _ASKS_TO_DO.match(text):
-        # "We need a migration for this?" asks; with "can you" in it, it requests after all.
-        is_wish = not text.startswith(("we ", "i ", "you "))
-        return not is_question or is_wish or bool(_ASKS_INSIDE.search(text))
-    return (first in VERBS and not is_question) or _asks_later(text)
-
-
-def _asks_to_be_told(text: str, first: str) -> bool:
-    if _ASKS_TO_TELL.match(text) or _WONDERS.match(text):
-        return True
-    return bool(_QUESTION_OPENING.match(text)) and first not in VERBS
-
-
-def _asks_later(text: str) -> bool:
-    """``main was clean; fix the issues`` asks in its second half."""
-    return any((later[1] or later[2]) in VERBS for later in _LATER.finditer(text))
-
-
-def _sort_plain(text: str, is_coding: bool) -> Act:
-    """A sentence without a telling opening: a statement when it reads like one, else what is usual
-    here.
-    """
-    if (
-        not is_coding
-        or (_STATEMENT.match(text) and _HAS_VERB.search(text))
-        or _SUBJECT_AND_VERB.match(text)
-    ):
-        return "statement"
-    return (
-        "statement"
-        if text.isascii() and text.count(" ") >= 3 and _HAS_VERB.search(text)
-        else "request"
-    )
 
 
 def _foreign_act(text: str) -> Act | None:
@@ -359,7 +335,9 @@ def _foreign_act(text: str) -> Act | None:
     )
 
 
-_DURABLE_ACTS: tuple[tuple[Act, re.Pattern[str]], ...] = (
+_LASTING_ACTS: tuple[tuple[Act, re.Pattern[str]], ...] = (
+    ("report", _BROKE),
+    ("outcome", _ENDED_TROUBLE),
     ("correction", _CORRECTION),
     ("decision", _DECISION),
     ("change", _CHANGE),
@@ -434,12 +412,9 @@ def is_telling(sentence: str) -> bool:
         return True
     if _REACTION.match(sentence) and len(sentence) < _SHORT:
         return False
-    return bool(_PERSONAL.search(sentence)) or _content(sentence) > _FEW
-
-
-def _content(sentence: str) -> int:
-    """How many of its words say what it is about."""
-    return sum(word.lower() not in _EMPTY for word in _WORD.findall(sentence[:400]))
+    words = _WORD.findall(sentence[:400])
+    is_about = sum(word.lower() not in _EMPTY for word in words) > _FEW
+    return is_about or bool(_PERSONAL.search(sentence))
 
 
 def has_names(sentence: str) -> bool:

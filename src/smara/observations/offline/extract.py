@@ -6,7 +6,7 @@ A value is searched in sentences by the labels, types and formats of its schema.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
@@ -64,172 +64,139 @@ class Sentence(NamedTuple):
 
 
 def labels_of(name: str) -> list[str]:
-    """The words by which a field is known: ``dueDate`` and ``due_dates`` are "due" and "date".
+    """Return the words by which a field is known: "due" and "date" for ``dueDates``.
 
     >>> labels_of("dueDates"), labels_of("list_of_decisions")
     (['due', 'date'], ['decision'])
     """
-    words = [_singular(word.lower()) for word in _WORDS.findall(name)]
+    words: list[str] = []
+    for word in map(str.lower, _WORDS.findall(name)):
+        if len(word) > 4 and word.endswith(("xes", "sses", "ches", "shes")):
+            word = word[:-2]
+        elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+            word = word[:-1]
+        words.append(word)
     return [word for word in words if word not in _SAYS_NOTHING] or words
-
-
-def _singular(word: str) -> str:
-    if len(word) > 4 and word.endswith(("xes", "sses", "ches", "shes")):
-        return word[:-2]
-    return (
-        word[:-1]
-        if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
-        else word
-    )
 
 
 class ValueFinder:
     """Finds values in sentences, in the order in which they were said."""
 
-    def __init__(self, said: Sequence[Sentence], zone: tzinfo) -> None:
-        self._said = said
+    def __init__(self, sentences: Sequence[Sentence], zone: tzinfo) -> None:
+        self._sentences = sentences
         self._zone = zone
 
     def candidates(
         self, schema: Mapping[str, Any], kind: str, label: str, is_list: bool = False
     ) -> list[Any] | None:
-        """Every value that was said; ``None`` when the schema does not tell how to look for one."""
+        """Return every value in the sentences; None if the schema cannot be searched for."""
+        found: list[Any] | None = None
+        form, pattern = schema.get("format"), schema.get("pattern")
         if "const" in schema or isinstance(schema.get("enum"), list):
-            return self._named(schema.get("enum") or [schema["const"]], label)
-        if kind == "string":
-            return self._texts(schema, label, is_list)
-        if kind in ("integer", "number"):
-            return self._numbers(kind, label, is_list)
-        return self._truths(label) if kind == "boolean" else None
+            found = self._named(schema.get("enum") or [schema["const"]], label)
+        elif kind in ("integer", "number"):
+            found = self._numbers(kind, label, is_list)
+        elif kind == "boolean":
+            texts = self._labelled(label)
+            words = [match[0] for text in texts for match in _TRUTHS.finditer(text[:20])]
+            found = [word.lower() in _TRUE for word in words]
+        elif kind != "string":
+            return None
+        elif isinstance(pattern, str):
+            found = self._patterned(pattern)
+        elif form == "date":
+            found = self._dates(label, is_list)
+        elif form in _FORMATS:
+            search = _FORMATS[form].finditer
+            found = [match[0] for each in self._sentences for match in search(each.text)]
+        elif form != "date-time" and not is_list:
+            found = self._labelled(label)
+        return None if found is None else found[:_MOST]
 
     def _named(self, values: Sequence[Any], label: str) -> list[Any]:
-        """The allowed values that were said, as whole words."""
+        """Return the allowed values that stand in the sentences as whole words."""
         words = {
-            str(value): value
+            str(value).lower(): value
             for value in values
             if isinstance(value, str | int | float) and str(value).strip()
         }
         if not words:
             return []
-        pattern = re.compile(
-            r"(?<![\w-])(?:"
-            + "|".join(re.escape(each) for each in sorted(words, key=len, reverse=True))
-            + r")(?![\w-])",
-            re.IGNORECASE,
-        )
-        folded = {each.lower(): value for each, value in words.items()}
-        is_label = self._mentions(label)
+        any_word = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+        pattern = re.compile(rf"(?<![\w-])(?:{any_word})(?![\w-])", re.IGNORECASE)
+        names_field = re.compile(_field_pattern(label), re.IGNORECASE).search
         return [
-            folded[match[0].lower()]
-            for sentence in self._said
+            words[word]
+            for sentence in self._sentences
             for match in pattern.finditer(sentence.text)
-            if not _is_everyday(match[0]) or is_label(sentence.text)
-        ][:_MOST]
-
-    def _texts(self, schema: Mapping[str, Any], label: str, is_list: bool) -> list[Any] | None:
-        form = schema.get("format")
-        if isinstance(schema.get("pattern"), str):
-            return self._patterned(schema["pattern"])
-        if form in ("date", "date-time"):
-            return self._dates(label, is_list) if form == "date" else None
-        if isinstance(form, str) and form in _FORMATS:
-            return [
-                match[0] for each in self._said for match in _FORMATS[form].finditer(each.text)
-            ][:_MOST]
-        return None if is_list else self._labelled(label)
-
-    def _patterned(self, pattern: str) -> list[Any]:
-        """What fits a pattern and is no part of a longer word, wherever it stands."""
-        bare = pattern.removeprefix("^")
-        bare = bare if bare.endswith("\\$") else bare.removesuffix("$")
-        found = compile_pattern(bare)
-        return [
-            match.group(0)
-            for each in self._said
-            for match in found.finditer(each.text)
-            if match.group(0) and not _is_inside_a_word(each.text, *match.span())
-        ][:_MOST]
-
-    def _dates(self, label: str, is_list: bool) -> list[Any]:
-        """Days that were named; of a single field only where the field is named, too."""
-        is_label = (lambda _: True) if is_list or _is_any_date(label) else self._mentions(label)
-        found: list[Any] = []
-        for sentence in self._said:
-            days = find_days(sentence.text, local_time(self._zone, sentence.at).date())
-            if days is not None and is_label(sentence.text):
-                found.append(days.render().partition("..")[0])
-        return found[:_MOST]
-
-    def _numbers(self, kind: str, label: str, is_list: bool) -> list[Any]:
-        """Numbers behind the name of their field in one sentence, or right before it: "budget of
-        1,200", "12 tests".
-        """
-        words = _alternatives(label)
-        found: list[Any] = []
-        for sentence in self._said:
-            for named in re.finditer(rf"\b(?:{words})\b", sentence.text, re.IGNORECASE):
-                behind = list(_NUMBER.finditer(sentence.text, named.end()))
-                before = [
-                    match
-                    for match in _NUMBER.finditer(sentence.text, 0, named.start())
-                    if not sentence.text[match.end() : named.start()].strip()
-                ]
-                chosen = before[-1:] or (behind if is_list else behind[:1])
-                found += [_as_number(match) for match in chosen]
-        whole = [int(value) for value in found if value == int(value)]
-        return (whole if kind == "integer" else found)[:_MOST]
-
-    def _truths(self, label: str) -> list[Any]:
-        return [
-            match[0].lower() in _TRUE
-            for text in self._labelled(label)
-            for match in _TRUTHS.finditer(text[:20])
+            if (word := match[0].lower()) in words
+            and (
+                not (word in _EVERYDAY or len(word) < 3 or word.isdigit())
+                or names_field(sentence.text)
+            )
         ]
 
+    def _patterned(self, pattern: str) -> list[Any]:
+        """Return what fits a pattern and is no part of a longer word."""
+        bare = pattern.removeprefix("^")
+        search = compile_pattern(bare if bare.endswith("\\$") else bare.removesuffix("$"))
+        found: list[Any] = []
+        for sentence in self._sentences:
+            for match in search.finditer(sentence.text):
+                start, end = match.span()
+                before = sentence.text[start - 1 : start + 1] if start else ""
+                behind = sentence.text[end - 1 : end + 1]
+                is_inside = any(len(pair) == 2 and pair.isalnum() for pair in (before, behind))
+                if match.group(0) and not is_inside:
+                    found.append(match.group(0))
+        return found
+
+    def _dates(self, label: str, is_list: bool) -> list[Any]:
+        """Return named days; for a single field only where the field is named, too."""
+        is_any = is_list or all(word in _DATE_WORDS for word in labels_of(label))
+        names_field = re.compile(_field_pattern(label), re.IGNORECASE).search
+        days = [
+            find_days(sentence.text, local_time(self._zone, sentence.at).date())
+            for sentence in self._sentences
+            if is_any or names_field(sentence.text)
+        ]
+        return [each.render().partition("..")[0] for each in days if each is not None]
+
+    def _numbers(self, kind: str, label: str, is_list: bool) -> list[Any]:
+        """Return numbers beside the name of their field: "budget of 1,200", "12 tests"."""
+        found: list[Any] = []
+        for sentence in self._sentences:
+            text = sentence.text
+            for field in re.finditer(_field_pattern(label), text, re.IGNORECASE):
+                behind = list(_NUMBER.finditer(text, field.end()))
+                before = [
+                    match
+                    for match in _NUMBER.finditer(text, 0, field.start())
+                    if not text[match.end() : field.start()].strip()
+                ]
+                for match in before[-1:] or (behind if is_list else behind[:1]):
+                    number = match[1] + match[2].replace(",", "")
+                    found.append(float(number) if "." in number else int(number))
+        whole = [int(value) for value in found if value == int(value)]
+        return whole if kind == "integer" else found
+
     def _labelled(self, label: str) -> list[Any]:
-        """What is said to be the field: "city: Lyon", "the owner is Ana"."""
-        said = re.compile(
-            rf"\b(?:{_phrase(label)})s?\s{{0,3}}(?::|=|\bis\b"
+        """Return what is said to be the field: "city: Lyon", "the owner is Ana"."""
+        name = r"[\s_-]{0,2}".join(map(re.escape, _WORDS.findall(label))) or re.escape(label)
+        pattern = re.compile(
+            rf"\b(?:{name})s?\s{{0,3}}(?::|=|\bis\b"
             rf"|\bare\b)\s{{0,3}}(\S.{{0,{_LONGEST_VALUE}}})",
             re.IGNORECASE,
         )
-        found = (match[1] for each in self._said for match in said.finditer(each.text))
-        return [value for text in found if (value := text.strip(" .;!\"'`"))][:_MOST]
-
-    def _mentions(self, label: str) -> Callable[[str], bool]:
-        pattern = re.compile(rf"\b(?:{_alternatives(label)})\b", re.IGNORECASE)
-        return lambda text: pattern.search(text) is not None
+        found = (match[1] for each in self._sentences for match in pattern.finditer(each.text))
+        return [value for text in found if (value := text.strip(" .;!\"'`"))]
 
 
-def _is_inside_a_word(text: str, start: int, end: int) -> bool:
-    before, behind = text[start - 1 : start + 1] if start else "", text[end - 1 : end + 1]
-    return (len(before) == 2 and before.isalnum()) or (len(behind) == 2 and behind.isalnum())
-
-
-def _phrase(label: str) -> str:
-    return r"[\s_-]{0,2}".join(
-        re.escape(word.lower()) for word in _WORDS.findall(label)
-    ) or re.escape(label)
-
-
-def _alternatives(label: str) -> str:
-    """Any of the words by which a field is known, in the singular or plural."""
+def _field_pattern(label: str) -> str:
+    """Return a pattern for any word by which a field is known, singular or plural."""
     words = [word for word in labels_of(label) if word not in _DATE_WORDS] or labels_of(label)
-    return "|".join(rf"{re.escape(word)}(?:s|es)?" for word in words) or re.escape(label)
-
-
-def _is_any_date(label: str) -> bool:
-    return all(word in _DATE_WORDS for word in labels_of(label))
-
-
-def _is_everyday(value: str) -> bool:
-    return value.lower() in _EVERYDAY or len(value) < 3 or value.isdigit()
-
-
-def _as_number(match: re.Match[str]) -> float | int:
-    text = match[2].replace(",", "")
-    value = float(text) if "." in text else int(text)
-    return -value if match[1] == "-" else value
+    any_word = "|".join(rf"{re.escape(word)}(?:s|es)?" for word in words) or re.escape(label)
+    return rf"\b(?:{any_word})\b"
 
 
 MOST_VALUES = 100
@@ -247,11 +214,8 @@ _LISTED = {
 _LABELS = tuple(phrase for phrase in FRAME if phrase.endswith(":"))
 
 
-class _Nothing:
-    """No value: nothing of it was said, or nothing in the schema tells how to look for it."""
-
-
-_NOTHING = _Nothing()
+_NOTHING = object()
+"""No value: the messages hold none, or the schema does not tell how to look for it."""
 
 
 def extract_offline(
@@ -260,14 +224,11 @@ def extract_offline(
     extractors: Iterable[Extractor],
     timezone: str,
 ) -> tuple[dict[str, Any], list[str]]:
-    """What the extractors find, each by itself, and what is to be said about those that cannot."""
-    wanted = list(extractors)
-    if not wanted:
-        return {}, []
-    finder = ValueFinder(list(_said(messages)), zone_of(timezone))
+    """Return what the extractors find, and warnings about what they cannot."""
+    finder = ValueFinder(list(_sentences_of(messages)), zone_of(timezone))
     found: dict[str, Any] = {}
     warnings: list[str] = []
-    for extractor in wanted:
+    for extractor in extractors:
         try:
             check_extractor(extractor)
             value, missing = _Extraction(finder, notes, extractor).value()
@@ -280,13 +241,13 @@ def extract_offline(
                 f"extractor {extractor.name}: {fields} cannot be found without a model; it was "
                 "left out."
             )
-        if not isinstance(value, _Nothing):
+        if value is not _NOTHING:
             found[extractor.name] = value
     return found, warnings
 
 
-def _said(messages: Sequence[Message]) -> Iterator[Sentence]:
-    """The sentences of people and agents; what tools printed is nobody's word."""
+def _sentences_of(messages: Sequence[Message]) -> Iterator[Sentence]:
+    """Read the sentences of people and agents, without the output of tools."""
     for message in messages:
         if message.role not in ("user", "assistant") or is_program_text(message):
             continue
@@ -307,10 +268,10 @@ class _Extraction:
         self._extractor = extractor
 
     def value(self) -> tuple[Any, tuple[str, ...]]:
-        """The value, fit for its schema, and the fields that only a model could find."""
+        """Return the value, fit for its schema, and the fields that only a model could find."""
         name, schema = self._extractor.name, self._extractor.schema
         found, missing = self._find(schema, name, 0)
-        if isinstance(found, _Nothing):
+        if found is _NOTHING:
             return found, missing
         safe = _safe(found)
         try:
@@ -321,79 +282,56 @@ class _Extraction:
         return safe, missing
 
     def _find(self, schema: Any, label: str, depth: int) -> tuple[Any, tuple[str, ...]]:
-        schema = self._resolved(schema, depth)
+        schema = self._resolved(schema)
+        kind = _kind(schema) if schema is not None else ""
         if schema is None or depth > _MOST_STEPS:
             return _NOTHING, (label,)
-        kind = _kind(schema)
         if kind == "object":
-            return self._object(schema, label, depth)
-        if kind == "array":
-            return self._array(schema, label, depth)
-        candidates = self._finder.candidates(schema, kind, label)
-        if candidates is None:
-            return _NOTHING, (label,)
-        return (candidates[-1] if candidates else _NOTHING), ()  # the newest is what holds
-
-    def _object(
-        self, schema: Mapping[str, Any], label: str, depth: int
-    ) -> tuple[Any, tuple[str, ...]]:
-        properties = schema.get("properties")
-        if not isinstance(properties, Mapping) or not properties:
-            return _NOTHING, (label,)
-        found: dict[str, Any] = {}
-        missing: list[str] = []
-        for name, part in properties.items():
-            value, needs = self._find(part, str(name), depth + 1)
-            missing += needs
-            if not isinstance(value, _Nothing):
-                found[name] = value
-        return (found or _NOTHING), tuple(missing)
-
-    def _array(
-        self, schema: Mapping[str, Any], label: str, depth: int
-    ) -> tuple[Any, tuple[str, ...]]:
-        items = self._resolved(schema.get("items", {}), depth)
-        if items is None:
-            return _NOTHING, (label,)
-        kind = _kind(items)
-        candidates = self._finder.candidates(items, kind, label, is_list=True)
-        if candidates is None and kind == "string":
+            parts = schema.get("properties")
+            if not isinstance(parts, Mapping) or not parts:
+                return _NOTHING, (label,)
+            values = {name: self._find(part, str(name), depth + 1) for name, part in parts.items()}
+            found = {name: value for name, (value, _) in values.items() if value is not _NOTHING}
+            missing = tuple(field for _, fields in values.values() for field in fields)
+            return (found or _NOTHING), missing
+        is_list = kind == "array"
+        if is_list:
+            schema = self._resolved(schema.get("items", {}))
+            if schema is None:
+                return _NOTHING, (label,)
+            kind = _kind(schema)
+        candidates = self._finder.candidates(schema, kind, label, is_list)
+        if candidates is None and is_list and kind == "string":
             candidates = self._listed(label)
         if candidates is None:
             return _NOTHING, (label,)
-        return (list(dict.fromkeys(candidates))[:MOST_VALUES] or _NOTHING), ()
+        if is_list:
+            return (list(dict.fromkeys(candidates))[:MOST_VALUES] or _NOTHING), ()
+        return (candidates[-1] if candidates else _NOTHING), ()  # the newest is what holds
 
     def _listed(self, label: str) -> list[Any] | None:
-        """The words of the notes of the kind that a list is called after; ``None`` when it is
-        called otherwise.
-        """
-        category = next(
-            (_LISTED[word] for word in reversed(labels_of(label)) if word in _LISTED), None
-        )
-        if category is None:
+        """Return the words of the notes of the kind that a list is named after."""
+        categories = [_LISTED[word] for word in reversed(labels_of(label)) if word in _LISTED]
+        if not categories:
             return None
-        if category == "file":
+        if categories[0] == "file":
             return [file for note in self._notes for file in note.files]
-        return [_bare(note.text) for note in self._notes if note.category == category]
+        texts = [note.text for note in self._notes if note.category == categories[0]]
+        labels = [next((each for each in _LABELS if text.startswith(each)), "") for text in texts]
+        return [text[len(each) :].strip() for text, each in zip(texts, labels, strict=True)]
 
-    def _resolved(self, schema: Any, depth: int) -> Mapping[str, Any] | None:
-        """A schema with its reference followed, and of alternatives the first that is not
-        ``null``.
-        """
+    def _resolved(self, schema: Any) -> Mapping[str, Any] | None:
+        """Follow references; of alternatives take the first that is not ``null``."""
         for _ in range(_MOST_STEPS):
             if not isinstance(schema, Mapping):
                 return None
-            if isinstance(schema.get("$ref"), str):
-                schema = _referred(self._extractor.schema, schema["$ref"])
+            if isinstance(reference := schema.get("$ref"), str):
+                schema = self._extractor.schema
+                for step in filter(None, reference.removeprefix("#").split("/")):
+                    schema = schema.get(step) if isinstance(schema, Mapping) else None
             elif isinstance(options := schema.get("anyOf") or schema.get("oneOf"), list):
-                schema = next(
-                    (
-                        each
-                        for each in options
-                        if isinstance(each, Mapping) and _kind(each) != "null"
-                    ),
-                    None,
-                )
+                parts = (each for each in options if isinstance(each, Mapping))
+                schema = next((each for each in parts if _kind(each) != "null"), None)
             else:
                 return schema
         return None
@@ -406,20 +344,6 @@ def _kind(schema: Mapping[str, Any]) -> str:
     if isinstance(kinds, str):
         return kinds
     return "object" if "properties" in schema else "array" if "items" in schema else "any"
-
-
-def _referred(schema: Mapping[str, Any], reference: str) -> Any:
-    """What a reference within a schema leads to."""
-    found: Any = schema
-    for step in (
-        reference.removeprefix("#").strip("/").split("/") if reference not in ("#", "#/") else ()
-    ):
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found
-
-
-def _bare(text: str) -> str:
-    return next((text[len(label) :].strip() for label in _LABELS if text.startswith(label)), text)
 
 
 def _safe(value: Any) -> Any:

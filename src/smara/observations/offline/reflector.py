@@ -5,8 +5,8 @@ Superseded notes go first. Then one step after the other is applied, oldest note
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import tzinfo
 
 from smara.core.dates import zone_of
@@ -14,6 +14,7 @@ from smara.core.text import find_words
 from smara.core.tokens import TokenCounter, counter_for
 from smara.observations.models import Note, ObservationDraft, ReflectRequest
 from smara.observations.offline import phrases
+from smara.observations.offline.notes import WordIndex
 from smara.observations.offline.observer import METHOD
 from smara.observations.offline.shorten import (
     by_first_words,
@@ -25,74 +26,38 @@ from smara.observations.offline.shorten import (
     stretches,
     tells,
     under,
-    with_bare_details,
     with_details,
     with_details_in,
 )
 
 _USER_LABELS = frozenset({"statement", "preference", "change", "decision"})
-_SAME = 0.85
-_COMMON = 80
 _LONGEST_REPLACED = 16
 """A longer sentence says other things as well, and stays."""
 
 
 def without_superseded(notes: Sequence[Note]) -> list[Note]:
-    """The notes without those that a newer one repeats or replaces, in their order."""
-    index = _Index()
-    replaced: list[frozenset[str]] = []
-    kept: list[Note] = []
+    """Drop the notes that a newer one repeats or replaces."""
+    index = WordIndex()
+    subjects: list[frozenset[str]] = []
+    newer: list[Note] = []
     for note in reversed(notes):
-        words = frozenset(word.lower() for word in find_words(" ".join([note.text, *note.details])))
-        if index.has_alike(note, words) or _is_replaced(note, words, replaced):
-            continue
-        index.add(note, words)
-        kept.append(note)
-        if subject := note.mode_specific.get("replaces"):
-            replaced.append(frozenset(word.lower() for word in find_words(str(subject))))
-    return kept[::-1]
+        words = _words(" ".join([note.text, *note.details]))
+        is_repeated = any(newer[place].category == note.category for place in index.alike(words))
+        is_replaced = (
+            note.category in _USER_LABELS
+            and len(words) <= _LONGEST_REPLACED
+            and any(subject and subject <= words for subject in subjects[-200:])
+        )
+        if not is_repeated and not is_replaced:
+            index.add(words)
+            newer.append(note)
+            if subject := note.mode_specific.get("replaces"):
+                subjects.append(_words(str(subject)))
+    return newer[::-1]
 
 
-def _is_replaced(note: Note, words: frozenset[str], replaced: Sequence[frozenset[str]]) -> bool:
-    if note.category not in _USER_LABELS or len(words) > _LONGEST_REPLACED:
-        return False
-    return any(subject and subject <= words for subject in replaced[-200:])
-
-
-class _Index:
-    """The newer notes by their words."""
-
-    def __init__(self) -> None:
-        self._notes: list[tuple[str, frozenset[str]]] = []
-        self._places: dict[str, list[int]] = defaultdict(list)
-
-    def add(self, note: Note, words: frozenset[str]) -> None:
-        place = len(self._notes)
-        self._notes.append((note.category, words))
-        for word in words:
-            if len(self._places[word]) < _COMMON:
-                self._places[word].append(place)
-
-    def has_alike(self, note: Note, words: frozenset[str]) -> bool:
-        """Whether a newer note of the same kind says the same; a number that differs is a
-        difference.
-        """
-        shared: dict[int, int] = defaultdict(int)
-        for word in words:
-            for place in self._places.get(word, ()):
-                shared[place] += 1
-        for place in sorted(shared, key=lambda place: (-shared[place], place))[:6]:
-            category, others = self._notes[place]
-            has_new_number = any(
-                character.isdigit() for word in words - others for character in word
-            )
-            if (
-                category == note.category
-                and not has_new_number
-                and shared[place] >= _SAME * len(words | others)
-            ):
-                return True
-        return False
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in find_words(text))
 
 
 Step = Callable[[Note], Note | None]
@@ -129,7 +94,12 @@ class NoteBudget:
         self._notes: list[Note | None] = list(notes)
         self._sizes = [self._size(note) for note in notes]
         self._total = sum(self._sizes)
-        self._heads = list(_heads(notes))
+        self._heads: list[int] = []
+        """For each note the place of what the user said last before it, else its own."""
+        for place, note in enumerate(notes):
+            is_head = not self._heads or note.text.startswith(_BY_USER)
+            is_below = not is_head and notes[self._heads[-1]].text.startswith(_BY_USER)
+            self._heads.append(self._heads[-1] if is_below else place)
         telling = [place for place, note in enumerate(notes) if not is_talk(note)] or list(
             range(len(notes))
         )
@@ -210,17 +180,6 @@ class NoteBudget:
         return self._counter.count("\n".join(lines)).tokens + around
 
 
-def _heads(notes: Sequence[Note]) -> Iterator[int]:
-    """For each note the place of what the user said last before it; its own where that is
-    nothing.
-    """
-    head: int | None = None
-    for place, note in enumerate(notes):
-        if note.text.startswith(_BY_USER):
-            head = place
-        yield place if head is None else head
-
-
 _OVER = 1.4
 _PRESSING_LEVEL = 2
 """Who begins here or above wants the size, whatever it costs."""
@@ -260,18 +219,16 @@ class OfflineReflector:
         return ObservationDraft(tuple(work.result))
 
 
-def _each(change: Step) -> Action:
-    return lambda work: work.apply(change)
+def _each(change: Step, *, spares_kept: bool = True) -> Action:
+    """Change every note, but for those that stay at every level."""
+    return lambda work: work.apply(
+        lambda note: note if spares_kept and is_kept(note) else change(note)
+    )
 
 
-def _others(change: Step) -> Action:
-    """Change the notes that are not kept as they are at every level."""
-    return lambda work: work.apply(lambda note: note if is_kept(note) else change(note))
-
-
-def _go(which: Callable[[Note], bool]) -> Action:
-    """Take notes of one kind away, but for those that are kept at every level."""
-    return _others(lambda note: None if which(note) else note)
+def _go(which: Callable[[Note], bool], *, spares_kept: bool = True) -> Action:
+    """Take notes of one kind away, but for those that stay at every level."""
+    return _each(lambda note: None if which(note) else note, spares_kept=spares_kept)
 
 
 _drop_the_rest = _go(lambda note: True)
@@ -282,16 +239,16 @@ _LEVELS: tuple[tuple[Action, ...], ...] = (
         _each(lambda note: with_details(note, 0) if note.priority == "low" else note),
         _go(lambda note: note.priority == "low"),
         _go(is_talk),
-        _others(lambda note: with_bare_details(note, 3)),
+        _each(lambda note: with_details(note, 3, is_bare=True)),
     ),
     (
         NoteBudget.drop_mended,
-        _others(by_first_words),
-        _others(by_names),
-        _each(lambda note: with_bare_details(note, 0)),
-        _others(lambda note: in_characters(note, 240)),
-        _others(lambda note: with_details_in(note, 160)),
-        _others(lambda note: with_details(note, 3)),
+        _each(by_first_words),
+        _each(by_names),
+        _each(lambda note: with_details(note, 0, is_bare=True), spares_kept=False),
+        _each(lambda note: in_characters(note, 240)),
+        _each(lambda note: with_details_in(note, 160)),
+        _each(lambda note: with_details(note, 3)),
     ),
     (
         _go(lambda note: note.category == "answer" and not tells(note)),
@@ -302,11 +259,11 @@ _LEVELS: tuple[tuple[Action, ...], ...] = (
         _drop_the_rest,
     ),
     (
-        _each(lambda note: with_details(note, 2)),
-        _each(lambda note: in_characters(with_details(note, 0), 200)),
-        _each(lambda note: None if note.category in _ASKED_AND_DONE else note),
-        _each(lambda note: note if note.category in _RULES else None),
-        _each(lambda note: None),
+        _each(lambda note: with_details(note, 2), spares_kept=False),
+        _each(lambda note: in_characters(with_details(note, 0), 200), spares_kept=False),
+        _go(lambda note: note.category in _ASKED_AND_DONE, spares_kept=False),
+        _go(lambda note: note.category not in _RULES, spares_kept=False),
+        _go(lambda note: True, spares_kept=False),
     ),
 )
 """What each level does, the gentlest first."""

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import tzinfo
+from typing import Any
 
 from smara.core.dates import local_time
 from smara.core.extract import word_set
-from smara.observations.models import Note, Priority
+from smara.observations.models import Note
 from smara.observations.offline import phrases
 from smara.observations.offline.notes import by_folder, clip, joined, one_of
 
@@ -68,21 +69,16 @@ def names_in(code: str) -> list[str]:
 
 
 def told_by_names(line: str) -> str:
-    """A line on code, ``path: piece; piece``, with its short pieces, and only the names of the
-    others; or nothing.
-    """
+    """Shorten a line on code to its short pieces and the names of the others."""
     head, mark, body = line.partition(": ")
     if not mark or " " in head.strip():
         head, mark, body = "", "", line
-    kept = dict.fromkeys(name for piece in body.split("; ") for name in _kept(piece))
-    return f"{head}{mark}{'; '.join(kept)}" if kept else ""
-
-
-def _kept(piece: str) -> Iterator[str]:
-    if len(piece) <= _SHORT and is_particular(piece):
-        yield piece
-    elif names := names_in(piece):
-        yield ", ".join(names)
+    pieces = dict.fromkeys(
+        piece if len(piece) <= _SHORT and is_particular(piece) else ", ".join(names_in(piece))
+        for piece in body.split("; ")
+    )
+    pieces.pop("", None)
+    return f"{head}{mark}{'; '.join(pieces)}" if pieces else ""
 
 
 def told_in(text: str, characters: int, has_outcome: bool = False) -> str:
@@ -97,17 +93,17 @@ def told_in(text: str, characters: int, has_outcome: bool = False) -> str:
     if len(pieces) == 1 or len(pieces[0]) >= characters:
         return clip(text, characters)
     last = len(pieces) - 1 if has_outcome else 0
-    wanted = sorted(
+    order = sorted(
         range(1, len(pieces)), key=lambda at: (at != last, not is_particular(pieces[at]), at)
     )
     room = characters - len(pieces[0])
-    kept = {0}
-    for place in wanted:
+    chosen = {0}
+    for place in order:
         if len(pieces[place]) < room:
-            kept.add(place)
+            chosen.add(place)
             room -= len(pieces[place]) + 1
-    told = " ".join(pieces[place] for place in sorted(kept))
-    return told if last in kept and has_outcome else f"{told.rstrip(' ,;:…')} …"
+    shown = " ".join(pieces[place] for place in sorted(chosen))
+    return shown if has_outcome and last in chosen else f"{shown.rstrip(' ,;:…')} …"
 
 
 _WORK = frozenset({"code", "command", "test"})
@@ -117,71 +113,65 @@ _VERBS = tuple(f"{verb} " for verb in (phrases.CREATED, phrases.EDITED))
 
 
 def is_work(note: Note) -> bool:
-    """Whether a note tells of routine work: files, commands, tests, looking around."""
+    """Return True if a note tells of routine work: files, commands, tests, looking."""
     return note.priority != "high" and (
         note.category in _WORK or (note.category == "note" and bool(note.files))
     )
 
 
 def stretches(notes: Sequence[Note], zone: tzinfo) -> Iterator[tuple[int, int]]:
-    """Runs of work notes within one day that nothing else interrupts, as places from and to."""
+    """Find runs of work notes within one day, as places from and to."""
+    days = [local_time(zone, note.said_at).date() for note in notes]
     start = 0
     for place in range(len(notes) + 1):
         is_end = place == len(notes) or not is_work(notes[place])
-        if is_end or (place > start and not _same_day(notes[place - 1], notes[place], zone)):
+        if is_end or (place > start and days[place - 1] != days[place]):
             if place - start > 1:
                 yield start, place
             start = place + 1 if is_end else place
 
 
-def _same_day(one: Note, other: Note, zone: tzinfo) -> bool:
-    return local_time(zone, one.said_at).date() == local_time(zone, other.said_at).date()
-
-
 def merged(notes: Sequence[Note], zone: tzinfo) -> Note:
-    """One note for several; their words, files and source range."""
+    """Merge several notes into one with their words, files and source range."""
     changed = [file for note in notes if note.category == "code" for file in note.files]
     files = list(dict.fromkeys(changed or [file for note in notes for file in note.files]))
     end = local_time(zone, notes[-1].said_at).strftime("%H:%M")
     until = f" ({phrases.UNTIL} {end})" if notes[-1].said_at - notes[0].said_at >= 60_000 else ""
     runs = _last_runs(notes)
-    told = [by_folder(files, 12)] if changed or (files and not runs) else []
+    pieces = [by_folder(files, 12)] if changed or (files and not runs) else []
     details = [clip(line, _WRITTEN_CHARACTERS) for line in _written(notes, files)][:_MOST_WRITTEN]
-    seqs = [seq for note in notes for seq in (note.first_seq, note.last_seq) if seq is not None]
     return Note(
-        _highest(notes),
+        "medium" if any(note.priority == "medium" for note in notes) else "low",
         "code" if changed else notes[-1].category,
-        f"{phrases.WORKED_ON}{until}: {joined([*told, *runs], 420)}",
+        f"{phrases.WORKED_ON}{until}: {joined([*pieces, *runs], 420)}",
         said_at=notes[0].said_at,
         details=tuple(dict.fromkeys(details)),
         files=tuple(files[:40]),
-        lines=(),
-        first_seq=min(seqs, default=None),
-        last_seq=max(seqs, default=None),
-        mode_specific={"inputs": inputs_of(notes)},
+        **_sources(notes),
     )
 
 
 def under(head: Note, note: Note) -> Note:
-    """A note told below another, as one of its details; its files, source range and whose words it
-    is go along.
-    """
-    seqs = [
-        seq for each in (head, note) for seq in (each.first_seq, each.last_seq) if seq is not None
-    ]
+    """Put a note below another, as one of its details."""
+    sources = _sources((head, note))
+    sources["mode_specific"] = {**head.mode_specific, **sources["mode_specific"]}
     return replace(
         head,
         details=(*head.details, note.text, *note.details),
         files=tuple(dict.fromkeys((*head.files, *note.files)))[:40],
-        first_seq=min(seqs, default=None),
-        last_seq=max(seqs, default=None),
-        mode_specific={**head.mode_specific, "inputs": inputs_of((head, note))},
+        **sources,
     )
 
 
-def inputs_of(notes: Sequence[Note]) -> list[str]:
-    """Whose words several notes are made of, together."""
-    return sorted({each for note in notes for each in note.mode_specific.get("inputs", ())})
+def _sources(notes: Sequence[Note]) -> dict[str, Any]:
+    """Return the source range of several notes, and whose words they are made of."""
+    seqs = [seq for note in notes for seq in (note.first_seq, note.last_seq) if seq is not None]
+    inputs = {each for note in notes for each in note.mode_specific.get("inputs", ())}
+    return {
+        "first_seq": min(seqs, default=None),
+        "last_seq": max(seqs, default=None),
+        "mode_specific": {"inputs": sorted(inputs)},
+    }
 
 
 def _written(notes: Sequence[Note], files: Sequence[str]) -> Iterator[str]:
@@ -210,20 +200,14 @@ def _last_runs(notes: Sequence[Note]) -> list[str]:
                     name = line.partition(": ")[0]
                     outcomes.pop(name, None)
                     outcomes[name] = line
-    told = [line for line in outcomes.values() if not line.endswith(phrases.NO_RESULT)] or list(
-        outcomes.values()
-    )
-    return [short_run(line) for line in told[::-1][:_MOST_RUNS]]
+    seen = [line for line in outcomes.values() if not line.endswith(phrases.NO_RESULT)]
+    return [short_run(line) for line in (seen or list(outcomes.values()))[::-1][:_MOST_RUNS]]
 
 
 def short_run(line: str) -> str:
     """A command and its outcome, the first words of each."""
     command, mark, outcome = line.partition(": ")
     return f"{clip(command, _COMMAND_CHARACTERS)}{mark}{clip(outcome, _OUTCOME_CHARACTERS)}"
-
-
-def _highest(notes: Sequence[Note]) -> Priority:
-    return "medium" if any(note.priority == "medium" for note in notes) else "low"
 
 
 _TALK_CHARACTERS = 80
@@ -244,40 +228,34 @@ def is_talk(note: Note) -> bool:
     )
 
 
-def with_details(note: Note, most: int) -> Note:
-    """A note with at most so many details, those that hold something particular; a text that only
-    introduces them takes them over.
+def with_details(note: Note, most: int, *, is_bare: bool = False) -> Note:
+    """Keep at most so many details, the particular ones; with ``is_bare`` all of those.
+
+    A text that only introduces its details takes them over.
     """
-    if len(note.details) <= most:
+    telling = [detail for detail in note.details if is_particular(detail)]
+    if is_bare:
+        others = [detail for detail in note.details if detail not in telling][:most]
+        details = [detail for detail in note.details if detail in telling or detail in others]
+    elif len(note.details) > most:
+        details = list(telling or note.details)[:most]
+    else:
         return note
-    telling = [detail for detail in note.details if is_particular(detail)] or note.details
-    if most == 0 and note.text.endswith(":"):
-        return replace(
-            note, text=f"{note.text} {joined(telling, _TAKEN_OVER_CHARACTERS)}", details=()
-        )
-    return replace(note, details=tuple(telling[:most]))
-
-
-def with_bare_details(note: Note, most: int) -> Note:
-    """A note with at most so many details that hold nothing particular."""
-    bare = [detail for detail in note.details if not is_particular(detail)][most:]
-    if not bare:
-        return note
-    if len(bare) == len(note.details) and note.text.endswith(":"):
-        return with_details(note, 0)
-    return replace(note, details=tuple(detail for detail in note.details if detail not in bare))
+    if not details and note.details and note.text.endswith(":"):
+        words = joined(telling or note.details, _TAKEN_OVER_CHARACTERS)
+        return replace(note, text=f"{note.text} {words}", details=())
+    return _changed(note, note.text, tuple(details))
 
 
 def with_details_in(note: Note, most: int) -> Note:
-    """A note whose details are at most so long each."""
+    """Return a note whose details are at most so long each."""
     return _changed(note, note.text, tuple(told_in(detail, most) for detail in note.details))
 
 
 def in_characters(note: Note, most: int) -> Note:
-    """A note whose text is at most so long; of something that was mended, how it ended stays."""
-    if len(note.text) <= most:
-        return note
-    return replace(note, text=told_in(note.text, most, has_outcome=note.category == "fix"))
+    """Return a note whose text is at most so long; the outcome of a fix stays."""
+    text = told_in(note.text, most, has_outcome=note.category == "fix")
+    return _changed(note, text, note.details)
 
 
 def by_first_words(note: Note) -> Note:
@@ -289,16 +267,15 @@ def by_first_words(note: Note) -> Note:
 
 
 def by_names(note: Note) -> Note:
-    """A note on code with the names that were written instead of the lines."""
+    """Return a note on code with the names that were written instead of the lines."""
     if note.category != "code":
         return note
     head, mark, body = note.text.partition(": ")
     text = note.text
     if mark and not head.startswith(phrases.WORKED_ON):
-        text = f"{head}{mark}{told}" if (told := told_by_names(body)) else head
-    return _changed(
-        note, text, tuple(told for detail in note.details if (told := told_by_names(detail)))
-    )
+        names = told_by_names(body)
+        text = f"{head}{mark}{names}" if names else head
+    return _changed(note, text, tuple(filter(None, map(told_by_names, note.details))))
 
 
 def _changed(note: Note, text: str, details: tuple[str, ...]) -> Note:
