@@ -7,11 +7,10 @@ the body.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import threading
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,10 +19,10 @@ from smara.codegraph.store import CodeStore
 from smara.core.escape import from_storable
 from smara.core.scope import Scope
 from smara.database.database import Database, Session, marks, parts
-from smara.database.fulltext import RecordIndex, record_no
-from smara.search.candidate import SearchCandidate, SearchFilter
-from smara.search.models import Hit
+from smara.search.bm25 import IndexMatches, RowScore, lookup_terms
+from smara.search.models import Hit, SearchCandidate, SearchFilter
 from smara.search.query import QueryIntent
+from smara.search.weights import WEIGHTS, Weights
 
 if TYPE_CHECKING:
     from smara.meaning.models import Vector
@@ -236,97 +235,7 @@ class CodeTrees:
 
 
 MOST_ROWS = 20_000
-"""A term that more rows hold tells nothing; it is left out, as half a list would favor the files of
-one half.
-"""
-_HEAD_WEIGHT = 3.0
-_K1, _B = 1.2, 0.3
-
-
-class ChunkScore(NamedTuple):
-    """How well a chunk answers, and what each term brought."""
-
-    score: float
-    brought: dict[str, float]
-
-
-class CodeWords:
-    """The chunks that hold some terms, with what each term tells."""
-
-    def __init__(
-        self,
-        session: Session,
-        records: RecordIndex,
-        wall: int | None,
-        chunks: Container[int] | None,
-        total: int,
-        terms: Mapping[str, float],
-        most_terms: int,
-        most_rows: int = MOST_ROWS,
-    ) -> None:
-        """``terms`` are what is looked for, each with how much it is meant; of them the
-        ``most_terms`` that tell most are used, and none that more than ``most_rows`` hold. Only
-        ``chunks`` are counted, or all, ``total`` in number.
-        """
-        self._session, self._records = session, records
-        looked_up: list[tuple[float, str, list[int]]] = []
-        for term, meant in terms.items():
-            rows = records.match(session, term, wall, "code", most_rows + 1)
-            if len(rows) > most_rows:
-                continue
-            if chunks is not None:
-                rows = [row for row in rows if record_no(row) in chunks]
-            count = len(rows)
-            if count:
-                looked_up.append(
-                    (
-                        meant * math.log(1 + (max(total - count, 0) + 0.5) / (count + 0.5)),
-                        term,
-                        rows,
-                    )
-                )
-        looked_up.sort(reverse=True, key=lambda each: each[0])
-        self.weights = {term: weight for weight, term, _ in looked_up[:most_terms]}
-        self._rows: dict[int, float] = {}
-        known = self._rows
-        for weight, _, rows in looked_up[:most_terms]:
-            for row in rows:
-                known[row] = known.get(row, 0.0) + weight
-
-    @property
-    def ideal(self) -> float:
-        """The score of a chunk of usual length that holds every term once in its body."""
-        return sum(self.weights.values())
-
-    def scored(self, candidates: int) -> dict[int, ChunkScore]:
-        """The best chunks by number, at most so many; of a long one, its best piece."""
-        best = sorted(self._rows, key=lambda row: (-self._rows[row], -row))[:candidates]
-        texts = self._records.texts(self._session, best)
-        split = {row: (head.split(), body.split()) for row, (head, body) in texts.items()}
-        average = sum(len(body) for _, body in split.values()) / len(split) if split else 1.0
-        found: dict[int, ChunkScore] = {}
-        for row, (head, body) in split.items():
-            scored = self._score(head, body, average or 1.0)
-            no = record_no(row)
-            if no not in found or scored.score > found[no].score:
-                found[no] = scored
-        return found
-
-    def _score(self, head: list[str], body: list[str], average: float) -> ChunkScore:
-        weights = self.weights
-        counts: dict[str, float] = {}
-        for terms, each in ((body, 1.0), (head, _HEAD_WEIGHT)):
-            for term in terms:
-                if term in weights:
-                    counts[term] = counts.get(term, 0.0) + each
-        norm = _K1 * (1 - _B + _B * len(body) / average)
-        brought = {
-            term: weights[term] * count * (_K1 + 1) / (count + norm)
-            for term, count in counts.items()
-        }
-        return ChunkScore(math.fsum(brought.values()), brought)
-
-
+"""A term that more rows hold tells nothing."""
 SOURCES: tuple[str, ...] = ("code",)
 CANDIDATES = 300
 LOADED = 60
@@ -336,18 +245,18 @@ tells little.
 """
 NEAREST = 60
 STALE = "its file has changed since it was read"
-DEFINES = 0.5
-"""What defines a name that is asked for, on the scale on which holding every word once is 1."""
 _NAME = re.compile(r"[^\W\d]\w*")
 _MOST_NAMES, _MOST_DEFINITIONS = 16, 50
-_PART, _WEAK = 0.75, 0.3
 _SHOWN_TERMS = 4
 
 
 class CodeFinder:
     """Finds chunks of the tree that is meant."""
 
-    def __init__(self, trees: CodeTrees, meaning: Meaning | None) -> None:
+    def __init__(
+        self, trees: CodeTrees, meaning: Meaning | None, weights: Weights = WEIGHTS
+    ) -> None:
+        self._weights = weights
         self._trees = trees
         self._meaning = meaning
 
@@ -363,8 +272,9 @@ class CodeFinder:
         tree = self._trees.current(session)
         if tree is None:
             return []
-        words = self._words(session, tree, asked, wall=wall)
-        scores, ideal = words.scored(max(CANDIDATES, wanted.limit)), words.ideal or 1.0
+        matches = self._matches(session, tree, asked, wall=wall)
+        scores = matches.scored(max(CANDIDATES, wanted.limit), counts_head=False)
+        ideal = matches.ideal or 1.0
         close: dict[int, float] = {}
         if vector is not None and self._meaning is not None:
             close = dict(self._meaning.nearest(session, "code", vector, NEAREST))
@@ -382,7 +292,7 @@ class CodeFinder:
                 names = _names_in(hit, defined)
                 why = (*(f"defines {name}" for name in names), *_reasons(scores.get(no), asked))
                 hit = replace(hit, why=why, terms=asked.query.texts)
-                share = shares.get(no, 0.0) + (DEFINES if names else 0.0)
+                share = shares.get(no, 0.0) + (self._weights.fusion.defines if names else 0.0)
                 found.append(SearchCandidate("code", no, hit, words=share, meaning=close.get(no)))
         return found
 
@@ -415,39 +325,27 @@ class CodeFinder:
             and file.tree_no == tree.no
         }
 
-    def _words(
+    def _matches(
         self, session: Session, tree: MeantTree, asked: QueryIntent, wall: int | None
-    ) -> CodeWords:
+    ) -> IndexMatches:
         chunks = None if tree.is_only else self._trees.chunks(session, tree.no).file_of
-        terms = {
-            term.text: (_PART if term.kind == "part" else 1.0) * (_WEAK if term.is_weak else 1.0)
-            for term in asked.query.wanted
-        }
         total = self._trees.count(session, tree.no)
-        records = self._trees.store.database.records
-        found = CodeWords(
-            session,
-            records,
-            wall,
-            chunks=chunks,
-            total=total,
-            terms=terms,
-            most_terms=len(terms),
-            most_rows=COMMON,
-        )
-        return (
-            found
-            if found.weights
-            else CodeWords(
+        for most_rows in (COMMON, MOST_ROWS):
+            found = IndexMatches(
                 session,
-                records,
-                wall,
-                chunks=chunks,
+                self._trees.store.database.records,
+                "code",
+                project_no=wall,
                 total=total,
-                terms=terms,
-                most_terms=len(terms),
+                terms=lookup_terms(asked.query, self._weights.code_words),
+                weights=self._weights.code_words,
+                most_rows=most_rows,
+                within=chunks,
+                skips_common=True,
             )
-        )
+            if found.worths:
+                break
+        return found
 
 
 def _hit(chunk: ChunkRow, file: FileStanding, tree: MeantTree) -> Hit:
@@ -494,9 +392,9 @@ def _names_in(hit: Hit, defined: Mapping[str, Sequence[tuple[str, int]]]) -> lis
     )
 
 
-def _reasons(scored: ChunkScore | None, asked: QueryIntent) -> tuple[str, ...]:
+def _reasons(scored: RowScore | None, asked: QueryIntent) -> tuple[str, ...]:
     if scored is None:
         return ()
     words = {term.text: term.word for term in asked.query.wanted}
-    best = sorted(scored.brought, key=lambda term: -scored.brought[term])[:_SHOWN_TERMS]
+    best = sorted(scored.by_term, key=lambda term: -scored.by_term[term])[:_SHOWN_TERMS]
     return tuple(dict.fromkeys(f"{words.get(term, term)} in the code" for term in best))

@@ -7,7 +7,6 @@ fetched; project isolation and filters are checked again on the records.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -20,8 +19,9 @@ from smara.database.database import Row, Session, marks, parts
 from smara.database.fulltext import CHUNK_BITS, FullText, Within, Words, no_of, row_of
 from smara.errors import DeadlineError
 from smara.messages.store import MessageStore
-from smara.search.evidence import AROUND, MessageCandidate
+from smara.search.bm25 import rarity
 from smara.search.query import Query, QueryTerm
+from smara.search.rank import AROUND, MessageCandidate
 
 TERM_LIMIT = 5_000
 """How many rows of one term are read."""
@@ -56,7 +56,7 @@ class TermMatches:
     notes: list[str] = field(default_factory=list)
 
     def candidates(self, limit: int) -> list[int]:
-        """The rows that are worth to be ranked for an answer of so many."""
+        """The rows that are ranked for an answer of so many."""
         return self.best(
             max(FEWER_CANDIDATES if len(self.weights) > MANY_ROWS else CANDIDATES, limit)
         )
@@ -156,7 +156,9 @@ class Gather:
         for terms in [capped, *pairs] if len(capped) > 2 else [capped]:
             if self._clock.monotonic() > self._stop_at:
                 return
-            weight = sum([self.idf(self._found.frequencies[term]) for term in terms])
+            weight = sum(
+                [rarity(self._found.frequencies[term], self._total_rows) for term in terms]
+            )
             for row in self._match(terms, CONJUNCTION_LIMIT):
                 if self._found.weights.get(row, 0.0) < weight:
                     self._found.weights[row] = weight
@@ -195,22 +197,13 @@ class Gather:
 
     def _add(self, rows: Sequence[int], term: str, share: float = 1.0) -> None:
         self._found.frequencies[term] = len(rows)
-        weight = self.idf(len(rows)) * share
+        weight = rarity(len(rows), self._total_rows) * share
         weights = self._found.weights
         if not weights:
             weights.update(dict.fromkeys(rows, weight))
             return
         for row in rows:
             weights[row] = weights.get(row, 0.0) + weight
-
-    def idf(self, frequency: int) -> float:
-        """How much a term tells: high for a rare one, near nothing for one that is everywhere.
-
-        >>> gather = Gather.__new__(Gather); gather._total_rows = 1000
-        >>> round(gather.idf(1), 1), round(gather.idf(1000), 4)
-        (6.5, 0.0005)
-        """
-        return math.log(1 + (max(self._total_rows - frequency, 0) + 0.5) / (frequency + 0.5))
 
 
 REACH = 2

@@ -19,9 +19,13 @@ from smara.database.fulltext import Within, no_of
 from smara.errors import CorruptError, DeadlineError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
-from smara.search.candidate import SearchCandidate, SearchFilter
-from smara.search.evidence import MessageCandidate, RankSettings, Stats
-from smara.search.fuse import THREAD_NEAREST, Closeness, MessageFusion, Near, ThreadFusion
+from smara.search.fuse import (
+    THREAD_NEAREST,
+    Closeness,
+    FusedMessage,
+    MessageFusion,
+    rank_threads,
+)
 from smara.search.gather import (
     THREAD_CANDIDATES,
     Gather,
@@ -30,9 +34,10 @@ from smara.search.gather import (
     find_beside,
     scan_candidates,
 )
-from smara.search.models import Hit, Neighbor, ThreadHit
+from smara.search.models import Hit, Neighbor, SearchCandidate, SearchFilter, ThreadHit
 from smara.search.query import LONGEST_SHOWN, Query, QueryIntent
-from smara.search.rank import Ranking, rank_messages
+from smara.search.rank import MessageCandidate, Ranking, Stats, rank_messages
+from smara.search.weights import WEIGHTS, Weights
 
 if TYPE_CHECKING:
     from smara.meaning.models import Vector
@@ -155,14 +160,22 @@ class MessageSearch:
     """Searches the messages of one project."""
 
     def __init__(
-        self, store: MessageStore, clock: Clock, settings: Settings, meaning: Meaning | None = None
+        self,
+        store: MessageStore,
+        clock: Clock,
+        settings: Settings,
+        meaning: Meaning | None = None,
+        weights: Weights = WEIGHTS,
     ) -> None:
         self._store = store
         self._database = store.database
         self._clock = clock
         self._meaning = meaning
         self._deadline_seconds = settings.search_deadline_seconds
-        self._rank_settings = RankSettings(half_life_days=settings.recency_half_life_days)
+        half_life = settings.recency_half_life_days
+        self._weights = replace(
+            weights, messages=replace(weights.messages, half_life_days=half_life)
+        )
         self._statistics = Statistics(store, clock)
 
     def find(
@@ -186,8 +199,7 @@ class MessageSearch:
         close = Closeness(session, self._meaning, vector, within=within)
         rows = self._with_nearest(session, rows, close, within=within)
         ranking = self._ranking(session, query, gathered, rows=rows)
-        found = MessageFusion(ranking, rows, close, days=asked.days)
-        found.ask_again()
+        found = MessageFusion(ranking, rows, close, days=asked.days, weights=self._weights.fusion)
         is_all = {"raw", "compacted"} <= wanted.sources
         best = found.best(limit + SPARE if is_all else None)
         return MessageMatches(
@@ -210,9 +222,7 @@ class MessageSearch:
         rows: Sequence[MessageCandidate],
     ) -> Ranking:
         stats = self._statistics.of(session, gathered.frequencies)
-        return Ranking(
-            query, rows, stats, now_ms=self._clock.now_ms(), settings=self._rank_settings
-        )
+        return Ranking(query, rows, stats, now_ms=self._clock.now_ms(), weights=self._weights)
 
     def _with_nearest(
         self,
@@ -254,7 +264,7 @@ class MessageSearch:
             stats = self._statistics.of(session, {terms[0]: len(rows)})
             now = self._clock.now_ms()
             scored = rank_messages(
-                query, as_candidates(rows), stats, now_ms=now, settings=self._rank_settings
+                query, as_candidates(rows), stats, now_ms=now, weights=self._weights
             )
             messages = {no_of(row[0]): message for row, message in rows}
             best = {
@@ -295,9 +305,7 @@ class MessageSearch:
         close = Closeness(session, self._meaning, vector, within=within, nearest=THREAD_NEAREST)
         rows = self._with_nearest(session, rows, close, within=within, role="user")
         ranking = self._ranking(session, query, gathered, rows=rows)
-        scored = ThreadFusion(
-            ranking, close, asked.days, stats=self._statistics.of(session, gathered.frequencies)
-        ).best(limit)
+        scored = rank_threads(ranking, close, asked.days, weights=self._weights.fusion, limit=limit)
         threads = self._store.threads_by_numbers(session, [each.no for each in scored])
         return [
             ThreadHit(
@@ -353,7 +361,7 @@ class MessageSearch:
     def _load(
         self,
         session: Session,
-        best: Sequence[Near],
+        best: Sequence[FusedMessage],
         query: Query,
         neighbors: int,
         wanted: SearchFilter,

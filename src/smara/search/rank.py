@@ -2,84 +2,93 @@
 
 Pure functions over values, so that SQLite and PostgreSQL rank alike. A message scores by its own
 words and, at a discount, by words of the two messages before and after it. A thread adds up what
-its messages say about each term.
+its messages say about each term. Reading the texts costs the time: about a microsecond for each
+term and thousand characters.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
-from smara.core.dates import Period
-from smara.search.evidence import (
-    AROUND,
-    DEFAULT_RANKING,
-    Context,
-    MessageCandidate,
-    RankSettings,
-    Stats,
-    TermEvidence,
-    TermWeights,
-    by_place,
-)
+from smara.search.bm25 import length_norm, rarity, term_scores
 from smara.search.query import Query
+from smara.search.weights import WEIGHTS, Weights
 
-_MOST_MATCHES = 4
-_MOST_NEAR = 2
+AROUND = (-1, 1, -2, 2)
+"""The places around a message that say something about it, the nearer first."""
+PLACE_BITS = 32
+_FIRST_PROSE, _FIRST_CODE = 12, 6
+"""So many terms of a row of code are what stands first."""
+_FEWEST_OF_CODE = 20
+"""Of so many candidates or more four fifths must be code; in a talk about code what stands first
+tells nothing.
+"""
+_MOST_MATCHES, _MOST_NEAR = 4, 2
 _PLACES = (
     (-1, "in the message before"),
     (1, "in the message after"),
     (-2, "two messages before"),
     (2, "two messages after"),
 )
-
-
-def reasons(
-    terms: TermWeights, each: TermEvidence, context: Context, period: Period | None, is_recent: bool
-) -> tuple[str, ...]:
-    """The most telling matches first, then what stands near, then what time adds."""
-    told: set[int] = set()
-    found = [*_matches(terms, each, told), *_near(terms, each, context, told=told)]
-    found += [f"phrase '{needle.strip()}'" for needle in terms.phrases if each.row.holds(needle)]
-    if period is not None and period.contains(each.row.created_at):
-        found.append(f"from around {period.render()}")
-    if is_recent:
-        found.append("recent")
-    return tuple(found)
-
-
-def _matches(terms: TermWeights, each: TermEvidence, told: set[int]) -> list[str]:
-    """One reason for each word of the query: a name rather than its parts."""
-    found: list[str] = []
-    for number in sorted(
-        each.counts, key=lambda no: (terms.terms[no].kind == "part", -terms.worths[no], no)
-    ):
-        term = terms.terms[number]
-        if term.group in told:
-            continue
-        told.add(term.group)
-        part = f"{term.text} of " if term.kind == "part" else ""
-        found.append(f"matches {part}{term.word}{' (name)' if number in each.in_code else ''}")
-    return found[:_MOST_MATCHES]
-
-
-def _near(terms: TermWeights, each: TermEvidence, context: Context, told: set[int]) -> list[str]:
-    """Words of the query that only the surroundings have."""
-    found: list[str] = []
-    for step, place in _PLACES:
-        beside = context.get(each.row.place + step)
-        for number in sorted(beside.counts) if beside is not None else ():
-            term = terms.terms[number]
-            if term.group not in told:
-                told.add(term.group)
-                found.append(f"near: {term.word} {place}")
-    return found[:_MOST_NEAR]
-
-
 _DAY_MS = 86_400_000
 _NOTHING = (None,) * len(AROUND)
+
+
+class MessageCandidate(NamedTuple):
+    """One indexed row that matches. Times are milliseconds since the epoch."""
+
+    no: int
+    thread_no: int
+    seq: int
+    role: str
+    created_at: int
+    prose: str
+    code: str
+    length: int
+    around: tuple[int | None, ...] = ()
+    """How many terms each of the messages around it has, ``None`` where there is none."""
+
+    @property
+    def place(self) -> int:
+        """Thread and place in one number, to which a step is added."""
+        return (self.thread_no << PLACE_BITS) + self.seq
+
+    @property
+    def is_code(self) -> bool:
+        """True if a tenth or more of the row's terms are names, paths and the like."""
+        return bool(self.code) and 10 * (self.code.count(" ") + 1) >= max(1, self.length)
+
+    def holds(self, needle: str) -> bool:
+        """Return True if terms, with a space on either side, stand in this order in the row."""
+        return needle in f" {self.prose} " or (bool(self.code) and needle in f" {self.code} ")
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The size of the index, and how common each term is."""
+
+    messages: int
+    threads: int
+    average_length: float
+    frequencies: Mapping[str, int]
+
+
+class TermEvidence:
+    """How much one row says of each term, by the term's number."""
+
+    __slots__ = ("counts", "in_code", "row")
+
+    def __init__(self, row: MessageCandidate) -> None:
+        self.row = row
+        self.counts: dict[int, float] = {}
+        self.in_code: list[int] = []
+
+
+Rated = tuple[float, TermEvidence]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,47 +105,141 @@ class MessageScore:
     words: float = 0.0
 
 
+class TermWeights:
+    """The terms of a query, and the worth of each in this index."""
+
+    def __init__(self, query: Query, stats: Stats, weights: Weights) -> None:
+        self._weights = weights.messages
+        self.terms = query.wanted
+        self.needles = [
+            (number, f" {term.text}" if term.is_prefix else f" {term.text} ")
+            for number, term in enumerate(self.terms)
+        ]
+        words = weights.message_words
+        self.shares = [
+            (words.part_weight if term.kind == "part" else 1.0)
+            * term.closeness
+            * (words.weak_weight if term.is_weak else 1.0)
+            for term in self.terms
+        ]
+        self.worths = [
+            share * rarity(stats.frequencies.get(term.text, 0), stats.messages)
+            for term, share in zip(self.terms, self.shares, strict=True)
+        ]
+        self.pairs = [
+            (first, f" {self.terms[first].text} {self.terms[first + 1].text} ")
+            for first in range(len(self.terms) - 1)
+            if not (self.terms[first].is_prefix or self.terms[first + 1].is_prefix)
+        ]
+        self.phrases = [f" {' '.join(phrase)} " for phrase in query.phrases]
+        # Guesses stand for one another, so they are not added up over neighbors.
+        self.guesses = frozenset(
+            [number for number, term in enumerate(self.terms) if term.closeness < 1.0]
+        )
+
+    def read(self, rows: Iterable[MessageCandidate]) -> list[TermEvidence]:
+        """Return the evidence of each row; terms count by who wrote them, in code more."""
+        weights = self._weights
+        roles = weights.roles
+        code = {role: weights.code_weight * each for role, each in weights.code_roles.items()}
+        found = [TermEvidence(row) for row in rows]
+        self._count(
+            [f" {each.row.prose} " for each in found],
+            [roles.get(each.row.role, 1.0) for each in found],
+            found,
+        )
+        named = [each for each in found if each.row.code]
+        self._count(
+            [f" {each.row.code} " for each in named],
+            [code.get(each.row.role, 1.0) for each in named],
+            named,
+            is_code=True,
+        )
+        coded = [each for each in found if each.row.is_code]
+        if len(found) >= _FEWEST_OF_CODE and len(coded) >= 0.8 * len(found):
+            for each in coded:
+                role = each.row.role
+                self._add_first(
+                    each, roles.get(role, 1.0), weights.first_count, code_weight=code.get(role, 1.0)
+                )
+        return found
+
+    def _count(
+        self,
+        texts: list[str],
+        weights: list[float],
+        found: list[TermEvidence],
+        is_code: bool = False,
+    ) -> None:
+        """Add what texts say of each term: term by term, since most rows have few of them."""
+        for number, needle in self.needles:
+            for place, text in enumerate(texts):
+                if needle in text:
+                    each = found[place]
+                    count = text.count(needle) * weights[place]
+                    each.counts[number] = each.counts.get(number, 0.0) + count
+                    if is_code:
+                        each.in_code.append(number)
+
+    def _add_first(
+        self, each: TermEvidence, role_weight: float, first_count: float, code_weight: float
+    ) -> None:
+        """Count again what stands first in code: the signature and its description."""
+        row, counts = each.row, each.counts
+        prose = f" {' '.join(row.prose.split(' ', _FIRST_PROSE)[:_FIRST_PROSE])} "
+        code = f" {' '.join(row.code.split(' ', _FIRST_CODE)[:_FIRST_CODE])} "
+        for number, needle in self.needles if counts else ():
+            if number in counts:
+                if needle in prose:
+                    counts[number] += first_count * role_weight
+                if needle in code:
+                    counts[number] += first_count * code_weight
+
+    def thread_worths(self, found: list[TermEvidence], stats: Stats) -> list[float]:
+        """Return the worth of each term for a thread, by its rarity among threads.
+
+        The rarity is estimated from the candidates. A term in 300 messages, of which 100 are
+        candidates and stand in 20 threads, is taken to stand in 60 threads. Where every match is a
+        candidate this is exact.
+        """
+        rows = [0] * len(self.terms)
+        threads: list[set[int]] = [set() for _ in self.terms]
+        for each in found:
+            for number in each.counts:
+                rows[number] += 1
+                threads[number].add(each.row.thread_no)
+        worths = []
+        for number, term in enumerate(self.terms):
+            scale = stats.frequencies.get(term.text, 0) / rows[number] if rows[number] else 1.0
+            estimate = round(len(threads[number]) * max(1.0, scale))
+            worths.append(self.shares[number] * rarity(min(estimate, stats.threads), stats.threads))
+        return worths
+
+
 def rank_messages(
     query: Query,
     candidates: Sequence[MessageCandidate],
     stats: Stats,
     now_ms: int,
-    settings: RankSettings = DEFAULT_RANKING,
+    weights: Weights = WEIGHTS,
     limit: int | None = None,
 ) -> list[MessageScore]:
-    """The candidates in order, best first.
+    """Return the candidates in order, best first.
 
     Candidates lend their words to each other. Of the messages around them that hold no word of the
     query the lengths count: short answers around a match keep it close to its context.
     """
-    ranking = Ranking(query, candidates, stats, now_ms=now_ms, settings=settings)
-    return ranking.scored(ranking.rated, limit)
-
-
-def rank_threads(
-    query: Query,
-    candidates: Sequence[MessageCandidate],
-    stats: Stats,
-    now_ms: int,
-    settings: RankSettings = DEFAULT_RANKING,
-    limit: int | None = None,
-) -> list[MessageScore]:
-    """The threads of the candidates in order, best first; the reasons are those of their best
-    messages.
-    """
-    ranking = Ranking(query, candidates, stats, now_ms=now_ms, settings=settings)
-    rated = list(ranking.rated_threads(stats).values())
+    ranking = Ranking(query, candidates, stats, now_ms=now_ms, weights=weights)
+    rated = sorted(ranking.rated, key=order)[:limit]
+    best = rated[0][0] if rated else 1.0
     return [
-        MessageScore(each.row.thread_no, score, why)
-        for score, each, why in ranking.answer(rated, limit)
+        MessageScore(each.row.no, score / best, ranking.why(each), words=score / ranking.ideal)
+        for score, each in rated
     ]
 
 
-Rated = tuple[float, TermEvidence]
-
-
-def _order(rated: Rated) -> tuple[float, int, int]:
-    """Best first; of equals the newer, then the later row, so that the order is always the same."""
+def order(rated: Rated) -> tuple[float, int, int]:
+    """Return the sort key: best first; of equals the newer, then the later row."""
     score, each = rated
     return (-score, -each.row.created_at, -each.row.no)
 
@@ -150,67 +253,84 @@ class Ranking:
         candidates: Sequence[MessageCandidate],
         stats: Stats,
         now_ms: int,
-        settings: RankSettings,
+        weights: Weights = WEIGHTS,
     ) -> None:
-        self.settings = settings
-        self.period = query.period
-        self.now_ms = now_ms
-        self.terms = TermWeights(query, stats, settings)
-        self.found = self.terms.read(candidates, settings)
-        self.context = by_place(self.found)
-        near, far = settings.near_weight, settings.far_weight
-        self.places = tuple([(near if abs(step) == 1 else far, step) for step in AROUND])
-        self.usual_length = max(stats.average_length, 1.0)
-
-    @property
-    def ideal(self) -> float:
+        self._words = weights.message_words
+        self._weights = weights.messages
+        self._period = query.period
+        self._now_ms = now_ms
+        self._stats = stats
+        self.terms = TermWeights(query, stats, weights)
+        self.evidence = self.terms.read(candidates)
+        # Of a message in several pieces, the piece that says most.
+        self._context: dict[int, TermEvidence] = {}
+        for each in self.evidence:
+            other = self._context.setdefault(each.row.place, each)
+            if (len(each.counts), -each.row.no) > (len(other.counts), -other.row.no):
+                self._context[each.row.place] = each
+        near, far = self._weights.near_weight, self._weights.far_weight
+        self._places = tuple([(near if abs(step) == 1 else far, step) for step in AROUND])
+        self._usual_length = max(stats.average_length, 1.0)
+        self.ideal = sum(self.terms.worths) or 1.0
         """The score of a message of usual length that holds every word of the query once."""
-        return sum(self.terms.worths) or 1.0
 
     @cached_property
     def rated(self) -> list[Rated]:
-        """What the words of each row say of the query; rows without any are left out."""
-        return [(score, each) for each in self.found if (score := self.rate(each)) > 0]
+        """The score of each row by its words; rows without any are left out."""
+        return [(score, each) for each in self.evidence if (score := self._rate(each)) > 0]
 
-    def scored(self, rated: list[Rated], limit: int | None) -> list[MessageScore]:
-        """The best of the rated in order, with reasons."""
-        best = max((score for score, _ in rated), default=1.0)
-        return [
-            MessageScore(each.row.no, score, why, words=score * best / self.ideal)
-            for score, each, why in self.answer(rated, limit)
-        ]
-
-    def rated_threads(self, stats: Stats) -> dict[int, Rated]:
-        """What the words of each thread say, and its best message."""
+    def rated_threads(self) -> dict[int, Rated]:
+        """Return the score of each thread by its words, with its best message."""
         threads: dict[int, list[Rated]] = {}
         for score, each in self.rated:
             threads.setdefault(each.row.thread_no, []).append((score, each))
-        worths = self.terms.thread_worths(self.found, stats)
+        worths = self.terms.thread_worths(self.evidence, self._stats)
         rated: dict[int, Rated] = {}
         for thread_no, members in threads.items():
-            members.sort(key=_order)
-            rated[thread_no] = (self.rate_thread(members, worths), members[0][1])
+            members.sort(key=order)
+            rated[thread_no] = (self._rate_thread(members, worths), members[0][1])
         return rated
 
     def why(self, each: TermEvidence) -> tuple[str, ...]:
-        """Why a row is in the answer."""
-        recent_after = self.now_ms - self.settings.half_life_days * _DAY_MS / 4
-        return reasons(
-            self.terms,
-            each,
-            self.context,
-            period=self.period,
-            is_recent=each.row.created_at > recent_after,
-        )
+        """Return the reasons for a row: the matches, what stands near, then the time."""
+        terms, groups = self.terms, set[int]()
+        matches: list[str] = []
+        # One reason for each word of the query: a name rather than its parts.
+        for number in sorted(
+            each.counts, key=lambda no: (terms.terms[no].kind == "part", -terms.worths[no], no)
+        ):
+            term = terms.terms[number]
+            if term.group not in groups:
+                groups.add(term.group)
+                part = f"{term.text} of " if term.kind == "part" else ""
+                name = " (name)" if number in each.in_code else ""
+                matches.append(f"matches {part}{term.word}{name}")
+        near: list[str] = []
+        for step, place in _PLACES:
+            beside = self._context.get(each.row.place + step)
+            for number in sorted(beside.counts) if beside is not None else ():
+                term = terms.terms[number]
+                if term.group not in groups:
+                    groups.add(term.group)
+                    near.append(f"near: {term.word} {place}")
+        found = [*matches[:_MOST_MATCHES], *near[:_MOST_NEAR]]
+        found += [
+            f"phrase '{needle.strip()}'" for needle in terms.phrases if each.row.holds(needle)
+        ]
+        if self._period is not None and self._period.contains(each.row.created_at):
+            found.append(f"from around {self._period.render()}")
+        if each.row.created_at > self._now_ms - self._weights.half_life_days * _DAY_MS / 4:
+            found.append("recent")
+        return tuple(found)
 
-    def rate(self, each: TermEvidence) -> float:
-        """BM25 over a message and its surroundings; nothing for one that has no term of its own."""
+    def _rate(self, each: TermEvidence) -> float:
+        """Return BM25 over a message and its surroundings; 0 without a term of its own."""
         counts, row = each.counts, each.row
         if not counts:
             return 0.0
-        own, context, place, average = counts, self.context, row.place, self.usual_length
+        own, context, place, average = counts, self._context, row.place, self._usual_length
         length, usual, guesses = float(row.length), average, self.terms.guesses
-        for (weight, step), silent in zip(self.places, row.around or _NOTHING, strict=True):
+        for (weight, step), silent in zip(self._places, row.around or _NOTHING, strict=True):
             beside = context.get(place + step)
             if beside is None:
                 if silent is not None:
@@ -226,31 +346,19 @@ class Ranking:
             for number, count in beside.counts.items():
                 if number not in own and number not in guesses:
                     counts[number] = counts.get(number, 0.0) + weight * count
-        k, penalty, worths = (
-            self.settings.saturation,
-            self.settings.length_penalty,
-            self.terms.worths,
-        )
-        held_back = k * (1 - penalty + penalty * length / usual)
-        score = 0.0
-        for number, count in counts.items():
-            score += worths[number] * count * (k + 1) / (count + held_back)
+        worths, norm = self.terms.worths, length_norm(length, usual, self._words)
+        score = sum(term_scores(counts, worths, norm, self._words.saturation))
         if len(own) > 1:
-            score += self._side_by_side(each)
+            # Pairs of the query's words, and quoted phrases, that stand together in the message.
+            weights, bonus = self._weights, 0.0
+            for first in self._pairs(each):
+                bonus += weights.pair_weight * min(worths[first], worths[first + 1])
+            bonus *= weights.roles.get(row.role, 1.0)
+            bonus += sum(
+                [weights.phrase_weight * max(worths) for n in self.terms.phrases if row.holds(n)]
+            )
+            score += bonus
         return score * self._timeliness(row.created_at)
-
-    def _side_by_side(self, each: TermEvidence) -> float:
-        """What pairs of the query's words, and quoted phrases, add when they stand together in the
-        message.
-        """
-        worths, bonus = self.terms.worths, 0.0
-        for first in self._pairs(each):
-            bonus += self.settings.pair_weight * min(worths[first], worths[first + 1])
-        bonus *= self.settings.roles.get(each.row.role, 1.0)
-        for needle in self.terms.phrases:
-            if each.row.holds(needle):
-                bonus += self.settings.phrase_weight * max(worths)
-        return bonus
 
     def _pairs(self, each: TermEvidence) -> list[int]:
         counts = each.counts
@@ -260,50 +368,33 @@ class Ranking:
             if first in counts and first + 1 in counts and each.row.holds(needle)
         ]
 
-    def rate_thread(self, members: list[Rated], worths: list[float]) -> float:
-        """What the messages of a thread say together, and a share of what the best of them says."""
-        settings = self.settings
+    def _rate_thread(self, members: list[Rated], worths: list[float]) -> float:
+        """Return what the messages of a thread say together, plus a share of the best."""
+        weights = self._weights
         totals: dict[int, float] = {}
         pairs: dict[int, float] = {}
-        for _, each in members[: settings.most_messages_of_thread]:
+        for _, each in members[: weights.most_messages_of_thread]:
             role = each.row.role
-            role_weight = settings.thread_roles.get(role, 1.0)
-            share = role_weight / (settings.roles.get(role, 1.0) or 1.0)
+            role_weight = weights.thread_roles.get(role, 1.0)
+            share = role_weight / (weights.roles.get(role, 1.0) or 1.0)
             for number, count in each.counts.items():
                 totals[number] = totals.get(number, 0.0) + share * count
             for first in self._pairs(each) if len(each.counts) > 1 else ():
                 pairs[first] = pairs.get(first, 0.0) + role_weight
-        k = settings.thread_saturation
-        score = 0.0
-        for number, total in totals.items():
-            score += worths[number] * total * (k + 1) / (total + k)
-        for first, total in pairs.items():
-            score += (
-                settings.pair_weight
-                * min(worths[first], worths[first + 1])
-                * total
-                * (k + 1)
-                / (total + k)
-            )
+        pair_worths = {
+            first: weights.pair_weight * min(worths[first], worths[first + 1]) for first in pairs
+        }
+        # A thread has no usual length: the saturation alone holds repetition back.
+        k = weights.thread_saturation
+        score = sum(term_scores(totals, worths, k, k) + term_scores(pairs, pair_worths, k, k))
         newest = max(each.row.created_at for _, each in members)
-        return score * self._timeliness(newest) + settings.best_weight * members[0][0]
+        return score * self._timeliness(newest) + weights.best_weight * members[0][0]
 
     def _timeliness(self, created_at: int) -> float:
-        """A factor of 1 or a little more: for what is recent, and for what is of a time that the
-        query names.
-        """
-        age_days = max(0, self.now_ms - created_at) / _DAY_MS
-        factor = 1 + self.settings.recency_weight * math.exp2(
-            -age_days / self.settings.half_life_days
-        )
-        if self.period is not None and self.period.contains(created_at):
-            factor *= 1 + self.settings.period_weight
+        """Return a factor of 1 or a little more, for recent rows and those of the query's time."""
+        weights = self._weights
+        age_days = max(0, self._now_ms - created_at) / _DAY_MS
+        factor = 1 + weights.recency_weight * math.exp2(-age_days / weights.half_life_days)
+        if self._period is not None and self._period.contains(created_at):
+            factor *= 1 + weights.period_weight
         return factor
-
-    def answer(
-        self, rated: list[Rated], limit: int | None
-    ) -> list[tuple[float, TermEvidence, tuple[str, ...]]]:
-        """The best of the rated in order, scores between 0 and 1, with reasons."""
-        rated = sorted(rated, key=_order)[:limit]
-        best = rated[0][0] if rated else 1.0
-        return [(score / best, each, self.why(each)) for score, each in rated]

@@ -25,14 +25,11 @@ from smara.search.models import MemoryAnswer, MemoryHit, ObservationHit, TaskAns
 from smara.search.query import Query, analyze_query
 from smara.search.records import CodeJudge, RecordMatches, Scores, judge_code, no_code
 from smara.search.search import Search
+from smara.search.weights import WEIGHTS, Weights
 from smara.tasks.models import STATUSES, Task
 from smara.tasks.store import TaskStore
 
 _MOST_MEMORIES = 1_000
-_CONFIDENCE_SHARE = 0.3
-"""How much of its score a memory of no confidence loses: what matches better is still found
-first.
-"""
 
 
 class MemorySearch:
@@ -45,7 +42,9 @@ class MemorySearch:
         clock: Clock,
         deadline_seconds: float,
         freshness: CodeJudge = no_code,
+        weights: Weights = WEIGHTS,
     ) -> None:
+        self._weights = weights
         self._freshness = freshness
         self._store = store
         self._messages = messages
@@ -92,10 +91,16 @@ class MemorySearch:
     def _find(
         self, session: Session, query: Query, limit: int, offset: int, wanted: _MemoryFilter
     ) -> MemoryAnswer:
-        wall = None if self._messages.is_alone(session) else self._store.scope.project_no
+        project_no = None if self._messages.is_alone(session) else self._store.scope.project_no
         records, total = self._store.database.records, self._store.totals(session).total
         scores: Scores = RecordMatches(
-            session, records, "memory", wall=wall, total=total, query=query
+            session,
+            records,
+            "memory",
+            project_no=project_no,
+            total=total,
+            query=query,
+            weights=self._weights.record_words,
         ).scored()
         named = self._store.find_asked_for(session, query.text)
         if named is not None:
@@ -114,7 +119,8 @@ class MemorySearch:
         }
 
         def merit(no: int) -> tuple[float, int]:
-            return scores[no][0] * (1 - _CONFIDENCE_SHARE * (1 - found[no][1])), no
+            doubt = self._weights.boost.confidence_share * (1 - found[no][1])
+            return scores[no][0] * (1 - doubt), no
 
         order = sorted(found, key=merit, reverse=True)
         best = merit(order[0])[0] if order else 1.0
@@ -201,8 +207,13 @@ class ObservationSearch:
     """Searches the observations of one project."""
 
     def __init__(
-        self, store: ObservationStore, messages: MessageStore, deadline_seconds: float
+        self,
+        store: ObservationStore,
+        messages: MessageStore,
+        deadline_seconds: float,
+        weights: Weights = WEIGHTS,
     ) -> None:
+        self._weights = weights
         self._store = store
         self._messages = messages
         self._deadline_seconds = deadline_seconds
@@ -226,15 +237,18 @@ class ObservationSearch:
         analyzed = analyze_query(query)
         try:
             with self._store.database.read(self._deadline_seconds) as session:
-                wall = None if self._messages.is_alone(session) else self._store.scope.project_no
+                project_no = (
+                    None if self._messages.is_alone(session) else self._store.scope.project_no
+                )
                 records = self._store.database.records
                 found = RecordMatches(
                     session,
                     records,
                     "observation",
-                    wall=wall,
+                    project_no=project_no,
                     total=self._total(session),
                     query=analyzed,
+                    weights=self._weights.record_words,
                 )
                 scores = found.scored()
                 rows = self._rows(session, scores)
@@ -273,7 +287,6 @@ def _observation_text(observation: Observation) -> str:
     return "\n".join((observation.text, *observation.details))
 
 
-_UNFINISHED_BONUS = 0.05
 _MOST_TASKS = 1_000
 _MESSAGES_OF_A_TASK = 5
 
@@ -282,11 +295,17 @@ class TaskSearch:
     """Searches the tasks of one project."""
 
     def __init__(
-        self, store: TaskStore, messages: MessageStore, said: Search, deadline_seconds: float
+        self,
+        store: TaskStore,
+        messages: MessageStore,
+        search: Search,
+        deadline_seconds: float,
+        weights: Weights = WEIGHTS,
     ) -> None:
+        self._weights = weights
         self._store = store
         self._messages = messages
-        self._said = said
+        self._search = search
         self._deadline_seconds = deadline_seconds
 
     def search(
@@ -306,7 +325,7 @@ class TaskSearch:
         """
         _check_tasks(query, limit, offset, status=status)
         messages = (
-            self._said.search(query, limit, sources=("messages",))
+            self._search.search(query, limit, sources=("messages",))
             if include_messages and query.strip()
             else None
         )
@@ -326,10 +345,16 @@ class TaskSearch:
     def _find(
         self, session: Session, query: Query, limit: int, offset: int, status: str | None
     ) -> tuple[tuple[TaskHit, ...], int]:
-        wall = None if self._messages.is_alone(session) else self._store.scope.project_no
+        project_no = None if self._messages.is_alone(session) else self._store.scope.project_no
         total = self._store.totals(session).all
         found = RecordMatches(
-            session, self._store.database.records, "task", wall=wall, total=total, query=query
+            session,
+            self._store.database.records,
+            "task",
+            project_no=project_no,
+            total=total,
+            query=query,
+            weights=self._weights.record_words,
         )
         scored = found.scored()
         named = self._store.find_asked_for(session, query.text)
@@ -340,7 +365,7 @@ class TaskSearch:
         top = max((scored[no][0] for no in wanted), default=1.0)
 
         def merit(no: int) -> tuple[float, int]:
-            bonus = 0.0 if statuses[no] == "closed" else _UNFINISHED_BONUS
+            bonus = 0.0 if statuses[no] == "closed" else self._weights.boost.unfinished
             return scored[no][0] / top + bonus, no
 
         wanted.sort(key=merit, reverse=True)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from smara.core import log
 from smara.errors import SmaraError
-from smara.search.candidate import SearchCandidate
+from smara.search.models import SearchCandidate
+from smara.search.weights import WEIGHTS
 
 if TYPE_CHECKING:
     from smara.models.reranker import Reranker
@@ -19,13 +20,15 @@ if TYPE_CHECKING:
 
 RERANKED = 20
 """So many of the best are read again."""
-SHARE = 0.8
-"""How much of the score is the reranker's; the rest is what words and meaning had said."""
 _LONGEST = 4_000
 
 
 def rerank(
-    query: str, best: Sequence[SearchCandidate], reranker: Reranker | None, deadline_seconds: float
+    query: str,
+    best: Sequence[SearchCandidate],
+    reranker: Reranker | None,
+    deadline_seconds: float,
+    share: float = WEIGHTS.fusion.reranker,
 ) -> tuple[list[SearchCandidate], str]:
     """The same things, the best of them perhaps in another order, and one line about it."""
     if reranker is None:
@@ -43,22 +46,16 @@ def rerank(
         log.warning("rerank.failed", error=error.code, reranker=reranker.name)
         return list(best), f"not by {reranker.name}: {error}"
     for each, relevance in zip(head, judged, strict=True):
-        _apply(each, relevance)
+        # In the place of most of the fused score; trust and phase still count.
+        trust = each.score / each.fused if each.fused else 1.0
+        each.factors.append(("reranker", relevance))
+        each.score = (share * relevance + (1 - share) * each.fused) * trust
     # What was not read again cannot rank above what was.
     head.sort(key=lambda each: (-each.score, -each.hit.created_at, each.kind, -each.no))
     lowest = head[-1].score
     for each in rest:
         each.score = min(each.score, lowest)
     return [*head, *rest], f"the best {len(head)} by {reranker.name}"
-
-
-def _apply(found: SearchCandidate, relevance: float) -> None:
-    """Put the reranker's judgement in the place of most of the fused score; trust and phase still
-    count.
-    """
-    trust = found.score / found.fused if found.fused else 1.0
-    found.factors.append(("reranker", relevance))
-    found.score = (SHARE * relevance + (1 - SHARE) * found.fused) * trust
 
 
 def _text(found: SearchCandidate) -> str:

@@ -27,10 +27,19 @@ from smara.messages.models import ROLES
 from smara.messages.store import MessageStore
 from smara.observations.store import ObservationStore
 from smara.search.boost import Boost
-from smara.search.candidate import SearchCandidate, SearchFilter, expand_sources
-from smara.search.fuse import Fusion
+from smara.search.fuse import Scale
 from smara.search.messages import OUT_OF_TIME, MessageMatches, MessageSearch, whole_name
-from smara.search.models import SOURCES, Answer, Hit, Stages, ThreadHit, Trace
+from smara.search.models import (
+    SOURCES,
+    Answer,
+    Hit,
+    SearchCandidate,
+    SearchFilter,
+    Stages,
+    ThreadHit,
+    Trace,
+    expand_sources,
+)
 from smara.search.query import Hints, Query, QueryIntent, understand
 from smara.search.records import (
     CodeJudge,
@@ -44,6 +53,7 @@ from smara.search.records import (
     no_code,
 )
 from smara.search.rerank import rerank
+from smara.search.weights import WEIGHTS, Weights
 from smara.tasks.store import TaskStore
 from smara.working.store import WorkingStore
 
@@ -61,6 +71,7 @@ def record_finders(
     meaning: Meaning | None,
     find_trees: Callable[[], CodeTrees],
     freshness: CodeJudge = no_code,
+    weights: Weights = WEIGHTS,
 ) -> list[tuple[tuple[str, ...], SourceFinder]]:
     """What finds each kind of record, with the sources its hits say they are."""
     sources: list[RecordSource] = [
@@ -70,15 +81,18 @@ def record_finders(
         WorkingSource(WorkingStore(database, scope)),
     ]
     found: list[tuple[tuple[str, ...], SourceFinder]] = [
-        (source.sources, RecordFinder(database, source, meaning)) for source in sources
+        (source.sources, RecordFinder(database, source, meaning, weights)) for source in sources
     ]
-    return [*found, (("code",), _LazyCodeFinder(find_trees, meaning))]
+    return [*found, (("code",), _LazyCodeFinder(find_trees, meaning, weights))]
 
 
 class _LazyCodeFinder:
     """Finds code, and is loaded when code is first looked for: most questions are not about it."""
 
-    def __init__(self, find_trees: Callable[[], CodeTrees], meaning: Meaning | None) -> None:
+    def __init__(
+        self, find_trees: Callable[[], CodeTrees], meaning: Meaning | None, weights: Weights
+    ) -> None:
+        self._weights = weights
         self._find_trees = find_trees
         self._meaning = meaning
 
@@ -86,7 +100,7 @@ class _LazyCodeFinder:
     def _finder(self) -> CodeFinder:
         from smara.search.code import CodeFinder
 
-        return CodeFinder(self._find_trees(), self._meaning)
+        return CodeFinder(self._find_trees(), self._meaning, self._weights)
 
     def find(
         self,
@@ -132,6 +146,7 @@ class SearchParts:
     """Writes what an answer might say, within a number of seconds."""
     code_note: Callable[[Session, bool], str | None] = lambda session, is_asked_for: None
     """What has to be known of hits in code: that there is no index, or not all of it yet."""
+    weights: Weights = WEIGHTS
 
 
 class Search:
@@ -147,10 +162,14 @@ class Search:
         self._reranker = parts.reranker
         self._imagine = parts.imagine
         self._code_note = parts.code_note
-        self._settings = parts.settings
+        self._weights = parts.weights
         self._deadline_seconds = parts.settings.search_deadline_seconds
         self._messages = MessageSearch(
-            parts.store, parts.clock, parts.settings, meaning=parts.meaning
+            parts.store,
+            parts.clock,
+            parts.settings,
+            meaning=parts.meaning,
+            weights=parts.weights,
         )
 
     def search(
@@ -219,13 +238,27 @@ class Search:
                 asked, found, within, wanted=wanted, limit=limit, neighbors=neighbors
             )
             note += told
-        fusion = _fusion(haul, found)
+        # One scale for all sources: the cosines of every candidate among the messages, and of every
+        # other record.
+        cosines = [
+            each.meaning for each in found if each.kind != "message" and each.meaning is not None
+        ]
+        scale = Scale(
+            max((each.words for each in found), default=0.0),
+            [*haul.cosines, *cosines],
+            self._weights.fusion,
+            code_share=haul.code_share,
+        )
         left = stop_at - self._clock.monotonic()
         best, judged = rerank(
-            query, self._ranked(asked, found, fusion), self._judge(), deadline_seconds=left
+            query,
+            self._ranked(asked, found, scale),
+            self._judge(),
+            deadline_seconds=left,
+            share=self._weights.fusion.reranker,
         )
         hits = _hits(best[:limit])
-        trace = self._trace(asked, haul, found, vector, (note, fusion.render(), judged))
+        trace = self._trace(asked, haul, found, vector, (note, scale.render(), judged))
         if vector is None and not any(reason in note for reason in _NO_TROUBLE):
             haul.warnings.append(f"Answered by words alone; meaning was {note}.")
         return Answer(
@@ -365,14 +398,14 @@ class Search:
             return None
 
     def _ranked(
-        self, asked: QueryIntent, found: list[SearchCandidate], fusion: Fusion
+        self, asked: QueryIntent, found: list[SearchCandidate], scale: Scale
     ) -> list[SearchCandidate]:
         """Everything that answers at all, best first; of equals the newer, so that the order is
         always the same.
         """
-        boost = Boost(asked, self._clock.now_ms())
+        boost = Boost(asked, self._clock.now_ms(), weights=self._weights.boost)
         for each in found:
-            each.fused = fusion.rate(each)
+            each.fused = scale.rate(each)
             boost.apply(each)
         rated = [each for each in found if each.score > 0]
         return sorted(
@@ -430,14 +463,6 @@ class Search:
             used_meaning=vector is not None,
             stages=stages,
         )
-
-
-def _fusion(haul: MessageMatches, found: Sequence[SearchCandidate]) -> Fusion:
-    """One scale for all sources: the cosines of every candidate among the messages, and of every
-    other record.
-    """
-    others = [each.meaning for each in found if each.kind != "message" and each.meaning is not None]
-    return Fusion(found, [*haul.cosines, *others], haul.code_share)
 
 
 def _is_good(found: SearchCandidate) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from smara.search.boost import PHASE_WEIGHTS, SOURCE_TRUST, Boost
-from smara.search.candidate import SearchCandidate
-from smara.search.models import Hit
+from smara.search.boost import PHASE_WEIGHTS, Boost
+from smara.search.models import Hit, SearchCandidate
 from smara.search.query import Hints, understand
+from smara.search.weights import WEIGHTS
 
 DAY = 86_400_000
 NOW = 100 * DAY
@@ -43,7 +43,7 @@ def test_phase_weighs_the_types_that_help_in_it(phase):
 
 
 def test_what_a_person_taught_counts_more_than_what_was_inferred():
-    scores = [rated(metadata={"source": source}).score for source in SOURCE_TRUST]
+    scores = [rated(metadata={"source": source}).score for source in WEIGHTS.boost.source_trust]
     assert scores == sorted(scores, reverse=True)
 
 

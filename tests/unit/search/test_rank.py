@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+from typing import cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.core.text import analyze
-from smara.search.evidence import MessageCandidate, Stats
+from smara.database.database import Session
+from smara.database.fulltext import Within
+from smara.search.fuse import Closeness, rank_threads
 from smara.search.query import analyze_query
-from smara.search.rank import MessageScore, rank_messages, rank_threads
+from smara.search.rank import MessageCandidate, MessageScore, Ranking, Stats, rank_messages
+from smara.search.weights import FusionWeights
 
 DAY = 86_400_000
 NOW = 1_800_000_000_000
@@ -59,6 +63,13 @@ def order(
     query: str, rows: list[MessageCandidate], neighbors: list[MessageCandidate] | None = None
 ) -> list[int]:
     return [each.no for each in ranked(query, rows, neighbors)]
+
+
+def threads(query: str, rows: list[MessageCandidate], stats: Stats) -> list[MessageScore]:
+    """The threads of the rows in order, by words alone."""
+    ranking = Ranking(analyze_query(query), rows, stats, now_ms=NOW)
+    unused = Closeness(cast("Session", None), None, None, Within(1))
+    return rank_threads(ranking, unused, None, weights=FusionWeights(), limit=100)
 
 
 def test_of_equal_matches_the_newer_comes_first() -> None:
@@ -187,7 +198,7 @@ def test_limit_cuts_the_answer() -> None:
 def test_no_candidates_give_no_answer() -> None:
     stats = Stats(0, 0, 0.0, {})
     assert rank_messages(analyze_query("schema"), [], stats, now_ms=NOW) == []
-    assert rank_threads(analyze_query(""), [], stats, now_ms=NOW) == []
+    assert threads("", [], stats) == []
 
 
 def test_thread_that_says_all_beats_thread_with_one_word_repeated() -> None:
@@ -196,9 +207,7 @@ def test_thread_that_says_all_beats_thread_with_one_word_repeated() -> None:
         row(2, "the schema of tokens", thread=1, seq=4),
     ]
     narrow = [row(n, "login login", thread=2, seq=n) for n in range(3, 9)]
-    answer = rank_threads(
-        analyze_query("login schema tokens"), spread + narrow, stats_of(spread + narrow), now_ms=NOW
-    )
+    answer = threads("login schema tokens", spread + narrow, stats_of(spread + narrow))
     assert [each.no for each in answer] == [1, 2]
     assert answer[0].score == 1
 
@@ -208,7 +217,7 @@ def test_newer_of_two_equal_threads_comes_first() -> None:
         row(1, "login schema", thread=1, age_days=9),
         row(2, "login schema", thread=2, age_days=1),
     ]
-    answer = rank_threads(analyze_query("login schema"), rows, stats_of(rows), now_ms=NOW)
+    answer = threads("login schema", rows, stats_of(rows))
     assert [each.no for each in answer] == [2, 1]
 
 
@@ -229,7 +238,7 @@ def test_scores_lie_between_zero_and_one_and_fall(texts: list[tuple[str, int]]) 
     )
     for answer in (
         rank_messages(query, rows, stats, now_ms=NOW),
-        rank_threads(query, rows, stats, now_ms=NOW),
+        threads(query.text, rows, stats),
     ):
         scores = [each.score for each in answer]
         assert scores == sorted(scores, reverse=True)

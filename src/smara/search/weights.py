@@ -1,0 +1,186 @@
+"""List every weight of the ranking, for all sources.
+
+:data:`WEIGHTS` holds the numbers that decide an order; ``docs/howto/change-the-ranking.md`` tells
+how to change one. Only the weights of memory types in a phase stand elsewhere, with the types.
+
+Comments say what another value would change. L is LoCoMo R@10, S is LongMemEval_S R@5, U is the
+union haystack R@10, C is CoSQA MRR@10, all on the development parts; one question is 1.05 points of
+S and U, so most differences there are noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class WordWeights:
+    """The weights of BM25 for one source."""
+
+    saturation: float
+    """How soon repetition of a term stops counting; k1 of BM25."""
+    length_penalty: float
+    """How much a long text is held back; b of BM25."""
+    part_weight: float
+    """The parts of a name in the query, against the name itself."""
+    weak_weight: float = 0.3
+    """Words such as "days", "ago" and "python" that are asked for more often than written."""
+    head_weight: float = 1.0
+    """A term in the title, path or name of a text, against one in its body."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageWeights:
+    """What counts for messages and threads beside BM25."""
+
+    # Terms of the messages next to this one, and of those two away. Neither: L -13.7; only the
+    # nearest: L -4.6.
+    near_weight: float = 0.5
+    far_weight: float = 0.25
+    # A term in code, a name or a path, against the same term in prose. By decision; 1.0: C +0.4, U
+    # -0.2.
+    code_weight: float = 1.5
+    # Among chunks of code a term of the first line counts so many times more. 0: C -2.1.
+    first_count: float = 2.0
+    # Two words of the query side by side. 0: U -0.5, L -0.1, C -0.6; 0.4: U -1.1.
+    pair_weight: float = 0.2
+    # A quoted phrase that stands in the message. By decision, not measured.
+    phrase_weight: float = 1.0
+    # How much of a term is counted by who wrote it. All 1.0: U -1.7, S -0.7. Tool and system: by
+    # analogy.
+    roles: Mapping[str, float] = field(
+        default_factory=lambda: {"user": 1.0, "assistant": 0.3, "tool": 0.25, "system": 0.25}
+    )
+    # The same for terms in code: a name is as good in an answer as in a question, while tool output
+    # repeats names. By the story of the demo (the schema is in the answer); the sets hold too
+    # little code to tell.
+    code_roles: Mapping[str, float] = field(
+        default_factory=lambda: {"user": 1.0, "assistant": 1.0, "tool": 0.5, "system": 0.5}
+    )
+    # The same inside a thread's sum, where long answers would drown the questions. All 1.0: U -6.7,
+    # S -1.5.
+    thread_roles: Mapping[str, float] = field(
+        default_factory=lambda: {"user": 1.0, "assistant": 0.15, "tool": 0.1, "system": 0.1}
+    )
+    # How soon repetition inside a thread stops counting. 1.0: U -2.0, S -0.7; 3.0: U -0.5, S -1.3.
+    thread_saturation: float = 2.0
+    # The best message of a thread, against the sum of its messages. 0: S -1.3, U -1.3; 1.0: U -2.7,
+    # S -1.0.
+    best_weight: float = 0.3
+    # A thread is judged by its best messages, so that a very long one has little advantage. Not
+    # measured.
+    most_messages_of_thread: int = 40
+    # A message from the time that the query names. 0: L -1.2, U -0.4; 0.8: L +0.3.
+    period_weight: float = 0.4
+    # A message of this moment gains 3 %, one of a month ago 1.5 %: enough to order equal matches,
+    # never more.
+    recency_weight: float = 0.03
+    half_life_days: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class FusionWeights:
+    """How meaning is added to words; the words of the best hit count 1."""
+
+    # One standard deviation of cosine, for prose and for code, where names hide what meaning shows.
+    message_meaning: float = 0.03
+    code_meaning: float = 0.17
+    # The same of the closer of the messages before and after.
+    neighbor_meaning: float = 0.04
+    # The same of the closest message of a user in a thread.
+    thread_meaning: float = 0.08
+    # What is of the days that "two weeks ago" means.
+    days_bonus: float = 0.6
+    # How much of the best messages goes into the vector of the second round, and how many they are.
+    feedback: float = 0.5
+    feedback_rows: int = 10
+    # Without a word in common, a cosine at or below it is no answer: in any store something is
+    # nearest.
+    floor: float = 0.25
+    # A chunk that defines a name of the query, on the scale on which holding every word once is 1.
+    defines: float = 0.5
+    # A cross-encoder's share of the score; the rest is what words and meaning said.
+    reranker: float = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class BoostWeights:
+    """The factors of trust, source, files and age."""
+
+    source_trust: Mapping[str, float] = field(
+        default_factory=lambda: {
+            "user_taught": 1.4,
+            "agent_explicit": 1.2,
+            "qa_auto": 1.1,
+            "mcp_auto": 1.0,
+            "commit_auto": 1.0,
+            "observer_inferred": 0.85,
+        }
+    )
+    # Where a message answers about as well as a note of it, the message comes first. The same for
+    # code: it holds every name there is, and why it is so was said elsewhere.
+    derived: Mapping[str, float] = field(
+        default_factory=lambda: {"observation": 0.6, "reflection": 0.55, "code": 0.6}
+    )
+    unconfirmed: float = 0.85
+    tainted: float = 0.7
+    least_confident: float = 0.3
+    # About a file that the caller works on.
+    in_play: float = 1.2
+    # What is new gains 3 %, half of it after a half-life, which changes of its files shorten.
+    newest: float = 0.03
+    half_life_days: float = 30.0
+    shortest_half_life_days: float = 3.0
+    volatility: float = 0.4
+    # In a search of memories alone: the share of its score that no confidence costs.
+    confidence_share: float = 0.3
+    # In a search of tasks alone: what a task that is not closed gains.
+    unfinished: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class IssueWeights:
+    """How a file is located by an issue or an error message."""
+
+    title: float = 3.0
+    # What stands in the text three times or more counts twice; a log that repeats a name a hundred
+    # times says no more.
+    most_repeated: float = 2.1
+    number_weight: float = 0.3
+    best_chunks: int = 6
+    defines: float = 0.1
+    # A repeated name gains this for each unit of the logarithm of its count.
+    repeated_name: float = 0.3
+    # A definition by its kind; what is not listed counts like a constant.
+    kinds: Mapping[str, float] = field(
+        default_factory=lambda: {
+            "class": 1.0,
+            "function": 1.0,
+            "method": 0.8,
+            "route": 0.8,
+            "constant": 0.5,
+        }
+    )
+    # Examples and documentation, and the code of others.
+    aside: float = 0.7
+    carried: float = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Every weight of the ranking; one set serves all evaluation sets."""
+
+    # saturation 0.8: L -0.4, C -0.4; 2.0: L -1.1, C -1.0. length_penalty, for a message with its
+    # surroundings, 0.4: C -0.9; 0.75: L -0.3. weak_weight 1.0: S -1.2, U -1.1, L -0.1. part_weight:
+    # the sets hold too few names to tell.
+    message_words: WordWeights = WordWeights(1.2, 0.5, part_weight=0.6)
+    record_words: WordWeights = WordWeights(1.2, 0.6, part_weight=0.5, head_weight=3.0)
+    code_words: WordWeights = WordWeights(1.2, 0.3, part_weight=0.75, head_weight=3.0)
+    messages: MessageWeights = field(default_factory=MessageWeights)
+    fusion: FusionWeights = field(default_factory=FusionWeights)
+    boost: BoostWeights = field(default_factory=BoostWeights)
+    issues: IssueWeights = field(default_factory=IssueWeights)
+
+
+WEIGHTS = Weights()
