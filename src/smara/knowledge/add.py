@@ -20,6 +20,8 @@ from smara.knowledge.contradictions import Contradiction, find_contradiction, te
 from smara.knowledge.journal import MemoryChange, require
 from smara.knowledge.kinds import subject_key
 from smara.knowledge.models import (
+    SURE,
+    UNSURE,
     AddResult,
     Chunk,
     Evidence,
@@ -137,10 +139,6 @@ SOURCE_TAINT: Mapping[MemorySource, str] = {
     "imported": "imported", "mcp_auto": "mcp", "qa_auto": "tool", "commit_auto": "tool",
 }  # fmt: skip
 """What a source itself says of where its memories come from."""
-SURE, UNSURE = 1.0, 0.5
-"""The confidence of a relation ``conflicts_with``: when it is sure, accepting the newer one retires
-the older.
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,13 +248,13 @@ def note_code(turn: MemoryChange, stored: StoredMemory, found: Freshness) -> Sto
     )
 
 
-def relate(turn: MemoryChange, stored: StoredMemory, relation: Relation) -> None:
+def relate(turn: MemoryChange, stored: StoredMemory, relation: Relation) -> StoredMemory:
     """Say what a memory has to do with another, or with a file; twice is the same as once."""
     resolved = _resolved(turn, clean_relation(relation))
     if resolved.memory_id == stored.memory.id:
         raise InvalidInputError("A memory has no relation to itself. Name another memory.")
-    if _has(stored.memory, resolved):
-        return
+    if any(_is_same(each, resolved) for each in stored.memory.relations):
+        return stored
     if resolved.type == "derived_from":
         raise InvalidInputError(
             "What a memory was derived from is said when it is made, for its trust depends on it."
@@ -262,14 +262,15 @@ def relate(turn: MemoryChange, stored: StoredMemory, relation: Relation) -> None
     turn.put_relation(stored.no, resolved)
     turn.touch(stored)
     turn.event(stored.no, "related", {}, {"relation": plain_relation(resolved)})
+    return stored
 
 
-def unrelate(turn: MemoryChange, stored: StoredMemory, relation: Relation) -> None:
+def unrelate(turn: MemoryChange, stored: StoredMemory, relation: Relation) -> StoredMemory:
     """Take a relation away."""
     resolved = _resolved(turn, clean_relation(relation))
     there = [each for each in stored.memory.relations if _is_same(each, resolved)]
     if not there:
-        return
+        return stored
     if resolved.type in ("derived_from", "supersedes"):
         raise InvalidInputError(
             f"The relation {resolved.type} is history and stays. Undo or restore instead."
@@ -277,6 +278,7 @@ def unrelate(turn: MemoryChange, stored: StoredMemory, relation: Relation) -> No
     remove_relation(turn, stored, there[0])
     turn.touch(stored)
     turn.event(stored.no, "unrelated", {"relation": plain_relation(there[0])}, {})
+    return stored
 
 
 def remove_relation(turn: MemoryChange, stored: StoredMemory, relation: Relation) -> None:
@@ -346,10 +348,6 @@ def _resolved(turn: MemoryChange, relation: Relation) -> Relation:
     return Relation(
         relation.type, other, relation.path, confidence=relation.confidence, is_auto=is_auto
     )
-
-
-def _has(memory: TypedMemory, relation: Relation) -> bool:
-    return any(_is_same(each, relation) for each in memory.relations)
 
 
 def _is_same(one: Relation, other: Relation) -> bool:

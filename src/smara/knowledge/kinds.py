@@ -24,12 +24,12 @@ from smara.knowledge.kind import (
 from smara.knowledge.models import MemoryType
 
 
-def _needed(name: str, shape: FieldShape, meaning: str, *choices: str) -> KindField:
-    return KindField(name, shape, meaning, is_needed=True, choices=choices)
+def _needed(name: str, shape: FieldShape, meaning: str, choices: str = "") -> KindField:
+    return KindField(name, shape, meaning, is_needed=True, choices=tuple(choices.split()))
 
 
-def _may(name: str, shape: FieldShape, meaning: str, *choices: str) -> KindField:
-    return KindField(name, shape, meaning, choices=choices)
+def _may(name: str, shape: FieldShape, meaning: str, choices: str = "") -> KindField:
+    return KindField(name, shape, meaning, choices=tuple(choices.split()))
 
 
 def _words(weight: float, name: str, *patterns: str) -> Cue:
@@ -73,7 +73,7 @@ _TABLE: tuple[MemoryKind, ...] = (
         boost={"define": 1.2, "validate": 1.2},
         share={"define": 0.2, "validate": 0.25},
         fields=(
-            _may("kind", "choice", "what it is about", "functional", "non_functional"),
+            _may("kind", "choice", "what it is about", "functional non_functional"),
             _may("acceptance", "text", "how one sees that it is met"),
         ),
         guess_rank=5,
@@ -394,8 +394,8 @@ _TABLE: tuple[MemoryKind, ...] = (
         boost={"validate": 1.4},
         share={"validate": 0.25},
         fields=(
-            _needed("observation_type", "choice", "what was seen", "precondition", "timing",
-                    "ui_behavior", "test_sequence", "mcp_gotcha"),
+            _needed("observation_type", "choice", "what was seen",
+                    "precondition timing ui_behavior test_sequence mcp_gotcha"),
             _may("tool", "text", "with which tool"),
         ),
     ),
@@ -422,8 +422,7 @@ _TABLE: tuple[MemoryKind, ...] = (
         boost={"validate": 1.1, "reflect": 1.4},
         share={"validate": 0.15, "reflect": 0.4},
         fields=(
-            _needed("outcome", "choice", "how it ended", "success", "partial", "failure",
-                    "abandoned"),
+            _needed("outcome", "choice", "how it ended", "success partial failure abandoned"),
             _may("summary", "text", "what was done"),
             _may("files_changed", "texts", "where"),
             _may("steps", "count", "in how many steps"),

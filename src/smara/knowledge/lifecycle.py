@@ -1,23 +1,33 @@
-"""Reinforce memories by verified use and prune faded ones.
+"""Reinforce memories by verified use, review learned ones and prune faded ones.
 
 Being shown is no evidence: a session reports that a memory helped, was right or was wrong, and one
 use per session counts. For tainted memories only a person's report counts. Faded memories are
-deprecated and removed after a month; what a person verified or pinned never is.
+deprecated and removed after a month; what a person verified or pinned never is. "Accept all" skips
+memories that are tainted, disputed or flagged: each needs a look of its own.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from smara.core.validate import one_of
 from smara.database.database import Session
-from smara.knowledge.change import verified_fields
+from smara.errors import ConflictError
+from smara.knowledge.change import refuse_deprecated, supersede, verified_fields
 from smara.knowledge.decay import DAY_MS, PRUNED_AFTER_HALF_LIVES, half_life_days, used_at
-from smara.knowledge.journal import MemoryChange
+from smara.knowledge.journal import MemoryChange, plain
 from smara.knowledge.kinds import KINDS
-from smara.knowledge.models import USE_OUTCOMES, PruneResult, TypedMemory, UseOutcome
+from smara.knowledge.models import (
+    SURE,
+    USE_OUTCOMES,
+    AcceptResult,
+    PruneResult,
+    TypedMemory,
+    UseOutcome,
+)
 from smara.knowledge.prepare import clean_optional
 from smara.knowledge.store import KnowledgeStore, StoredMemory
 
@@ -184,4 +194,78 @@ def _named(put_aside: list[StoredMemory], deleted: list[StoredMemory]) -> PruneR
     return PruneResult(
         tuple(stored.memory.short_id for stored in put_aside),
         tuple(stored.memory.short_id for stored in deleted),
+    )
+
+
+def accept(turn: MemoryChange, stored: StoredMemory, edits: Mapping[str, Any]) -> StoredMemory:
+    """Confirm a memory, perhaps in better words; what it surely contradicts gives way."""
+    memory = stored.memory
+    turn.refuse_others("accept a memory")
+    refuse_deprecated(memory)
+    if memory.is_verified and not memory.needs_review:
+        hint = "Nothing is left to decide; undo takes it back."
+        raise ConflictError(
+            f"Memory {memory.short_id} was accepted already by {memory.verified_by}. {hint}",
+            memory_id=memory.short_id,
+            brief="Memory was accepted already",
+            hint=hint,
+        )
+    changed = {name: value for name, value in edits.items() if value != plain(memory, name)}
+    accepted = turn.change(stored, "accepted", {**changed, **verified_fields(turn, memory)})
+    contradicted = [
+        each.memory_id
+        for each in accepted.memory.relations
+        if each.type == "conflicts_with"
+        and each.is_auto
+        and each.confidence >= SURE
+        and each.memory_id
+    ]
+    numbers = turn.store.numbers_of_ids(turn.session, contradicted).values()
+    for no, old in turn.store.by_numbers(turn.session, numbers).items():
+        if old.is_active:
+            why = "a person accepted the newer one"
+            accepted = supersede(turn, StoredMemory(no, old), accepted, why=why)
+    return accepted
+
+
+def reject(turn: MemoryChange, stored: StoredMemory, why: str) -> StoredMemory:
+    """Reject a memory; the same words are not learned again."""
+    memory = stored.memory
+    turn.refuse_others("reject a memory")
+    if memory.deprecated_because == "rejected":
+        return stored
+    refuse_deprecated(memory)
+    reason = clean_optional(why, "why", 500)
+    fields = {
+        "deprecated_at": turn.now_ms,
+        "deprecated_because": "rejected",
+        "is_verified": False,
+        "verified_at": None,
+        "verified_by": None,
+    }
+    return turn.change(stored, "rejected", fields, {"why": reason} if reason else {})
+
+
+def accept_all(turn: MemoryChange, waiting: Sequence[StoredMemory]) -> AcceptResult:
+    """Accept what needs no look of its own; each can be undone by itself."""
+    accepted: list[TypedMemory] = []
+    left: list[tuple[TypedMemory, str]] = []
+    for stored in waiting:
+        reason = reason_to_look(stored.memory)
+        if reason:
+            left.append((stored.memory, reason))
+            continue
+        turn.next_operation()
+        accepted.append(accept(turn, stored, {}).memory)
+    return AcceptResult(tuple(accepted), tuple(left))
+
+
+def reason_to_look(memory: TypedMemory) -> str | None:
+    """Return why a memory needs a look of its own, or None."""
+    if memory.is_tainted:
+        return f"it comes from {', '.join(memory.taint)}: look at it by itself"
+    if any(each.type == "conflicts_with" for each in memory.relations):
+        return "it contradicts another memory: decide which one is true"
+    return (
+        "it was flagged as wrong" if memory.corrections and memory.uses_since_wrong == 0 else None
     )

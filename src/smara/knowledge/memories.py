@@ -1,4 +1,4 @@
-"""Manage memories: add, change, review, list and explain them.
+"""Change memories: add, edit, review, relate and prune them.
 
 :class:`Memories` is the room's public face. Every change writes an event.
 """
@@ -12,71 +12,53 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from smara.core import log
-from smara.core.freshness import CODE_CHANGED, Freshness
+from smara.core.freshness import CODE_CHANGED
 from smara.core.validate import one_of
 from smara.errors import SmaraError
 from smara.knowledge import change, lifecycle, prepare, queries
 from smara.knowledge import trust as levels
 from smara.knowledge.change import edited_fields
-from smara.knowledge.decay import (
-    DAY_MS,
-    ConfidenceNow,
-    FileHistory,
-    Staleness,
-    confidence_now,
-    staleness_of,
-)
+from smara.knowledge.decay import DAY_MS, FileHistory, staleness_of
 from smara.knowledge.journal import MemoryChange, MemoryJournal, require
 from smara.knowledge.models import (
     AcceptResult,
     AddResult,
     By,
     Evidence,
-    MemoryEvent,
-    MemoryPage,
     MemoryTotals,
     MemoryType,
     NewMemory,
-    Order,
     PruneResult,
     Relation,
-    State,
     TypedMemory,
     UseOutcome,
     Visibility,
 )
-from smara.knowledge.provenance import NamedCode, NoCode, NoSources, Sources, notify_code
+from smara.knowledge.provenance import NamedCode, Sources, notify_code
+from smara.knowledge.reader import MemoryReader
 from smara.knowledge.store import StoredMemory
-from smara.knowledge.trust import (
-    Tellable,
-    TrustStatus,
-    Verdict,
-    find_tellable,
-    may_inject,
-    trust_report,
-)
+from smara.knowledge.trust import TrustStatus
 from smara.secrets.redact import clean_name
 
 if TYPE_CHECKING:
     from smara.database.database import Session
     from smara.knowledge.add import PreparedMemory, SimilarMemories
-    from smara.knowledge.audit import Audit
     from smara.knowledge.gate import SessionType
-    from smara.knowledge.provenance import Why
-
 
 _REVIEWED_AT_ONCE = 1_000
-_EVENTS_SHOWN = 50
 
 
-class Memories:
+class Memories(MemoryReader):
     """The memories of one project.
 
-    ``memory_id`` takes whatever a memory is called: its UUID, its short id with or without what
-    stands before the hyphen, or the beginning of one of these, as long as only one fits. ``by``
-    says who acts: a ``person``, an ``agent`` or the ``system`` itself. Only a person can verify,
-    accept, reject, pin, and undo what a person did. ``version``, when given, must still be the
-    memory's: ``ConflictError`` when somebody was faster.
+    Arguments that many methods share:
+        memory_id: The UUID of a memory, its short id with or without what stands before the
+            hyphen, or the beginning of one of these, as long as only one fits.
+        by: Who acts: a ``person``, an ``agent`` or the ``system``. Only a person can verify,
+            accept, reject, pin, and undo what a person did; otherwise ``ConflictError``.
+        actor: The name of who acts, for the history.
+        session_id: The session in which it happens.
+        version: The version the memory must still have; ``ConflictError`` if it was changed.
     """
 
     def __init__(
@@ -87,14 +69,8 @@ class Memories:
         similar: SimilarMemories | None = None,
         code: NamedCode | None = None,
     ) -> None:
-        self._code = code or NoCode()
-        self._turns = turns
-        self._store = turns.store
-        self._sources = sources or NoSources()
-        self._files = files
+        super().__init__(turns, sources, files, code=code)
         self._similar = similar
-
-    # making
 
     def remember(
         self,
@@ -110,7 +86,23 @@ class Memories:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> AddResult:
-        """What a person teaches: confirmed at once. Without a type, the words decide."""
+        """Remember what a person teaches; it is confirmed at once.
+
+        Args:
+            text: The statement.
+            type: Its type; without it, guessed by the words.
+            files: The files it is about.
+            modules: The modules it is about.
+            tags: Free labels.
+            citation: A short name to cite it by.
+            visibility: Who may see it.
+            is_pinned: True to keep it from fading.
+            actor: The person, for the history.
+            session_id: The session in which it was taught.
+
+        Raises:
+            InvalidInputError: If the statement is empty or too long.
+        """
         new = NewMemory(
             prepare.clean_content(text),
             type or self.guess_type(text),
@@ -137,8 +129,12 @@ class Memories:
         already_told: Sequence[str] = (),
         **fields: Any,
     ) -> AddResult:
-        """Remember a statement; ``fields`` are those of :class:`NewMemory`. See
-        :meth:`add_many`.
+        """Remember one statement; see :meth:`add_many`.
+
+        Args:
+            content: The statement.
+            type: Its type.
+            **fields: Other fields of :class:`NewMemory`.
         """
         return self.add_many(
             [NewMemory(content, type, **fields)],
@@ -163,13 +159,21 @@ class Memories:
         put_aside: Mapping[str, str] | None = None,
         also: Callable[[Session, Sequence[AddResult]], object] | None = None,
     ) -> builtins.list[AddResult]:
-        """Remember statements, all in one transaction; what came of each, in their order.
+        """Remember statements in one transaction.
 
-        ``thread_id`` is the conversation in which they were noted: what came into it from outside
-        taints them. ``already_told`` are texts that the agent was given, such as boot files: a
-        statement that only repeats them is refused. ``put_aside`` gives the ids of memories that
-        are forgotten with it, and why; those that are put aside already are left. ``also`` is
-        called within the transaction, with what came of them; when it raises, nothing was changed.
+        Args:
+            new: The statements.
+            session_type: What kind of session it is; that limits how many are learned.
+            thread_id: The conversation in which they were noted; what came into it from outside
+                taints them.
+            already_told: Texts that the agent was given, such as boot files; a statement that only
+                repeats them is refused.
+            put_aside: The ids of memories to forget in the same transaction, with the reasons;
+                deprecated ones are left.
+            also: Called within the transaction with the results; if it raises, nothing changes.
+
+        Returns:
+            What came of each, in their order.
         """
         from smara.knowledge.add import Adder, prepare_new
         from smara.knowledge.gate import SESSION_TYPES
@@ -208,7 +212,7 @@ class Memories:
         return added
 
     def guess_type(self, text: str) -> MemoryType:
-        """The type of memory that a statement seems to be, by its words."""
+        """Return the type of memory that a statement seems to be, by its words."""
         from smara.knowledge.guess import type_of
 
         return prepare.clean_type(type_of(text).type)
@@ -228,8 +232,6 @@ class Memories:
             log.warning("memory.similar_failed", error=error.code)
             return prepared
 
-    # changing
-
     def update(
         self,
         memory_id: str,
@@ -242,20 +244,27 @@ class Memories:
         taint: Sequence[str] = (),
         **changes: Any,
     ) -> TypedMemory:
-        """Change named fields, of those of :class:`NewMemory`; a list is replaced, ``data`` merged,
-        ``""`` clears.
+        """Change named fields of a memory.
 
-        New evidence, ``taint`` and what came into the conversation ``thread_id`` from outside add
-        to what the memory is tainted with; nothing here takes taint away.
+        Args:
+            thread_id: The conversation of the change; what came into it from outside taints it.
+            taint: Further taint; nothing here takes taint away.
+            **changes: Fields of :class:`NewMemory`. A list is replaced, ``data`` merged, and ``""``
+                clears a text.
+
+        Raises:
+            ConflictError: If the version is another one, or a person owns the memory.
         """
-        found = set(prepare.clean_taint(taint))
+        taints = set(prepare.clean_taint(taint))
         with self._changing(memory_id, version, by, actor, session_id) as (turn, stored):
             fields = edited_fields(stored.memory, changes)
             if thread_id is not None and by != "person":
-                found.update(self._sources.ambient_taint(turn.session, thread_id))
+                taints.update(self._sources.ambient_taint(turn.session, thread_id))
             if "evidence" in fields:
-                found.update(self._taint_of(turn, fields["evidence"]))
-            return change.update(turn, stored, fields, taint=found).memory
+                pieces = [Evidence(**each) for each in fields["evidence"]]
+                shown = self._sources.shown(turn.session, pieces)
+                taints.update(word for each in shown for word in each.taint)
+            return change.update(turn, stored, fields, taint=taints).memory
 
     def pin(self, memory_id: str, *, by: By = "person", **who: Any) -> TypedMemory:
         """Keep a memory from fading and from being pruned."""
@@ -264,29 +273,36 @@ class Memories:
         )
 
     def unpin(self, memory_id: str, *, by: By = "person", **who: Any) -> TypedMemory:
-        """Let it fade again."""
+        """Let a pinned memory fade again."""
         return self._change(
             memory_id, lambda turn, stored: change.pin(turn, stored, False), by, **who
         )
 
     def verify(self, memory_id: str, *, by: By = "person", **who: Any) -> TypedMemory:
-        """A person says that it is true: its taint is cleared, and it counts as used now."""
+        """Confirm a memory: its taint is cleared, and it counts as used now."""
         return self._change(memory_id, change.verify, by, **who)
 
     def forget(self, memory_id: str, why: str = "", *, by: By = "agent", **who: Any) -> TypedMemory:
-        """Put a memory aside; it can be restored, and after a month of grace it is removed."""
+        """Deprecate a memory; it can be restored, and is removed after a month."""
         return self._change(
             memory_id, lambda turn, stored: change.forget(turn, stored, why), by, **who
         )
 
     def restore(self, memory_id: str, *, by: By = "agent", **who: Any) -> TypedMemory:
-        """Bring back what was put aside, however that was; an agent only what was pruned."""
+        """Restore a deprecated memory; an agent can restore only what was pruned."""
         return self._change(memory_id, change.restore, by, **who)
 
     def used(
         self, memory_id: str, outcome: UseOutcome, *, note: str = "", by: By = "agent", **who: Any
     ) -> TypedMemory:
-        """Say what came of using a memory; being shown is no use. One use per session counts."""
+        """Record what came of using a memory; being shown is no use.
+
+        One use a session counts.
+
+        Args:
+            outcome: ``helped``, ``confirmed``, ``wrong`` or ``failed``.
+            note: What happened, in a few words.
+        """
 
         def act(turn: MemoryChange, stored: StoredMemory) -> StoredMemory:
             if turn.session_id is not None:
@@ -298,8 +314,13 @@ class Memories:
     def supersede(
         self, old_id: str, new_id: str, *, why: str = "", by: By = "agent", **who: Any
     ) -> TypedMemory:
-        """Put a memory in the place of another that is no longer true; both are kept. The newer
-        one.
+        """Replace a memory that is no longer true by another; both are kept.
+
+        Returns:
+            The newer one.
+
+        Raises:
+            ConflictError: If the older one is more trusted and no person decides.
         """
 
         def act(turn: MemoryChange, new: StoredMemory) -> StoredMemory:
@@ -313,8 +334,13 @@ class Memories:
     def merge(
         self, keep_id: str, other_ids: Sequence[str], *, by: By = "agent", **who: Any
     ) -> TypedMemory:
-        """Make one of memories that say the same: the one that is kept, with what the others know
-        besides.
+        """Merge memories that say the same.
+
+        Returns:
+            The one that is kept, with what the others add to it.
+
+        Raises:
+            ConflictError: If one of the others is more trusted and no person decides.
         """
 
         def act(turn: MemoryChange, keep: StoredMemory) -> StoredMemory:
@@ -326,55 +352,38 @@ class Memories:
     def relate(
         self, memory_id: str, relation: Relation, *, by: By = "agent", **who: Any
     ) -> TypedMemory:
-        """Say what a memory has to do with another, or with a file."""
-
-        def act(turn: MemoryChange, stored: StoredMemory) -> StoredMemory:
-            change.relate(turn, stored, relation)
-            return stored
-
-        return self._change(memory_id, act, by, **who)
+        """Relate a memory to another one or to a file; twice is the same as once."""
+        return self._change(
+            memory_id, lambda turn, stored: change.relate(turn, stored, relation), by, **who
+        )
 
     def unrelate(
         self, memory_id: str, relation: Relation, *, by: By = "agent", **who: Any
     ) -> TypedMemory:
-        """Take such a relation away."""
-
-        def act(turn: MemoryChange, stored: StoredMemory) -> StoredMemory:
-            change.unrelate(turn, stored, relation)
-            return stored
-
-        return self._change(memory_id, act, by, **who)
+        """Remove a relation of a memory."""
+        return self._change(
+            memory_id, lambda turn, stored: change.unrelate(turn, stored, relation), by, **who
+        )
 
     def mark_stale(self, memory_id: str, why: str, *, by: By = "agent", **who: Any) -> TypedMemory:
-        """Say that a memory no longer holds; it is kept and found, and told to nobody unasked."""
+        """Mark a memory as no longer true; it is found, but never injected."""
         return self._change(
             memory_id, lambda turn, stored: change.mark_stale(turn, stored, why), by, **who
         )
 
     def mark_fresh(self, memory_id: str, *, by: By = "agent", **who: Any) -> TypedMemory:
-        """Take that back."""
+        """Remove the mark of a stale memory."""
         return self._change(memory_id, change.mark_fresh, by, **who)
 
     def undo(self, memory_id: str, *, by: By = "agent", **who: Any) -> TypedMemory:
-        """Take back the newest change that was not taken back yet, with its other half; again to go
-        further back.
+        """Revert the newest change that is not reverted yet, in all memories it touched.
+
+        Called again, it goes further back.
+
+        Raises:
+            ConflictError: If nothing is left, or one of the memories was changed since.
         """
         return self._change(memory_id, change.undo, by, **who)
-
-    # review
-
-    def to_review(
-        self,
-        *,
-        session_id: str | None = None,
-        type: MemoryType | None = None,
-        limit: int = 50,
-        offset: int = 0,
-    ) -> MemoryPage:
-        """What waits for a person, the newest first."""
-        return self.list(
-            needs_review=True, session_id=session_id, type=type, limit=limit, offset=offset
-        )
 
     def accept(
         self,
@@ -386,258 +395,41 @@ class Memories:
         session_id: str | None = None,
         **changes: Any,
     ) -> TypedMemory:
-        """A person says that it is true, perhaps after mending it; what it surely contradicts gives
-        way.
-        """
-        from smara.knowledge import review
+        """Confirm a memory in review; what it surely contradicts gives way.
 
+        Args:
+            **changes: Corrections, as for :meth:`update`.
+        """
         with self._changing(memory_id, version, by, actor, session_id) as (turn, stored):
-            return review.accept(turn, stored, edited_fields(stored.memory, changes)).memory
+            return lifecycle.accept(turn, stored, edited_fields(stored.memory, changes)).memory
 
     def accept_all(
         self, *, session_id: str | None = None, by: By = "person", actor: str | None = None
     ) -> AcceptResult:
-        """Accept what waits, of one session or of all; the tainted, disputed and flagged are left,
-        with the reason.
-        """
-        from smara.knowledge import review
+        """Confirm all that waits for review, of one session or of all.
 
+        Returns:
+            What was accepted; and what is tainted, disputed or flagged and was left, with the
+            reason.
+        """
         filters = queries.filters_for(self._store, {"needs_review": True, "session_id": session_id})
         with self._turns.begin(actor, None, by) as turn:
             active = ("m.deprecated_at IS NULL", ())
             waiting = queries.select(
                 turn.session, self._store, [active, *filters], order="m.no", limit=_REVIEWED_AT_ONCE
             )
-            return review.accept_all(turn, waiting)
+            return lifecycle.accept_all(turn, waiting)
 
     def reject(
         self, memory_id: str, why: str = "", *, by: By = "person", **who: Any
     ) -> TypedMemory:
-        """A person says that it is not to be remembered; the same words are not learned again."""
-        from smara.knowledge import review
-
+        """Reject a memory in review; the same words are not learned again."""
         return self._change(
-            memory_id, lambda turn, stored: review.reject(turn, stored, why), by, **who
-        )
-
-    # asking
-
-    def get(self, memory_id: str) -> TypedMemory:
-        """The memory, or ``NotFoundError``."""
-        with self._store.database.read() as session:
-            return require(session, self._store, memory_id).memory
-
-    def find(self, memory_id: str) -> TypedMemory | None:
-        """The memory, or ``None``."""
-        with self._store.database.read() as session:
-            no = self._store.find_no(session, memory_id)
-            return None if no is None else self._store.by_number(session, no)
-
-    def list(
-        self,
-        *,
-        state: State = "active",
-        order: Order = "newest",
-        limit: int = 50,
-        offset: int = 0,
-        **filters: Any,
-    ) -> MemoryPage:
-        """Memories, the newest first.
-
-        Filters: ``type`` or ``types``, ``source``, ``scope``, ``visibility``, ``tier``, ``tag``,
-        ``file``, ``module``, ``session_id``, ``evidence_path``, ``message_id``, ``observation_id``,
-        ``is_pinned``, ``is_verified``, ``needs_review``.
-        """
-        queries.check_page(limit, offset)
-        conditions = queries.filters_for(self._store, filters)
-        with self._store.database.read() as session:
-            return queries.list_page(
-                session,
-                self._store,
-                conditions,
-                state=state,
-                order=order,
-                limit=limit,
-                offset=offset,
-            )
-
-    def for_files(
-        self,
-        paths: Sequence[str],
-        *,
-        types: Sequence[MemoryType] | None = None,
-        limit: int = 10,
-        min_confidence: float = 0.0,
-        root: str | None = None,
-        is_injectable_only: bool = False,
-    ) -> builtins.list[TypedMemory]:
-        """Active memories about files or the folders around them: the closest, most trusted and
-        surest first.
-
-        One look-up by index, for hooks. With ``is_injectable_only``, those that may be told
-        unasked.
-        """
-        queries.check_page(limit, 0)
-        now, most = self._turns.clock.now_ms(), 10 * limit if is_injectable_only else limit
-        with self._store.database.read() as session:
-            found = queries.for_files(
-                session,
-                self._store,
-                paths,
-                types=types,
-                root=root,
-                now_ms=now,
-                min_confidence=min_confidence,
-                limit=most,
-            )
-            level = self._store.state(session).trust_level if is_injectable_only else 1
-            code = (
-                self._freshness(session, [each.id for each in found]) if is_injectable_only else {}
-            )
-        if is_injectable_only:
-            found = [
-                each
-                for each in found
-                if find_tellable(each, now, level, code=code.get(each.id)) is not None
-            ]
-        return found[:limit]
-
-    def history(self, memory_id: str, *, limit: int = 50) -> builtins.list[MemoryEvent]:
-        """What happened to a memory, newest first."""
-        queries.check_page(limit, 0)
-        with self._store.database.read() as session:
-            stored = require(session, self._store, memory_id)
-            return self._store.events(session, stored.no, stored.memory.id, limit)
-
-    def chain(self, memory_id: str) -> builtins.list[TypedMemory]:
-        """Everything that took the place of one another around a memory, the oldest first; empty
-        without any.
-        """
-        with self._store.database.read() as session:
-            return queries.chain_of(session, self._store, require(session, self._store, memory_id))
-
-    def why(self, memory_id: str) -> Why:
-        """Where a memory came from, how far it is trusted, what it is worth today, and what
-        happened to it.
-        """
-        from smara.knowledge.provenance import Why
-
-        with self._store.database.snapshot() as session:
-            stored = require(session, self._store, memory_id)
-            memory = stored.memory
-            origins = [
-                each.memory_id
-                for each in memory.relations
-                if each.type == "derived_from" and each.memory_id
-            ]
-            numbers = self._store.numbers_of_ids(session, origins).values()
-            now, code = (
-                self._turns.clock.now_ms(),
-                self._freshness(session, [memory.id]).get(memory.id),
-            )
-            stale = staleness_of(memory, now, self._files, code=code)
-            worth = confidence_now(memory, now, *stale.factors)
-            telling = confidence_now(memory, now, *stale.telling_factors).value
-            return Why(
-                memory,
-                tuple(self._sources.shown(session, memory.evidence)),
-                trust_report(memory),
-                confidence=worth,
-                staleness=stale,
-                injection=may_inject(
-                    memory, telling, self._store.state(session).trust_level, is_gone=stale.is_gone
-                ),
-                chain=tuple(queries.chain_of(session, self._store, stored)),
-                origins=tuple(self._store.by_numbers(session, numbers).values()),
-                events=tuple(self._store.events(session, stored.no, memory.id, _EVENTS_SHOWN)),
-                code=code,
-            )
-
-    def confidence(self, memory: TypedMemory) -> ConfidenceNow:
-        """What a memory is worth now, and how that is worked out."""
-        return confidence_now(memory, self._turns.clock.now_ms(), *self.staleness(memory).factors)
-
-    def staleness(self, memory: TypedMemory) -> Staleness:
-        """Whether what a memory says may no longer hold, by four layers."""
-        code = self.freshness([memory]).get(memory.id)
-        return staleness_of(memory, self._turns.clock.now_ms(), self._files, code=code)
-
-    def freshness(self, memories: Iterable[TypedMemory]) -> dict[str, Freshness]:
-        """How memories stand to the code they name, in the folder that asks, by id; those that name
-        none are left out.
-
-        A reading: it changes nothing, and counts as no verification.
-        """
-        with self._store.database.read() as session:
-            return self._freshness(session, [memory.id for memory in memories])
-
-    def _freshness(self, session: Session, ids: Sequence[str]) -> dict[str, Freshness]:
-        numbers = self._store.numbers_of_ids(session, ids)
-        found = self._code.freshness(session, list(numbers.values())) if numbers else {}
-        return {each: found[no] for each, no in numbers.items() if no in found}
-
-    def may_inject(self, memory: TypedMemory) -> Verdict:
-        """Whether a memory may be told to an agent that did not ask, and whether as an
-        instruction.
-        """
-        with self._store.database.read() as session:
-            level = self._store.state(session).trust_level
-        stale = self.staleness(memory)
-        worth = confidence_now(memory, self._turns.clock.now_ms(), *stale.telling_factors)
-        return may_inject(memory, worth.value, level, is_gone=stale.is_gone)
-
-    def tellable(self, memories: Sequence[TypedMemory]) -> builtins.list[Tellable]:
-        """Those of some memories that may be told unasked, in their order, each with what has to be
-        said beside it.
-        """
-        now = self._turns.clock.now_ms()
-        with self._store.database.read() as session:
-            level = self._store.state(session).trust_level
-            code = self._freshness(session, [memory.id for memory in memories])
-        found = (find_tellable(memory, now, level, code=code.get(memory.id)) for memory in memories)
-        return [told for told in found if told is not None]
-
-    def audit(self, *, examples: int = 5) -> Audit:
-        """How much is junk, said twice, contradicted, stale, unreviewed, tainted or without
-        evidence.
-        """
-        from smara.knowledge.audit import audit
-
-        queries.check_page(examples, 0)
-        active = [memory for memory in self.export() if memory.is_active]
-        code = self.freshness(active)
-        return audit(
-            active,
-            self.totals().total,
-            self._turns.clock.now_ms(),
-            files=self._files,
-            examples=examples,
-            code=code,
-        )
-
-    def totals(self) -> MemoryTotals:
-        """How many memories there are, and how many wait for review."""
-        with self._store.database.read() as session:
-            return self._store.totals(session)
-
-    def export(self) -> Iterator[TypedMemory]:
-        """Every memory, the oldest first, also those that were put aside."""
-        yield from queries.pages(self._store)
-
-    def problems(self) -> builtins.list[str]:
-        """What is wrong with the totals; counts every memory, for the doctor."""
-        with self._store.database.snapshot() as session:
-            kept, counted = self._store.totals(session), self._store.recount(session)
-        return (
-            []
-            if kept == counted
-            else [f"The totals of memories say {kept}, and there are {counted}."]
+            memory_id, lambda turn, stored: lifecycle.reject(turn, stored, why), by, **who
         )
 
     def recount(self) -> MemoryTotals:
-        """Count the totals again and put them right; for when a backup or a hand has changed the
-        tables.
-        """
+        """Count the totals again and store them, after a backup or a manual change."""
         with self._turns.begin(None, None, "system") as turn:
             counted = self._store.recount(turn.session)
             turn.state = turn.state._replace(
@@ -645,31 +437,26 @@ class Memories:
             )
             return counted
 
-    # trust and upkeep
-
-    def trust(self) -> TrustStatus:
-        """The level of trust of this project, what it rests on, and what would change it."""
-        with self._store.database.read() as session:
-            return levels.status(session, self._store, self._store.state(session))
-
     def set_trust_level(
         self, level: int, *, by: By = "person", actor: str | None = None
     ) -> TrustStatus:
-        """Choose the level of trust; the fourth is reached in no other way."""
+        """Choose the level of trust; the fourth is reached in no other way.
+
+        Args:
+            level: From 1 (cautious) to 4 (autonomous).
+        """
         with self._turns.begin(actor, None, by) as turn:
             levels.set_level(turn, level)
             return levels.status(turn.session, self._store, turn.state)
 
     def decline_offer(self, *, by: By = "person", actor: str | None = None) -> TrustStatus:
-        """Stay with the level although a more careful one is offered."""
+        """Keep the level of trust although a more careful one is offered."""
         with self._turns.begin(actor, None, by) as turn:
             levels.decline(turn)
             return levels.status(turn.session, self._store, turn.state)
 
     def end_session(self, session_id: str) -> TrustStatus:
-        """A session is over: it counts for the trust that is earned, and once a day what has faded
-        is pruned.
-        """
+        """Count a finished session for the trust, and prune once a day."""
         name = clean_name(session_id, "session_id")
         with self._turns.begin(None, name, "system") as turn:
             levels.end_session(turn, name)
@@ -678,8 +465,10 @@ class Memories:
             return levels.status(turn.session, self._store, turn.state)
 
     def prune(self, *, dry_run: bool = False) -> PruneResult:
-        """Put aside what has faded, and remove what was put aside a month ago; ``dry_run`` only
-        tells.
+        """Deprecate what has faded, and remove what was deprecated a month ago.
+
+        Args:
+            dry_run: True to only report what would happen.
         """
         if dry_run:
             with self._store.database.snapshot() as session:
@@ -688,8 +477,13 @@ class Memories:
             return lifecycle.prune(turn)
 
     def check_files(self, files: FileHistory | None = None) -> builtins.list[TypedMemory]:
-        """Ask what became of the files that memories speak of; those that are stale now, or to be
-        looked at again.
+        """Mark memories whose files are gone or were rewritten.
+
+        Args:
+            files: The history of the files, instead of the project's own.
+
+        Returns:
+            The memories that are stale now, or wait for a review.
         """
         history = files or self._files
         found: builtins.list[TypedMemory] = []
@@ -708,30 +502,28 @@ class Memories:
         return found
 
     def check_code(self, paths: Sequence[str] | None = None) -> builtins.list[TypedMemory]:
-        """Ask what became of the code that memories name, in some files or anywhere: those whose
-        review changed.
+        """Compare memories with the code they name, and update what waits for review.
 
-        What has drifted or is orphaned in the folder that asks waits for a person from now on; what
-        is as it was again waits no longer for that.
+        Args:
+            paths: Only code in these files.
+
+        Returns:
+            The memories whose need of a review changed.
         """
         with self._store.database.read() as session:
             found = self._code.freshness(session, self._code.named_in(session, paths))
             there = self._store.by_numbers(session, found, has_relations=False)
-        asked = [
-            no
-            for no, memory in there.items()
-            if memory.is_active and _may_be_asked(memory, found[no])
-        ]
         changed: builtins.list[TypedMemory] = []
-        for no in asked:
+        for no, memory in there.items():
+            is_waiting = any(each.startswith(CODE_CHANGED) for each in memory.review_reasons)
+            if not memory.is_active or not (found[no].needs_review or is_waiting):
+                continue
             with self._turns.begin(None, None, "system") as turn:
                 before = StoredMemory(no, self._store.by_number(turn.session, no))
                 after = change.note_code(turn, before, found[no])
             if after is not before:
                 changed.append(after.memory)
         return changed
-
-    # how a change begins and ends
 
     @contextmanager
     def _changing(
@@ -757,14 +549,3 @@ class Memories:
         with self._changing(memory_id, version, by, actor, session_id) as (turn, stored):
             changed = act(turn, stored)
             return self._store.by_number(turn.session, changed.no)
-
-    def _taint_of(self, turn: MemoryChange, evidence: Iterable[Mapping[str, Any]]) -> set[str]:
-        pieces = [Evidence(**each) for each in evidence]
-        return {word for shown in self._sources.shown(turn.session, pieces) for word in shown.taint}
-
-
-def _may_be_asked(memory: TypedMemory, code: Freshness) -> bool:
-    """Whether the state of its code may change what is asked of a person."""
-    return code.needs_review or any(
-        reason.startswith(CODE_CHANGED) for reason in memory.review_reasons
-    )

@@ -95,6 +95,8 @@ LOCAL_TAINT = frozenset({"tool", "file"})
 """What tools on this machine and files of this repository said; every other taint is from
 outside.
 """
+SURE, UNSURE = 1.0, 0.5
+"""The confidence of ``conflicts_with``; accepting the newer one retires the older if it is sure."""
 MAX_CITATION_LENGTH = 40
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NAMED = {"message": "message_id", "observation": "observation_id", "commit": "commit"}

@@ -7,7 +7,7 @@ see ``core.scope``. ``m`` is always the memory that a condition is about.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from smara.core.escape import from_storable
@@ -51,12 +51,16 @@ class StoredMemory(NamedTuple):
 class StateRow(NamedTuple):
     """What is kept once for a project: its counts, its level of trust, and when it was pruned."""
 
-    total: int
-    active: int
-    to_review: int
-    trust_level: int
-    level_since: int
-    pruned_at: int
+    total: int = 0
+    active: int = 0
+    to_review: int = 0
+    trust_level: int = 1
+    level_since: int = 0
+    pruned_at: int = 0
+
+
+_STATE = ", ".join(StateRow._fields)
+_STATE_SET = ", ".join(f"{name} = ?" for name in StateRow._fields)
 
 
 class KnowledgeStore(NamedStore):
@@ -281,8 +285,7 @@ class KnowledgeStore(NamedStore):
         ends.
         """
         statement = self.sql(
-            "UPDATE memory_state SET total = total WHERE project_no = :project"
-            " RETURNING total, active, to_review, trust_level, level_since, pruned_at"
+            f"UPDATE memory_state SET total = total WHERE project_no = :project RETURNING {_STATE}"
         )
         row = session.one(statement)
         if row is None:
@@ -293,29 +296,17 @@ class KnowledgeStore(NamedStore):
                 )
             )
             row = session.one(statement)
-        return (
-            StateRow(*row) if row else StateRow(0, 0, 0, trust_level=1, level_since=0, pruned_at=0)
-        )
+        return StateRow(*row) if row else StateRow()
 
     def state(self, session: Session) -> StateRow:
         row = session.one(
-            self.sql(
-                "SELECT total, active, to_review, trust_level, level_since, pruned_at FROM "
-                "memory_state"
-                " WHERE project_no = :project"
-            )
+            self.sql(f"SELECT {_STATE} FROM memory_state WHERE project_no = :project")
         )
-        return (
-            StateRow(*row) if row else StateRow(0, 0, 0, trust_level=1, level_since=0, pruned_at=0)
-        )
+        return StateRow(*row) if row else StateRow()
 
     def put_state(self, session: Session, state: StateRow) -> None:
         session.run(
-            self.sql(
-                "UPDATE memory_state SET total = ?, active = ?, to_review = ?, trust_level = ?, "
-                "level_since = ?,"
-                " pruned_at = ? WHERE project_no = :project"
-            ),
+            self.sql(f"UPDATE memory_state SET {_STATE_SET} WHERE project_no = :project"),
             state,
         )
 
@@ -434,117 +425,50 @@ def evidence_of(plain: Iterable[Mapping[str, Any]]) -> tuple[Evidence, ...]:
 
 
 def _memory(row: Row, relations: tuple[Relation, ...], older: tuple[str, ...]) -> TypedMemory:
-    (
-        id_,
-        short_id,
-        type_,
-        content,
-        confidence,
-        tags,
-        files,
-        modules,
-        scope,
-        source,
-        visibility,
-        created_at,
-        created_by,
-        updated_at,
-        version,
-        session_id,
-        session_ids,
-        commit,
-        evidence,
-        work_unit,
-        methodology,
-        target,
-        impacted,
-        half_life,
-        citation,
-        chunk_type,
-        chunk_start,
-        chunk_end,
-        prefix,
-        data,
-        taint,
-        is_pinned,
-        is_verified,
-        verified_at,
-        verified_by,
-        needs_review,
-        reasons,
-        uses,
-        uses_since,
-        corrections,
-        used_at,
-        stale_at,
-        stale_because,
-        deprecated_at,
-        because,
-        superseded_by,
-        _,
-        _,
-    ) = row
-    made_of = tuple(
-        Relation("supersedes", each, None, confidence=1.0, is_auto=True) for each in older
-    )
+    """Return the memory of a row, each column by its name; the last three are not its own."""
+    fields = {
+        name: value if value is None or name not in _READ else _READ[name](value)
+        for name, value in zip(COLUMNS, row, strict=False)
+    }
+    kind, start, end, prefix = (fields.pop(name) for name in _CHUNK)
     return TypedMemory(
-        id_,
-        short_id,
-        type_,
-        content=from_storable(content),
-        confidence=confidence,
-        tags=_texts(tags),
-        files=_texts(files),
-        modules=_texts(modules),
-        scope=scope,
-        source=source,
-        visibility=visibility,
-        created_at=created_at,
-        created_by=from_storable(created_by),
-        updated_at=updated_at,
-        version=version,
-        session_id=session_id,
-        session_ids=_texts(session_ids),
-        commit=commit,
-        evidence=evidence_of(json.loads(evidence)),
-        work_unit=None if work_unit is None else _unit(json.loads(work_unit)),
-        methodology=_text(methodology),
-        target_node_id=_text(target),
-        impacted_node_ids=_texts(impacted),
-        relations=(*relations, *made_of),
-        half_life_days=half_life,
-        citation=_text(citation),
-        chunk=None
-        if chunk_type is None
-        else Chunk(chunk_type, chunk_start, chunk_end, context_prefix=_text(prefix)),
-        data=json.loads(data),
-        taint=tuple(taint.split()),
-        is_pinned=bool(is_pinned),
-        is_verified=bool(is_verified),
-        verified_at=verified_at,
-        verified_by=_text(verified_by),
-        needs_review=bool(needs_review),
-        review_reasons=_texts(reasons),
-        verified_uses=uses,
-        uses_since_wrong=uses_since,
-        corrections=corrections,
-        last_verified_use_at=used_at,
-        stale_at=stale_at,
-        stale_because=_text(stale_because),
-        deprecated_at=deprecated_at,
-        deprecated_because=because,
-        superseded_by=superseded_by,
+        commit=fields.pop("commit_sha"),
+        chunk=None if kind is None else Chunk(kind, start, end, context_prefix=prefix),
+        relations=(
+            *relations,
+            *(Relation("supersedes", each, confidence=1.0, is_auto=True) for each in older),
+        ),
+        superseded_by=row[len(COLUMNS)],
         supersedes=older,
+        **fields,
     )
-
-
-def _unit(plain: Mapping[str, Any]) -> WorkUnit:
-    return WorkUnit(plain["methodology"], tuple(plain["hierarchy"]), plain["label"])
 
 
 def _texts(stored: str) -> tuple[str, ...]:
     return tuple(json.loads(stored)) if stored != "[]" else ()
 
 
-def _text(stored: str | None) -> str | None:
-    return None if stored is None else from_storable(stored)
+def _unit(stored: str) -> WorkUnit:
+    plain = json.loads(stored)
+    return WorkUnit(plain["methodology"], tuple(plain["hierarchy"]), plain["label"])
+
+
+_CHUNK = ("chunk_type", "chunk_start_line", "chunk_end_line", "context_prefix")
+_READ: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(
+        ("tags", "files", "modules", "session_ids", "impacted_node_ids", "review_reasons"), _texts
+    ),
+    **dict.fromkeys(
+        (
+            "content", "created_by", "methodology", "target_node_id", "citation", "context_prefix",
+            "verified_by", "stale_because",
+        ),
+        from_storable,
+    ),
+    **dict.fromkeys(("is_pinned", "is_verified", "needs_review"), bool),
+    "evidence": lambda stored: evidence_of(json.loads(stored)),
+    "work_unit": _unit,
+    "data": json.loads,
+    "taint": lambda stored: tuple(stored.split()),
+}  # fmt: skip
+"""How a column is read that is not stored as it is; NULL stays ``None``."""
