@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from smara.codegraph.file_store import TreeRow
 from smara.codegraph.index.indexer import IndexParts, IndexTree, Progress, index
+from smara.codegraph.language import languages
 from smara.codegraph.models import DEPTH, LIMIT, IndexReport, TreeStatus
 from smara.codegraph.store import CodeStore
 from smara.core.git import find_repository
@@ -344,7 +345,12 @@ class CodeGraph:
     # which tree
 
     def tree(self, root: str | os.PathLike[str]) -> IndexTree:
-        """What this process holds of a tree."""
+        """Return what this process holds of a tree.
+
+        Raises:
+            ConfigError: If a language of the code graph is incomplete; it is named.
+        """
+        languages()  # an incomplete one is refused before anything is read or written
         path = os.path.realpath(root)
         with self._lock:
             if path not in self._trees:

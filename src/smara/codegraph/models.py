@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
-Language = Literal["python", "typescript", "tsx", "javascript", "rust", "go", "java", "c", "cpp"]
+Language = str
+"""The name of a `LanguageSpec`: ``python``, ``tsx`` …"""
 FileKind = Literal["code", "prose", "data"]
 NodeKind = Literal["file", "module", "class", "function", "method", "constant", "test", "route"]
 EdgeKind = Literal["contains", "imports", "calls", "inherits", "references", "tests"]
@@ -37,11 +38,9 @@ SkipReason = Literal[
 DEPTH, LIMIT = 3, 200
 """How far, and to how many, a question follows dependents when nobody says."""
 
-LANGUAGES: tuple[Language, ...] = get_args(Language)
 NODE_KINDS: tuple[NodeKind, ...] = get_args(NodeKind)
 EDGE_KINDS: tuple[EdgeKind, ...] = get_args(EdgeKind)
 EDGE_SOURCES: tuple[EdgeSource, ...] = get_args(EdgeSource)
-SKIP_REASONS: tuple[SkipReason, ...] = get_args(SkipReason)
 
 
 class Definition(NamedTuple):

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from smara.codegraph.language import tables
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import CodeModule, Node
 from smara.codegraph.query.memory_graph import KIND_NO, NODE_KIND_NO, Floats, Graph, Ints
@@ -40,10 +41,6 @@ FirstWords = Callable[[str], str]
 MOST_CENTRAL, MOST_NEIGHBORS, MOST_FLOWS, LONGEST_FLOW = 5, 6, 2, 6
 LONGEST_PURPOSE = 200
 _READMES = ("README.md", "readme.md", "README.rst", "README.txt", "README")
-_DOORS = (
-    "__init__.py", "mod.rs", "lib.rs", "index.ts", "index.js", "doc.go", "package-info.java",
-    "main.go", "main.rs",
-)  # fmt: skip
 _CALLS = KIND_NO["calls"]
 _CODE_KINDS = [NODE_KIND_NO[kind] for kind in ("class", "function", "method")]
 
@@ -185,7 +182,7 @@ def _purpose(
     here = "" if folder == "." else f"{folder}/"
     known = set(parts.paths)
     own = [graph.paths[number] for number in files]
-    tried = [f"{here}{name}" for name in (*_READMES, *_DOORS) if f"{here}{name}" in known]
+    tried = [f"{here}{name}" for name in (*_READMES, *tables().doors) if f"{here}{name}" in known]
     tried += [node.path for node in central] + own[:1]
     for path in dict.fromkeys(tried):
         if said := first_sentence(parts.first_words(path)):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from smara.codegraph.language import language_of
 from smara.codegraph.models import FileFacts, NewEdge
 from smara.codegraph.parse.extract import extract
-from smara.codegraph.parse.languages import header_language, language_of
-from smara.codegraph.resolve import FileOutline, MemoryTable, ProjectFiles, Resolver, outline_of
+from smara.codegraph.resolve.project import ProjectFiles
+from smara.codegraph.resolve.resolver import Resolver
+from smara.codegraph.resolve.symbols import FileOutline, MemoryTable, outline_of
 
 PROJECTS = Path(__file__).parents[2] / "fixtures" / "projects"
 
@@ -21,7 +23,7 @@ class Tree:
         self.outlines: dict[str, FileOutline] = {}
         self.labels: dict[int, str] = {}
         for path, text in files.items():
-            language = header_language(text.encode()) if path.endswith(".h") else language_of(path)
+            language = language_of(path, text.encode())
             if language is not None:
                 self.add(extract(path, text.encode(), language))
         self.table = MemoryTable(self.outlines.values())

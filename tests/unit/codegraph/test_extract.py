@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from smara.codegraph.models import LANGUAGES, FileFacts
+from smara.codegraph.language import language_of, languages
+from smara.codegraph.models import FileFacts
 from smara.codegraph.parse.extract import extract
-from smara.codegraph.parse.languages import header_language, language_of
 from smara.core.paths import is_test_path
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "code"
@@ -57,7 +57,7 @@ def test_a_fixture_says_what_is_expected_of_it(path: Path) -> None:
 
 
 def test_every_language_has_a_fixture() -> None:
-    assert {path.parent.name for path in SOURCES} == set(LANGUAGES)
+    assert {path.parent.name for path in SOURCES} == set(languages())
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(FIXTURES).as_posix())
@@ -121,8 +121,10 @@ def test_a_language_is_told_by_name_or_first_line(
 
 
 def test_a_header_with_classes_is_cpp_and_one_without_is_c() -> None:
-    assert header_language(b"class Shop {\n public:\n};\n") == "cpp"
-    assert header_language(b"struct shop { int doors; };\nint open(struct shop *self);\n") == "c"
+    assert language_of("shop.h", b"class Shop {\n public:\n};\n") == "cpp"
+    assert (
+        language_of("shop.h", b"struct shop { int doors; };\nint open(struct shop *self);\n") == "c"
+    )
 
 
 def test_tests_are_told_by_their_path() -> None:

@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from smara.codegraph.models import LANGUAGES, FileFacts, Language
+from smara.codegraph.language import languages
+from smara.codegraph.models import FileFacts, Language
 from smara.codegraph.parse.chunks import chunk_file
 from smara.codegraph.parse.extract import extract
 from smara.codegraph.parse.source import readable
@@ -65,19 +66,19 @@ def read(data: bytes, language: Language) -> FileFacts:
     return facts
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", languages())
 @pytest.mark.parametrize("data", NESTED.values(), ids=NESTED.keys())
 def test_deep_nesting_overflows_nothing(data: bytes, language: Language) -> None:
     read(data, language)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", languages())
 @pytest.mark.parametrize("data", ODD.values(), ids=ODD.keys())
 def test_odd_bytes_are_read_as_far_as_they_can_be(data: bytes, language: Language) -> None:
     read(data, language)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", languages())
 def test_random_bytes_and_random_punctuation_raise_nothing(language: Language) -> None:
     generator = random.Random(language)
     for _ in range(20):

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from smara.codegraph.parse.extract import extract, without_macros
+from smara.codegraph.languages.c import without_macros
+from smara.codegraph.parse.extract import extract
 from tests.unit.codegraph.projects import Tree
 
 

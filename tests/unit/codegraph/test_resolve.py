@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from smara.codegraph.language import languages
 from smara.codegraph.models import (
-    LANGUAGES,
     NODE_KINDS,
     Binding,
     Definition,
@@ -20,11 +20,11 @@ from smara.codegraph.models import (
     Reference,
     ReferenceKind,
 )
-from smara.codegraph.resolve import (
+from smara.codegraph.resolve.project import ProjectFiles
+from smara.codegraph.resolve.resolver import Resolver
+from smara.codegraph.resolve.symbols import (
     FileOutline,
     MemoryTable,
-    ProjectFiles,
-    Resolver,
     outline_of,
     pack_outline,
     unpack_outline,
@@ -36,7 +36,7 @@ def test_every_language_has_places_with_known_meaning_to_be_measured_by() -> Non
     labels = json.loads(
         (Path(__file__).parents[3] / "evals" / "resolution_labels.json").read_text(encoding="utf-8")
     )
-    assert {each["language"] for each in labels} == set(LANGUAGES)
+    assert {each["language"] for each in labels} == set(languages())
     assert all(len(each["calls"]) + len(each["imports"]) >= 100 for each in labels)
 
 
@@ -254,7 +254,7 @@ _ENDINGS = {
 
 
 def _random_facts(chosen: random.Random, number: int) -> FileFacts:
-    language = chosen.choice(LANGUAGES)
+    language = chosen.choice(list(languages()))
     folder = chosen.choice(("", "a/", "a/b/", "src/", "tests/"))
     name = chosen.choice(("a", "b", "__init__", "index", "mod", "lib", f"file{number}"))
     count = chosen.randint(0, 6)

@@ -9,7 +9,7 @@ import pytest
 
 import smara
 from smara import Memory
-from smara.codegraph.resolve import Resolver
+from smara.codegraph.resolve.resolver import Resolver
 from smara.codegraph.resolve.scip import (
     OUTSIDE,
     NamedLines,

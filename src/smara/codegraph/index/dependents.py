@@ -14,6 +14,7 @@ from zlib import crc32
 
 from smara.codegraph.codec import bytes_of, pack_edges, unpack_facts
 from smara.codegraph.index.tree_reader import NotRead, TreeReader
+from smara.codegraph.language import tables
 from smara.codegraph.models import FileFacts, Import
 from smara.codegraph.resolve.project import ProjectFiles
 from smara.codegraph.resolve.resolver import Resolver, tested_stem
@@ -25,21 +26,12 @@ from smara.codegraph.resolve.symbols import (
     SymbolTable,
     unpack_outline,
 )
-from smara.core.extract import word_set
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 _WORD = re.compile(r"\w+")
-NAMING_FILES = word_set(
-    "__init__.py __init__.pyi mod.rs lib.rs main.rs index.ts index.tsx index.js index.jsx "
-    "index.mjs index.cjs"
-    " index.d.ts tsconfig.json jsconfig.json package.json go.mod Cargo.toml"
-)
-"""Files by whose coming and going, or by what they say, modules get other names: everything is
-resolved again.
-"""
 
 
 class Recorder:
@@ -226,12 +218,9 @@ class DependencyKeys:
 
 
 def _renames_modules(change: OutlineChange) -> bool:
-    is_naming = change.path.rpartition("/")[2] in NAMING_FILES
+    name = change.path.rpartition("/")[2]
     # What ``__init__.py`` defines is looked up like any file's; what a manifest says is not.
-    is_manifest = is_naming and not change.path.endswith(
-        (".py", ".pyi", ".rs", ".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs")
-    )
-    return is_naming and (change.is_come_or_gone or is_manifest)
+    return name in tables().manifests or (change.is_come_or_gone and name in tables().module_files)
 
 
 def change_between(

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from smara.codegraph.index.dependents import DependencyKeys, FileEdges, Joiner, manifest_reader
 from smara.codegraph.index.pool import Pool
 from smara.codegraph.index.tree_reader import TreeReader
+from smara.codegraph.language import tables
 from smara.codegraph.lookup import CodeLookup
-from smara.codegraph.resolve.project import MANIFESTS, ProjectFiles
+from smara.codegraph.resolve.project import ProjectFiles
 from smara.codegraph.resolve.scip import INDEX_NAME, NamedLines, Precise, ScipIndex, read_scip
 from smara.codegraph.resolve.symbols import FileOutline, Symbol, unpack_outline
 from smara.codegraph.store import CodeStore
@@ -81,7 +82,7 @@ class TreeCache:
         for path, (no, outline) in written.items():
             self.paths[path] = (no, revision)
             self.outlines[path] = (revision, outline)
-            if path.rpartition("/")[2] in MANIFESTS:
+            if path.rpartition("/")[2] in tables().manifests:
                 self.project = None
         if self.notes_revision == self.revision:
             self.notes_revision = revision
@@ -110,7 +111,8 @@ class TreeCache:
 
 
 def _manifests(paths: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
-    return {path: place for path, place in paths.items() if path.rpartition("/")[2] in MANIFESTS}
+    names = tables().manifests
+    return {path: place for path, place in paths.items() if path.rpartition("/")[2] in names}
 
 
 class StoredTable:

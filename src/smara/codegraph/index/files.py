@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from smara.codegraph.index import ignore
 from smara.codegraph.index.tree_reader import NotRead, TreeReader
+from smara.codegraph.language import kind_of
 from smara.codegraph.models import SkipReason
-from smara.codegraph.parse.languages import kind_of
 from smara.core.paths import is_generated_folder, is_output_folder
 
 MOST_BYTES = 1_000_000

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from smara.codegraph.codec import pack_facts
 from smara.codegraph.index import files
 from smara.codegraph.index.tree_reader import NotRead, TreeReader
+from smara.codegraph.language import kind_of, language_of
 from smara.codegraph.models import CodeChunk, Definition, FileFacts, FileKind, Language, SkipReason
-from smara.codegraph.parse.languages import kind_of
 from smara.core import log
 from smara.core.escape import to_storable
 from smara.core.paths import is_test_path
@@ -35,6 +35,10 @@ _GENERATED = re.compile(
 
 
 KnownChunk = tuple[str, str, str, str]
+BAD_FILE_ERRORS = (ValueError, IndexError, ArithmeticError, RecursionError, MemoryError)
+"""What the content of a file can raise: it must not keep all others out of the index. Anything
+else, such as a KeyError of a table, is a bug and ends the run.
+"""
 
 
 class FileRequest(NamedTuple):
@@ -105,7 +109,7 @@ def work_on(
         return FileRecord(asked.path, opened.size, mtime_ns, hash=found, is_same=True)
     try:
         work = taken_apart(asked.path, opened.data, has_text, known=known)
-    except Exception as error:  # noqa: BLE001 - a file nobody foresaw must not keep all others out of the index
+    except BAD_FILE_ERRORS as error:
         log.warning("code.not_taken_apart", path=asked.path, error=repr(error))
         work = FileRecord(asked.path, opened.size, mtime_ns, hash=found, skip="unreadable")
     return work._replace(size=opened.size, mtime_ns=mtime_ns, hash=found)
@@ -118,16 +122,12 @@ def taken_apart(
     known: Container[KnownChunk] = frozenset(),
 ) -> FileRecord:
     """What the content of a file says."""
-    from smara.codegraph.parse.languages import header_language, language_of
-
     empty = FileRecord(path, len(data), 0, hash=b"")
     text = decoded(data)
     if text is None:
         return empty._replace(skip="binary")
     first_line = data[:200].split(b"\n", 1)[0]
-    language = language_of(path, first_line)
-    if language == "c" and path.endswith(".h"):
-        language = header_language(data)
+    language = language_of(path, data)
     kind = "code" if language is not None else kind_of(path)
     if kind not in ("code", "prose", "data"):
         if not first_line.startswith(b"#!"):

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Container, Iterator, Sequence
 from queue import Empty, SimpleQueue
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from smara.codegraph.index.index_file import FileRecord, FileRequest, KnownChunk, work_on
 from smara.codegraph.index.tree_reader import TreeReader
@@ -49,6 +49,12 @@ def work_inline(
     reader = TreeReader(root)
     for each in asked:
         yield work_on(reader, each, has_text, known=known)
+
+
+class WorkerFailure(NamedTuple):
+    """A bug that a worker met, as its traceback tells it."""
+
+    traceback: str
 
 
 class Pool:
@@ -154,6 +160,8 @@ class Pool:
                 # A parser is stuck on some file. Its worker is ended like one that died.
                 worker, answer = next(each for each in waiting if waiting[each]), None
                 worker.kill()
+            if isinstance(answer, WorkerFailure):
+                raise RuntimeError(f"A worker process failed:\n{answer.traceback}")
             if worker in waiting:
                 return worker, answer
 
@@ -165,6 +173,8 @@ def _with_care(root: str, batch: Sequence[FileRequest], has_text: bool) -> Itera
         try:
             worker.send(("work", [each]))
             _, done = answers.get(timeout=_ALONE_SECONDS)
+            if isinstance(done, WorkerFailure):
+                raise RuntimeError(f"A worker process failed:\n{done.traceback}")
         except Empty:
             done = None
         finally:
@@ -225,6 +235,7 @@ def serve() -> None:
     import gc
     import os
     import signal
+    import traceback
 
     # An interrupt from the keyboard reaches everybody; the parent decides what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -241,7 +252,10 @@ def serve() -> None:
         return
     bench = _Bench(*started)
     while (request := _read(source)) is not None:
-        answer = bench.answer(*request)
+        try:
+            answer = bench.answer(*request)
+        except Exception:  # noqa: BLE001 - the edge of the process: the parent raises it
+            answer = WorkerFailure(traceback.format_exc())
         try:
             if answer is not None:
                 _write(target, answer)

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from smara.codegraph.file_store import ChunkRow, FileRow, NodeRow
-from smara.codegraph.index.dependents import NAMING_FILES, OutlineChange, change_between
+from smara.codegraph.index.dependents import OutlineChange, change_between
 from smara.codegraph.index.edges import TreeCache
 from smara.codegraph.index.index_file import FileRecord, chunk_key
+from smara.codegraph.language import tables
 from smara.codegraph.models import Definition
 from smara.codegraph.resolve.symbols import FileOutline, outline_of, pack_outline, unpack_outline
 from smara.codegraph.store import CodeStore
@@ -149,7 +150,7 @@ class Writer:
             change = change_between(work.path, before, after)
             if (
                 change is None
-                and work.path.rpartition("/")[2] in NAMING_FILES
+                and work.path.rpartition("/")[2] in tables().module_files
                 and (after is None or row is None)
             ):
                 change = OutlineChange(work.path, None, is_come_or_gone=row is None)

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, groupby
 
+from smara.codegraph.language import kind_of, language_of, languages
 from smara.codegraph.models import CodeChunk, Definition, FileFacts
-from smara.codegraph.parse.languages import kind_of
 from smara.database.fulltext import RecordTerms, terms_of
 
 _BYTES = 6_000
@@ -39,7 +39,8 @@ def first_words(path: str, text: str) -> str:
     name = path.rpartition("/")[2].lower()
     if name.startswith("readme") or name.endswith((".md", ".rst", ".txt")):
         return _prose(start)
-    if name.endswith(".py"):
+    language = language_of(path)
+    if language is not None and languages()[language].has_docstrings:
         found = _PYTHON.match(start)
         return _paragraph(found[2]) if found else ""
     return _comment(re.sub(r"^#![^\n]*\n", "", start))

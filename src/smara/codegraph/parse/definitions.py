@@ -118,8 +118,7 @@ class DefinitionReader:
         self.doc = ""
         self._open: list[_OpenDefinition] = []
         self._outer = outer_starts(source)
-        self._is_python = source.language == "python"
-        self._hash = python_body_hash if self._is_python else body_hash
+        self._hash = python_body_hash if source.spec.ignores_trailing_commas else body_hash
         self._in_test_file = is_test_path(source.path)
         self._comment_ends = [end for _, end in source.comments]
         self._by_name: dict[str, int] = {}
@@ -232,7 +231,7 @@ class DefinitionReader:
             end,
             parent,
             self._signature(node, kind, start, end=end),
-            "" if self._is_python else self._comment_before(first),
+            "" if source.spec.has_docstrings else self._comment_before(first),
         )
         self.definitions.append(_UNFINISHED)
         if kind == "class":
@@ -308,7 +307,7 @@ class DefinitionReader:
             path = without_parameters(path.replace("::", "."))
             self._late.append((place, path.rpartition(".")[2]))
             return f"{inside}.{path}" if inside else path, name, parent, True
-        if self.source.language == "go" and node.type == "method_declaration":
+        if node.type == self.source.spec.receiver_node:
             receiver = node.child_by_field_name("receiver")
             inside = (
                 receiver_type(self.source.text(receiver.start_byte, receiver.end_byte))
@@ -332,10 +331,10 @@ class DefinitionReader:
         kind = _KINDS[label]
         if kind not in ("function", "method"):
             return kind
-        traits = self.source.traits
-        if traits.test_names is not None and self._in_test_file and traits.test_names.match(name):
+        spec = self.source.spec
+        if spec.test_names is not None and self._in_test_file and spec.test_names.match(name):
             return "test"
-        if traits.test_marks is not None and traits.test_marks.search(head):
+        if spec.test_marks is not None and spec.test_marks.search(head):
             return "test"
         return "method" if in_class else kind
 
@@ -360,8 +359,8 @@ class DefinitionReader:
         stop = body.start_byte if body else end
         if kind in ("constant", "test") and body is None:
             stop = self.source.data.find(b"\n", start, end) % (end + 1) or end
-        elif kind == "class" and body is None and self.source.language == "go":
-            stop = self.source.data.find(b"{", start, end) % (end + 1) or end
+        elif kind == "class" and body is None and (opening := self.source.spec.class_opening):
+            stop = self.source.data.find(opening, start, end) % (end + 1) or end
         written = self.source.said(start, min(stop, start + 4 * LONGEST_SIGNATURE))
         if b"\n" in written:
             written = b" ".join(written.split())
@@ -387,7 +386,7 @@ class DefinitionReader:
             else:
                 self.doc = line
         if (
-            not self._is_python
+            not source.spec.has_docstrings
             and source.comments
             and not source.data[: source.comments[0][0]].strip()
         ):

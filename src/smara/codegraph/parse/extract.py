@@ -1,45 +1,16 @@
-"""Parse one file once and extract its facts with one query.
-
-C and C++ macros that the grammar cannot read, such as ``class EXPORTED Slice {``, are blanked
-first.
-"""
+"""Parse one file once and extract its facts with one query."""
 
 from __future__ import annotations
 
-import re
-
-from smara.codegraph.models import FileFacts, Language
-from smara.codegraph.parse.definitions import DefinitionReader
-from smara.codegraph.parse.imports import read_imports
-from smara.codegraph.parse.languages import captures, parse
+from smara.codegraph.language import languages
+from smara.codegraph.models import Definition, FileFacts, Import, Language
+from smara.codegraph.parse.definitions import DefinitionReader, Scopes
+from smara.codegraph.parse.grammar import captures, parse
 from smara.codegraph.parse.references import hidden_names, read_bindings, read_references
 from smara.codegraph.parse.routes import read_routes, route_pattern
 from smara.codegraph.parse.source import SourceFile, readable
 
-_BEFORE_A_NAME = re.compile(
-    rb"\b(?:class|struct"
-    rb"|union)\s+([A-Z][A-Z0-9_]{2,})(?:\([^()\n]*\))?(?=\s+[A-Za-z_][\w:]*\s*(?:final\s*)?[:{])"
-)
-_ANNOTATIONS = re.compile(
-    rb"\b(?:[A-Z_]*GUARDED_BY|[A-Z_]*LOCKS?_(?:REQUIRED|EXCLUDED|RETURNED)|(?:SCOPED_)?LOCKABLE"
-    rb"|(?:EXCLUSIVE|SHARED)_(?:TRY)?LOCK_FUNCTION|UNLOCK_FUNCTION"
-    rb"|NO_THREAD_SAFETY_ANALYSIS)\b(?:\([^()\n]*\))?"
-)
-_HINTS = (b"GUARDED_BY", b"LOCKS_", b"LOCK_", b"LOCKABLE", b"NO_THREAD_SAFETY")
-
-
-def without_macros(text: bytes) -> bytes:
-    """The text with such macros blanked, of the same length."""
-    if b"class" in text or b"struct" in text:
-        text = _BEFORE_A_NAME.sub(_blank_the_name, text)
-    if any(hint in text for hint in _HINTS):
-        text = _ANNOTATIONS.sub(lambda found: b" " * len(found[0]), text)
-    return text
-
-
-def _blank_the_name(found: re.Match[bytes]) -> bytes:
-    start = found.start(1) - found.start()
-    return found[0][:start] + b" " * (len(found[0]) - start)
+LONGEST_STATEMENT = 65_536
 
 
 def extract(path: str, data: bytes, language: Language) -> FileFacts:
@@ -49,15 +20,16 @@ def extract(path: str, data: bytes, language: Language) -> FileFacts:
     error. Offsets are those of ``readable(data)``.
     """
     text = readable(data)
-    root, is_whole = parse(language, without_macros(text) if language in ("c", "cpp") else text)
-    source = SourceFile.read(path, language, text, found=captures(language, root))
+    spec = languages()[language]
+    root, is_whole = parse(language, spec.prepare(text) if spec.prepare else text)
+    source = SourceFile.read(path, spec, text, found=captures(language, root))
     reader = DefinitionReader(source)
     reader.read()
     imports = read_imports(source, reader.scopes, reader.definitions)
     references = read_references(source, reader.scopes, reader.definitions, imports=imports)
     bindings = read_bindings(source, reader.scopes, reader.definitions)
-    bindings += hidden_names(language, reader.definitions, imports, bindings=bindings)
-    routes, answers = read_routes(reader, root, route_pattern(language, text))
+    bindings += hidden_names(spec, reader.definitions, imports, bindings=bindings)
+    routes, answers = read_routes(reader, root, route_pattern(spec, text))
     return FileFacts(
         path,
         language,
@@ -70,6 +42,38 @@ def extract(path: str, data: bytes, language: Language) -> FileFacts:
         has_errors=root.has_error or not is_whole,
         doc=reader.doc,
     )
+
+
+def read_imports(source: SourceFile, scopes: Scopes, definitions: list[Definition]) -> list[Import]:
+    """Return one import for each name that is brought in, in the order in which they stand."""
+    imports: list[Import] = []
+    for node in sorted(source.found.get("import", ()), key=lambda node: node.start_byte):
+        start, end = node.start_byte, min(node.end_byte, node.start_byte + LONGEST_STATEMENT)
+        text = source.text(start, end)
+        scope = scopes.at(start)
+        while scope >= 0 and definitions[scope].kind == "constant":
+            scope = definitions[scope].parent
+        line = source.line(start)
+        for module, name, alias, level, is_export in source.spec.read_imports(text):
+            imports.append(
+                Import(
+                    module, name, alias, level=level, line=line, scope=scope, is_export=is_export
+                )
+            )
+    for node in source.found.get("exported", ()):
+        name = source.text(node.start_byte, node.end_byte)
+        imports.append(
+            Import(
+                "",
+                name,
+                "default",
+                level=0,
+                line=source.line(node.start_byte),
+                scope=-1,
+                is_export=True,
+            )
+        )
+    return imports
 
 
 def _count_lines(text: bytes) -> int:

@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from smara.codegraph.models import Binding, Definition, Import, Language, Reference, ReferenceKind
+from smara.codegraph.language import LanguageSpec
+from smara.codegraph.models import Binding, Definition, Import, Reference, ReferenceKind
 from smara.codegraph.parse.definitions import Scopes
 from smara.codegraph.parse.source import SourceFile
 from smara.core.extract import word_set
@@ -111,8 +112,6 @@ _ANYTHING: set[str] = set()
 """Stands for every name: where files share names without importing them, any type may be another
 file's.
 """
-_WITH_MACROS = ("c", "cpp")
-"""What is in capitals here may be any header's macro."""
 _PLAIN_TYPES = word_set(
     "var string int int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 byte rune bool error "
     "any float32 float64"
@@ -176,7 +175,7 @@ def read_references(
     mentioned = source.spans("use")
     if bases:
         mentioned = [span for span in mentioned if span not in bases]
-    is_any = source.language in _WITH_MACROS
+    is_any = source.spec.has_macros
     constants = [
         span for span in constant_spans(source, None if is_any else known) if span not in bases
     ]
@@ -200,7 +199,7 @@ def read_references(
             spans=constants,
             references=references,
             definitions=definitions,
-            known=set(source.traits.selves),
+            known=set(source.spec.selves),
         )
     _collect(
         source,
@@ -265,7 +264,7 @@ def _collect(
     """Add the references at sorted spans; with ``known``, only those that begin with a name of
     it.
     """
-    data, starts, separators = source.data, source.line_starts, source.traits.separators
+    data, starts, separators = source.data, source.line_starts, source.spec.separators
     add, make = references.append, tuple.__new__
     breaks, owners = scopes.breaks, scopes.owners
     place, until, scope = 0, breaks[0] if breaks else len(data) + 1, -1
@@ -419,7 +418,7 @@ def _variable(
         return (
             f"self.{text}" if scope >= 0 and definitions[scope].kind == "class" else text
         ), scope
-    if receiver not in source.traits.selves:
+    if receiver not in source.spec.selves:
         return "", scope
     while scope >= 0 and definitions[scope].kind != "class":
         scope = definitions[scope].parent
@@ -466,7 +465,6 @@ _PAIRS: tuple[tuple[str, str, Callable[[str], str]], ...] = (
 )
 
 
-_UNTYPED = frozenset({"python", "javascript", "typescript", "tsx"})
 _SQUARE = re.compile(r"\[[^\[\]]*\]")
 _ROUND = re.compile(r"\([^()]*\)")
 _FUNCTION = re.compile(r"(?:\bdefault|=)\s*(?:async\s*)?(?:function\b[\s*\w$]*)?\(")
@@ -474,7 +472,7 @@ _PARAMETERS = re.compile(r"(?:^|[(,{])\s*(?:\*{1,2}|\.\.\.)?([\w$]+)\s*(?=[,:=)}
 
 
 def hidden_names(
-    language: Language,
+    spec: LanguageSpec,
     definitions: Sequence[Definition],
     imports: Sequence[Import],
     bindings: Sequence[Binding],
@@ -482,7 +480,7 @@ def hidden_names(
     """A binding to nothing known for each parameter that hides a name of the file and has no
     type.
     """
-    if language not in _UNTYPED:
+    if not spec.has_untyped_parameters:
         return
     known = {each.name for each in definitions if each.parent < 0}
     known.update(each.alias or each.name or each.module.partition(".")[0] for each in imports)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from smara.codegraph.models import Definition, Language, Reference
+from smara.codegraph.language import LanguageSpec
+from smara.codegraph.models import Definition, Reference
 from smara.codegraph.parse.definitions import LONGEST_NAME, LONGEST_SIGNATURE, DefinitionReader
 from smara.codegraph.parse.references import LONGEST_USE, split_use
 from smara.codegraph.parse.source import body_hash
@@ -15,34 +16,6 @@ if TYPE_CHECKING:
 
 
 _ANY_VERB = frozenset({"ROUTE", "API_ROUTE", "ALL", "HANDLE", "HANDLEFUNC", "REQUEST"})
-_VERBS = rb"get|post|put|patch|delete|head|options"
-_SCRIPT = re.compile(rb"\.(?P<verb>" + _VERBS + rb"|all)\(\s*[\"'`](?P<path>/[^\"'`\n]*)[\"'`]\s*,")
-_PATTERNS: dict[Language, re.Pattern[bytes]] = {
-    "python": re.compile(
-        rb"\.(?P<verb>route|api_route|websocket|"
-        + _VERBS
-        + rb")\(\s*[rf]?[\"'](?P<path>/[^\"'\n]*)[\"']"
-    ),
-    "typescript": _SCRIPT,
-    "tsx": _SCRIPT,
-    "javascript": _SCRIPT,
-    "go": re.compile(
-        rb"\.(?P<verb>HandleFunc|Handle|GET|POST|PUT|PATCH|DELETE|Get|Post|Put|Patch|Delete)"
-        rb"\(\s*\"(?P<path>(?:[A-Z]+ )?/[^\"\n]*)\"\s*,"
-    ),
-    "java": re.compile(
-        rb"@(?P<verb>Get|Post|Put|Patch|Delete|Request)Mapping\(\s*(?:(?:value"
-        rb"|path)\s*=\s*)?\{?\s*\"(?P<path>[^\"\n]*)\""
-    ),
-    "rust": re.compile(
-        rb"#\[(?P<verb>"
-        + _VERBS
-        + rb")\(\s*\"(?P<path>/[^\"\n]*)\"|\.route\(\s*\"(?P<pattern>/[^\"\n]*)\"\s*,"
-    ),
-}
-_DJANGO = re.compile(rb"(?P<verb>)\b(?:re_path|path|url)\(\s*r?[\"'](?P<path>[^\"'\n]*)[\"']\s*,")
-_QUOTED_PATHS = (b'("/', b"('/", b"(`/", b'(r"/', b"(r'/")
-"""One of these stands wherever a route does, and is found much faster than a route."""
 _CALLS = frozenset({"call", "call_expression"})
 _MARKS = frozenset({"decorator", "annotation", "attribute_item"})
 _HANDLERS = frozenset(
@@ -54,18 +27,12 @@ _MOST_STEPS = 6
 MOST_ROUTES = 2_000
 
 
-def route_pattern(language: Language, data: bytes) -> re.Pattern[bytes] | None:
+def route_pattern(spec: LanguageSpec, data: bytes) -> re.Pattern[bytes] | None:
     """Return what a route of a file would look like, ``None`` where there can be none."""
-    if language == "python" and has_paths_of_its_own(data):
-        return _DJANGO
-    if language == "java":
-        return _PATTERNS["java"] if b"Mapping(" in data else None
-    return _PATTERNS.get(language) if any(mark in data for mark in _QUOTED_PATHS) else None
-
-
-def has_paths_of_its_own(data: bytes) -> bool:
-    """Say whether a Python file lists its routes, so that ``path("…")`` is one anywhere in it."""
-    return b"urlpatterns" in data
+    for marks, pattern in spec.routes:
+        if any(mark in data for mark in marks):
+            return pattern
+    return None
 
 
 def read_routes(
@@ -156,7 +123,7 @@ def _answers(
             argument = argument.child_by_field_name("function") or argument
         if argument.type in _HANDLERS and argument.end_byte - argument.start_byte <= LONGEST_USE:
             text = reader.source.data[argument.start_byte : argument.end_byte]
-            name, receiver = split_use(text, reader.source.traits.separators)
+            name, receiver = split_use(text, reader.source.spec.separators)
             if name == "as_view" and receiver:
                 owner, _, name = receiver.rpartition(".")
                 receiver = owner
@@ -187,7 +154,7 @@ def _calls_inside(
     calls: dict[tuple[str, str], Reference] = {}
     for start, end in source.spans("call"):
         if handler.start_byte <= start < handler.end_byte and end - start <= LONGEST_USE:
-            name, receiver = split_use(source.data[start:end], source.traits.separators)
+            name, receiver = split_use(source.data[start:end], source.spec.separators)
             if name and len(calls) < _MOST_CALLS_INSIDE:
                 calls.setdefault(
                     (name, receiver),

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from smara.codegraph.codec import bytes_of, numbers_in
-from smara.codegraph.models import Language
-from smara.codegraph.parse.languages import TRAITS, Traits
+from smara.codegraph.language import LanguageSpec
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -185,12 +184,11 @@ class SourceFile:
     """
 
     path: str
-    language: Language
+    spec: LanguageSpec
     data: bytes
     found: dict[str, list[Node]]
     bared: bytes
     comments: list[Span]
-    traits: Traits
     line_starts: list[int]
     line_hashes: list[int]
 
@@ -198,7 +196,7 @@ class SourceFile:
     def read(
         cls,
         path: str,
-        language: Language,
+        spec: LanguageSpec,
         data: bytes,
         found: dict[str, list[Node]],
     ) -> SourceFile:
@@ -217,7 +215,7 @@ class SourceFile:
             starts = list(accumulate(map(len, data.split(b"\n")), _next_line, initial=0))
         else:
             starts = list(accumulate(map(len, data.splitlines(keepends=True)), initial=0))
-        return cls(path, language, data, found, bared, comments, TRAITS[language], starts, hashes)
+        return cls(path, spec, data, found, bared, comments, line_starts=starts, line_hashes=hashes)
 
     def line(self, offset: int) -> int:
         """Return the line, counted from one, on which an offset stands."""
@@ -257,7 +255,7 @@ class SourceFile:
         """
         names, types = self.spans(first), self.spans(second)
         pairs = []
-        before = first == "opened.name" or (first == "typed.name" and self.traits.types_first)
+        before = first == "opened.name" or (first == "typed.name" and self.spec.types_first)
         for start, end in names:
             place = bisect_right(types, (start,)) - 1 if before else bisect_right(types, (end,))
             if 0 <= place < len(types):

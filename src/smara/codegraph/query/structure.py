@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from smara.codegraph.language import tables
 from smara.codegraph.models import EntryPoint, ImportCycle, Node
 from smara.codegraph.query.memory_graph import KIND_NO, NODE_KIND_NO, Graph
 
@@ -124,11 +125,6 @@ def _way_around(
     raise AssertionError("a component without a circle")
 
 
-ENTRY_FILES = {
-    "__main__.py": "run by python -m", "manage.py": "a script of its project",
-    "wsgi.py": "a web server's door",
-    "asgi.py": "a web server's door", "main.rs": "the program of its crate", "main.go": "a program",
-}  # fmt: skip
 _MAIN_NAMES = ("main", "Main", "__main__")
 MANIFESTS = ("pyproject.toml", "package.json", "setup.cfg")
 _REACH_DEPTH = 20
@@ -201,15 +197,15 @@ def entry_candidates(
             found.setdefault(place, why)
     for place in np.flatnonzero(graph.kinds == NODE_KIND_NO["route"]).tolist():
         found.setdefault(place, "a route")
-    is_test = graph.is_test
+    is_test, entry_files = graph.is_test, tables().entry_files
     for place, name in enumerate(names):
         if is_test[place]:
             continue
         kind = graph.kinds[place]
         if kind == NODE_KIND_NO["file"]:
             called = graph.paths[graph.files[place]].rpartition("/")[2]
-            if called in ENTRY_FILES:
-                found.setdefault(place, ENTRY_FILES[called])
+            if called in entry_files:
+                found.setdefault(place, entry_files[called])
         elif name in _MAIN_NAMES and kind in (NODE_KIND_NO["function"], NODE_KIND_NO["method"]):
             found.setdefault(place, "a main function")
     return found

@@ -1,31 +1,6 @@
-"""Joining files: from the names a file uses to the definitions they mean, as far as syntax tells.
+"""Join files: follow the names a file uses to the definitions they mean.
 
-Every language has its own rules for finding a module and a name in it (``python``, ``script`` for
-JavaScript and TypeScript, ``rust``, ``go``, ``java``, ``c`` for C and C++); what they share is in
-``rules``. A name that cannot be followed stays without an edge: a wrong edge costs more than a
-missing one.
+Every language has its own rules for finding a module and a name in it; they stand in
+``languages/``, what they share in ``rules``. A name that cannot be followed stays without an edge:
+a wrong edge costs more than a missing one.
 """
-
-from smara.codegraph.resolve.project import ProjectFiles
-from smara.codegraph.resolve.resolver import Resolver
-from smara.codegraph.resolve.symbols import (
-    FileOutline,
-    MemoryTable,
-    Symbol,
-    SymbolTable,
-    outline_of,
-    pack_outline,
-    unpack_outline,
-)
-
-__all__ = [
-    "FileOutline",
-    "MemoryTable",
-    "ProjectFiles",
-    "Resolver",
-    "Symbol",
-    "SymbolTable",
-    "outline_of",
-    "pack_outline",
-    "unpack_outline",
-]

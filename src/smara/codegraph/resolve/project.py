@@ -7,10 +7,6 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, TypeVar
 
-MANIFESTS = frozenset({"tsconfig.json", "jsconfig.json", "package.json", "go.mod", "Cargo.toml"})
-"""Names of files that are read for their settings. A change of one of them changes how modules are
-found.
-"""
 LARGEST_MANIFEST = 1 << 20
 T = TypeVar("T")
 
@@ -56,13 +52,6 @@ class ProjectFiles:
         for path in sorted(self.paths):
             names.setdefault(path.rpartition("/")[2], []).append(path)
         return names
-
-    @cached_property
-    def manifests(self) -> dict[str, list[str]]:
-        """Paths of manifests by name; ``tsconfig.base.json`` and the like stand under
-        ``tsconfig.json`` too.
-        """
-        return {name: paths for name, paths in self.by_name.items() if name in MANIFESTS}
 
     def text(self, path: str) -> str | None:
         """The text of a manifest; ``None`` when there is none, when it is very large or cannot be

@@ -10,8 +10,9 @@ import io
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from smara.codegraph.language import languages
 from smara.codegraph.models import EdgeKind, FileFacts, Language, NewEdge, ReferenceKind
 from smara.codegraph.resolve.project import ProjectFiles, closest
 from smara.codegraph.resolve.rules import LanguageRules, ReferenceWalk
@@ -123,12 +124,6 @@ def tested_stem(path: str) -> str | None:
 
 NAMED_AFTER = 0.6
 """Of a file that a test is named after and does not import."""
-_SUFFIXES = {
-    "python": ("py",), "typescript": ("ts", "tsx", "js", "jsx"), "tsx": ("tsx", "ts", "jsx", "js"),
-    "javascript": ("js", "jsx", "mjs", "cjs", "ts"), "rust": ("rs",), "go": ("go",),
-    "java": ("java",),
-    "c": ("c", "h"), "cpp": ("cc", "cpp", "cxx", "h", "hh", "hpp", "c"),
-}  # fmt: skip
 
 
 def add_test_edges(
@@ -183,7 +178,8 @@ def _named_after(
     stem = tested_stem(outline.path)
     if stem is None:
         return None
-    for suffix in _SUFFIXES[outline.language]:
+    spec = languages()[outline.language]
+    for suffix in spec.tested_extensions or spec.extensions:
         paths = [
             path for path in project.by_name.get(f"{stem}.{suffix}", ()) if not is_test_path(path)
         ]
@@ -205,11 +201,6 @@ MOST_OF_A_NAME = 64
 """Definitions of one name that are looked through at most."""
 
 _OWN = frozenset({"self", "this", "cls", "super()", "Self", "super"})
-FAMILIES: dict[Language, str] = {
-    "python": "python", "typescript": "script", "tsx": "script", "javascript": "script",
-    "rust": "rust", "go": "go", "java": "java", "c": "c", "cpp": "c",
-}  # fmt: skip
-"""Languages that see each other's names."""
 
 
 class Left(NamedTuple):
@@ -236,8 +227,8 @@ class Resolver:
         self._table = table
         self._precise = precise
         self._project = project
-        self._rules: dict[str, LanguageRules] = {}
-        self._named: dict[tuple[str, str], list[Symbol]] = {}
+        self._rules: dict[Callable[..., Any], LanguageRules] = {}
+        self._named: dict[tuple[LanguageRules, str], list[Symbol]] = {}
 
     def resolve(self, facts: FileFacts) -> list[NewEdge]:
         """Return the edges that start in a file, each once for its ends, kind and line."""
@@ -263,10 +254,10 @@ class Resolver:
             rules.forget()
 
     def _rules_for(self, language: Language) -> LanguageRules:
-        family = FAMILIES[language]
-        rules = self._rules.get(family)
+        make = languages()[language].rules
+        rules = self._rules.get(make)
         if rules is None:
-            rules = self._rules[family] = _make_rules(family)(self._table, self._project)
+            rules = self._rules[make] = make(self._table, self._project)
         return rules
 
     def _add_by_name(self, walk: ReferenceWalk, left: list[Left], found: FoundEdges) -> None:
@@ -284,9 +275,9 @@ class Resolver:
             if qualified is not None
             or (each.receiver and each.kind == "calls" and is_telling(each.name))
         ]
-        self._look_up(FAMILIES[outline.language], {each.name for each, _ in wanted})
+        self._look_up(rules, {each.name for each, _ in wanted})
         for each, qualified in wanted:
-            symbols = self._named[FAMILIES[outline.language], each.name]
+            symbols = self._named[rules, each.name]
             if not symbols:
                 continue
             if qualified is not None:
@@ -314,8 +305,8 @@ class Resolver:
                 )
                 found.put(edge, symbols[0].path)
 
-    def _look_up(self, family: str, names: set[str]) -> None:
-        missing = {name for name in names if (family, name) not in self._named}
+    def _look_up(self, rules: LanguageRules, names: set[str]) -> None:
+        missing = {name for name in names if (rules, name) not in self._named}
         if not missing:
             return
         answer = self._table.named(missing, MOST_OF_A_NAME)
@@ -323,8 +314,12 @@ class Resolver:
             symbols = answer.get(name, [])
             # A name that is too common to be listed whole is one that nothing can be said about.
             is_whole = len(symbols) < MOST_OF_A_NAME
-            ours = [symbol for symbol in symbols if FAMILIES[symbol.language] == family]
-            self._named[family, name] = ours if is_whole else []
+            ours = [
+                each
+                for each in symbols
+                if (spec := languages().get(each.language)) and self._rules.get(spec.rules) is rules
+            ]
+            self._named[rules, name] = ours if is_whole else []
 
 
 def _add_imports(
@@ -428,30 +423,3 @@ def _number(
 
 def _ends_with(qualname: str, wanted: str) -> bool:
     return qualname == wanted or qualname.endswith("." + wanted)
-
-
-def _make_rules(family: str) -> Callable[[SymbolTable, ProjectFiles], LanguageRules]:
-    """The rules of a family of languages, imported when a file of it is met."""
-    if family == "python":
-        from smara.codegraph.resolve.python import PythonRules
-
-        return PythonRules
-    if family == "script":
-        from smara.codegraph.resolve.javascript import ScriptRules
-
-        return ScriptRules
-    if family == "rust":
-        from smara.codegraph.resolve.rust import RustRules
-
-        return RustRules
-    if family == "go":
-        from smara.codegraph.resolve.go import GoRules
-
-        return GoRules
-    if family == "java":
-        from smara.codegraph.resolve.java import JavaRules
-
-        return JavaRules
-    from smara.codegraph.resolve.c import CRules
-
-    return CRules

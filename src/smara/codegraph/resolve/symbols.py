@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol
 
+from smara.codegraph.language import languages
 from smara.codegraph.models import NODE_KINDS, FileFacts, Import, Language, NodeKind
 
 OUTLINE_VERSION = 1
@@ -18,14 +19,6 @@ OUTLINE_VERSION = 1
 again.
 """
 
-_TESTS_ARE_TITLED = frozenset({"javascript", "typescript", "tsx"})
-"""Languages whose tests have titles: ``describe("send", …)`` defines nothing that is called
-``send``.
-"""
-_NAMES_ARE_SHARED = frozenset({"java", "cpp", "rust", "typescript", "tsx"})
-"""Languages in which several definitions of one name hold at once: by their parameters, or by what
-is built.
-"""
 _KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
 
 
@@ -76,22 +69,19 @@ class FileOutline:
         """For each of several definitions of one name, all of them: overloads, and variants for
         several platforms.
         """
-        is_cpp = language == "cpp"
+        spec = languages()[language]
         for place, parent in enumerate(self.parents):
             name = self.names[place]
-            if self.kinds[place] == "test" and language in _TESTS_ARE_TITLED:
+            if spec.has_titled_tests and self.kinds[place] == "test":
                 continue
             first = self.by_qualname.setdefault(self.qualnames[place], place)
-            if (
-                first != place
-                and language in _NAMES_ARE_SHARED
-                and self.kinds[place] == self.kinds[first]
-            ):
+            if first != place and spec.has_overloads and self.kinds[place] == self.kinds[first]:
                 same = self.twins.setdefault(first, [first])
                 same.append(place)
                 self.twins[place] = same
             if parent >= 0:
-                if is_cpp and self.qualnames[place] != f"{self.qualnames[parent]}.{name}":
+                qualname = f"{self.qualnames[parent]}.{name}"
+                if spec.has_members_outside and self.qualnames[place] != qualname:
                     # ``void Client::Send()`` stands in a namespace and is none of its names.
                     continue
                 inside = self.members.get(parent)
@@ -168,7 +158,7 @@ def unpack_outline(path: str, file_no: int, data: bytes) -> FileOutline | None:
     """What was packed; ``None`` for another version's or broken bytes."""
     try:
         columns = json.loads(zlib.decompress(data))
-        if columns[0] != OUTLINE_VERSION:
+        if columns[0] != OUTLINE_VERSION or columns[1] not in languages():
             return None
         _, language, package, nos, kind_nos, names, odd, parents, imports, bases, fields = columns
         qualnames: list[str] = []
@@ -178,7 +168,7 @@ def unpack_outline(path: str, file_no: int, data: bytes) -> FileOutline | None:
         kinds = [NODE_KINDS[number] for number in kind_nos]
         return FileOutline(
             path,
-            cast(Language, language),
+            language,
             file_no,
             nos=nos,
             definitions=list(zip(kinds, names, qualnames, parents, strict=True)),

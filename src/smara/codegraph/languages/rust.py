@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from smara.codegraph.language import (
+    HTTP_VERBS,
+    QUOTED_PATHS,
+    ImportParts,
+    LanguageSpec,
+    RoutePattern,
+    aliases,
+)
 from smara.codegraph.models import Import
 from smara.codegraph.resolve.project import ProjectFiles, folders_above, join
 from smara.codegraph.resolve.rules import LanguageRules, is_class, steps
@@ -190,3 +200,76 @@ def _crate_name(text: str) -> str:
 def _lib_path(text: str, folder: str) -> str:
     path = _manifest(text).get("lib", {}).get("path")
     return join(folder, path if isinstance(path, str) else "src/lib.rs")
+
+
+_SLASHES = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_HEAD = re.compile(r"^(?:pub(?:\s*\([^)]*\))?\s+)?")
+_BRACES = re.compile(r"[{},]")
+
+
+def read_imports(text: str) -> Iterator[ImportParts]:
+    """Read ``use``, ``mod x;`` and ``extern crate``; braces may hold braces."""
+    is_export = text.startswith("pub")
+    text = _HEAD.sub("", _SLASHES.sub(" ", text)).strip().rstrip(";").strip()
+    if text.startswith("mod "):
+        name = text.removeprefix("mod ").strip()
+        yield f"self::{name}", "", name, 0, is_export
+        return
+    if text.startswith("extern crate "):
+        for module, alias in aliases(text.removeprefix("extern crate ")):
+            yield module, "", alias, 0, is_export
+        return
+    for path in _unfold(text.removeprefix("use ").strip().removeprefix("::")):
+        named, _, alias = path.partition(" as ")
+        module, _, name = named.strip().rpartition("::")
+        if name == "self":
+            module, _, name = module.rpartition("::")
+        if name:
+            yield module, name, alias.strip(), 0, is_export
+
+
+def _unfold(text: str) -> Iterator[str]:
+    """Yield each path of a tree of braces: ``a::{b, c::{d}}`` is ``a::b`` and ``a::c::d``."""
+    prefixes: list[str] = [""]
+    start, prefix = 0, ""
+    for found in _BRACES.finditer(text):
+        part = " ".join(text[start : found.start()].split())
+        start = found.end()
+        if found[0] == "{":
+            prefix = prefixes[-1] + part
+            prefixes.append(prefix)
+            continue
+        if part:
+            yield prefixes[-1] + part
+        if found[0] == "}" and len(prefixes) > 1:
+            prefixes.pop()
+    rest = " ".join(text[start:].split())
+    if rest:
+        yield prefixes[-1] + rest
+
+
+_ROUTES = re.compile(
+    rb"#\[(?P<verb>"
+    + HTTP_VERBS
+    + rb")\(\s*\"(?P<path>/[^\"\n]*)\"|\.route\(\s*\"(?P<pattern>/[^\"\n]*)\"\s*,"
+)
+
+LANGUAGES = (
+    LanguageSpec(
+        name="rust",
+        extensions=("rs",),
+        grammar=("tree_sitter_rust", "language"),
+        queries=("rust",),
+        rules=RustRules,
+        read_imports=read_imports,
+        separators=(b"::", b"."),
+        selves=frozenset({"self"}),
+        test_marks=re.compile(rb"#\[(?:[\w:]+::)?(?:test|rstest|bench)\b"),
+        has_overloads=True,
+        routes=(RoutePattern(QUOTED_PATHS, _ROUTES),),
+        manifests=("Cargo.toml",),
+        module_files=("mod.rs", "lib.rs", "main.rs"),
+        doors=("mod.rs", "lib.rs", "main.rs"),
+        entry_files=(("main.rs", "the program of its crate"),),
+    ),
+)

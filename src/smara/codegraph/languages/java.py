@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
+from smara.codegraph.language import ImportParts, LanguageSpec, RoutePattern
 from smara.codegraph.models import Import
 from smara.codegraph.resolve.project import closest
 from smara.codegraph.resolve.rules import LanguageRules
@@ -74,3 +78,34 @@ class JavaRules(LanguageRules):
 
     def _is_package(self, name: str) -> bool:
         return any(f"/{name}/" in f"/{folder}/" for folder in self.project.folders)
+
+
+def read_imports(text: str) -> Iterator[ImportParts]:
+    """Yield the class or member that an import names."""
+    words = text.removeprefix("import").strip().rstrip(";").replace("static ", "", 1)
+    module, _, name = "".join(words.split()).rpartition(".")
+    yield module, name, "", 0, False
+
+
+_ROUTES = re.compile(
+    rb"@(?P<verb>Get|Post|Put|Patch|Delete|Request)Mapping\(\s*(?:(?:value"
+    rb"|path)\s*=\s*)?\{?\s*\"(?P<path>[^\"\n]*)\""
+)
+
+LANGUAGES = (
+    LanguageSpec(
+        name="java",
+        extensions=("java",),
+        grammar=("tree_sitter_java", "language"),
+        queries=("java",),
+        rules=JavaRules,
+        read_imports=read_imports,
+        separators=(b".", b"::"),
+        selves=frozenset({"this"}),
+        test_marks=re.compile(rb"@(?:Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b"),
+        types_first=True,
+        has_overloads=True,
+        routes=(RoutePattern((b"Mapping(",), _ROUTES),),
+        doors=("package-info.java",),
+    ),
+)

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
+from smara.codegraph.language import (
+    HTTP_VERBS,
+    QUOTED_PATHS,
+    ImportParts,
+    LanguageSpec,
+    RoutePattern,
+    aliases,
+)
 from smara.codegraph.models import Import
 from smara.codegraph.resolve.project import ProjectFiles, folders_above, join
 from smara.codegraph.resolve.rules import DEEPEST, LanguageRules
@@ -406,3 +416,143 @@ def _matched(pattern: str, name: str) -> str | None:
     if len(name) >= len(before) + len(after) and name.startswith(before) and name.endswith(after):
         return name[len(before) : len(name) - len(after)]
     return None
+
+
+_SCRIPT_COMMENT = re.compile(r"//[^\n\"'`]*$|/\*.*?\*/", re.M | re.S)
+_LAST_STRING = re.compile(r"""["'`]([^"'`]*)["'`][^"'`]*\Z""")
+_CALLED = re.compile(r"import\s*\(")
+_IMPORT_WORDS = re.compile(r"^import\b\s*(?:type\s+(?!from\b|,))?(?:typeof\s+)?")
+_BRACES = re.compile(r"\{[^{}]*\}")
+_REQUIRE = re.compile(
+    r"(?:(?P<local>\{[^{}]*\}"
+    r"|[\w$]+)\s*(?::[^=]*)?=\s*)?require\s*\(\s*[\"'`](?P<module>[^\"'`]+)[\"'`]\s*\)(?:\.(?P<member>[\w$]+))?"
+)
+_EXPORTS = re.compile(
+    r"(?:module\.)?exports(?:\.(?P<name>[\w$]+))?\s*=\s*(?P<value>[\w$]+|\{.*\}"
+    r"|require\s*\(\s*[\"'`][^\"'`]+[\"'`]\s*\))\s*\Z",
+    re.S,
+)
+
+
+def read_imports(text: str) -> Iterator[ImportParts]:
+    """Read JavaScript's and TypeScript's imports, exports from elsewhere, ``require`` and
+    ``module.exports``.
+    """
+    text = _SCRIPT_COMMENT.sub(" ", text) if "//" in text or "/*" in text else text
+    if text.startswith("import"):
+        yield from _script_import(text)
+    elif text.startswith("export") and not text.startswith("exports"):
+        yield from _script_export(text)
+    elif found := _EXPORTS.match(text):
+        yield from _script_exports(found)
+    elif found := _REQUIRE.match(text):
+        local, module, member = (
+            (found["local"] or "").strip(),
+            found["module"],
+            found["member"] or "",
+        )
+        if local.startswith("{"):
+            for name, alias in aliases(local.strip("{} ").replace(":", " as ").partition("=")[0]):
+                yield module, name, alias, 0, False
+        else:
+            yield module, member, "" if local == member else local, 0, False
+
+
+def _script_import(text: str) -> Iterator[ImportParts]:
+    module = _LAST_STRING.search(text)
+    if module is None:
+        return
+    if _CALLED.match(text):
+        yield module[1], "", "", 0, False
+        return
+    if "require" in text and (found := _REQUIRE.match(_IMPORT_WORDS.sub("", text))):
+        yield module[1], "", found["local"] or "", 0, False
+        return
+    head = _IMPORT_WORDS.sub("", text[: module.start()]).strip()
+    head = head.removesuffix("from").rstrip()
+    if not head:
+        yield module[1], "", "", 0, False
+    for part in _BRACES.findall(head):
+        for name, alias in aliases(part.strip("{}")):
+            yield module[1], name.removeprefix("type "), alias, 0, False
+    for part in _BRACES.sub("", head).split(","):
+        words = part.split()
+        if words[:1] == ["*"]:
+            yield module[1], "*", words[-1], 0, False
+        elif words:
+            yield module[1], "default", words[-1], 0, False
+
+
+def _script_export(text: str) -> Iterator[ImportParts]:
+    text = text.removeprefix("export").strip()
+    module = _LAST_STRING.search(text)
+    source = module[1] if module and "from" in text else ""
+    text = text.removeprefix("type ").strip()
+    if text.startswith("*"):
+        words = text.split()
+        yield source, "*", words[2] if words[1:2] == ["as"] else "", 0, True
+    elif text.startswith("{"):
+        for name, alias in aliases(text.partition("}")[0].strip("{ ")):
+            yield source, name.removeprefix("type "), alias, 0, True
+    elif text.startswith("default"):
+        yield "", text.removeprefix("default").strip(" ;\n"), "default", 0, True
+
+
+def _script_exports(found: re.Match[str]) -> Iterator[ImportParts]:
+    value = found["value"].strip()
+    if value.startswith("{"):
+        for part in value.strip("{}").split(","):
+            name, _, other = part.partition(":")
+            name, other = name.strip(), other.strip() or name.strip()
+            if name.isidentifier() and other.isidentifier():
+                yield "", other, "" if name == other else name, 0, True
+    elif value.startswith("require") and (module := _LAST_STRING.search(value)):
+        yield module[1], "", found["name"] or "default", 0, True
+    elif value.isidentifier():
+        alias = found["name"] or "default"
+        yield "", value, "" if alias == value else alias, 0, True
+
+
+_ROUTES = re.compile(
+    rb"\.(?P<verb>" + HTTP_VERBS + rb"|all)\(\s*[\"'`](?P<path>/[^\"'`\n]*)[\"'`]\s*,"
+)
+
+_JAVASCRIPT = LanguageSpec(
+    name="javascript",
+    extensions=("js", "mjs", "cjs", "jsx"),
+    shebangs=("node", "nodejs", "bun"),
+    grammar=("tree_sitter_javascript", "language"),
+    queries=("ecmascript", "javascript"),
+    rules=ScriptRules,
+    read_imports=read_imports,
+    selves=frozenset({"this"}),
+    tested_extensions=("js", "jsx", "mjs", "cjs", "ts"),
+    has_titled_tests=True,
+    has_untyped_parameters=True,
+    routes=(RoutePattern(QUOTED_PATHS, _ROUTES),),
+    manifests=("tsconfig.json", "jsconfig.json", "package.json"),
+    module_files=("index.js", "index.jsx", "index.mjs", "index.cjs"),
+    doors=("index.ts", "index.js"),
+)
+_TYPESCRIPT = replace(
+    _JAVASCRIPT,
+    name="typescript",
+    extensions=("ts", "mts", "cts"),
+    shebangs=("deno", "ts-node", "tsx"),
+    grammar=("tree_sitter_typescript", "language_typescript"),
+    queries=("ecmascript", "typescript"),
+    tested_extensions=("ts", "tsx", "js", "jsx"),
+    has_overloads=True,
+    module_files=("index.ts", "index.d.ts"),
+)
+_TSX = replace(
+    _TYPESCRIPT,
+    name="tsx",
+    extensions=("tsx",),
+    shebangs=(),
+    grammar=("tree_sitter_typescript", "language_tsx"),
+    queries=("ecmascript", "typescript", "tsx"),
+    tested_extensions=("tsx", "ts", "jsx", "js"),
+    module_files=("index.tsx",),
+)
+LANGUAGES = (_JAVASCRIPT, _TYPESCRIPT, _TSX)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from smara.codegraph.language import ImportParts, LanguageSpec
 from smara.codegraph.models import Import
 from smara.codegraph.resolve.project import ProjectFiles, closest, join
 from smara.codegraph.resolve.rules import DEEPEST, LanguageRules, is_class, plain_type, steps
@@ -209,3 +213,93 @@ class CRules(LanguageRules):
             if symbol.path in included or symbol.path.rpartition(".")[0] in stems
         ]
         return seen[0] if len(seen) == 1 else None
+
+
+_INCLUDE = re.compile(r'include(?:_next)?\s*(?:"([^"]*)"|(<[^>]*>))')
+
+
+def read_imports(text: str) -> Iterator[ImportParts]:
+    """Yield what an ``#include`` or a ``using`` brings in."""
+    if text.startswith("using"):
+        words = text.removeprefix("using").strip().rstrip(";").split()
+        if words[:1] == ["namespace"] and len(words) > 1:
+            yield words[-1], "*", "", 0, False
+        elif words:
+            module, _, name = words[-1].rpartition("::")
+            yield module, name, "", 0, False
+        return
+    found = _INCLUDE.search(text)
+    if found:
+        yield found[1] or found[2], "", "", 0, False
+
+
+_BEFORE_A_NAME = re.compile(
+    rb"\b(?:class|struct"
+    rb"|union)\s+([A-Z][A-Z0-9_]{2,})(?:\([^()\n]*\))?(?=\s+[A-Za-z_][\w:]*\s*(?:final\s*)?[:{])"
+)
+_ANNOTATIONS = re.compile(
+    rb"\b(?:[A-Z_]*GUARDED_BY|[A-Z_]*LOCKS?_(?:REQUIRED|EXCLUDED|RETURNED)|(?:SCOPED_)?LOCKABLE"
+    rb"|(?:EXCLUSIVE|SHARED)_(?:TRY)?LOCK_FUNCTION|UNLOCK_FUNCTION"
+    rb"|NO_THREAD_SAFETY_ANALYSIS)\b(?:\([^()\n]*\))?"
+)
+_HINTS = (b"GUARDED_BY", b"LOCKS_", b"LOCK_", b"LOCKABLE", b"NO_THREAD_SAFETY")
+
+
+def without_macros(text: bytes) -> bytes:
+    """Blank macros that the grammar cannot read: ``class EXPORTED Slice {``."""
+    if b"class" in text or b"struct" in text:
+        text = _BEFORE_A_NAME.sub(_blank_the_name, text)
+    if any(hint in text for hint in _HINTS):
+        text = _ANNOTATIONS.sub(lambda found: b" " * len(found[0]), text)
+    return text
+
+
+def _blank_the_name(found: re.Match[bytes]) -> bytes:
+    start = found.start(1) - found.start()
+    return found[0][:start] + b" " * (len(found[0]) - start)
+
+
+_CPP_HEADER = re.compile(
+    rb"^[ \t]*(?:class\s+\w[^;{]{0,200}[{:]|namespace\s+\w|template\s*<|public:|private:|using\s)",
+    re.M,
+)
+
+
+def header_language(path: str, data: bytes) -> str:
+    """Return ``cpp`` for a header that speaks of classes or templates, else ``c``."""
+    return "cpp" if path.endswith(".h") and _CPP_HEADER.search(data, 0, 65_536) else "c"
+
+
+_CPP_ENDINGS = (
+    "cc", "cpp", "cxx", "c++", "hh", "hpp", "hxx", "h++", "ipp", "inl", "tpp", "cu", "cuh",
+)  # fmt: skip
+_C = LanguageSpec(
+    name="c",
+    extensions=("c", "h"),
+    dialect=header_language,
+    grammar=("tree_sitter_c", "language"),
+    queries=("c",),
+    rules=CRules,
+    read_imports=read_imports,
+    prepare=without_macros,
+    separators=(b"->", b"."),
+    test_names=re.compile(r"test_"),
+    types_first=True,
+    has_macros=True,
+)
+LANGUAGES = (
+    _C,
+    replace(
+        _C,
+        name="cpp",
+        extensions=_CPP_ENDINGS,
+        dialect=None,
+        grammar=("tree_sitter_cpp", "language"),
+        queries=("c", "cpp"),
+        separators=(b"->", b"::", b"."),
+        selves=frozenset({"this"}),
+        tested_extensions=("cc", "cpp", "cxx", "h", "hh", "hpp", "c"),
+        has_overloads=True,
+        has_members_outside=True,
+    ),
+)

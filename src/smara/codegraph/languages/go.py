@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from smara.codegraph.language import QUOTED_PATHS, ImportParts, LanguageSpec, RoutePattern
 from smara.codegraph.models import Import
 from smara.codegraph.resolve.project import ProjectFiles, join
 from smara.codegraph.resolve.rules import LanguageRules
@@ -110,3 +112,38 @@ class GoRules(LanguageRules):
                 found = join(folder, module[len(name) :].lstrip("/")) if module != name else folder
                 return found if found in self.project.folders else None
         return None
+
+
+_IMPORT = re.compile(r"""([\w.]+)?\s*["`]([^"`]*)["`]""")
+
+
+def read_imports(text: str) -> Iterator[ImportParts]:
+    """Yield the package of one line of an import."""
+    found = _IMPORT.match(text)
+    if found:
+        alias = found[1] or ""
+        yield found[2], "*" if alias == "." else "", "" if alias == "." else alias, 0, False
+
+
+_ROUTES = re.compile(
+    rb"\.(?P<verb>HandleFunc|Handle|GET|POST|PUT|PATCH|DELETE|Get|Post|Put|Patch|Delete)"
+    rb"\(\s*\"(?P<path>(?:[A-Z]+ )?/[^\"\n]*)\"\s*,"
+)
+
+LANGUAGES = (
+    LanguageSpec(
+        name="go",
+        extensions=("go",),
+        grammar=("tree_sitter_go", "language"),
+        queries=("go",),
+        rules=GoRules,
+        read_imports=read_imports,
+        test_names=re.compile(r"(?:Test|Benchmark|Fuzz|Example)(?![a-z])"),
+        receiver_node="method_declaration",
+        class_opening=b"{",
+        routes=(RoutePattern(QUOTED_PATHS, _ROUTES),),
+        manifests=("go.mod",),
+        doors=("doc.go", "main.go"),
+        entry_files=(("main.go", "a program"),),
+    ),
+)

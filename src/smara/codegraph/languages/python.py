@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterator
 
+from smara.codegraph.language import (
+    HTTP_VERBS,
+    QUOTED_PATHS,
+    ImportParts,
+    LanguageSpec,
+    RoutePattern,
+    aliases,
+)
 from smara.codegraph.models import Import
 from smara.codegraph.resolve.project import ProjectFiles, folders_above
 from smara.codegraph.resolve.rules import LanguageRules
@@ -167,3 +177,61 @@ def _offering(folders: dict[str, list[str]]) -> dict[str, list[str]]:
         if folder and above not in packages:
             roots.setdefault(name, set()).add(above)
     return {name: sorted(found) for name, found in roots.items()}
+
+
+_FROM = re.compile(r"from\s*(\.*)\s*([\w.]*)\s*import\b(.*)", re.S)
+
+
+def read_imports(text: str) -> Iterator[ImportParts]:
+    """Yield the names of an ``import`` or a ``from`` statement."""
+    if "#" in text or "\\" in text:
+        text = re.sub(r"#[^\n]*|\\", " ", text)
+    found = _FROM.match(text)
+    if found is None:
+        for module, alias in aliases(text.removeprefix("import")):
+            yield module.replace(" ", ""), "", alias, 0, False
+        return
+    for name, alias in aliases(found[3].strip(" \t\r\n()")):
+        yield found[2], name, alias, len(found[1]), False
+
+
+_ROUTES = re.compile(
+    rb"\.(?P<verb>route|api_route|websocket|"
+    + HTTP_VERBS
+    + rb")\(\s*[rf]?[\"'](?P<path>/[^\"'\n]*)[\"']"
+)
+_DJANGO_ROUTES = re.compile(
+    rb"(?P<verb>)\b(?:re_path|path|url)\(\s*r?[\"'](?P<path>[^\"'\n]*)[\"']\s*,"
+)
+
+LANGUAGES = (
+    LanguageSpec(
+        name="python",
+        extensions=("py", "pyi", "pyw"),
+        file_names=("SConstruct", "SConscript", "wscript"),
+        shebangs=("python", "pypy"),
+        grammar=("tree_sitter_python", "language"),
+        queries=("python",),
+        rules=PythonRules,
+        read_imports=read_imports,
+        selves=frozenset({"self", "cls"}),
+        test_names=re.compile(r"test"),
+        tested_extensions=("py",),
+        has_docstrings=True,
+        ignores_trailing_commas=True,
+        has_untyped_parameters=True,
+        # A file that lists its routes names one by ``path("…")`` anywhere in it.
+        routes=(
+            RoutePattern((b"urlpatterns",), _DJANGO_ROUTES),
+            RoutePattern(QUOTED_PATHS, _ROUTES),
+        ),
+        module_files=("__init__.py", "__init__.pyi"),
+        doors=("__init__.py",),
+        entry_files=(
+            ("__main__.py", "run by python -m"),
+            ("manage.py", "a script of its project"),
+            ("wsgi.py", "a web server's door"),
+            ("asgi.py", "a web server's door"),
+        ),
+    ),
+)
