@@ -161,7 +161,7 @@ def _index(memory: smara.Memory, root: Path, has_text: bool) -> Cost:
 
 def _code_files(memory: smara.Memory, root: Path) -> list[tuple[str, Any]]:
     lookup = memory.code.asking(root).lookup
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         return [
             (path, language)
             for path, (language, _) in lookup.file_facts(session).items()

@@ -29,7 +29,7 @@ def ask(memory: smara.Memory, root: Path, report: Report, name: str) -> None:
     rng = random.Random(1)
     targets = [int(place) for place in rng.choices(graph.to_places.tolist(), k=QUESTIONS // 2)]
     targets += [rng.randrange(graph.size) for _ in range(QUESTIONS // 2)]
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         nodes = asking.lookup.nodes(session, [int(graph.nos[place]) for place in targets])
     named = [
         f"{node.path}:{node.first_line}" if node.kind != "file" else node.path

@@ -96,15 +96,15 @@ def _beside(path: Path, report: Report) -> None:
 def _searched(path: Path, report: Report, size: int, dims: int) -> None:
     centers = np.random.default_rng(1).standard_normal((_CLUSTERS, dims)).astype(np.float32)
     with smara.open(path, durability="normal", embed_in_background=False) as memory:
-        store = VectorStore(memory.database, memory.scope)
+        store = VectorStore(memory._rooms.database, memory._rooms.scope)
         _stock(store, size, dims, centers=centers)
         memory.shrink_log()
         what = f"{size:,} vectors of {dims}"
-        with memory.database.read() as session:
+        with memory._rooms.database.read() as session:
             space = store.spaces(session)[0]
             shelf = store.shelf(session, space.no, "message")
             questions = _drawn(np.random.default_rng(5), QUESTIONS, centers)
-            finder = Nearest(memory.database)
+            finder = Nearest(memory._rooms.database)
             started = time.perf_counter()
             finder.find(session, shelf, questions[0], 50)
             report.add(
@@ -214,16 +214,16 @@ import numpy as np, smara
 from smara.meaning.nearest import Nearest
 from smara.meaning.store import VectorStore
 memory = smara.open(sys.argv[1], embed_in_background=False)
-store = VectorStore(memory.database, memory.scope)
+store = VectorStore(memory._rooms.database, memory._rooms.scope)
 def resident():
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-with memory.database.read() as session:
+with memory._rooms.database.read() as session:
     shelf = store.shelf(session, store.spaces(session)[0].no, "message")
     query = np.ones(int(sys.argv[2]), dtype=np.float32) / np.sqrt(np.float32(int(sys.argv[2])))
     np.ones(256) @ np.ones(256)
     before = resident()
-    finder = Nearest(memory.database)
+    finder = Nearest(memory._rooms.database)
     finder.find(session, shelf, query, 50)
     print(resident() - before)
 """

@@ -177,19 +177,19 @@ def _everything(
 
 def _draw_vectors(memory: smara.Memory, first: int, last: int) -> None:
     """Give messages vectors near to those of others, as if they had been embedded."""
-    store, rng = VectorStore(memory.database, memory.scope), np.random.default_rng(3)
-    with memory.database.read() as session:
+    store, rng = VectorStore(memory._rooms.database, memory._rooms.scope), np.random.default_rng(3)
+    with memory._rooms.database.read() as session:
         shelf = store.shelf(session, store.spaces(session)[0].no, "message")
-        codes = memory.database.vectors.scan(session, shelf)[1].astype(np.int16)
+        codes = memory._rooms.database.vectors.scan(session, shelf)[1].astype(np.int16)
     for start in range(first, last + 1, _DRAWN):
         numbers = range(start, min(start + _DRAWN, last + 1))
         drawn = codes[rng.integers(len(codes), size=len(numbers))] + rng.integers(
             -24, 25, (len(numbers), codes.shape[1])
         )
         vectors = np.clip(drawn, -127, 127).astype(np.int8)
-        with memory.database.write(is_derived=True) as session:
+        with memory._rooms.database.write(is_derived=True) as session:
             put = {no: [row.tobytes()] for no, row in zip(numbers, vectors, strict=True)}
-            memory.database.vectors.put(session, shelf, put)
+            memory._rooms.database.vectors.put(session, shelf, put)
             session.run(
                 "DELETE FROM embedding_queue WHERE kind = 1 AND no BETWEEN ? AND ?",
                 (numbers[0], numbers[-1]),

@@ -255,7 +255,7 @@ def _content_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
             yield from check()
         except SmaraError as error:
             yield Finding("store", "problem", str(error))
-    if fix and memory.database.kind == "sqlite":
+    if fix and memory.path is not None:
         yield _shrunk(memory.shrink_log())
 
 

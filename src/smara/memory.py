@@ -1,15 +1,16 @@
-"""Memory: opens the database, answers, closes. No logic of its own; the rooms are wired in
-``rooms``.
+"""Open a memory: one attribute for each room, and the search over all of them.
+
+No logic of its own; the rooms are wired in ``rooms``.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from smara.config import AUTO_PROJECT, Settings, default_store, load_settings
 from smara.core import log
@@ -24,13 +25,32 @@ from smara.database.projects import ProjectContext, Projects
 from smara.rooms import Overrides, Rooms, redacted
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from smara.behavior.behavior import Behavior
+    from smara.codegraph.graph import CodeGraph
+    from smara.context.moments.moments import Moments
+    from smara.context.processors import Processors
+    from smara.database.leases import Leases
+    from smara.database.probe import SessionProbe
+    from smara.intake.intake import Intake
+    from smara.knowledge.memories import Memories
+    from smara.knowledge.models import State, TrustTier
+    from smara.links.code import CodeKnowledge, CodeUpkeep
+    from smara.links.links import Links
+    from smara.meaning.embeddings import Embeddings
+    from smara.messages.compaction import Compactions
+    from smara.messages.messages import History, Messages
     from smara.messages.summarize import Summarizer
+    from smara.messages.threads import Threads
+    from smara.models.caller import Models
     from smara.models.chat import ChatModel
     from smara.models.embedder import Embedder
     from smara.models.reranker import Reranker
     from smara.observations.models import Extractor
-    from smara.observations.observations import CompactedThread
-    from smara.observations.worker import StoreWorker
+    from smara.observations.observations import CompactedThread, Observations
+    from smara.observations.worker import StoreWorker, Worker
+    from smara.search.index import Index
     from smara.search.models import (
         Answer,
         Hit,
@@ -40,46 +60,308 @@ if TYPE_CHECKING:
         TaskAnswer,
         ThreadHit,
     )
+    from smara.tasks.tasks import Tasks
+    from smara.working.working import Working
 
 _POSTGRES = ("postgresql://", "postgres://")
+T_co = TypeVar("T_co", covariant=True)
 
 
-class Memory(Rooms):
+class Room(Generic[T_co]):
+    """An attribute of a memory that is one of its rooms, built at first use."""
+
+    def __init__(self, doc: str) -> None:
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, memory: Memory | None, owner: type) -> T_co:
+        room: Any = self if memory is None else getattr(memory._rooms, self._name)
+        return room  # type: ignore[no-any-return]  # the annotation of the attribute says it
+
+
+class Memory:
     """One memory: a project's threads and messages, and the search over them.
 
     A context manager. Safe to use from several threads; many processes may open the same
     store at once.
     """
 
-    @cached_property
-    def workers(self) -> StoreWorker:
-        """Observes the threads of every project of this store that nobody is talking in."""
-        from smara.observations.factory import due_rules
-        from smara.observations.worker import StoreWorker
+    threads: Room[Threads] = Room("Conversations.")
+    messages: Room[Messages] = Room("What was said.")
+    compactions: Room[Compactions] = Room("Summaries that are shown in place of old messages.")
+    history: Room[History] = Room("Windows over threads, to show to a model.")
+    tasks: Room[Tasks] = Room("What is to be done, with dependencies and claims.")
+    working: Room[Working] = Room("Working memory: small pages that are always shown.")
+    memories: Room[Memories] = Room("What is known: typed statements with evidence and trust.")
+    observations: Room[Observations] = Room("What was noticed in conversations.")
+    behavior: Room[Behavior] = Room("What agents do, the signals in it, and what it teaches.")
+    code: Room[CodeGraph] = Room("What the code is: indexed, kept up to date, queried.")
+    code_knowledge: Room[CodeKnowledge] = Room("Memories as nodes that are linked to the code.")
+    upkeep: Room[CodeUpkeep] = Room("Keeps memories and the code they name together.")
+    links: Room[Links] = Room("Where tasks and messages meet.")
+    context: Room[Processors] = Room("What an agent gets, step by step.")
+    moments: Room[Moments] = Room("What agents are told unasked, when, and what came of it.")
+    embeddings: Room[Embeddings] = Room("The vectors: their state, making them, changing models.")
+    index: Room[Index] = Room("The search index: checked and rebuilt.")
+    models: Room[Models] = Room("Language models, within their budget.")
+    intake: Room[Intake] = Room("What hosts reported, ingested exactly once.")
+    leases: Room[Leases] = Room("The right to do a piece of work, granted to one at a time.")
+    projects: Room[Projects] = Room("The projects of this store.")
+    worker: Room[Worker] = Room("Observes the idle threads of this project.")
+    workers: Room[StoreWorker] = Room("Observes the idle threads of every project of this store.")
 
-        rules = due_rules(self.settings)
-        return StoreWorker(
-            self.database,
-            self._project.clock,
-            rules,
-            worker_of=lambda project_id: self.in_project(project_id).worker,
-        )
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
 
     @property
     def project(self) -> str:
-        """The project this memory works in."""
-        return self.scope.project_id
+        """The name of the project this memory works in."""
+        return self._rooms.scope.project_id
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._rooms.settings
+
+    @property
+    def path(self) -> str | None:
+        """The file of the store; ``None`` for a server."""
+        return getattr(self._rooms.database, "path", None)
+
+    @property
+    def used_rooms(self) -> frozenset[str]:
+        """The names of the rooms that were used so far."""
+        return frozenset(vars(self._rooms))
 
     @property
     def warnings(self) -> list[str]:
         """What the user should know about this store."""
-        return self.database.warnings
+        return self._rooms.database.warnings
 
-    def search(self, query: str, limit: int = 10, **filters: Any) -> Answer:
-        """Find anything that is remembered, by words and meaning; see
-        :meth:`smara.search.search.Search.search`.
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        *,
+        sources: Collection[str] | None = None,
+        thread_id: str | None = None,
+        resource_id: str | None = None,
+        role: str | Collection[str] | None = None,
+        since: int | str | datetime | None = None,
+        until: int | str | datetime | None = None,
+        task_id: str | None = None,
+        neighbors: int = 0,
+        phase: str | None = None,
+        recent_tools: Sequence[str] = (),
+        files: Sequence[str] = (),
+        deep: bool = False,
+        may_imagine: bool = False,
+    ) -> Answer:
+        """Find anything that is remembered, by words and meaning, best first.
+
+        Any text is a query: words, questions, names, paths, parts of names; ``"words in quotes"``
+        stand together. No query can hang: it is bounded in terms, rows and time, and an answer
+        that was cut short says so.
+
+        Args:
+            query: What to look for.
+            limit: The most hits to return, from 1 to 1,000.
+            sources: Where to look: any of ``messages``, ``observations``, ``memories``,
+                ``tasks``, ``working``, ``code``. Without it, code is searched only if the query
+                names code or nothing else answers.
+            thread_id: Only what belongs to this thread.
+            resource_id: Only what belongs to this resource.
+            role: Only messages of this role or these roles.
+            since: Only what is not older: milliseconds, an ISO 8601 text or a datetime.
+            until: Only what is not newer, in the same forms.
+            task_id: Only what belongs to this task.
+            neighbors: How many messages before and after each hit to return, at most 2.
+            phase: What the agent is doing, such as ``plan`` or ``debug``; ranks what helps then.
+            recent_tools: The tools it used last.
+            files: The files it works on.
+            deep: Wait for an embedder that is not loaded yet.
+            may_imagine: Let a model write what an answer might say if little was found.
+
+        Returns:
+            The hits with their reasons, a count of all matches, a trace and warnings.
+
+        Raises:
+            InvalidInputError: If an argument is not of its kind or outside its range.
         """
-        return self._search.search(query, limit, **filters)
+        return self._rooms.search.search(
+            query,
+            limit,
+            sources=sources,
+            thread_id=thread_id,
+            resource_id=resource_id,
+            role=role,
+            since=since,
+            until=until,
+            task_id=task_id,
+            neighbors=neighbors,
+            phase=phase,
+            recent_tools=recent_tools,
+            files=files,
+            deep=deep,
+            may_imagine=may_imagine,
+        )
+
+    def search_threads(
+        self,
+        query: str,
+        limit: int = 10,
+        *,
+        resource_id: str | None = None,
+        role: str | Collection[str] | None = None,
+        since: int | str | datetime | None = None,
+        until: int | str | datetime | None = None,
+        deep: bool = False,
+    ) -> list[ThreadHit]:
+        """Find conversations, each ranked by everything in it that answers the query.
+
+        Args:
+            query: What to look for.
+            limit: The most threads to return.
+            resource_id: Only threads of this resource.
+            role: Only messages of this role or these roles count.
+            since: Only messages that are not older count.
+            until: Only messages that are not newer count.
+            deep: Wait for an embedder that is not loaded yet.
+
+        Returns:
+            Threads with their best messages, best first.
+
+        Raises:
+            InvalidInputError: If an argument is not of its kind or outside its range.
+        """
+        return self._rooms.search.search_threads(
+            query,
+            limit,
+            resource_id=resource_id,
+            role=role,
+            since=since,
+            until=until,
+            deep=deep,
+        )
+
+    def search_tasks(
+        self,
+        query: str,
+        limit: int = 3,
+        *,
+        offset: int = 0,
+        status: str | None = None,
+        include_messages: bool = False,
+    ) -> TaskAnswer:
+        """Find tasks by words of their titles and descriptions, best first.
+
+        Args:
+            query: What to look for; an id finds its task.
+            limit: The most tasks to return.
+            offset: How many of the best to skip.
+            status: Only tasks of this status.
+            include_messages: Return the newest messages of each task too, and what was said
+                about the query anywhere.
+
+        Returns:
+            The tasks, a count of all matches, and the messages if they were asked for.
+
+        Raises:
+            InvalidInputError: If an argument is not of its kind or outside its range.
+        """
+        return self._rooms.task_search.search(
+            query, limit, offset=offset, status=status, include_messages=include_messages
+        )
+
+    def search_memories(
+        self,
+        query: str,
+        limit: int = 10,
+        *,
+        offset: int = 0,
+        types: Sequence[str] | None = None,
+        files: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        modules: Sequence[str] | None = None,
+        min_confidence: float = 0.0,
+        min_tier: TrustTier | None = None,
+        state: State = "active",
+    ) -> MemoryAnswer:
+        """Find memories by their words, best first.
+
+        Args:
+            query: What to look for; an id finds its memory.
+            limit: The most memories to return.
+            offset: How many of the best to skip.
+            types: Only memories of these types.
+            files: Only memories that name any of these files.
+            tags: Only memories that have any of these tags.
+            modules: Only memories of any of these modules.
+            min_confidence: Only memories that are at least so sure, from 0 to 1.
+            min_tier: Only memories that are trusted at least so far.
+            state: ``active``, or a state that includes what was superseded.
+
+        Returns:
+            The memories, a count of all matches, and warnings.
+
+        Raises:
+            InvalidInputError: If an argument is not of its kind or outside its range.
+        """
+        return self._rooms.memory_search.search(
+            query,
+            limit,
+            offset=offset,
+            types=types,
+            files=files,
+            tags=tags,
+            modules=modules,
+            min_confidence=min_confidence,
+            min_tier=min_tier,
+            state=state,
+        )
+
+    def search_observations(
+        self, query: str, limit: int = 10, *, thread_id: str | None = None
+    ) -> list[ObservationHit]:
+        """Find observations and reflections by their words, condensed ones too.
+
+        Args:
+            query: What to look for.
+            limit: The most to return.
+            thread_id: Only observations of this thread.
+
+        Returns:
+            Observations, best first.
+
+        Raises:
+            InvalidInputError: If an argument is not of its kind or outside its range.
+        """
+        return self._rooms.observation_search.search(query, limit, thread_id=thread_id)
+
+    def search_pattern(self, pattern: str) -> Hit | None:
+        """Return what is known about a pattern that an agent is about to search for.
+
+        Args:
+            pattern: What the agent would search the files for.
+
+        Returns:
+            The newest trusted memory that has every word of it, or ``None``.
+        """
+        return self._rooms.pattern_search.find(pattern)
+
+    def complete(self, prefix: str, limit: int = 10) -> list[str]:
+        """Return words and names of this project that begin with a prefix.
+
+        Args:
+            prefix: How they begin.
+            limit: The most to return.
+
+        Returns:
+            Words, the most frequent first.
+        """
+        return self._rooms.search.complete(prefix, limit)
 
     def pack(
         self,
@@ -89,59 +371,38 @@ class Memory(Rooms):
         phase: str | None = None,
         is_unasked: bool = False,
     ) -> PackedAnswer:
-        """An answer as one text within a budget of tokens, without repetition, each entry cited."""
+        """Render an answer as one text within a budget, without repetition, with citations.
+
+        Args:
+            answer: What a search returned.
+            budget_tokens: The most tokens; the budget of the phase, or 2,000, without it.
+            phase: What the agent is doing; it sets the shares of the sources.
+            is_unasked: Leave out what is not trusted, however well it answers.
+
+        Returns:
+            The text, its tokens, and which hits are in it.
+
+        Raises:
+            InvalidInputError: If the budget is too small or the phase unknown.
+        """
         from smara.search.pack import pack
 
-        return pack(
-            answer.hits, self._project.counter, budget_tokens, phase=phase, is_unasked=is_unasked
-        )
-
-    def search_pattern(self, pattern: str) -> Hit | None:
-        """What is known about something one is about to search for; see
-        :mod:`smara.search.patterns`.
-        """
-        return self._pattern_search.find(pattern)
-
-    def search_threads(self, query: str, limit: int = 10, **filters: Any) -> list[ThreadHit]:
-        """Find conversations: threads ranked by everything in them that answers the query."""
-        return self._search.search_threads(query, limit, **filters)
-
-    def search_tasks(self, query: str, limit: int = 3, **filters: Any) -> TaskAnswer:
-        """Find tasks by words of their titles and descriptions; see
-        :meth:`smara.search.record_search.TaskSearch.search`.
-        """
-        return self._task_search.search(query, limit, **filters)
-
-    def search_memories(self, query: str, limit: int = 10, **filters: Any) -> MemoryAnswer:
-        """Find memories by their words; see
-        :meth:`smara.search.record_search.MemorySearch.search`.
-        """
-        return self._memory_search.search(query, limit, **filters)
-
-    def search_observations(
-        self, query: str, limit: int = 10, *, thread_id: str | None = None
-    ) -> list[ObservationHit]:
-        """Find observations and reflections by their words, also those that were condensed
-        since.
-        """
-        return self._observation_search.search(query, limit, thread_id=thread_id)
-
-    def complete(self, prefix: str, limit: int = 10) -> list[str]:
-        """Words and names of this project that begin with ``prefix``."""
-        return self._search.complete(prefix, limit)
+        counter = self._rooms.project.counter
+        return pack(answer.hits, counter, budget_tokens, phase=phase, is_unasked=is_unasked)
 
     def status(self) -> dict[str, Any]:
-        """Return what is remembered in this project, and what the store is."""
-        # The stores alone: their rooms would load all that observes and learns.
-        from smara.knowledge.store import KnowledgeStore
-        from smara.observations.store import ObservationStore
+        """Return how much is remembered in this project, and what the store is.
 
-        tasks = self.tasks.totals()
-        observations = ObservationStore(self.database, self.scope)
-        with self.database.read() as session:
+        Returns:
+            Totals by room, the state of the models, and facts of the store; ready for JSON.
+        """
+        # The stores alone: their rooms would load all that observes and learns.
+        rooms, tasks = self._rooms, self.tasks.totals()
+        observations = rooms.observation_store
+        with rooms.database.read() as session:
             total, active, generations = observations.totals(session)
             waiting, given_up = observations.troubles(session)
-            memories = KnowledgeStore(self.database, self.scope).totals(session)
+            memories = rooms.knowledge_store.totals(session)
         return {
             "project": self.project,
             **self.threads.totals(),
@@ -165,14 +426,24 @@ class Memory(Rooms):
                 "toReview": memories.to_review,
             },
             "models": self.models.status(),
-            "store": self.database.facts(),
+            "store": rooms.database.facts(),
         }
 
     def compact(
         self, thread_id: str, keep: int = 0, *, is_when_due: bool = False
     ) -> CompactedThread:
-        """Show a thread's old messages as what was observed of them; see
-        :mod:`smara.observations.observations`.
+        """Show a thread's old messages as what was observed of them; no message is changed.
+
+        Args:
+            thread_id: The thread.
+            keep: How many of the newest messages stay as they are.
+            is_when_due: Compact only what is old enough by the settings.
+
+        Returns:
+            What was observed and what was compacted.
+
+        Raises:
+            NotFoundError: If there is no such thread.
         """
         from smara.observations.observations import compact_thread
 
@@ -186,40 +457,62 @@ class Memory(Rooms):
         )
 
     def integrity(self) -> list[str]:
-        """What is wrong with the store's file; empty when nothing is. Reads all of it."""
-        return self.database.integrity()
+        """Return what is wrong with the store, by its own check of everything.
+
+        Returns:
+            One line for each problem; empty if there is none.
+        """
+        return self._rooms.database.integrity()
 
     def shrink_log(self) -> bool:
-        """Move SQLite's write-ahead log into the file; ``False`` while a reader holds it."""
-        return self.database.shrink_log()
+        """Move SQLite's write-ahead log into the file.
+
+        Returns:
+            False while a reader holds it.
+        """
+        return self._rooms.database.shrink_log()
+
+    @contextmanager
+    def probe(self) -> Iterator[SessionProbe]:
+        """Open a view of this project that answers single numbers, for precomputed briefs.
+
+        Returns:
+            A probe that is valid inside the block.
+        """
+        from smara.database.probe import SessionProbe
+
+        with self._rooms.database.read() as session:
+            yield SessionProbe(session, self._rooms.scope)
 
     def with_settings(self, **changes: Any) -> Memory:
-        """The same store under other settings; closing either of the two closes both."""
-        return self._again(self.scope, replace(self.settings, **changes))
+        """Return the same store under other settings; closing either closes both.
+
+        Args:
+            **changes: Settings by name.
+
+        Returns:
+            Another memory over the same database.
+        """
+        settings = replace(self.settings, **changes)
+        return Memory(self._rooms.sibling(self._rooms.scope, settings))
 
     def in_project(self, project_id: str) -> Memory:
-        """Another project of the same store; closing either of the two closes both."""
-        return self._again(self.projects.named(project_id), self.settings)
+        """Return another project of the same store; closing either closes both.
 
-    def _again(self, scope: Scope, settings: Settings) -> Memory:
-        project = replace(self._project, scope=scope, settings=settings)
-        other = Memory(project, self._overrides)
-        other.__dict__["_outages"] = self._outages  # the model is the same one
-        other.__dict__["_fillings"] = (
-            self._fillings
-        )  # whichever is closed, nothing goes on in the background
-        return other
+        Args:
+            project_id: Its name; it is created on first use.
+
+        Returns:
+            Another memory over the same database.
+
+        Raises:
+            InvalidInputError: If the name is not a valid id.
+        """
+        return Memory(self._rooms.sibling(self.projects.named(project_id), self.settings))
 
     def close(self) -> None:
         """Close the database; safe to call twice."""
-        with self._closing:
-            if "_observing" in self.__dict__:
-                self._observing[2].close()
-            if "behavior" in self.__dict__:
-                self.behavior.close()
-            for filling in self._fillings:
-                filling.close()
-            self.database.close()
+        self._rooms.close()
 
     def __enter__(self) -> Memory:
         return self
@@ -248,16 +541,31 @@ def open_memory(
     check_index: bool = True,
     **settings: Any,
 ) -> Memory:
-    """Open a memory, made on first use.
+    """Open a memory; the store is created on first use.
 
-    ``path_or_url`` is a SQLite file, ``":memory:"``, or a PostgreSQL URL; without it, the store
-    named by ``SMARA_DB``, or the per-user store. ``project`` is the wall to stay behind: a store
-    that is named starts in ``default``, the per-user store in the git repository around the current
-    folder; ``"auto"`` asks for the latter anywhere. ``chat_model`` thinks in the place of the one
-    that the setting ``model`` names; ``extractors`` are values of your own that it takes out of the
-    messages; ``rerank_model`` judges hits in the place of the one that the setting ``reranker``
-    names, ``embedding_model`` turns text into vectors in the place of ``embedder``. ``check_index``
-    looks at the search index and mends it where that is quick.
+    Args:
+        path_or_url: A SQLite file, ``":memory:"``, or a PostgreSQL URL; without it, the store
+            named by ``SMARA_DB``, or the per-user store.
+        project: The project to work in. A store that is named starts in ``default``, the
+            per-user store in the git repository around the current folder; ``"auto"`` asks for
+            the latter anywhere.
+        clock: The clock to read; the machine's without it.
+        new_id: Makes ids; UUID version 7 without it.
+        summarizer: Summarizes old messages, in place of the observations.
+        chat_model: Thinks, in place of the one that the setting ``model`` names.
+        extractors: Values of your own that a model takes out of the messages.
+        rerank_model: Judges hits, in place of the one that the setting ``reranker`` names.
+        embedding_model: Makes vectors, in place of the one that ``embedder`` names.
+        vfs: The SQLite virtual file system to use, for tests.
+        check_index: Check the search index, and repair it where that is quick.
+        **settings: Any setting by name; see :class:`smara.config.Settings`.
+
+    Returns:
+        An open memory; use it as a context manager, or close it.
+
+    Raises:
+        ConfigError: If a setting is unknown or invalid.
+        DatabaseError: If the store cannot be opened, or its schema is too new.
     """
     given = os.fspath(path_or_url) if path_or_url is not None else None
     chosen = load_settings(db=given, project=project, **settings)
@@ -282,26 +590,36 @@ def open_memory(
             rerank_model=rerank_model,
             embedding_model=embedding_model,
         )
-        memory = Memory(context, overrides)
+        rooms = Rooms(context, overrides)
         if check_index:
-            memory.index.check_at_open()
-        memory.start()
+            rooms.index.check_at_open()
+        rooms.start()
     except BaseException:
         database.close()
         raise
-    return memory
+    return Memory(rooms)
 
 
 def open_database(settings: Settings, vfs: str | None = None) -> Database:
-    """The database the settings name, not yet migrated."""
+    """Open the database that the settings name; it is not migrated yet.
+
+    Args:
+        settings: The settings; `db`, `durability` and `busy_timeout_seconds` are used.
+        vfs: The SQLite virtual file system to use, for tests.
+
+    Returns:
+        An open database.
+
+    Raises:
+        DatabaseError: If the database cannot be opened.
+    """
     if settings.db is not None and settings.db.startswith(_POSTGRES):
         from smara.database.postgres import PostgresDatabase
 
         return PostgresDatabase(settings.db, settings.durability, settings.busy_timeout_seconds)
     from smara.database.sqlite import SqliteDatabase
 
-    path = settings.db if settings.db is not None else str(default_store())
-    path = path.removeprefix("sqlite:///") if path.startswith("sqlite:///") else path
+    path = (settings.db or str(default_store())).removeprefix("sqlite:///")
     return SqliteDatabase(
         path if path == ":memory:" else os.path.expanduser(path),
         settings.durability,

@@ -85,8 +85,8 @@ def _tuple(edge: Any) -> _Edge:
 
 def words_indexed(memory: Any, session: Any, chunk_nos: list[int]) -> bool:
     """Whether the text index holds exactly the chunks there are."""
-    project = memory.scope.project_no
-    if memory.database.kind == "sqlite":
+    project = memory._rooms.scope.project_no
+    if memory._rooms.database.kind == "sqlite":
         rows = session.all(
             "SELECT rowid FROM code_index WHERE code_index MATCH ?", (f'"^p{project}"',)
         )

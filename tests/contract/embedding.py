@@ -78,23 +78,23 @@ def texts(embedder: HashEmbedder) -> list[str]:
 
 def vectors(memory: Any, kind: VectorKind = "message", model_id: str = "hash-64") -> dict[int, int]:
     """The rows of this project that have a vector, and how many bytes each takes."""
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         found = session.all(
             "SELECT v.no, length(v.vector) FROM vectors v JOIN vector_shelves h ON h.no = v.no >> "
             "47"
             " JOIN vector_spaces s ON s.no = h.space_no"
             " WHERE s.model_id = ? AND h.project_no = ? AND h.kind = ? ORDER BY v.no",
-            (model_id, memory.scope.project_no, vector_code(kind)),
+            (model_id, memory._rooms.scope.project_no, vector_code(kind)),
         )
     return {int(row[0]) & LAST_ROW: int(row[1]) for row in found}
 
 
 def waiting(memory: Any) -> list[tuple[int, int, int]]:
     """(space, kind, number) of what waits in this project."""
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         rows = session.all(
             "SELECT space_no, kind, no FROM embedding_queue WHERE project_no = ? ORDER BY 1, 2, 3",
-            (memory.scope.project_no,),
+            (memory._rooms.scope.project_no,),
         )
     return [(int(row[0]), int(row[1]), int(row[2])) for row in rows]
 
@@ -103,25 +103,27 @@ def near(
     memory: Any, text: str, limit: int = 5, kind: VectorKind = "message", within: Any = None
 ) -> list[int]:
     """The rows nearest to a text, best first."""
-    vector, note = memory._meaning.query_vector(text, deep=True)
+    vector, note = memory._rooms.meaning.query_vector(text, deep=True)
     assert vector is not None, note
-    with memory.database.read() as session:
-        return [row for row, _ in memory._meaning.nearest(session, kind, vector, limit, within)]
+    with memory._rooms.database.read() as session:
+        return [
+            row for row, _ in memory._rooms.meaning.nearest(session, kind, vector, limit, within)
+        ]
 
 
 def contents(memory: Any, rows: Sequence[int]) -> list[str]:
     """The messages of rows."""
     numbers = [row >> 16 for row in rows]
-    with memory.database.read() as session:
-        found = memory._store.by_numbers(session, numbers)
+    with memory._rooms.database.read() as session:
+        found = memory._rooms.store.by_numbers(session, numbers)
     return [found[no].raw_content for no in numbers]
 
 
 def blocks_hold(memory: Any, shelf: Shelf) -> list[int]:
     """The rows that the blocks of signs know of."""
     found: list[int] = []
-    with memory.database.read() as session:
-        for block in memory.database.vectors.blocks(session, shelf, -1):
+    with memory._rooms.database.read() as session:
+        for block in memory._rooms.database.vectors.blocks(session, shelf, -1):
             first = shelf.rows_of_block(block.block)[0]
             found += [
                 first + int(offset) for offset in np.frombuffer(block.offsets, dtype=np.uint32)
@@ -131,7 +133,7 @@ def blocks_hold(memory: Any, shelf: Shelf) -> list[int]:
 
 def shelf_of(memory: Any, kind: VectorKind = "message", model_id: str = "hash-64") -> Shelf:
     """Where the vectors of a kind stand."""
-    store = VectorStore(memory.database, memory.scope)
-    with memory.database.read() as session:
+    store = VectorStore(memory._rooms.database, memory._rooms.scope)
+    with memory._rooms.database.read() as session:
         space = store.find_space(session, model_id)
         return store.shelf(session, space.no if space else 0, kind)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, get_args
 
 from smara.core.ids import IdMaker
@@ -86,7 +87,7 @@ class ModelMemory:
         **settings: Any,
     ) -> None:
         self.project = require_id(project, "project")
-        self.database = store
+        self._rooms = SimpleNamespace(database=store)
         self.leases = Leases(store, clock, new_id)
         kept = store.projects.setdefault(project, Project())
         counter = counter_for(settings.get("token_model"))

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from smara.memory import Memory
 from smara.observations.cycle import ObservationCycle
 from smara.observations.models import Note, ObservationDraft, ObserveRequest, ReflectRequest
 from smara.observations.observations import Observations
@@ -114,9 +113,8 @@ def watch(
     owner: str = "first",
 ) -> Observations:
     """The room of observations around the observers given; the memory uses it from now on."""
-    for name in ("observations", "worker", "context"):
-        memory.__dict__.pop(name, None)
-    memory.__dict__["_observing"] = Memory._observing.func(memory)
+    for name in ("observations", "worker", "context", "observing"):
+        memory._rooms.__dict__.pop(name, None)
     room: Observations = memory.observations
     make_cycle = room._cycle_for
     thinking = {
@@ -154,8 +152,8 @@ def fill(
 ) -> None:
     """Add ``count`` messages of about 85 tokens, ten seconds apart: a dozen of them make 1,000."""
     for _ in range(count):
-        if isinstance(memory._project.clock, FakeClock):
-            memory._project.clock.advance(10)
+        if isinstance(memory._rooms.project.clock, FakeClock):
+            memory._rooms.project.clock.advance(10)
         number = (
             memory.threads.find(thread_id).message_count + 1
             if memory.threads.find(thread_id)
@@ -174,25 +172,25 @@ def fill(
 
 def batches(memory: Any) -> list[tuple[str, str, int, int, int]]:
     """(thread, state, first, last, tokens) of every batch, by thread and first message."""
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         rows = session.all(
             "SELECT t.id, b.state, b.first_seq, b.last_seq, b.message_tokens FROM "
             "observation_batches b"
             " JOIN threads t ON t.no = b.thread_no WHERE b.project_no = ? ORDER BY b.record_no, "
             "t.id, b.first_seq",
-            (memory.scope.project_no,),
+            (memory._rooms.scope.project_no,),
         )
     return [tuple(row) for row in rows]
 
 
 def cursors(memory: Any) -> dict[str, tuple[int, int, int, int]]:
     """(observed message, its tokens, buffered message, its tokens) of each thread."""
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         rows = session.all(
             "SELECT t.id, c.observed_seq, c.observed_tokens, c.buffered_seq, c.buffered_tokens"
             " FROM observation_cursors c JOIN threads t ON t.no = c.thread_no WHERE c.project_no "
             "= ?",
-            (memory.scope.project_no,),
+            (memory._rooms.scope.project_no,),
         )
     return {row[0]: tuple(row[1:]) for row in rows}
 
@@ -200,7 +198,7 @@ def cursors(memory: Any) -> dict[str, tuple[int, int, int, int]]:
 def rows(memory: Any) -> dict[str, int]:
     """How many rows each table of observations has, the walls left out."""
     found = {}
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         for table in ("records", "cursors", "batches", "failures"):
             found[table] = int(session.one(f"SELECT count(*) FROM observation_{table}")[0])
         found["observations"] = int(session.one("SELECT count(*) FROM observations")[0])
@@ -239,7 +237,7 @@ def problems(memory: Any) -> list[str]:
 
 def leases(memory: Any) -> list[tuple[str, str]]:
     """(name, owner) of the leases that are held."""
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         return [
             tuple(row)
             for row in session.all("SELECT name, owner FROM leases WHERE owner IS NOT NULL")

@@ -214,12 +214,12 @@ def test_the_worker_prunes_what_faded_and_empties_the_cache_of_vectors_once_a_da
     memory = place.open(embedding_model=HashEmbedder(), embedder="onnx:/nowhere")
     kept = memory.behavior.keep_work_state("s1", "- [x] schema\n- [ ] write the migration")
     memory.worker.run_once()
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         assert session.one("SELECT count(*) > 0 FROM embedding_cache")[0]
     clock.advance(22 * DAY)
     assert memory.behavior.run_due().pruned >= 1
     assert memory.memories.get(kept.memory.id).deprecated_because == "pruned"
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         assert session.one("SELECT count(*) FROM embedding_cache") == (0,)
     assert memory.behavior.run_due().total == 0
 
@@ -278,7 +278,7 @@ def test_secrets_are_nowhere_in_the_store(memory):
         "observer_error_patterns",
         "memories",
     )
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         for table in tables:
             assert SECRET not in repr(session.all(f"SELECT * FROM {table}"))
 
@@ -580,15 +580,15 @@ def test_a_stated_type_and_outcome_hold(memory):
 
 def test_a_store_that_cannot_be_written_to_does_not_stop_the_agent(memory):
     script = worked("s1")
-    really = memory.database.write
+    really = memory._rooms.database.write
 
     def locked(*given, **named):
         raise BusyError("locked by somebody")
 
-    memory.database.write = locked
+    memory._rooms.database.write = locked
     for event in script.events:
         memory.behavior.observe(event)
-    memory.database.write = really
+    memory._rooms.database.write = really
     memory.behavior.checkpoint("s1")
     assert memory.behavior.session("s1").events == len(script.events)
     assert memory.behavior.finalize("s1").outcome == "passed"

@@ -129,7 +129,7 @@ def test_a_comparison_that_fails_is_told_and_breaks_no_answer(memory, root):
 
 def test_an_index_of_another_version_is_not_made_again_during_a_question(memory, root):
     memory.code.index(root)
-    with memory.database.write() as session:
+    with memory._rooms.database.write() as session:
         session.run("UPDATE code_trees SET version = 1")
     assert "made by another version" in memory.code.catch_up()
     assert memory.code.find("price")
@@ -184,7 +184,7 @@ def test_everybody_who_asks_during_the_first_index_is_told(memory, root):
     just now.
     """
     memory.code.index(root)
-    with memory.database.write() as session:
+    with memory._rooms.database.write() as session:
         session.run("UPDATE code_trees SET state = 'building'")
         session.run("UPDATE code_files SET stale_at = 1")
     with pytest.raises(NotFoundError, match="being indexed: it may not have been read yet"):

@@ -118,7 +118,7 @@ def test_code_of_another_project_stays_behind_the_wall(indexed):
 
 
 def test_a_changed_file_says_so_until_it_is_read_again(indexed, tree):
-    with indexed.database.write() as session:
+    with indexed._rooms.database.write() as session:
         session.run("UPDATE code_files SET stale_at = 1 WHERE path = 'app/session.py'")
     hit = indexed.search("refresh_token", sources=["code"])[0]
     assert hit.metadata["isStale"] is True

@@ -21,10 +21,10 @@ def say(memory: Any, count: int) -> None:
 def test_thread_with_gaps_is_compacted(place: Any, gone: Sequence[int]) -> None:
     memory = place.open()
     say(memory, 29)
-    with memory.database.write() as session:
+    with memory._rooms.database.write() as session:
         for seq in gone:
             (no,) = session.one("SELECT no FROM messages WHERE seq = ?", (seq,))
-            memory.database.fulltext.remove(session, no)
+            memory._rooms.database.fulltext.remove(session, no)
             session.run("DELETE FROM messages WHERE no = ?", (no,))
     say(memory, 12)
     assert [(each.start_seq, each.end_seq) for each in memory.compactions.list("t")][-1] == (11, 20)

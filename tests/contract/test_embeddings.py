@@ -42,7 +42,7 @@ def add(memory: Any, *said: str, thread_id: str = "t") -> list[Any]:
 
 
 def sql(memory: Any, statement: str, values: Any = ()) -> None:
-    with memory.database.write() as session:
+    with memory._rooms.database.write() as session:
         session.run(statement, values)
 
 
@@ -332,8 +332,8 @@ def test_vectors_of_nothing_and_records_without_vectors_are_found_and_mended(mem
     rows = sorted(vectors(memory))
     sql(memory, "DELETE FROM vectors WHERE no = ?", (shelf.base + rows[0],))
     sql(memory, "DELETE FROM embedding_queue")
-    with memory.database.write() as session:
-        memory.database.vectors.put(session, shelf, {999: [bytes(range(64))]})
+    with memory._rooms.database.write() as session:
+        memory._rooms.database.vectors.put(session, shelf, {999: [bytes(range(64))]})
     assert len(memory.embeddings.problems()) == 3
     assert memory.embeddings.mend() > 0
     memory.embeddings.embed_pending()
@@ -373,9 +373,9 @@ def test_what_is_removed_for_good_empties_the_cache(place: Any) -> None:
     memory = place.open(embedding_model=HashEmbedder(), **OTHER)
     add(memory, "a password")
     memory.embeddings.embed_pending()
-    memory._meaning.query_vector("password?", deep=True)
+    memory._rooms.meaning.query_vector("password?", deep=True)
     sql(memory, "DELETE FROM messages")
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         assert session.one("SELECT count(*) FROM embedding_cache") == (0,)
 
 
@@ -383,6 +383,6 @@ def test_the_offline_embedder_needs_no_cache(memory: Any) -> None:
     add(memory, "one")
     memory.embeddings.embed_pending()
     near(memory, "one")
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         assert session.one("SELECT count(*) FROM embedding_cache") == (0,)
-        assert memory.database.vectors.count(session, shelf_of(memory)) == 1
+        assert memory._rooms.database.vectors.count(session, shelf_of(memory)) == 1

@@ -46,7 +46,7 @@ def test_a_message_whose_transaction_ends_after_newer_ones_were_embedded_is_not_
 ) -> None:
     say(memory, "the first")
     memory.embeddings.embed_pending()
-    with memory.database.write() as slow:
+    with memory._rooms.database.write() as slow:
         slow.run(
             "INSERT INTO messages (project_no, thread_no, seq, id, role, raw_content, "
             "token_count, token_method,"
@@ -63,7 +63,7 @@ def test_a_message_whose_transaction_ends_after_newer_ones_were_embedded_is_not_
 
 def test_a_message_that_is_committed_behind_the_walk_is_not_missed(memory: Any) -> None:
     say(memory, "the first")
-    with memory.database.write() as slow:
+    with memory._rooms.database.write() as slow:
         slow.run(
             "INSERT INTO messages (project_no, thread_no, seq, id, role, raw_content, "
             "token_count, token_method,"
@@ -72,7 +72,7 @@ def test_a_message_that_is_committed_behind_the_walk_is_not_missed(memory: Any) 
             " FROM messages LIMIT 1"
         )
         say(memory, "the newer one", "other")
-        with memory.database.write() as session:
+        with memory._rooms.database.write() as session:
             session.run("DELETE FROM embedding_queue")  # as in a store that is older than the queue
         assert memory.embeddings.embed_pending().embedded == 2
         assert memory.embeddings.status().spaces[0].space.state == "ready"
@@ -83,7 +83,7 @@ def test_a_message_that_is_committed_behind_the_walk_is_not_missed(memory: Any) 
 def test_a_worker_does_not_wait_for_a_writer_that_holds_what_it_embeds(memory: Any) -> None:
     task = memory.tasks.add("old title")
     memory.tasks.add("another")
-    with memory.database.write() as writer:
+    with memory._rooms.database.write() as writer:
         writer.run("UPDATE tasks SET title = 'new title' WHERE id = ?", (task.id,))
         done = memory.embeddings.embed_pending(limit=2)
         assert done.stopped == "limit"
@@ -101,7 +101,7 @@ def test_a_worker_passes_over_what_somebody_is_removing_and_leaves_nothing_behin
     if has_vectors:
         memory.embeddings.embed_pending()
         memory.messages.extend(memory.messages.list(thread_id="t")[2].id, " and more")
-    with memory.database.write() as writer:
+    with memory._rooms.database.write() as writer:
         writer.run("DELETE FROM messages WHERE raw_content LIKE 'message 1%'")
         memory.embeddings.embed_pending(limit=3)
     assert memory.embeddings.embed_pending().is_done
@@ -122,21 +122,21 @@ def test_a_writer_that_comes_while_the_model_thinks_waits_for_nobody(postgres_ur
 def test_the_index_of_the_server_finds_what_the_comparison_with_everything_finds(
     memory: Any,
 ) -> None:
-    memory.database.vectors = PostgresVectors(indexed_from=100)
+    memory._rooms.database.vectors = PostgresVectors(indexed_from=100)
     fill(memory, sentences(400))
     questions = ("cat river", "wind", "door window tree")
     exact = {question: near(memory, question, 10) for question in questions}
-    with memory.database.read() as session:
-        assert memory.database.vectors._has_index(session, shelf_of(memory))
+    with memory._rooms.database.read() as session:
+        assert memory._rooms.database.vectors._has_index(session, shelf_of(memory))
         shelf = shelf_of(memory)
-        assert memory.database.vectors.make_index(session, shelf, 64) is False
+        assert memory._rooms.database.vectors.make_index(session, shelf, 64) is False
         assert (
-            memory.database.vectors.nearest(session, shelf, np.ones(64, dtype=np.float32), 5)
+            memory._rooms.database.vectors.nearest(session, shelf, np.ones(64, dtype=np.float32), 5)
             is not None
         )
-    memory._meaning._nearest = Nearest(memory.database, exact_up_to=0)
+    memory._rooms.meaning._nearest = Nearest(memory._rooms.database, exact_up_to=0)
     assert {question: near(memory, question, 10) for question in questions} == exact
-    assert memory._meaning._nearest.bytes() == 0
+    assert memory._rooms.meaning._nearest.bytes() == 0
     say(memory, "cat river cat river", "other")
     memory.embeddings.embed_pending()
     assert len(near(memory, "cat river", 1)) == 1
@@ -145,20 +145,20 @@ def test_the_index_of_the_server_finds_what_the_comparison_with_everything_finds
 
 @pytest.mark.usefixtures("pgvector")
 def test_an_index_whose_making_was_interrupted_is_made_again(memory: Any) -> None:
-    memory.database.vectors = PostgresVectors(indexed_from=100)
+    memory._rooms.database.vectors = PostgresVectors(indexed_from=100)
     fill(memory, sentences(120))
     shelf = shelf_of(memory)
-    with memory.database.write() as session:
+    with memory._rooms.database.write() as session:
         session.run(
             "UPDATE pg_index SET indisvalid = false"
             f" WHERE indexrelid = (current_schema() || '.vectors_near_{shelf.no}')::regclass"
         )
-    assert memory._meaning is not None
+    assert memory._rooms.meaning is not None
     say(memory, "cat", "other")
     memory.embeddings.embed_pending()
-    with memory.database.read() as session:
-        assert memory.database.vectors._has_index(session, shelf)
-        near_all = memory.database.vectors.nearest(
+    with memory._rooms.database.read() as session:
+        assert memory._rooms.database.vectors._has_index(session, shelf)
+        near_all = memory._rooms.database.vectors.nearest(
             session, shelf, np.ones(64, dtype=np.float32), 200
         )
     assert len(near_all) == 121
@@ -166,9 +166,9 @@ def test_an_index_whose_making_was_interrupted_is_made_again(memory: Any) -> Non
 
 @pytest.mark.usefixtures("pgvector")
 def test_a_dropped_space_takes_its_index_with_it(memory: Any) -> None:
-    memory.database.vectors = PostgresVectors(indexed_from=10)
+    memory._rooms.database.vectors = PostgresVectors(indexed_from=10)
     fill(memory, sentences(20))
     shelf = shelf_of(memory)
     memory.embeddings.drop("hash-64")
-    with memory.database.read() as session:
-        assert not memory.database.vectors._has_index(session, shelf)
+    with memory._rooms.database.read() as session:
+        assert not memory._rooms.database.vectors._has_index(session, shelf)

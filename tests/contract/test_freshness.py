@@ -334,7 +334,7 @@ def rows(memory):
         "code_files",
         "code_nodes",
     )
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         return [session.all(f"SELECT * FROM {name} ORDER BY 1, 2, 3") for name in tables]
 
 
@@ -395,7 +395,7 @@ def test_anchors_go_with_the_memory_that_is_removed_for_good(memory, repository,
     memory.memories.forget(known.id)
     clock.advance((GRACE_DAYS + 1) * DAY)
     assert memory.memories.prune().deleted == (known.short_id,)
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         left = [
             session.one(f"SELECT count(*) FROM {name}")[0]
             for name in ("code_anchors", "code_anchored")

@@ -9,7 +9,7 @@ from smara.errors import LeaseLostError
 
 def guarded(memory, lease):
     """Write under a lease, as a worker does."""
-    with memory.database.write() as session:
+    with memory._rooms.database.write() as session:
         memory.leases.guard(session, lease)
 
 

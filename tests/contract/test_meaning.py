@@ -93,7 +93,7 @@ def test_a_large_shelf_searched_by_signs_gives_the_answer_of_the_exact_search(me
         question: near(memory, question, 10)
         for question in ("cat river", "wind", "door window tree")
     }
-    memory._meaning._nearest = Nearest(memory.database, exact_up_to=0)
+    memory._rooms.meaning._nearest = Nearest(memory._rooms.database, exact_up_to=0)
     assert {question: near(memory, question, 10) for question in exact} == exact
 
 
@@ -103,11 +103,11 @@ def test_what_another_process_writes_changes_or_removes_is_seen_by_the_next_ques
 ) -> None:
     fill(memory, ["cat one", "cat two", "dog three"])
     other = place.open(embedding_model=HashEmbedder())
-    other._meaning._nearest = Nearest(other.database, exact_up_to=exact_up_to)
+    other._rooms.meaning._nearest = Nearest(other._rooms.database, exact_up_to=exact_up_to)
     assert len(near(other, "cat", 9)) == 3
     fill(memory, ["cat"], thread_id="u")
     assert contents(other, near(other, "cat", 1)) == ["cat"]
-    with memory.database.write() as session:
+    with memory._rooms.database.write() as session:
         session.run("DELETE FROM messages WHERE raw_content = 'cat'")
     assert "cat" not in contents(other, near(other, "cat", 9))
     assert len(near(other, "cat", 9)) == 3
@@ -116,10 +116,10 @@ def test_what_another_process_writes_changes_or_removes_is_seen_by_the_next_ques
 def test_scores_are_given_for_rows_that_have_vectors_alone(memory: Any) -> None:
     fill(memory, ["cat", "dog"])
     cat, dog = sorted(vectors(memory))
-    vector, _ = memory._meaning.query_vector("cat", deep=True)
-    with memory.database.read() as session:
-        scores = memory._meaning.scores(session, "message", [cat, dog, 99 << 16], vector)
-        assert memory._meaning.scores(session, "message", [], vector) == {}
+    vector, _ = memory._rooms.meaning.query_vector("cat", deep=True)
+    with memory._rooms.database.read() as session:
+        scores = memory._rooms.meaning.scores(session, "message", [cat, dog, 99 << 16], vector)
+        assert memory._rooms.meaning.scores(session, "message", [], vector) == {}
     assert set(scores) == {cat, dog}
     assert scores[cat] == pytest.approx(1.0, abs=0.001)
     assert scores[dog] < 0.5
@@ -128,9 +128,9 @@ def test_scores_are_given_for_rows_that_have_vectors_alone(memory: Any) -> None:
 def test_vectors_that_are_loaded_once_can_be_compared_with_several_questions(memory: Any) -> None:
     fill(memory, ["cat", "dog"])
     cat, dog = sorted(vectors(memory))
-    vector, _ = memory._meaning.query_vector("cat", deep=True)
-    with memory.database.read() as session:
-        loaded = memory._meaning.load(session, "message", [dog, 5 << 16, cat], vector)
+    vector, _ = memory._rooms.meaning.query_vector("cat", deep=True)
+    with memory._rooms.database.read() as session:
+        loaded = memory._rooms.meaning.load(session, "message", [dog, 5 << 16, cat], vector)
     assert set(loaded.scores(vector)) == {cat, dog}
 
 
@@ -144,9 +144,9 @@ def test_a_scope_is_kept_whether_it_is_listed_or_sieved(
     monkeypatch.setattr("smara.meaning.query.NARROW", narrow)
     fill(memory, ["cat"] * 60, thread_id="a")
     fill(memory, ["cat", "cat", "dog"], thread_id="b", resource_id="ann")
-    project = memory.scope.project_no
-    with memory.database.read() as session:
-        thread_no = memory._store.thread_no(session, "b")
+    project = memory._rooms.scope.project_no
+    with memory._rooms.database.read() as session:
+        thread_no = memory._rooms.store.thread_no(session, "b")
     assert len(near(memory, "cat", 20, within=Within(project, thread_no=thread_no))) == 3
     assert len(near(memory, "cat", 20, within=Within(project, resource_id="ann"))) == 3
     assert len(near(memory, "cat", 99, within=Within(project, roles=("user",)))) == 31
@@ -157,7 +157,7 @@ def test_times_are_kept(memory: Any, clock: FakeClock) -> None:
     fill(memory, ["cat", "dog"], thread_id="a")
     clock.advance(86_400)
     fill(memory, ["cat cat"], thread_id="b")
-    project, now = memory.scope.project_no, clock.now_ms()
+    project, now = memory._rooms.scope.project_no, clock.now_ms()
     assert contents(memory, near(memory, "cat", 9, within=Within(project, since_ms=now))) == [
         "cat cat"
     ]
@@ -188,12 +188,12 @@ def test_a_question_is_remembered_for_other_processes_when_the_model_costs_somet
 def test_without_vectors_without_embedder_and_without_words_it_says_so(
     place: Any, memory: Any
 ) -> None:
-    assert memory._meaning.query_vector("cat")[0] is None
-    assert "nothing has a vector yet" in memory._meaning.query_vector("cat", deep=True)[1]
+    assert memory._rooms.meaning.query_vector("cat")[0] is None
+    assert "nothing has a vector yet" in memory._rooms.meaning.query_vector("cat", deep=True)[1]
     fill(memory, ["cat"])
-    vector, note = memory._meaning.query_vector("?!")
+    vector, note = memory._rooms.meaning.query_vector("?!")
     assert (vector, note) == (None, "not used: the model knows no word of the question")
-    assert place.open(embedder="off")._meaning is None
+    assert place.open(embedder="off")._rooms.meaning is None
 
 
 def test_a_model_that_is_away_costs_the_answer_its_meaning_and_nothing_else(
@@ -201,7 +201,7 @@ def test_a_model_that_is_away_costs_the_answer_its_meaning_and_nothing_else(
 ) -> None:
     fill(memory, ["cat"])
     embedder.error = unavailable()
-    vector, note = memory._meaning.query_vector("a cat", deep=True)
+    vector, note = memory._rooms.meaning.query_vector("a cat", deep=True)
     assert vector is None
     assert str(unavailable()) in note
     assert memory.search("cat")[0].content == "cat"
@@ -228,21 +228,23 @@ def test_a_question_does_not_wait_for_a_model_that_is_still_being_loaded(
     memory = place.open(embedding_model=embedder, embed_query_seconds=0.5)
     fill(memory, ["cat"])
     answers: list[Any] = []
-    asking = threading.Thread(target=lambda: answers.append(memory._meaning.query_vector("a cat")))
+    asking = threading.Thread(
+        target=lambda: answers.append(memory._rooms.meaning.query_vector("a cat"))
+    )
     asking.start()
     assert clock.awaited()
     clock.advance(1)
     asking.join(600)
     assert answers == [(None, "not used: the embedder is still being loaded")]
     embedder.may_go_on.set()
-    assert memory._meaning.query_vector("a cat", deep=True)[0] is not None
+    assert memory._rooms.meaning.query_vector("a cat", deep=True)[0] is not None
 
 
 def test_vectors_that_cannot_be_read_cost_the_answer_its_meaning_and_nothing_else(
     place: Any, memory: Any
 ) -> None:
     fill(memory, ["a cat sleeps", "a dog barks"])
-    with memory.database.write() as session:
+    with memory._rooms.database.write() as session:
         session.run("DROP TABLE vectors")
     other = place.open(embedding_model=HashEmbedder())
     assert next(hit.content for hit in other.search("cat sleeps")) == "a cat sleeps"
@@ -253,7 +255,7 @@ def test_a_secret_in_a_question_does_not_reach_the_model(
 ) -> None:
     fill(memory, ["cat"])
     secret = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
-    memory._meaning.query_vector(f"who uses {secret}", deep=True)
+    memory._rooms.meaning.query_vector(f"who uses {secret}", deep=True)
     assert all(secret not in text for _, text in embedder.asked)
 
 
@@ -269,13 +271,13 @@ def test_a_search_finds_by_meaning_what_no_word_of_it_says(place: Any) -> None:
 
 def test_the_tables_of_a_shelf_that_outgrew_them_are_given_up(memory: Any) -> None:
     fill(memory, ["cat"] * 20)
-    finder = Nearest(memory.database, exact_up_to=64 * 20, kept_up_to=0)
-    vector, _ = memory._meaning.query_vector("cat", deep=True)
-    with memory.database.read() as session:
+    finder = Nearest(memory._rooms.database, exact_up_to=64 * 20, kept_up_to=0)
+    vector, _ = memory._rooms.meaning.query_vector("cat", deep=True)
+    with memory._rooms.database.read() as session:
         finder.find(session, shelf_of(memory), vector.values, 3)
         whole = finder.bytes()
     fill(memory, ["cat"])
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         assert len(finder.find(session, shelf_of(memory), vector.values, 30)) == 21
         assert len(finder._tables) == 1
         assert finder.bytes() < whole
@@ -286,18 +288,18 @@ def test_vectors_kept_in_memory_answer_as_those_in_the_database_do_whatever_happ
 ) -> None:
     chance = random.Random(5)
     words = ["cat", "dog", "parser", "schema", "docker", "lunch", "noon", "token"]
-    keeping = Nearest(memory.database, exact_up_to=0)
-    reading = Nearest(memory.database, exact_up_to=0, kept_up_to=0)
+    keeping = Nearest(memory._rooms.database, exact_up_to=0)
+    reading = Nearest(memory._rooms.database, exact_up_to=0, kept_up_to=0)
     for _ in range(30):
         if chance.random() < 0.7:
             fill(
                 memory, [" ".join(chance.sample(words, 3)) for _ in range(chance.randrange(1, 40))]
             )
         else:
-            with memory.database.write() as session:
+            with memory._rooms.database.write() as session:
                 session.run("DELETE FROM messages WHERE no % 7 = ?", (chance.randrange(7),))
-        vector, _ = memory._meaning.query_vector(chance.choice(words), deep=True)
-        with memory.database.read() as session:
+        vector, _ = memory._rooms.meaning.query_vector(chance.choice(words), deep=True)
+        with memory._rooms.database.read() as session:
             shelf = shelf_of(memory)
             wanted = [row << 16 for row in chance.sample(range(1, 400), 50)]
             assert keeping.find(session, shelf, vector.values, 20) == reading.find(
@@ -306,7 +308,7 @@ def test_vectors_kept_in_memory_answer_as_those_in_the_database_do_whatever_happ
             assert keeping.scores(session, shelf, wanted, vector.values) == reading.scores(
                 session, shelf, wanted, vector.values
             )
-    assert memory.database.vectors.stamps_removals == any(
+    assert memory._rooms.database.vectors.stamps_removals == any(
         is_whole for _, is_whole in keeping._tables
     )
     assert not any(is_whole for _, is_whole in reading._tables)

@@ -97,7 +97,7 @@ def test_meaning_can_be_plugged_in_and_its_trouble_keeps_nothing_out(place):
     memory = place.open(embedder="off")
     first = taught(memory.memories, "Auth tests hang unless REDIS_URL is set")
     no = memory.memories._store.numbers_of_ids
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         number = no(session, [first.id])[first.id]
     close = Memories(memory.memories._turns, similar=lambda draft: [(number, 0.93)])
     said = "Set REDIS_URL or the tests of auth will hang"

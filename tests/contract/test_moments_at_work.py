@@ -327,8 +327,8 @@ def test_a_store_that_somebody_else_writes_to_silences_nobody_and_the_receipt_co
 ):
     taught(memory.memories, TRAP)
     hurried = place.open(busy_timeout_seconds=0.3, **OFF)
-    store = MomentStore(memory.database, memory.scope)
-    with memory.database.write() as session:
+    store = MomentStore(memory._rooms.database, memory._rooms.scope)
+    with memory._rooms.database.write() as session:
         store.hold_session(session, "s1", None, now_ms=1)
         told = hurried.moments.start("s1")
     assert "drain_queue" in told.text

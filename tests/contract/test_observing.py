@@ -167,10 +167,10 @@ def test_cursor_moves_only_with_the_rows(memory: Any) -> None:
     before = rows(memory), cursors(memory)
     fill(memory, 3)
     taken = room.list()[0].id
-    project = memory._project
-    memory._project = replace(project, new_id=lambda: taken)
+    project = memory._rooms.project
+    memory._rooms.project = replace(project, new_id=lambda: taken)
     broken = watch(memory)
-    memory._project = project
+    memory._rooms.project = project
     memory.leases._new_id = project.new_id
     with pytest.raises(Exception, match=r"(?i)unique|duplicate|exists"):
         broken.observe("t")
@@ -210,7 +210,7 @@ def test_takeover_of_an_expired_lease_reports_what_it_cleared(
     room = watch(memory)
     room.buffer("t")
     fill(memory, 2)
-    name = f"observations:{memory.scope.project_no}:thread:t"
+    name = f"observations:{memory._rooms.scope.project_no}:thread:t"
     assert memory.leases.acquire(name, "the dead one", 60)
     assert room.observe("t").code == "in_progress"
     clock.advance(61)

@@ -46,7 +46,7 @@ def test_read_only_and_disabled_write_nothing(
     quiet.context.process_input("t", [{"role": "user", "content": "hello"}])
     assert set(rows(quiet).values()) == {0}
     assert watcher.requests == []
-    with quiet.database.read() as session:
+    with quiet._rooms.database.read() as session:
         assert int(session.one("SELECT count(*) FROM messages WHERE sealed_at IS NOT NULL")[0]) == 0
 
 
@@ -185,7 +185,7 @@ def test_secret_that_an_observer_writes_is_not_stored(memory: Any) -> None:
     room = watch(memory, watcher)
     fill(memory, 2)
     room.observe("t")
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         kept = session.all("SELECT text FROM observations") + session.all(
             "SELECT coalesce(current_task, '') || coalesce(thread_title, '') || extracted FROM "
             "observation_batches"

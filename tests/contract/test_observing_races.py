@@ -83,7 +83,7 @@ def test_words_that_arrive_between_reading_and_sealing_are_observed(two: tuple[A
     fill(memory, 2)
     last = memory.messages.list(thread_id="t")[-1]
     with just_before(
-        memory._store, "seal", lambda: other.messages.extend(last.id, "and a very last word")
+        memory._rooms.store, "seal", lambda: other.messages.extend(last.id, "and a very last word")
     ):
         room.observe("t")
     room.observe("t")
@@ -99,7 +99,9 @@ def test_what_another_writes_into_the_thread_while_its_task_is_told_stays(
     room = watch(memory, Watcher(current_task="mend the door"))
     fill(memory, 2)
     with just_before(
-        memory._store, "update_thread", lambda: other.threads.update("t", metadata={"color": "red"})
+        memory._rooms.store,
+        "update_thread",
+        lambda: other.threads.update("t", metadata={"color": "red"}),
     ):
         room.observe("t")
     metadata = memory.threads.get("t").metadata

@@ -50,7 +50,7 @@ def shown(memory: Any, thread_id: str = "t") -> str:
 
 
 def run(memory: Any, statement: str, *values: Any) -> None:
-    with memory.database.write() as session:
+    with memory._rooms.database.write() as session:
         assert session.run(statement, values) == 1
 
 

@@ -52,7 +52,7 @@ def test_the_old_space_answers_until_the_new_one_is_complete(memory: Any, renewe
     assert answering(renewed) == OFFLINE
     assert renewed.embeddings.embed_pending(limit=4).embedded == 4
     assert answering(renewed) == OFFLINE
-    vector, note = renewed._meaning.query_vector("kittens", deep=True)
+    vector, note = renewed._rooms.meaning.query_vector("kittens", deep=True)
     assert (vector.model_id, "until those of hash-64 are complete" in note) == (OFFLINE, True)
     assert renewed.embeddings.embed_pending().embedded == 6
     assert answering(renewed) == "hash-64"
@@ -93,10 +93,10 @@ def test_what_changes_is_renewed_in_both(memory: Any, renewed: Any) -> None:
 
 def test_vectors_of_two_spaces_are_never_compared(memory: Any, renewed: Any) -> None:
     renewed.embeddings.embed_pending()
-    vector, _ = renewed._meaning.query_vector("a cat", deep=True)
-    with memory.database.read() as session:
-        rows = [row for row, _ in renewed._meaning.nearest(session, "message", vector, 50)]
-        scores = renewed._meaning.scores(session, "message", rows, vector)
+    vector, _ = renewed._rooms.meaning.query_vector("a cat", deep=True)
+    with memory._rooms.database.read() as session:
+        rows = [row for row, _ in renewed._rooms.meaning.nearest(session, "message", vector, 50)]
+        scores = renewed._rooms.meaning.scores(session, "message", rows, vector)
     assert (len(rows), len(scores), vector.dims) == (10, 10, 64)
 
 

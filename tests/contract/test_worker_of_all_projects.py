@@ -147,12 +147,12 @@ def test_idle_round_asks_a_few_questions_however_many_projects_and_threads_there
     while not memory.workers.run_once().is_idle:
         pass
     reads: list[Any] = []
-    really = memory.database.read
+    really = memory._rooms.database.read
 
     def counted(*given: Any) -> Any:
         reads.append(given)
         return really(*given)
 
-    memory.database.read = counted
+    memory._rooms.database.read = counted
     assert memory.workers.run_once().is_idle
     assert len(reads) < 30

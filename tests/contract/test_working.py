@@ -57,7 +57,7 @@ def test_page_that_nobody_wrote_is_the_empty_template_at_version_0(working):
 def test_looking_at_a_page_stores_nothing(memory, working):
     working.get(thread_id="t")
     working.render()
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         assert session.one("SELECT count(*) FROM working_memory")[0] == 0
 
 
@@ -378,7 +378,7 @@ def test_secrets_are_replaced_wherever_they_are_written(memory, working):
     )
     working.put({"deep": [SECRET]}, thread_id="t", schema={"description": SECRET})
     working.update("Notes", SECRET)
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         tables = [
             session.all(f"SELECT * FROM {name}")
             for name in ("working_memory", "working_memory_versions")

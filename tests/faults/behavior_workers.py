@@ -30,7 +30,7 @@ def die_while_learning(address: str, number: int, what: str) -> None:
     ) as memory:
         if what == "finalize":
             memory.behavior.observe_batch(session(2).events)
-        die_before(memory.database, number)
+        die_before(memory._rooms.database, number)
         if what == "finalize":
             memory.behavior.finalize("s2")
         else:

@@ -68,10 +68,10 @@ def _remove(memory: Any, thread_id: str, rng: random.Random) -> None:
     """
     messages = memory.messages.list(thread_id=thread_id)
     chosen = sorted(rng.sample(messages, min(2, len(messages))), key=lambda message: message.seq)
-    with memory.database.write() as session:
+    with memory._rooms.database.write() as session:
         for message in chosen:
             row = session.one("SELECT no FROM messages WHERE id = ?", (message.id,))
-            memory.database.fulltext.remove(session, row[0])
+            memory._rooms.database.fulltext.remove(session, row[0])
             session.run("DELETE FROM messages WHERE no = ?", (row[0],))
 
 

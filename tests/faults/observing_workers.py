@@ -126,7 +126,7 @@ def think_on(pipe: Connection, where: str, now_ms: int, lease_seconds: float, st
     clock = FakeClock(now_ms)
 
     def renewed_at() -> int:
-        with memory.database.read() as session:
+        with memory._rooms.database.read() as session:
             return int(session.one("SELECT max(heartbeat_at) FROM leases")[0])
 
     def muse() -> None:

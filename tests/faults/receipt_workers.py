@@ -68,5 +68,5 @@ def die_while_saying(address: str, number: int, what: str, folder: str) -> None:
     """Be killed before the statement of this number; exit code 0 when there were fewer."""
     with opened(address, number) as memory:
         memory.moments.receipts()  # what is loaded by the first use is no part of this
-        die_before(memory.database, number)
+        die_before(memory._rooms.database, number)
         work(memory, what, folder)

@@ -20,8 +20,12 @@ INDEX_ROWS = {
 def problems(memory: Memory) -> list[str]:
     """Everything that does not add up; empty for a store that is whole."""
     found = memory.integrity() + memory.index.problems(deep=True)
-    with memory.database.snapshot() as session:
-        found += _sequences(session) + _index(session, memory.database.kind) + _compactions(session)
+    with memory._rooms.database.snapshot() as session:
+        found += (
+            _sequences(session)
+            + _index(session, memory._rooms.database.kind)
+            + _compactions(session)
+        )
     return found
 
 

@@ -217,7 +217,7 @@ def test_power_loss_detector_sees_a_database_that_does_not_sync(
         disk = vfs.PowerLoss("forgetful")
         live = shutil.copy(emptied, tmp_path / "live.db")
         with smara.open(live, vfs="forgetful") as memory:
-            with memory.database._borrow() as connection:  # type: ignore[attr-defined]  # the mutation itself
+            with memory._rooms.database._borrow() as connection:  # type: ignore[attr-defined]  # the mutation itself
                 connection.execute("PRAGMA synchronous = OFF")
             acknowledged = [each for number in range(8) for each in append(memory, f"p{number}")]
             disk.crash(folder, rng)

@@ -54,7 +54,7 @@ def completed(where: str) -> None:
         assert memory.embeddings.problems() == [], f"seed {SEED}"
         [stand] = memory.embeddings.status().spaces
         assert (stand.waiting, stand.space.state) == (0, "ready"), f"seed {SEED}"
-        with memory.database.read() as session:
+        with memory._rooms.database.read() as session:
             for kind, table in (("message", "messages"), ("task", "tasks")):
                 [records] = session.one(f"SELECT count(*) FROM {table}")
                 assert stand.vectors[kind] == records, f"{kind}, seed {SEED}"
@@ -66,7 +66,7 @@ def test_many_processes_embed_each_text_exactly_once(
 ) -> None:
     texts = fill(where, count(120, 3_000))
     if is_walked:
-        with smara.open(where) as memory, memory.database.write() as session:
+        with smara.open(where) as memory, memory._rooms.database.write() as session:
             session.run("DELETE FROM embedding_queue")
     runners = [
         start(embedding_workers.embed_until_none_wait, where, f"w{each}", len(texts))
@@ -136,7 +136,7 @@ def test_a_switch_of_models_that_is_killed_again_and_again_comes_to_an_end(
         assassin.trial(path)
         with (
             smara.open(path, clock=later(), embedding_model=HashEmbedder()) as memory,
-            memory.database.write() as held,
+            memory._rooms.database.write() as held,
         ):
             held.run("UPDATE leases SET expires_at = 0")
     with smara.open(path, clock=later(), embedding_model=HashEmbedder()) as memory:

@@ -161,7 +161,7 @@ def test_strange_characters_come_back_as_they_were(where: str) -> None:
             again = memory.messages.get(called.id)
             assert again.parts == called.parts
             assert again.parts[0].arguments == part["arguments"]
-        if memory.database.kind == "sqlite":
+        if memory._rooms.database.kind == "sqlite":
             assert memory.integrity() == []
         assert memory.index.problems(deep=True) == []
 
@@ -282,7 +282,7 @@ def test_very_many_tiny_messages_are_all_there_in_bounded_memory(store: str) -> 
     assert told["totals"]["messages"] == TINY
     assert told["hits"] == [f"m{TINY - 1}"]
     assert told["late"] - told["early"] < 200 * MIB, told
-    with smara.open(store) as memory, memory.database.read() as session:
+    with smara.open(store) as memory, memory._rooms.database.read() as session:
         assert memory.warnings == []
         counted = session.one(
             "SELECT count(*), count(DISTINCT client_id), sum(token_count), max(seq) FROM messages"

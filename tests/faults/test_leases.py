@@ -58,7 +58,7 @@ def paused_holder(where: str, start: Start, is_fenced: bool) -> tuple[str, list[
     expired, and writes. 3. The holder goes on and tries to write what it has.
     """
     with smara.open(where) as memory:
-        with memory.database.write() as session:
+        with memory._rooms.database.write() as session:
             session.run(RESULTS)
         holder = start(workers.hold, where, is_fenced)
         assert holder.pipe.recv() is True
@@ -70,7 +70,7 @@ def paused_holder(where: str, start: Start, is_fenced: bool) -> tuple[str, list[
         holder.pipe.send("write now")
         outcome = holder.pipe.recv()
         holder.rest()
-        with memory.database.read() as session:
+        with memory._rooms.database.read() as session:
             return outcome, [row[0] for row in session.all("SELECT worker FROM results")]
 
 
@@ -275,7 +275,7 @@ def test_real_leases_follow_the_model_through_random_steps(
     clock = FakeClock()
     violations = 0
     with smara.open(store, clock=clock) as memory:
-        leases = kind(memory.database, clock, CountingIds("operation"))
+        leases = kind(memory._rooms.database, clock, CountingIds("operation"))
         for _ in range(count(40, 600)):
             violations += _random_story(memory, leases, clock, rng=rng)
     assert (violations > 0) == (kind is NoFence), f"{violations} violations, seed {SEED}"
@@ -306,7 +306,7 @@ def _random_story(
             elif lease is not None and step == "crash":
                 del held[worker]
             elif lease is not None and step == "write":
-                with memory.database.write() as session:
+                with memory._rooms.database.write() as session:
                     leases.guard(session, lease)
                 writes.append(lease.fence)
         except LeaseLostError:

@@ -74,7 +74,7 @@ def wrong_reflections(memory: Any, stored: list[Any], generation: int) -> list[s
     ahead = [
         row.generation for row in stored if row.kind == "reflection" and row.state == "buffered"
     ]
-    with memory.database.read() as session:
+    with memory._rooms.database.read() as session:
         kept = session.all("SELECT generation, sources FROM buffered_reflections")
         active = {
             row[0] for row in session.all("SELECT no FROM observations WHERE state = 'active'")
@@ -232,8 +232,8 @@ def test_detector_sees_a_message_observed_twice_when_nobody_looks_before_writing
 def drop_key(memory: Any) -> None:
     """Let a store take the same batch twice; it has none yet."""
     key = "UNIQUE (record_no, thread_no, first_seq)"
-    with memory.database.write() as session:
-        if memory.database.facts()["engine"] == "postgres":
+    with memory._rooms.database.write() as session:
+        if memory._rooms.database.facts()["engine"] == "postgres":
             [name] = session.one(
                 "SELECT conname FROM pg_constraint WHERE conrelid = 'observation_batches'::regclass"
                 " AND pg_get_constraintdef(oid) = ?",

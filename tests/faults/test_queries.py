@@ -236,7 +236,7 @@ def test_search_that_is_out_of_time_answers_and_does_not_raise(store: str) -> No
     the clock.
     """
     with smara.open(store) as memory:
-        with memory.database.write() as session:
+        with memory._rooms.database.write() as session:
             session.run_many(
                 "INSERT INTO threads (project_no, id, resource_id, kind, metadata, created_at, "
                 "updated_at)"
@@ -260,7 +260,7 @@ def test_search_that_is_out_of_time_answers_and_does_not_raise_on_postgres(
         # Somebody holds the table: every look into the index now runs into the deadline.
         with (
             smara.open(postgres_url, search_deadline_seconds=0.05) as late,
-            memory.database.write() as session,
+            memory._rooms.database.write() as session,
         ):
             session.run("LOCK TABLE message_index IN ACCESS EXCLUSIVE MODE")
             answer = late.search("parser config")

@@ -415,7 +415,7 @@ def test_the_checks_see_what_they_are_for(store: str) -> None:
         assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": set()}) is True
         assert circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) is False
         assert recounted([door, hinge]) == TaskTotals(open=2, ready=2)
-        with memory.database.write() as session:
+        with memory._rooms.database.write() as session:
             session.run(
                 "UPDATE tasks SET title = 'changed behind its back' WHERE id = ?", (door.id,)
             )

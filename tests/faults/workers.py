@@ -237,7 +237,7 @@ def write_under(
     Without the fence it does what a careful client does that has none: it looked at its
     clock when the lease was granted, and believes.
     """
-    with memory.database.write() as session:
+    with memory._rooms.database.write() as session:
         if is_fenced:
             memory.leases.guard(session, lease)
         elif not believed_until:
@@ -272,7 +272,7 @@ def append_until_told(pipe: Connection, where: str) -> None:
 
 def hold_the_lock(pipe: Connection, where: str) -> None:
     """Hold the write lock of a store until told."""
-    with smara.open(where) as memory, memory.database.write():
+    with smara.open(where) as memory, memory._rooms.database.write():
         pipe.send(READY)
         pipe.recv()
 

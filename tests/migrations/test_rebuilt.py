@@ -12,7 +12,7 @@ from tests.migrations.dump import schema_of
 
 def objects(memory: smara.Memory) -> list[tuple[str, ...]]:
     """The schema without what carries no meaning: white space, and quotes around plain names."""
-    found = schema_of(memory.database).get("objects", schema_of(memory.database))
+    found = schema_of(memory._rooms.database).get("objects", schema_of(memory._rooms.database))
     return [
         tuple(re.sub(r"\s+", "", str(field)).replace('"', "") for field in row) for row in found
     ]

@@ -44,7 +44,7 @@ def test_a_newer_file_is_not_touched_by_a_byte(tmp_path, open_database):
     path = tmp_path / "smara.db"
     with smara.open(path) as memory:
         memory.messages.add(thread_id="t", role="user", content="hello")
-        raise_version(memory.database)
+        raise_version(memory._rooms.database)
     before = hashlib.sha256(path.read_bytes()).hexdigest()
     with pytest.raises(SchemaTooNewError):
         smara.open(path)

@@ -99,7 +99,7 @@ def test_an_embedder_that_is_off_says_so(said: str, monkeypatch: pytest.MonkeyPa
 def test_refused_records_are_listed_and_tried_again_when_asked_for(said: str) -> None:
     with library.open(said) as memory:
         memory.embeddings.embed_pending()
-        with memory.database.write() as session:
+        with memory._rooms.database.write() as session:
             session.run(
                 "INSERT INTO embedding_failures (project_no, space_no, kind, no, code, message, "
                 "failed_at)"
@@ -117,7 +117,7 @@ def test_a_worker_makes_vectors_too(said: str) -> None:
 def test_the_doctor_looks_at_vectors_once_there_are_some(said: str) -> None:
     assert "vectors" not in [row[1] for row in smara("doctor").rows]
     smara("embeddings", "run")
-    with library.open(said) as memory, memory.database.write() as session:
+    with library.open(said) as memory, memory._rooms.database.write() as session:
         session.run("DELETE FROM vectors")
         session.run("DELETE FROM embedding_queue")
     assert smara("doctor").code == 8

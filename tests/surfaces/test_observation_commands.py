@@ -361,7 +361,7 @@ def test_thread_that_is_being_observed_is_busy(store):
     with library.open(store) as memory:
         place = memory.observations.place("login")
         lease = memory.leases.acquire(
-            f"observations:{memory.scope.project_no}:{place.lookup_key}", "somebody", 60
+            f"observations:{memory._rooms.scope.project_no}:{place.lookup_key}", "somebody", 60
         )
         said = smara("observe", "login", "--json")
         assert lease is not None

@@ -58,6 +58,7 @@ class SessionProbe:
     """The same questions, asked in a session of a store that is open anyway, of either database."""
 
     def __init__(self, session: Session, scope: Scope) -> None:
+        self.project_no = scope.project_no
         self._session = session
         self._scope = scope
 

@@ -8,19 +8,18 @@ an index is missing, the answer is made without it and says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from smara.config import Settings
 from smara.core import log
-from smara.core.clock import Clock
 from smara.core.dates import local_time, zone_of
-from smara.core.scope import Scope, is_id
+from smara.core.scope import is_id
 from smara.core.terms import fold
-from smara.database.database import Database, Session
+from smara.database.database import Session
 from smara.database.fulltext import Within
+from smara.database.projects import ProjectContext
 from smara.errors import DeadlineError, InvalidInputError, SmaraError
 from smara.knowledge.store import KnowledgeStore
 from smara.messages.models import ROLES
@@ -65,19 +64,18 @@ if TYPE_CHECKING:
 
 
 def record_finders(
-    database: Database,
-    scope: Scope,
-    clock: Clock,
+    project: ProjectContext,
     meaning: Meaning | None,
     find_trees: Callable[[], CodeTrees],
     freshness: CodeJudge = no_code,
     weights: Weights = WEIGHTS,
 ) -> list[tuple[tuple[str, ...], SourceFinder]]:
-    """What finds each kind of record, with the sources its hits say they are."""
+    """Return what finds each kind of record, with the sources its hits say they are."""
+    database, scope = project.database, project.scope
     sources: list[RecordSource] = [
         TaskSource(TaskStore(database, scope)),
         ObservationSource(ObservationStore(database, scope), freshness),
-        MemorySource(KnowledgeStore(database, scope), clock, freshness),
+        MemorySource(KnowledgeStore(database, scope), project.clock, freshness),
         WorkingSource(WorkingStore(database, scope)),
     ]
     found: list[tuple[tuple[str, ...], SourceFinder]] = [
@@ -129,47 +127,40 @@ _ENOUGH_GOOD = 3
 _GOOD = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class SearchParts:
-    """What a search is put together from."""
-
-    store: MessageStore
-    clock: Clock
-    settings: Settings
-    timezone: str = "UTC"
-    meaning: Meaning | None = None
-    finders: Sequence[tuple[tuple[str, ...], SourceFinder]] = ()
-    """For every kind of record: the sources its hits say they are, and what finds it."""
-    reranker: Callable[[], Reranker | None] = lambda: None
-    """Who ranks the best once more; asked for when there is something to rank."""
-    imagine: Callable[[str, float], str | None] = lambda query, seconds: None
-    """Writes what an answer might say, within a number of seconds."""
-    code_note: Callable[[Session, bool], str | None] = lambda session, is_asked_for: None
-    """What has to be known of hits in code: that there is no index, or not all of it yet."""
-    weights: Weights = WEIGHTS
-
-
 class Search:
-    """Searches all that one project remembers."""
+    """Searches all that one project remembers.
 
-    def __init__(self, parts: SearchParts) -> None:
-        self._store = parts.store
-        self._database = parts.store.database
-        self._clock = parts.clock
-        self._meaning = parts.meaning
-        self._finders = parts.finders
-        self._timezone = parts.timezone
-        self._reranker = parts.reranker
-        self._imagine = parts.imagine
-        self._code_note = parts.code_note
-        self._weights = parts.weights
-        self._deadline_seconds = parts.settings.search_deadline_seconds
+    `finders` has, for every kind of record, the sources its hits say they are, and what finds it.
+    `reranker` returns who ranks the best once more, if there is one. `imagine` writes what an
+    answer might say, within a number of seconds. `code_note` says what has to be known of hits in
+    code: that there is no index, or not all of it yet.
+    """
+
+    def __init__(
+        self,
+        project: ProjectContext,
+        store: MessageStore,
+        *,
+        meaning: Meaning | None,
+        finders: Sequence[tuple[tuple[str, ...], SourceFinder]],
+        reranker: Callable[[], Reranker | None] = lambda: None,
+        imagine: Callable[[str, float], str | None] = lambda query, seconds: None,
+        code_note: Callable[[Session, bool], str | None] = lambda session, is_asked_for: None,
+        weights: Weights = WEIGHTS,
+    ) -> None:
+        self._store = store
+        self._database = project.database
+        self._clock = project.clock
+        self._meaning = meaning
+        self._finders = finders
+        self._timezone = project.timezone
+        self._reranker = reranker
+        self._imagine = imagine
+        self._code_note = code_note
+        self._weights = weights
+        self._deadline_seconds = project.settings.search_deadline_seconds
         self._messages = MessageSearch(
-            parts.store,
-            parts.clock,
-            parts.settings,
-            meaning=parts.meaning,
-            weights=parts.weights,
+            store, project.clock, project.settings, meaning=meaning, weights=weights
         )
 
     def search(

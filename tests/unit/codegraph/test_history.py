@@ -125,10 +125,10 @@ class Keeping:
 
     def __init__(self, memory: smara.Memory, repository: Repository) -> None:
         self.repository = repository
-        self.store = CodeStore(memory.database, memory.scope)
-        with memory.database.write() as session:
+        self.store = CodeStore(memory._rooms.database, memory._rooms.scope)
+        with memory._rooms.database.write() as session:
             self.tree_no = self.store.begin_tree(session, str(repository.root), 1).no
-        self.lookup = CodeLookup(memory.database, memory.scope, self.tree_no)
+        self.lookup = CodeLookup(memory._rooms.database, memory._rooms.scope, self.tree_no)
         self.history = CodeHistory(self.lookup, str(repository.root))
         self.number = 0
 

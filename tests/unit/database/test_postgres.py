@@ -74,10 +74,10 @@ def test_everything_lives_in_a_schema_of_its_own(postgres_url):
 
     with (
         smara.open(postgres_url) as memory,
-        psycopg.connect(memory.database.conninfo, autocommit=True) as connection,
+        psycopg.connect(memory._rooms.database.conninfo, autocommit=True) as connection,
     ):
         tables = connection.execute(
-            "SELECT count(*) FROM pg_tables WHERE schemaname = %s", (memory.database.schema,)
+            "SELECT count(*) FROM pg_tables WHERE schemaname = %s", (memory._rooms.database.schema,)
         ).fetchone()
         public = connection.execute(
             "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"

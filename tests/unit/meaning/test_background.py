@@ -133,7 +133,7 @@ import sys, smara
 memory = smara.open(sys.argv[1])
 memory.messages.add(thread_id="t", role="user", content="a cat")
 if sys.argv[2] == "ask":
-    print(memory._meaning.query_vector("a cat and a dog")[1])
+    print(memory._rooms.meaning.query_vector("a cat and a dog")[1])
 """
 
 
@@ -186,8 +186,8 @@ def test_closing_a_memory_ends_the_background_of_its_other_projects_too(tmp_path
         tmp_path / "smara.db", embedding_model=HashEmbedder(), embed_in_background=True
     ) as memory:
         other = memory.in_project("other")
-        other._meaning.query_vector("a cat", deep=True)
-        thread = other._filling._thread
+        other._rooms.meaning.query_vector("a cat", deep=True)
+        thread = other._rooms.vectors.background._thread
         assert thread is not None
     assert not thread.is_alive()
 

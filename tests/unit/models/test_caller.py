@@ -219,7 +219,7 @@ def test_a_store_that_is_busy_when_a_call_ends_does_not_lose_the_answer(tmp_path
     with smara.open(tmp_path / "s.db") as other, ExitStack() as held:
 
         def answer_while_the_store_is_busy(request):
-            held.enter_context(other.database.write())
+            held.enter_context(other._rooms.database.write())
             return "paid for"
 
         model = ScriptedModel([answer_while_the_store_is_busy])

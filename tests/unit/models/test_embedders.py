@@ -296,7 +296,7 @@ def test_a_store_that_is_busy_does_not_hold_up_a_query(clock):
             except ModelUnavailableError as error:
                 errors.append(error)
 
-        with memory.database.write():  # nobody else can note a call now
+        with memory._rooms.database.write():  # nobody else can note a call now
             asking_thread = threading.Thread(target=query)
             asking_thread.start()
             clock.awaited()

@@ -270,7 +270,7 @@ def test_a_call_that_cannot_be_noted_is_not_made(tmp_path):
     with (
         smara.open(tmp_path / "s.db") as other,
         smara.open(tmp_path / "s.db", rerank_model=remote, busy_timeout_seconds=0.05) as memory,
-        other.database.write(),
+        other._rooms.database.write(),
         pytest.raises(ModelUnavailableError) as caught,
     ):
         rerank(memory)

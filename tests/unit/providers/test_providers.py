@@ -40,7 +40,7 @@ def turn(number: int, clock: Any = None, **given: Any) -> Turn:
 
 def save(provider: Any, numbers: Any, **given: Any) -> None:
     for number in numbers:
-        provider.memory._project.clock.advance(10)
+        provider.memory._rooms.project.clock.advance(10)
         provider.save_turn(turn(number, **given))
 
 

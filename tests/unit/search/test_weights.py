@@ -10,7 +10,7 @@ import pytest
 
 import smara
 from smara.search.code import CodeTrees
-from smara.search.search import Search, SearchParts, record_finders
+from smara.search.search import Search, record_finders
 from smara.search.weights import WEIGHTS, Weights
 from smara.testing import HashEmbedder, open_temporary
 
@@ -49,24 +49,16 @@ def memory(tmp_path_factory):
 
 def search(memory, weights: Weights, source: str, *, by_meaning: bool = False):
     """The best two of a source, ranked with these weights."""
-    meaning = memory._meaning if by_meaning else None
+    rooms = memory._rooms
+    meaning = rooms.meaning if by_meaning else None
     finders = record_finders(
-        memory.database,
-        memory.scope,
-        memory._project.clock,
+        rooms.project,
         meaning=meaning,
-        find_trees=lambda: CodeTrees(memory.database, memory.scope),
+        find_trees=lambda: CodeTrees(rooms.database, rooms.scope),
         weights=weights,
     )
-    parts = SearchParts(
-        memory._store,
-        memory._project.clock,
-        memory.settings,
-        meaning=meaning,
-        finders=finders,
-        weights=weights,
-    )
-    return Search(parts).search("walrus", 2, sources=[source], deep=by_meaning)
+    search = Search(rooms.project, rooms.store, meaning=meaning, finders=finders, weights=weights)
+    return search.search("walrus", 2, sources=[source], deep=by_meaning)
 
 
 def penalized(name: str, penalty: float) -> Weights:

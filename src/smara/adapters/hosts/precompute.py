@@ -20,7 +20,7 @@ from smara.context.models import Injection, PrecomputedInjections, ToolTrigger
 from smara.context.moments import experiment
 from smara.core.tool_triggers import file_trigger, program_triggers
 from smara.database.migrate import HEAD
-from smara.database.probe import Probe, SessionProbe, open_probe
+from smara.database.probe import Probe, open_probe
 from smara.environment import home_of, spool_folder
 from smara.errors import SmaraError
 from smara.knowledge import probe
@@ -66,10 +66,8 @@ def draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brief
 
     ``files`` has, by agent, the instruction files that it reads by itself.
     """
-    with (
-        memory.database.read() as session
-    ):  # how things stood before the room was asked: what changes then is seen
-        look = SessionProbe(session, memory.scope)
+    # How things stood before the room was asked: what changes then is seen.
+    with memory.probe() as look:
         marks, task_mark, arms_mark = probe.marks(look), tasks.mark(look), experiment.mark(look)
     words: dict[str, Mapping[str, Any]] = {}
     watched: set[str] = set()
@@ -79,11 +77,11 @@ def draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brief
         has_arms = ready.has_arms
         words[agent] = _words(ready, paths, partial(_cited, memory, brief.root_of(cwd), {}))
         watched.update(key for tool in ready.tools for key in _triggers(tool))
-    arms = memory.scope.project_id if has_arms else ""
+    arms = memory.project if has_arms else ""
     return BriefDraft(
         cwd,
         store_of(memory),
-        memory.scope.project_no,
+        look.project_no,
         marks=marks,
         task_mark=task_mark,
         arms=arms,
@@ -138,8 +136,7 @@ def _has_changed(look: Probe, marks: Sequence[int], task_mark: int, arms_mark: i
 
 def store_of(memory: Memory) -> str:
     """The file of a store; empty for one that is none."""
-    path = getattr(memory.database, "path", None)
-    return os.path.abspath(str(path)) if path else ""
+    return os.path.abspath(memory.path) if memory.path else ""
 
 
 def write_absence(folder: str, cwd: str, store: str) -> None:
@@ -236,13 +233,14 @@ def has_aged(memory: Memory, head: Mapping[str, Any] | None) -> bool:
     """Whether a brief of this project says what is no longer so; one that does not is left as it
     is.
     """
-    if head is None or head["is_same"] or head.get("project_no") != memory.scope.project_no:
+    if head is None or head["is_same"]:
         return False
     if head["store"] != store_of(memory):
         return False
-    with memory.database.read() as session:
-        look = SessionProbe(session, memory.scope)
-        return _has_changed(look, head["marks"], head["task_mark"], arms_mark=head["arms_mark"])
+    with memory.probe() as look:
+        return head.get("project_no") == look.project_no and _has_changed(
+            look, head["marks"], head["task_mark"], arms_mark=head["arms_mark"]
+        )
 
 
 def enter(cwd: str) -> bool:

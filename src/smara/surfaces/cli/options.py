@@ -48,7 +48,7 @@ class Invocation:
 
 def _changed_brief(memory: Memory) -> Callable[[], object] | None:
     """What is left to do, when the store is closed, for hooks to say what was changed here."""
-    if memory.__dict__.keys().isdisjoint(("memories", "tasks")):
+    if memory.used_rooms.isdisjoint(("memories", "tasks")):
         return None  # nothing was asked for that a brief speaks of
     from smara.adapters.hosts.precompute import finish, keep_up
     from smara.environment import spool_folder

@@ -28,7 +28,7 @@ class _OpenMemory:
         self.memory = memory
         self.users = 0
         self.is_left = False
-        self._path = str(memory.database.facts().get("path", ""))
+        self._path = memory.path or ""
         self._file = _identity(self._path)
 
     @property
