@@ -2,10 +2,11 @@
 
 A hook cannot load the scanner at every call. This filter may raise a false alarm but never
 misses what the scanner would find; only suspect texts are scanned. It imports nothing
-but its table.
+that is not loaded already. The openings of vendors' formats are data: `secret_prefilter.tsv`,
+generated from the rules by `smara.secrets.openings`.
 """
 
-from smara.core.secret_prefilter_table import CLASSES, OPENINGS
+import os
 
 MOST_BYTES = 128 << 10
 """A longer text is looked at properly: that is quicker then."""
@@ -22,7 +23,6 @@ _KINDS = bytes(
 )
 _BACKSLASH = ord("\\")
 _SIGNS = frozenset(b"!@#$%^&*+=?~|;")
-_SETS = {name: frozenset(members.encode("latin-1")) for name, members in CLASSES.items()}
 # What names of secrets hold.
 _WORDS = b"""
     secret token key credential creds sessid connect.sid bearer authorization basic_auth basic-auth basicauth
@@ -56,6 +56,22 @@ _IDS = (
 )
 
 
+def _read_table() -> tuple[dict[int, frozenset[int]], list[tuple[bytes, bytes, bytes]]]:
+    """Read the classes of bytes by their letter, and the openings by their fixed part.
+
+    The rest of an opening is parsed only where its fixed part occurs: a hook reads this each time.
+    """
+    with open(os.path.join(os.path.dirname(__file__), "secret_prefilter.tsv"), "rb") as file:
+        _, classes, openings = file.read().split(b"\n\n")
+    return (
+        {line[0]: frozenset(line[2:]) for line in classes.splitlines()},
+        [line.partition(b"\t") for line in openings.splitlines()],
+    )
+
+
+_CLASSES, _OPENINGS = _read_table()
+
+
 def may_hold_secret(text: bytes) -> bool:
     """Whether a text has to be looked at properly before it is written anywhere."""
     if len(text) > MOST_BYTES or any(each in text for each in _ESCAPED):
@@ -78,21 +94,23 @@ def _without_ids(text: bytes) -> bytes:
 
 
 def _has_opening(text: bytes) -> bool:
-    for literal, before, is_bounded, places in OPENINGS:
+    for literal, _, rest in _OPENINGS:
         at = text.find(literal)
+        if at < 0:
+            continue
+        number, bounded, places = rest.split(b"\t")
+        before = int(number)
         while at >= 0:
-            rest = text[at + len(literal) : at + len(literal) + len(places) - before]
-            around = text[max(0, at - before) : at] + rest
-            if _fits(around, places) and (not is_bounded or _begins(text, at - before)):
+            end = at + len(literal)
+            around = text[max(0, at - before) : at] + text[end : end + len(places) - before]
+            if (
+                len(around) == len(places)
+                and all(byte in _CLASSES[each] for byte, each in zip(around, places, strict=True))
+                and (bounded == b"0" or _begins(text, at - before))
+            ):
                 return True
             at = text.find(literal, at + 1)
     return False
-
-
-def _fits(around: bytes, places: str) -> bool:
-    return len(around) == len(places) and all(
-        byte in _SETS[each] for byte, each in zip(around, places, strict=True)
-    )
 
 
 def _begins(text: bytes, start: int) -> bool:

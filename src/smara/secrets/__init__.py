@@ -1,5 +1,4 @@
-"""Secrets are found and replaced before anything durable: stores, indexes, logs and requests see
-placeholders.
+"""Find and replace secrets before anything durable is written.
 
 `redact(text)` for texts, `redact_value(value)` for JSON-like data. RE2 and
 the table of rules are loaded by the first use, not by importing this room.

@@ -34,7 +34,7 @@ class Span(NamedTuple):
 
 
 class Engine:
-    """All rules, compiled: the union of openings at once, each pattern when it is first needed.
+    """All rules, compiled: the union of openings first, each pattern when needed.
 
     Safe to share between threads: RE2 objects are, and compiling a pattern twice is harmless.
     """
@@ -44,29 +44,37 @@ class Engine:
         self._rank = {rule.name: rank for rank, rule in enumerate(rules)}
         self._patterns: dict[str, tuple[Any, int]] = {}
         self._encoded = {
-            opening: rule for rule in rules if (opening := _encoded_opening(rule.literal))
+            opening: rule for rule in rules if (opening := encoded_opening(rule.literal))
         }
-        self._union = self._compile(_union(rules, self._encoded), _UNION_MEMORY)
+        self._union = _compile(_union(rules, self._encoded), _UNION_MEMORY)
         quotes = (b'"', b"'", b"`")
         self._rests = {
-            quote: self._compile(rf"[^{quote.decode()}\n]*", _RULE_MEMORY) for quote in quotes
+            quote: _compile(rf"[^{quote.decode()}\n]*", _RULE_MEMORY) for quote in quotes
         }
         self._token_rests = {
-            quote: self._compile(rf"[^{quote.decode()}\s\\]*", _RULE_MEMORY) for quote in quotes
+            quote: _compile(rf"[^{quote.decode()}\s\\]*", _RULE_MEMORY) for quote in quotes
         }
-        self._bare_rest = self._compile(r"[^\s\"'`\\,;]*", _RULE_MEMORY)
-        self._run = self._compile(_ENCODED_RUN, _RULE_MEMORY)
-        self._placeholder = self._compile(r"\[REDACTED:[a-z0-9-]+\]", _RULE_MEMORY)
+        self._bare_rest = _compile(r"[^\s\"'`\\,;]*", _RULE_MEMORY)
+        self._run = _compile(_ENCODED_RUN, _RULE_MEMORY)
+        self._placeholder = _compile(r"\[REDACTED:[a-z0-9-]+\]", _RULE_MEMORY)
 
     def spans(self, data: bytes) -> list[Span]:
-        """Return what is to be redacted, sorted, without overlaps and clear of placeholders."""
+        """Return what to redact: sorted, without overlaps, clear of placeholders."""
         opening = self._union.search(data)
         if opening is None:
             return []
         found: list[Span] = []
         while opening is not None:
             after = opening.start() + 1
-            span = self._at(data, opening.start())
+            start, span = opening.start(), None
+            # The first rule that finds something wins.
+            for index in sorted(self._openings.Match(data[start : start + _OPENING_BYTES]) or ()):
+                if index < len(self._rules):
+                    span = self._rule_at(self._rules[index], data, start)
+                else:
+                    span = self._decoded_at(data, start)
+                if span:
+                    break
             if span:
                 found.append(span)
                 # A sure format is stepped over. After anything else the search goes on one byte
@@ -77,21 +85,10 @@ class Engine:
             opening = self._union.search(data, after)
         return self._apart(data, found) if found else []
 
-    def _at(self, data: bytes, start: int) -> Span | None:
-        """Try the rules whose opening stands at `start`; the first that finds something wins."""
-        window = data[start : start + _OPENING_BYTES]
-        for index in sorted(self._openings.Match(window) or ()):
-            if index >= len(self._rules):
-                span = self._decoded_at(data, start)
-            else:
-                span = self._rule_at(self._rules[index], data, start)
-            if span:
-                return span
-        return None
-
     def _rule_at(self, rule: Rule, data: bytes, start: int) -> Span | None:
         if rule.name not in self._patterns:
-            compiled = self._compile(_pattern(rule), _RULE_MEMORY)
+            bounded = f"{START}(?:{rule.pattern})" if rule.is_bounded else rule.pattern
+            compiled = _compile(bounded, _RULE_MEMORY)
             self._patterns[rule.name] = compiled, compiled.groups
         pattern, groups = self._patterns[rule.name]
         end = min(len(data), start + rule.reach_bytes)
@@ -109,8 +106,7 @@ class Engine:
         )
 
     def _closed(self, rule: Rule, data: bytes, start: int) -> tuple[int, int]:
-        """Return where the value that begins at `start` ends: at the quote that opened it, or at a
-        space.
+        """Return the ends of a value: its closing quote, or a space.
 
         Only a password may contain spaces; a token ends at one even if its quote was never closed.
         """
@@ -122,9 +118,7 @@ class Engine:
         return start, end
 
     def _judged(self, rule: Rule, data: bytes, opening: int, start: int, end: int) -> Span | None:
-        """Judge the first characters of a value; a long value is read in full only when they
-        pass.
-        """
+        """Judge the first characters of a value; a long value is read in full if they pass."""
         # Imported here: its expressions take longer to compile than a hook's one clean text to
         # scan.
         from smara.secrets import shape
@@ -152,9 +146,7 @@ class Engine:
         )
 
     def _decoded_at(self, data: bytes, start: int) -> Span | None:
-        """A known format inside base64, where the format's first characters begin the encoded
-        run.
-        """
+        """Return a known format inside base64, if its first characters begin the run."""
         run = self._run.search(data, start, min(len(data), start + 8192))
         if run is None:
             return None
@@ -171,55 +163,50 @@ class Engine:
         return None
 
     def _apart(self, data: bytes, found: list[Span]) -> list[Span]:
-        """Join what overlaps under its surest rule, end at whole characters, and leave placeholders
-        alone.
-        """
+        """Join overlaps under the surest rule, end at whole characters, skip placeholders."""
         joined: list[Span] = []
         for span in sorted(found, key=lambda span: (span.start, -span.end)):
-            span = _whole_characters(data, span)
-            if joined and span.start < joined[-1].end:
+            start, end = span.start, span.end
+            while start > 0 and data[start] & 0xC0 == 0x80:
+                start -= 1
+            while end < len(data) and data[end] & 0xC0 == 0x80:
+                end += 1
+            if joined and start < joined[-1].end:
                 before = joined[-1]
                 rule = min(before.rule, span.rule, key=lambda rule: self._rank[rule.name])
-                joined[-1] = Span(rule, before.start, max(before.end, span.end))
+                joined[-1] = Span(rule, before.start, max(before.end, end))
             else:
-                joined.append(span)
+                joined.append(Span(span.rule, start, end))
         if b"[REDACTED:" not in data:
             return joined
         return list(_without(joined, [match.span() for match in self._placeholder.finditer(data)]))
 
-    def _compile(self, pattern: str, memory_bytes: int) -> Any:
-        return re2.compile(pattern.encode("ascii"), self._options(memory_bytes))
-
-    def _options(self, memory_bytes: int) -> Any:
-        options = re2.Options()
-        options.encoding = re2.Options.Encoding.LATIN1
-        options.log_errors = False
-        options.max_mem = memory_bytes
-        return options
-
     @cached_property
     def _openings(self) -> Any:
-        """One set that tells which rules open at a place; the last entry stands for all encoded
-        formats.
-        """
-        openings = re2.Set.MatchSet(self._options(_UNION_MEMORY))
+        """The set that tells which rules open at a place; the last is for encoded formats."""
+        openings = re2.Set.MatchSet(_options(_UNION_MEMORY))
         for rule in self._rules:
-            openings.Add(_opening(rule).encode("ascii"))
+            start = START if rule.is_bounded else ""
+            openings.Add(f"{start}(?:{'|'.join(rule.keywords)})".encode("ascii"))
         openings.Add(f"{START}(?:{'|'.join(self._encoded)})".encode("ascii"))
         openings.Compile()
         return openings
 
 
-def _pattern(rule: Rule) -> str:
-    return f"{START}(?:{rule.pattern})" if rule.is_bounded else rule.pattern
+def _compile(pattern: str, memory_bytes: int) -> Any:
+    return re2.compile(pattern.encode("ascii"), _options(memory_bytes))
 
 
-def _opening(rule: Rule) -> str:
-    return f"{START if rule.is_bounded else ''}(?:{'|'.join(rule.keywords)})"
+def _options(memory_bytes: int) -> Any:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.log_errors = False
+    options.max_mem = memory_bytes
+    return options
 
 
 def _union(rules: tuple[Rule, ...], encoded: Iterable[str]) -> str:
-    """The one expression over all openings, with what rules have in common written once."""
+    """Return one expression over all openings; what rules share is written once."""
     families: dict[tuple[bool, str], list[str]] = {(True, ""): list(encoded)}
     for rule in rules:
         families.setdefault((rule.is_bounded, rule.following), []).extend(rule.keywords)
@@ -229,30 +216,14 @@ def _union(rules: tuple[Rule, ...], encoded: Iterable[str]) -> str:
     )
 
 
-def _encoded_opening(literal: str) -> str:
-    """The base64 characters that `literal` fixes: `ghp_` has 32 bits, so five characters of six
-    bits.
-    """
-    return (
-        base64.b64encode(literal.encode()).decode()[: len(literal) * 8 // 6]
-        if len(literal) >= 4
-        else ""
-    )
-
-
-def _whole_characters(data: bytes, span: Span) -> Span:
-    start, end = span.start, span.end
-    while start > 0 and data[start] & 0xC0 == 0x80:
-        start -= 1
-    while end < len(data) and data[end] & 0xC0 == 0x80:
-        end += 1
-    return Span(span.rule, start, end)
+def encoded_opening(literal: str) -> str:
+    """Return the base64 characters that a literal fixes: of the 32 bits of `ghp_`, five."""
+    encoded = base64.b64encode(literal.encode()).decode()
+    return encoded[: len(literal) * 8 // 6] if len(literal) >= 4 else ""
 
 
 def _without(spans: list[Span], placeholders: list[tuple[int, int]]) -> Iterable[Span]:
-    """Cut placeholders out of spans; what remains of a cut span stays one when it is longer than
-    punctuation.
-    """
+    """Yield spans without placeholders; a rest as short as punctuation is dropped."""
     first = 0
     for span in spans:
         while first < len(placeholders) and placeholders[first][1] <= span.start:

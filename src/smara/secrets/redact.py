@@ -58,10 +58,12 @@ def redact_value(value: Any) -> tuple[Any, int]:
 
 
 class _Walk:
+    """One walk through a value, with an explicit stack."""
+
     def __init__(self) -> None:
-        self.count = 0
-        self.done: dict[tuple[int, str], Any] = {}
-        self.open: set[tuple[int, str]] = set()
+        self._count = 0
+        self._done: dict[tuple[int, str], Any] = {}
+        self._open: set[tuple[int, str]] = set()
 
     def run(self, value: Any) -> tuple[Any, int]:
         result: list[Any] = []
@@ -69,38 +71,40 @@ class _Walk:
         while stack:
             container, name, entries, out = stack[-1]
             entry = next(entries, None)
-            if entry is None:
-                stack.pop()
-                if stack:
-                    self._close(container, name, out, stack[-1][3])
+            if entry is not None:
+                self._enter(entry[1], entry[0], out, stack=stack)
                 continue
-            key, item = entry
-            self._enter(item, key, out, stack=stack)
-        return result[0], self.count
+            stack.pop()
+            if stack:
+                built: Any = out
+                if isinstance(container, dict):
+                    built = self._dict(container, out)
+                elif isinstance(container, tuple):
+                    built = tuple(out)
+                self._open.discard((id(container), name))
+                self._done[id(container), name] = built
+                stack[-1][3].append(built)
+        return result[0], self._count
 
     def _enter(self, item: Any, name: str, out: list[Any], stack: list[Frame]) -> None:
+        identity = (id(item), name)
         if isinstance(item, str):
             out.append(self._text(item, name))
-        elif isinstance(item, dict | list | tuple):
-            identity = (id(item), name)
-            if identity in self.done:
-                out.append(self.done[identity])
-            elif identity in self.open:
-                out.append("[CYCLE]")
-            else:
-                self.open.add(identity)
-                stack.append((item, name, _entries(item, name), []))
-        else:
+        elif not isinstance(item, dict | list | tuple):
             out.append(item)
-
-    def _close(self, container: Any, name: str, out: list[Any], parent: list[Any]) -> None:
-        if isinstance(container, dict):
-            built: Any = self._dict(container, out)
+        elif identity in self._done:
+            out.append(self._done[identity])
+        elif identity in self._open:
+            out.append("[CYCLE]")
         else:
-            built = tuple(out) if isinstance(container, tuple) else out
-        self.open.discard((id(container), name))
-        self.done[id(container), name] = built
-        parent.append(built)
+            self._open.add(identity)
+            # A list's parts go by the name of the list.
+            entries: Iterator[tuple[str, Any]] = (
+                ((key if isinstance(key, str) else "", part) for key, part in item.items())
+                if isinstance(item, dict)
+                else ((name, part) for part in item)
+            )
+            stack.append((item, name, entries, []))
 
     def _dict(self, original: dict[Any, Any], values: list[Any]) -> dict[Any, Any]:
         built: dict[Any, Any] = {}
@@ -115,23 +119,21 @@ class _Walk:
     def _text(self, text: str, name: str) -> str:
         redaction = redact(text)
         if redaction.findings:
-            self.count += len(redaction.findings)
+            self._count += len(redaction.findings)
             return redaction.text
         finding = _as_assignment(name, text) if text and _is_telling(name) else None
-        self.count += finding is not None
+        self._count += finding is not None
         return finding.placeholder if finding else text
 
 
 @lru_cache(maxsize=4096)
 def _is_telling(name: str) -> bool:
-    """Whether a random value under this key would be a secret; asked once for each key."""
+    """Return True if a random value under this key would be a secret."""
     return 0 < len(name) <= 80 and _as_assignment(name, "9f8aTq2Lx77bZpQm41Rs") is not None
 
 
 def _as_assignment(name: str, text: str) -> SecretFinding | None:
-    """Judge a value together with its key, as the assignment that it is; only a wholly secret value
-    counts.
-    """
+    """Judge a value with its key as an assignment; only a wholly secret value counts."""
     quote = next((quote for quote in "\"'`" if quote not in text), None)
     if quote is None:
         return None
@@ -140,30 +142,18 @@ def _as_assignment(name: str, text: str) -> SecretFinding | None:
     return next((f for f in scan(f"{opening}{text}{quote}") if (f.start, f.end) == span), None)
 
 
-def _entries(container: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of a container with the name each is known by; a list's parts go by the
-    list's name.
-    """
-    if isinstance(container, dict):
-        for key, item in container.items():
-            yield (key if isinstance(key, str) else ""), item
-    else:
-        for item in container:
-            yield name, item
-
-
 _DEPTH_LIMIT = 200
 
 
 def dump_metadata(metadata: Mapping[str, Any]) -> str:
-    """Metadata as redacted JSON; a clear error for what JSON cannot hold."""
+    """Return metadata as redacted JSON, or raise InvalidInputError."""
     if not isinstance(metadata, Mapping):
         raise InvalidInputError(f"metadata must be a dict, not {type(metadata).__name__}.")
     return dump(redact_value(dict(metadata))[0], "metadata")
 
 
 def dump(value: Mapping[str, Any], what: str) -> str:
-    """Metadata as JSON text; a clear error for what JSON cannot hold."""
+    """Return a value as JSON text, or raise InvalidInputError."""
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except RecursionError:
@@ -177,7 +167,7 @@ def dump(value: Mapping[str, Any], what: str) -> str:
 
 
 def clean_name(value: object, what: str) -> str:
-    """The name of a person, a session or an actor."""
+    """Return the name of a person, a session or an actor without secrets."""
     if not isinstance(value, str):
         raise invalid(
             f"{what} must be a text, not {type(value).__name__}", "Give a name or an id.", what

@@ -21,7 +21,7 @@ START = r"(?:\b|_|\\[nrtf]|\\u00[0-9A-Fa-f]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]{0,8}
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How one kind of secret is recognized.
+    """The definition of one kind of secret.
 
     `shape` names the test that a match must pass: `format` trusts the pattern
     and refuses only obvious examples; `random`, `token`, `password`, `url` and `prose`
@@ -66,7 +66,7 @@ def prefixed(
     tail: str = "",
     min_entropy: float = 2.6,
 ) -> Rule:
-    """A token that is its own prefix followed by at least `least` characters of an alphabet.
+    """Return the rule of a token with a prefix and an alphabet.
 
     The length is open-ended: vendors lengthen their tokens, and a token glued
     to more letters must not hide behind an exact count.
@@ -84,14 +84,14 @@ def prefixed(
 
 
 def shaped(name: str, label: str, opening: str, rest: str, min_entropy: float = 2.6) -> Rule:
-    """A token with inner structure: the opening finds it, opening and rest are the secret."""
+    """Return the rule of a token whose opening and rest are the secret."""
     return Rule(
         name, label, keywords=(opening,), pattern=f"({opening}{rest})", min_entropy=min_entropy
     )
 
 
 def around(name: str, label: str, middle: str, pattern: str, lookback_bytes: int) -> Rule:
-    """A token known by its middle or end: the pattern is searched from a little before it."""
+    """Return the rule of a token known by its middle or end."""
     return Rule(
         name,
         label,

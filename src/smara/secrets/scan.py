@@ -5,6 +5,7 @@ The engine and the rules are loaded at the first scan, because compiling them is
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ _MAX_ROUNDS = 6
 
 @dataclass(frozen=True, slots=True)
 class SecretFinding:
-    """Where a secret stands and what kind it is; never the secret itself."""
+    """The place and the kind of a secret; never the secret itself."""
 
     rule: str
     label: str
@@ -30,81 +31,56 @@ class SecretFinding:
 
     @property
     def placeholder(self) -> str:
-        """What is written in place of the secret."""
+        """The text that replaces the secret."""
         return f"{PLACEHOLDER_START}{self.label}]"
 
 
 def scan(text: str) -> tuple[SecretFinding, ...]:
-    """Return the secrets in a text: sorted, not overlapping, in characters of that text.
+    """Return the secrets in a text: sorted, not overlapping, in characters of the text.
 
     Never raises for any text. A placeholder of an earlier redaction is not a finding.
     """
     data = text.encode("utf-8", "surrogatepass")
     spans = _engine().spans(data)
-    return _settle(text, data, spans) if spans else ()
-
-
-def _settle(text: str, data: bytes, spans: list[Span]) -> tuple[SecretFinding, ...]:
-    """Scan what redaction would leave until nothing more appears."""
-    for _ in range(_MAX_ROUNDS):
-        redacted, kept = _redacted_bytes(data, spans)
+    if not spans:
+        return ()
+    for _ in range(_MAX_ROUNDS):  # scan what redaction would leave until nothing more appears
+        redacted, shifts = _redacted_bytes(data, spans)
         more = _engine().spans(redacted)
         if not more:
             break
-        spans = sorted(
-            [*spans, *(_original_spans(span, kept) for span in more)], key=lambda span: span.start
-        )
-    return _in_characters(text, data, spans)
+        # Spans never touch a placeholder, so one shift moves both ends.
+        for span in more:
+            shift = shifts[bisect_right(shifts, span.start, key=lambda each: each[0]) - 1][1]
+            spans.append(span._replace(start=span.start + shift, end=span.end + shift))
+        spans.sort(key=lambda span: span.start)
+    is_ascii = len(data) == len(text)
+    findings = []
+    position = characters = 0
+    for span in spans:
+        start, end = span.start, span.end
+        if not is_ascii:
+            start = characters + len(data[position : span.start].decode("utf-8", "surrogatepass"))
+            end = start + len(data[span.start : span.end].decode("utf-8", "surrogatepass"))
+            position, characters = span.end, end
+        findings.append(SecretFinding(span.rule.name, span.rule.label, start, end=end))
+    return tuple(findings)
 
 
 def _redacted_bytes(data: bytes, spans: list[Span]) -> tuple[bytes, list[tuple[int, int]]]:
-    """Return the bytes after redaction, and for each kept piece where it stands there and by how
-    much it moved.
-    """
+    """Return the redacted bytes, and for each remaining piece its start there and its shift."""
     pieces: list[bytes] = []
-    kept: list[tuple[int, int]] = []
+    shifts: list[tuple[int, int]] = []
     size = position = 0
     for span in spans:
-        kept.append((size, position - size))
+        shifts.append((size, position - size))
         placeholder = f"{PLACEHOLDER_START}{span.rule.label}]".encode()
         pieces += (data[position : span.start], placeholder)
         size += span.start - position + len(placeholder)
         position = span.end
-    kept.append((size, position - size))
+    shifts.append((size, position - size))
     pieces.append(data[position:])
-    return b"".join(pieces), kept
-
-
-def _original_spans(span: Span, kept: list[tuple[int, int]]) -> Span:
-    """Return a span of the redacted bytes as a span of the original ones.
-
-    Spans never touch a placeholder, so one shift moves both ends.
-    """
-    low, high = 0, len(kept)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if kept[middle][0] <= span.start else (low, middle)
-    shift = kept[low][1]
-    return span._replace(start=span.start + shift, end=span.end + shift)
-
-
-def _in_characters(text: str, data: bytes, spans: list[Span]) -> tuple[SecretFinding, ...]:
-    if len(data) == len(text):
-        return tuple(
-            SecretFinding(span.rule.name, span.rule.label, span.start, end=span.end)
-            for span in spans
-        )
-    findings = []
-    position = characters = 0
-    for span in spans:
-        characters += len(data[position : span.start].decode("utf-8", "surrogatepass"))
-        size = len(data[span.start : span.end].decode("utf-8", "surrogatepass"))
-        findings.append(
-            SecretFinding(span.rule.name, span.rule.label, characters, end=characters + size)
-        )
-        characters += size
-        position = span.end
-    return tuple(findings)
+    return b"".join(pieces), shifts
 
 
 @cache

@@ -112,31 +112,33 @@ _EXAMPLE = re.compile("|".join(map(re.escape, _EXAMPLES)), re.IGNORECASE)
 _REFERENCE = re.compile("|".join(map(re.escape, _CODE)))
 _STRONG_SIGNS = frozenset("!@#$%^&*+=?~|;")
 _ENVIRONMENT_NAME = re.compile(r"[A-Z0-9_]+=\s*")
+_PAIRS = {")": "(", "]": "[", "}": "{", ">": "<"}
 _CUTS = re.compile(r"[<]|&(?=[\w.-]+=)|&amp;|,(?=[\w-]+=)")
 
 
 def entropy(value: str) -> float:
-    """Bits per character, from the value's own frequencies: `aaaa` has 0, sixteen different
-    characters have 4.
-    """
+    """Return bits per character: `aaaa` has 0, sixteen different characters have 4."""
     size = len(value)
     return -sum(n / size * log2(n / size) for n in Counter(value).values()) if size else 0.0
 
 
 def trim(value: str, rule: Rule, is_quoted: bool) -> str:
-    """Return the part of a value that is the secret, without the punctuation that follows it."""
+    """Return a value without the punctuation that follows the secret."""
     if is_quoted or rule.shape == "format":
         return value
     cut = _CUTS.search(value) if "<" in value or "&" in value or "," in value else None
     value = value[: cut.start()] if cut else value
     closing = ".,;:)]}>!?" if rule.shape == "prose" else ",;:)]}>"
-    while value and value[-1] in closing and not _closes_something(value):
+    # A bracket that closes one inside the value belongs to it.
+    while value and value[-1] in closing:
+        if value[-1] in _PAIRS and _PAIRS[value[-1]] in value:
+            break
         value = value[:-1]
     return value
 
 
 def is_secret(value: str, rule: Rule, name: str, is_quoted: bool) -> bool:
-    """Judge a value by its rule's shape; `name` is the text between the opening and the value."""
+    """Judge a value by its rule's shape; `name` is the text before the value."""
     if rule.shape == "format":
         return entropy(value) >= rule.min_entropy and not _EXAMPLE_IN_FORMAT.search(value)
     if rule.shape == "random":
@@ -178,7 +180,7 @@ def _is_token(value: str, name: str, is_quoted: bool) -> bool:
     if (
         not is_deliberate
         and _IDENTIFIER.fullmatch(value)
-        and len(_SWITCH.findall(value)) + _oddities(value) < 3
+        and len(_SWITCH.findall(value)) + len(_UNWORDLY.findall(value)) < 3
     ):
         return False  # a class or a variable with a number in its name: FTS5Tokenizer
     return _is_random(value) and entropy(value) >= (3.0 if len(value) >= 16 else 2.8)
@@ -222,7 +224,7 @@ def _is_prose_secret(value: str, name: str) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Whether one long run of letters and digits, or two short ones, are mixed as no word is."""
+    """Return True if a long run, or two short ones, are mixed as no word is."""
     if not _DIGIT.search(value) and (value.islower() or value.isupper()):
         return False
     short_runs = 0
@@ -230,16 +232,13 @@ def _is_random(value: str) -> bool:
         size = len(run)
         switches = len(_SWITCH.findall(run))
         if size >= 8 and (
-            switches >= max(2, size // 10) or (size >= 16 and switches + _oddities(run) >= 3)
+            switches >= max(2, size // 10)
+            or (size >= 16 and switches + len(_UNWORDLY.findall(run)) >= 3)
         ):
             return True
         if 4 <= size < 8 and switches >= 2:
             short_runs += 1
     return short_runs >= 2
-
-
-def _oddities(value: str) -> int:
-    return len(_UNWORDLY.findall(value))
 
 
 def _is_reference(value: str) -> bool:
@@ -260,8 +259,3 @@ def _is_call(value: str) -> bool:
     if not found:
         return False
     return "(" in value or "[" in value or (value.count(".") > 0 and not _is_random(value))
-
-
-def _closes_something(value: str) -> bool:
-    pairs = {")": "(", "]": "[", "}": "{", ">": "<"}
-    return value[-1] in pairs and pairs[value[-1]] in value
