@@ -1,5 +1,6 @@
 """Build the context before a model call and observe after it.
 
+The section that changes least comes first, so that prompt caches hit.
 Observation may take longer than a turn can wait; then it goes on in its own thread.
 """
 
@@ -7,23 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from smara.context.models import Context, ContextMessage, ContextReceipt, Section
-from smara.context.stack import (
-    GAP_MS,
-    PROMPTS,
-    days_of,
-    duration,
-    others_section,
-    section,
-    stable_sections,
-    task_section,
-    time_section,
-)
+from smara.context.models import Context, ContextMessage, ContextReceipt, Section, SectionName
 from smara.core import log
 from smara.core.clock import Clock
+from smara.core.escape import neutralize
 from smara.core.prompts import load_prompt
 from smara.core.tokens import TokenCounter
 from smara.database.projects import ProjectContext
@@ -31,16 +23,173 @@ from smara.errors import SmaraError
 from smara.messages.messages import Messages
 from smara.messages.models import Message, NewMessage, Thread
 from smara.messages.threads import Threads
-from smara.observations.models import AgentMode
+from smara.observations.models import AgentMode, Observation
 from smara.observations.observations import Observations
+from smara.observations.render import local, render, render_by_thread
 from smara.working.working import Working
+
+_MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
+GAP_MS = 3 * _HOUR
+"""A longer silence between two messages is told."""
+
+
+def ago(milliseconds: int) -> str:
+    """How long something is past, or lies ahead.
+
+    >>> ago(30_000), ago(5 * 60_000), ago(26 * 3_600_000), ago(9 * 86_400_000), ago(-3 * 86_400_000)
+    ('just now', '5 minutes ago', '1 day ago', '1 week ago', 'in 3 days')
+    """
+    length = duration(abs(milliseconds))
+    if abs(milliseconds) < _MINUTE:
+        return "just now"
+    return f"{length} ago" if milliseconds >= 0 else f"in {length}"
+
+
+def duration(milliseconds: int) -> str:
+    """Return a length of time in its largest unit.
+
+    >>> duration(90 * 60_000), duration(45 * 86_400_000), duration(800 * 86_400_000)
+    ('1 hour', '1 month', '2 years')
+    """
+    units = ((365 * _DAY, "year"), (30 * _DAY, "month"), (7 * _DAY, "week"), (_DAY, "day"))
+    size, name = next(
+        (unit for unit in (*units, (_HOUR, "hour")) if milliseconds >= unit[0]), (_MINUTE, "minute")
+    )
+    count = max(1, milliseconds // size)
+    return f"{count} {name}" if count == 1 else f"{count} {name}s"
+
+
+PROMPTS = Path(__file__).parent / "prompts"
+_MOST_DATES = 12
+_LONGEST_LINE = 600
+
+
+def stable_sections(
+    active: Sequence[Observation], scope: str, timezone: str, counter: TokenCounter
+) -> tuple[Section, ...]:
+    """Instructions, reflections and observations: the same, byte for byte, until other observations
+    are active.
+    """
+    draw = render_by_thread if scope == "resource" else render
+    reflections = [row for row in active if row.kind == "reflection"]
+    observations = [row for row in active if row.kind == "observation"]
+    found = (
+        [section("instructions", load_prompt(PROMPTS, "instructions").text, counter)]
+        if active
+        else []
+    )
+    for name, tag, rows in (
+        ("reflections", "reflections", reflections),
+        ("observations", "observations", observations),
+    ):
+        if rows:
+            # Its words can neither open nor close a block, nor begin a line of their own.
+            shown = [
+                replace(
+                    row,
+                    thread_id=None if row.thread_id is None else _attribute(row.thread_id),
+                    text=_one(row.text),
+                    details=tuple(map(_one, row.details)),
+                )
+                for row in rows
+            ]
+            text = draw(shown, timezone, False)
+            found.append(section(name, f"<{tag}>\n{text}\n</{tag}>", counter))  # type: ignore[arg-type]  # both are names
+    return tuple(found)
+
+
+def task_section(thread: Thread, wants_response: bool, counter: TokenCounter) -> Section | None:
+    """What the thread was last known to be about."""
+    kept = thread.metadata.get("observations")
+    if not isinstance(kept, dict):
+        return None
+    lines = []
+    if kept.get("currentTask"):
+        lines.append(f"<current-task>\n{neutralize(str(kept['currentTask']))}\n</current-task>")
+    if wants_response and kept.get("suggestedResponse"):
+        lines.append(
+            f"<suggested-response>\n{neutralize(str(kept['suggestedResponse']))}\n</suggested-response>"
+        )
+    return section("current_task", "\n".join(lines), counter) if lines else None
+
+
+def others_section(
+    messages: Sequence[Message], timezone: str, most_tokens: int, counter: TokenCounter
+) -> Section | None:
+    """What was said in other conversations of the same resource and is not observed yet; the newest
+    within a budget.
+    """
+    by_thread: dict[str, list[str]] = {}
+    used = 0
+    for message in sorted(messages, key=lambda each: each.created_at, reverse=True):
+        words = " ".join(message.raw_content[: 4 * _LONGEST_LINE].split())
+        words = words if len(words) <= _LONGEST_LINE else words[: _LONGEST_LINE - 1] + "…"
+        line = f"[{local(message.created_at, timezone):%Y-%m-%d %H:%M}] {message.role}: {words}"
+        used += counter.count(line).tokens
+        if used > most_tokens:
+            break
+        by_thread.setdefault(message.thread_id, []).append(neutralize(line))
+    if not by_thread:
+        return None
+    blocks = [
+        "\n".join(
+            [
+                f'<unobserved-context thread="{_attribute(thread_id)}">',
+                *reversed(lines),
+                "</unobserved-context>",
+            ]
+        )
+        for thread_id, lines in by_thread.items()
+    ]
+    intro = "Said in other conversations with the same person, not in this one:"
+    return section("other_conversations", "\n".join([intro, *blocks]), counter)
+
+
+def days_of(active: Sequence[Observation], timezone: str) -> tuple[tuple[str, int], ...]:
+    """The days on which something was observed, each with its last moment."""
+    days = {f"{local(row.said_at, timezone):%Y-%m-%d}": row.said_at for row in active}
+    return tuple(days.items())
+
+
+def time_section(
+    days: Sequence[tuple[str, int]],
+    now_ms: int,
+    last_said_at: int | None,
+    timezone: str,
+    counter: TokenCounter,
+) -> Section:
+    """What time it is, how long ago the last message was, and how long ago the days of the
+    observations are.
+    """
+    now = local(now_ms, timezone)
+    lines = [f"It is {now:%A, %Y-%m-%d} ({timezone})."]
+    if last_said_at is not None:
+        lines.append(f"The last message before this one was {ago(now_ms - last_said_at)}.")
+    past = [(day, at) for day, at in days if now_ms - at >= 86_400_000]
+    if past:
+        shown = ", ".join(f"{day} is {ago(now_ms - at)}" for day, at in past[-_MOST_DATES:])
+        lines.append(f"Of the dates above: {shown}.")
+    return section("time", "\n".join(lines), counter)
+
+
+def section(name: SectionName, text: str, counter: TokenCounter) -> Section:
+    """Return a section with its size in tokens."""
+    return Section(name, text, counter.count(text).tokens)
+
+
+def _attribute(text: str) -> str:
+    return neutralize(text).replace('"', "&quot;").replace(">", "&gt;")
+
+
+def _one(text: str) -> str:
+    return neutralize(text).strip().replace("\n", "\n    ")
 
 
 def run_within(clock: Clock, seconds: float, action: Callable[[threading.Event], object]) -> bool:
-    """Run an action for at most so long, by the clock; whether it ended in time.
+    """Run an action for at most so long by the clock; return True if it ended in time.
 
-    It goes on in its thread when it takes longer, and is told by its event that nobody waits
-    any more. What it raises is logged: whoever waits wants to go on in any case.
+    It goes on in its thread when it takes longer, and its event tells it that the caller left. What
+    it raises is logged: the caller goes on in any case.
     """
     done, is_over = threading.Event(), threading.Event()
 
@@ -147,20 +296,36 @@ class Processors:
         model: str | None = None,
         deadline_seconds: float | None = None,
     ) -> Context:
-        """The context of one step: what is remembered, then the messages, then ``incoming``.
+        """Return the context of one step: memory, then the messages, then ``incoming``.
 
-        ``model`` names who will read it: another one than last time has nothing cached, and neither
-        has one that was silent for long, so then what was observed is shown early. Nothing is
-        stored here. Never raises: with trouble in memory the incoming messages come back alone.
+        Nothing is stored here. It never raises: with trouble in memory the incoming messages come
+        back alone.
+
+        Args:
+            thread_id: The conversation.
+            incoming: Messages that are not stored yet.
+            step: The number of the step in the agent's turn.
+            mode: What the agent does; it moves the thresholds of observation.
+            model: Who will read the context. A model other than the last one has nothing cached,
+                nor has one after a long silence; then what was observed is shown early.
+            deadline_seconds: How long to wait for an observation that is due.
         """
         given = tuple(_as_context(each) for each in incoming)
         try:
             thread = self._threads.find(thread_id)
             if thread is None:
                 return Context((), given, ContextReceipt(thread_id))
-            waited, notes = self._advance(
-                thread, mode, self._is_cold(thread, model), deadline_seconds=deadline_seconds
+            before = self._readers.get(thread.id)
+            if model is not None:
+                if len(self._readers) >= _MOST_READERS:
+                    self._readers.clear()
+                self._readers[thread.id] = model
+            idle_ms = self._clock.now_ms() - thread.updated_at
+            # The reader has nothing of this conversation cached.
+            is_cold = idle_ms >= self._settings.activate_after_idle_ms or (
+                model is not None and before is not None and before != model
             )
+            waited, notes = self._advance(thread, mode, is_cold, deadline_seconds=deadline_seconds)
             # Read again: activating may have told the thread its task, and somebody may have
             # spoken.
             return self._build(
@@ -178,16 +343,6 @@ class Processors:
                 given,
                 ContextReceipt(thread_id, notes=("memory was left out: unexpected trouble",)),
             )
-
-    def _is_cold(self, thread: Thread, model: str | None) -> bool:
-        """Whether the reader has nothing of this conversation cached."""
-        before = self._readers.get(thread.id)
-        if model is not None:
-            if len(self._readers) >= _MOST_READERS:
-                self._readers.clear()
-            self._readers[thread.id] = model
-        is_idle = self._clock.now_ms() - thread.updated_at >= self._settings.activate_after_idle_ms
-        return is_idle or (model is not None and before is not None and before != model)
 
     def _advance(
         self, thread: Thread, mode: AgentMode, is_cold: bool, deadline_seconds: float | None
@@ -207,27 +362,23 @@ class Processors:
         deadline = (
             self._settings.block_deadline_seconds if deadline_seconds is None else deadline_seconds
         )
+
+        def observe(is_over: threading.Event) -> None:
+            """Observe what is pending and show all but the newest; wait for another observer."""
+            while self._observations.buffer(thread.id, mode=mode).code == "in_progress":
+                # Another process tells nobody when it is done, so we look again.
+                if is_over.wait(_AGAIN_SECONDS):
+                    return
+            self._observations.activate(thread.id, mode=mode)
+
         started = self._clock.monotonic()
-        is_done = run_within(
-            self._clock, deadline, lambda is_over: self._observe(thread.id, mode, is_over)
-        )
+        is_done = run_within(self._clock, deadline, observe)
         waited = self._clock.monotonic() - started
         if not is_done:
             notes.append(
                 "the observation took longer than the deadline; it goes on behind the scenes"
             )
         return waited, notes
-
-    def _observe(self, thread_id: str, mode: AgentMode, is_over: threading.Event) -> None:
-        """Observe what is pending and show all but the newest; who is at it already is waited
-        for.
-        """
-        while self._observations.buffer(thread_id, mode=mode).code == "in_progress":
-            if is_over.wait(
-                _AGAIN_SECONDS
-            ):  # another process tells nobody when it is done, so we look again
-                return
-        self._observations.activate(thread_id, mode=mode)
 
     def _build(
         self,
@@ -248,8 +399,15 @@ class Processors:
             drawn = self._stable(thread)
             sections += drawn.sections
         sections += self._around(thread, drawn)
-        raw, left_out = self._raw(thread, observed)
-        messages = (*self._told(raw, is_continued=observed > 0 and step == 0), *given)
+        left_out = 0
+        if settings.is_enabled:
+            raw = self._messages.last_tokens(
+                thread_id=thread.id, tokens=settings.most_message_tokens, after=observed
+            )
+            left_out = max(0, thread.message_count - observed - len(raw))
+        else:
+            raw = self._messages.list(thread_id=thread.id, limit=settings.last_messages)
+        messages = (*_as_messages(raw, is_continued=observed > 0 and step == 0), *given)
         sizes: dict[str, int] = {}
         for each in sections:
             sizes[each.name] = sizes.get(each.name, 0) + each.tokens
@@ -312,33 +470,6 @@ class Processors:
             )
         return [each for each in found if each is not None and each.text]
 
-    def _raw(self, thread: Thread, observed: int) -> tuple[list[Message], int]:
-        """The messages that are shown as they are, and how many were too many."""
-        if not self._settings.is_enabled:
-            return self._messages.list(thread_id=thread.id, limit=self._settings.last_messages), 0
-        found = self._messages.last_tokens(
-            thread_id=thread.id, tokens=self._settings.most_message_tokens, after=observed
-        )
-        pending = thread.message_count - observed
-        return found, max(0, pending - len(found))
-
-    def _told(self, raw: Sequence[Message], is_continued: bool) -> Iterable[ContextMessage]:
-        if is_continued:
-            yield ContextMessage(
-                "user",
-                f"<system-reminder>{load_prompt(PROMPTS, 'continuation').text}</system-reminder>",
-            )
-        before: int | None = None
-        for message in raw:
-            if before is not None and message.created_at - before >= GAP_MS:
-                gap = duration(message.created_at - before)
-                yield ContextMessage(
-                    "user",
-                    f"<system-reminder>{gap} passed before the next message.</system-reminder>",
-                )
-            before = message.created_at
-            yield ContextMessage(message.role, message.raw_content, message.id, seq=message.seq)
-
     # on the way out
 
     def process_output(
@@ -350,10 +481,20 @@ class Processors:
         resource_id: str | None = None,
         session_id: str | None = None,
     ) -> list[Message]:
-        """Keep what was said in a step, the person's words included; what could not be kept is
-        logged, never raised.
+        """Store what was said in a step, the person's words included.
 
-        Call it behind the caller's own guardrails: what they abort was never said.
+        What could not be stored is logged, never raised. Call it behind the caller's own
+        guardrails: what they abort was never said.
+
+        Args:
+            thread_id: The conversation.
+            said: The messages.
+            mode: What the agent does; it moves the thresholds of observation.
+            resource_id: Whom the conversation belongs to, if it is new.
+            session_id: The run of the agent.
+
+        Returns:
+            The stored messages; empty if memory is read-only or failed.
         """
         if self._settings.is_read_only:
             return []
@@ -390,3 +531,21 @@ def _as_context(message: Mapping[str, Any] | NewMessage) -> ContextMessage:
             else {"content": getattr(message, "content", message)}
         )
         return ContextMessage(str(given.get("role", "user")), plain(given.get("content")))
+
+
+def _as_messages(raw: Sequence[Message], is_continued: bool) -> Iterable[ContextMessage]:
+    if is_continued:
+        yield ContextMessage(
+            "user",
+            f"<system-reminder>{load_prompt(PROMPTS, 'continuation').text}</system-reminder>",
+        )
+    before: int | None = None
+    for message in raw:
+        if before is not None and message.created_at - before >= GAP_MS:
+            gap = duration(message.created_at - before)
+            yield ContextMessage(
+                "user",
+                f"<system-reminder>{gap} passed before the next message.</system-reminder>",
+            )
+        before = message.created_at
+        yield ContextMessage(message.role, message.raw_content, message.id, seq=message.seq)

@@ -5,6 +5,7 @@ Schemas, checks and help texts are all derived from this table.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from smara.errors import InvalidInputError
@@ -68,7 +69,8 @@ def _tool(
     name: str,
     title: str,
     arguments: dict[str, Json],
-    *actions: CatalogueAction,
+    *,
+    actions: Sequence[CatalogueAction],
     is_read_only: bool = True,
     **more: Any,
 ) -> Tool:
@@ -99,29 +101,35 @@ TASK_QUERY = _tool(
         "limit": _whole("", 1, MOST_TASKS),
         "page": _PAGE,
     },
-    CatalogueAction(
-        "ready",
-        (),
-        ("limit", "page", "type", "label"),
-        defaults={"limit": 5, "page": 1},
-        example={"action": "ready", "limit": 5},
-    ),
-    CatalogueAction(
-        "show", ("id",), ("page",), defaults={"page": 1}, example={"action": "show", "id": "t-k3f9"}
-    ),
-    CatalogueAction(
-        "list",
-        (),
-        ("status", "type", "label", "assignee", "parent", "limit", "page"),
-        defaults={"limit": 20, "page": 1},
-        example={"action": "list", "status": "closed"},
-    ),
-    CatalogueAction(
-        "search",
-        ("query",),
-        ("status", "includeMessages", "limit", "page"),
-        defaults={"limit": 3, "includeMessages": False, "page": 1},
-        example={"action": "search", "query": "login", "limit": 3},
+    actions=(
+        CatalogueAction(
+            "ready",
+            (),
+            ("limit", "page", "type", "label"),
+            defaults={"limit": 5, "page": 1},
+            example={"action": "ready", "limit": 5},
+        ),
+        CatalogueAction(
+            "show",
+            ("id",),
+            ("page",),
+            defaults={"page": 1},
+            example={"action": "show", "id": "t-k3f9"},
+        ),
+        CatalogueAction(
+            "list",
+            (),
+            ("status", "type", "label", "assignee", "parent", "limit", "page"),
+            defaults={"limit": 20, "page": 1},
+            example={"action": "list", "status": "closed"},
+        ),
+        CatalogueAction(
+            "search",
+            ("query",),
+            ("status", "includeMessages", "limit", "page"),
+            defaults={"limit": 3, "includeMessages": False, "page": 1},
+            example={"action": "search", "query": "login", "limit": 3},
+        ),
     ),
     aliases={
         "id": ("taskId",),
@@ -161,78 +169,88 @@ TASK_MUTATE = _tool(
         "sessionId": _id("if the server does not know it"),
         "threadId": _id("likewise"),
     },
-    CatalogueAction(
-        "create",
-        ("title",),
-        (
-            "description",
-            "priority",
-            "type",
-            "labels",
-            "assignee",
-            "parent",
-            "dependsOn",
-            "sessionId",
+    actions=(
+        CatalogueAction(
+            "create",
+            ("title",),
+            (
+                "description",
+                "priority",
+                "type",
+                "labels",
+                "assignee",
+                "parent",
+                "dependsOn",
+                "sessionId",
+            ),
+            defaults={"priority": DEFAULT_PRIORITY, "type": "task"},
+            example={"action": "create", "title": "Refresh expired tokens"},
         ),
-        defaults={"priority": DEFAULT_PRIORITY, "type": "task"},
-        example={"action": "create", "title": "Refresh expired tokens"},
-    ),
-    CatalogueAction(
-        "claim", ("id",), _WHO, defaults={}, example={"action": "claim", "id": "t-k3f9"}
-    ),
-    CatalogueAction(
-        "close",
-        ("id", "summary"),
-        ("reason", "force", "sessionId"),
-        defaults={"reason": "completed", "force": False},
-        example={
-            "action": "close",
-            "id": "t-k3f9",
-            "reason": "completed",
-            "summary": "auth.ts renews tokens; tests pass",
-        },
-    ),
-    CatalogueAction(
-        "release",
-        ("id",),
-        ("to", "force", "sessionId"),
-        defaults={"force": False},
-        example={"action": "release", "id": "t-k3f9"},
-    ),
-    CatalogueAction(
-        "reopen", ("id",), ("sessionId",), defaults={}, example={"action": "reopen", "id": "t-k3f9"}
-    ),
-    CatalogueAction(
-        "update",
-        ("id",),
-        ("title", "description", "priority", "type", "labels", "assignee", "sessionId"),
-        defaults={},
-        example={"action": "update", "id": "t-k3f9", "priority": 1},
-    ),
-    CatalogueAction(
-        "dep",
-        ("taskId", "dependsOn"),
-        ("add", "kind", "sessionId"),
-        defaults={"add": True, "kind": "blocks"},
-        example={"action": "dep", "taskId": "t-k3f9", "dependsOn": "t-a1b2"},
-    ),
-    CatalogueAction(
-        "link",
-        ("taskId", "messageId"),
-        ("relation", "sessionId"),
-        defaults={"relation": "reference"},
-        example={
-            "action": "link",
-            "taskId": "t-k3f9",
-            "messageId": "01990000-0000-7000-8000-000000000000",
-        },
-    ),
-    CatalogueAction(
-        "update_context",
-        ("content",),
-        ("scope", "section", "expectedVersion", "threadId"),
-        defaults={"scope": "resource"},
-        example={"action": "update_context", "content": "- Tests: Vitest", "section": "Tech Stack"},
+        CatalogueAction(
+            "claim", ("id",), _WHO, defaults={}, example={"action": "claim", "id": "t-k3f9"}
+        ),
+        CatalogueAction(
+            "close",
+            ("id", "summary"),
+            ("reason", "force", "sessionId"),
+            defaults={"reason": "completed", "force": False},
+            example={
+                "action": "close",
+                "id": "t-k3f9",
+                "reason": "completed",
+                "summary": "auth.ts renews tokens; tests pass",
+            },
+        ),
+        CatalogueAction(
+            "release",
+            ("id",),
+            ("to", "force", "sessionId"),
+            defaults={"force": False},
+            example={"action": "release", "id": "t-k3f9"},
+        ),
+        CatalogueAction(
+            "reopen",
+            ("id",),
+            ("sessionId",),
+            defaults={},
+            example={"action": "reopen", "id": "t-k3f9"},
+        ),
+        CatalogueAction(
+            "update",
+            ("id",),
+            ("title", "description", "priority", "type", "labels", "assignee", "sessionId"),
+            defaults={},
+            example={"action": "update", "id": "t-k3f9", "priority": 1},
+        ),
+        CatalogueAction(
+            "dep",
+            ("taskId", "dependsOn"),
+            ("add", "kind", "sessionId"),
+            defaults={"add": True, "kind": "blocks"},
+            example={"action": "dep", "taskId": "t-k3f9", "dependsOn": "t-a1b2"},
+        ),
+        CatalogueAction(
+            "link",
+            ("taskId", "messageId"),
+            ("relation", "sessionId"),
+            defaults={"relation": "reference"},
+            example={
+                "action": "link",
+                "taskId": "t-k3f9",
+                "messageId": "01990000-0000-7000-8000-000000000000",
+            },
+        ),
+        CatalogueAction(
+            "update_context",
+            ("content",),
+            ("scope", "section", "expectedVersion", "threadId"),
+            defaults={"scope": "resource"},
+            example={
+                "action": "update_context",
+                "content": "- Tests: Vitest",
+                "section": "Tech Stack",
+            },
+        ),
     ),
     is_read_only=False,
     aliases={
@@ -259,19 +277,21 @@ MEMORY_SEARCH = _tool(
         "since": _text("date, such as 2026-03-01", 40),
         "until": _text("date, exclusive", 40),
     },
-    CatalogueAction(
-        "search",
-        ("query",),
-        ("limit", "page", "threadId", "taskId", "since", "until"),
-        defaults={"limit": 1, "page": 1},
-        example={"action": "search", "query": "LoginSchema", "limit": 1},
-    ),
-    CatalogueAction(
-        "read",
-        ("id",),
-        ("page",),
-        defaults={"page": 1},
-        example={"action": "read", "id": "01990000-0000-7000-8000-000000000000"},
+    actions=(
+        CatalogueAction(
+            "search",
+            ("query",),
+            ("limit", "page", "threadId", "taskId", "since", "until"),
+            defaults={"limit": 1, "page": 1},
+            example={"action": "search", "query": "LoginSchema", "limit": 1},
+        ),
+        CatalogueAction(
+            "read",
+            ("id",),
+            ("page",),
+            defaults={"page": 1},
+            example={"action": "read", "id": "01990000-0000-7000-8000-000000000000"},
+        ),
     ),
     aliases={"id": ("messageId",), "query": ("q", "text")},
     default_action="search",
@@ -291,26 +311,28 @@ MEMORY_RECORD = _tool(
         "id": _id("memory id"),
         "outcome": _choice("", "helped", "wrong"),
     },
-    CatalogueAction(
-        "record",
-        ("type", "content"),
-        ("evidence", "supersedes"),
-        defaults={},
-        example={
-            "action": "record",
-            "type": "gotcha",
-            "content": "Redis must run before the auth tests, or they hang",
-            "evidence": ["tests/auth/conftest.py:12"],
-        },
+    actions=(
+        CatalogueAction(
+            "record",
+            ("type", "content"),
+            ("evidence", "supersedes"),
+            defaults={},
+            example={
+                "action": "record",
+                "type": "gotcha",
+                "content": "Redis must run before the auth tests, or they hang",
+                "evidence": ["tests/auth/conftest.py:12"],
+            },
+        ),
+        CatalogueAction(
+            "used",
+            ("id", "outcome"),
+            (),
+            defaults={},
+            example={"action": "used", "id": "m-k3f9", "outcome": "helped"},
+        ),
+        CatalogueAction("context", (), (), defaults={}, example={"action": "context"}),
     ),
-    CatalogueAction(
-        "used",
-        ("id", "outcome"),
-        (),
-        defaults={},
-        example={"action": "used", "id": "m-k3f9", "outcome": "helped"},
-    ),
-    CatalogueAction("context", (), (), defaults={}, example={"action": "context"}),
     is_read_only=False,
     aliases={
         "content": ("text", "memory", "statement"),
@@ -335,33 +357,35 @@ CODE_QUERY = _tool(
         "depth": _whole("", 1, DEEPEST),
         "tokens": _whole("", 1, MOST_TOKENS),
     },
-    CatalogueAction(
-        "impact",
-        ("target",),
-        ("depth", "tokens"),
-        defaults={"depth": 3, "tokens": 1_000},
-        example={"action": "impact", "target": "src/auth.py:Session.login"},
-    ),
-    CatalogueAction(
-        "deps",
-        ("target",),
-        ("depth", "tokens"),
-        defaults={"depth": 3, "tokens": 1_000},
-        example={"action": "deps", "target": "src/auth.py"},
-    ),
-    CatalogueAction(
-        "map",
-        (),
-        ("target", "tokens"),
-        defaults={"tokens": 1_000},
-        example={"action": "map", "target": "src/auth.py, login"},
-    ),
-    CatalogueAction(
-        "symbol",
-        ("target",),
-        ("tokens",),
-        defaults={"tokens": 1_000},
-        example={"action": "symbol", "target": "login"},
+    actions=(
+        CatalogueAction(
+            "impact",
+            ("target",),
+            ("depth", "tokens"),
+            defaults={"depth": 3, "tokens": 1_000},
+            example={"action": "impact", "target": "src/auth.py:Session.login"},
+        ),
+        CatalogueAction(
+            "deps",
+            ("target",),
+            ("depth", "tokens"),
+            defaults={"depth": 3, "tokens": 1_000},
+            example={"action": "deps", "target": "src/auth.py"},
+        ),
+        CatalogueAction(
+            "map",
+            (),
+            ("target", "tokens"),
+            defaults={"tokens": 1_000},
+            example={"action": "map", "target": "src/auth.py, login"},
+        ),
+        CatalogueAction(
+            "symbol",
+            ("target",),
+            ("tokens",),
+            defaults={"tokens": 1_000},
+            example={"action": "symbol", "target": "login"},
+        ),
     ),
     aliases={
         "target": ("symbol", "file", "path", "name", "id", "query", "files", "names"),

@@ -6,10 +6,9 @@ Each line of an answer cites file and line.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING
 
-from smara.codegraph.models import Hop, ImpactWalk, Node, Reached, SymbolCard
+from smara.codegraph.models import ImpactWalk, Node, Reached, SymbolCard
 from smara.core.tokens import counter_for
 from smara.memory import Memory
 from smara.tools.models import Json, ToolContext
@@ -29,21 +28,21 @@ _MORE_TOKENS = 24
 
 
 def impact(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """What depends on a file or symbol, the nearest and surest first."""
+    """Return what depends on a file or symbol, the nearest and surest first."""
     return _walked(
         memory, arguments, lambda ask: ask.impact, one="depends on it", many="depend on it"
     )
 
 
 def deps(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """What a file or symbol depends on."""
+    """Return what a file or symbol depends on."""
     return _walked(
         memory, arguments, lambda ask: ask.deps, one="is used by it", many="are used by it"
     )
 
 
 def symbol(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """A definition with its members, callers, callees and tests."""
+    """Return a definition with its members, callers, callees and tests."""
     note = memory.code.catch_up()
     card = memory.code.asking().symbol(arguments["target"])
     known = [f"known: {link.line}" for link in memory.code_knowledge.about([card.node], 5)]
@@ -52,7 +51,7 @@ def symbol(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def map_code(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """The most important names, ranked for what is in play."""
+    """Return the most important names, ranked for what is in play."""
     note = memory.code.catch_up()
     given = [each.strip() for each in arguments.get("target", "").split(",") if each.strip()]
     budget = max(1, arguments["tokens"] - _tokens(note or "") - _HEAD_TOKENS)
@@ -105,7 +104,7 @@ def _stand_ins(title: str, methods: Sequence[Node]) -> list[str]:
 
 
 def reached_line(reached: Reached, is_backward: bool) -> str:
-    """One line with the depth, where it is, how it is joined, and through what.
+    """Render a reached node: depth, place, how it is joined, and through what.
 
     ``2 src/cli.py:7 main calls Handler.post → Session.login``
     """
@@ -114,26 +113,17 @@ def reached_line(reached: Reached, is_backward: bool) -> str:
     name = reached.node.qualname if is_backward else ""
     through = [hop.node.qualname or hop.node.path for hop in (first, *rest)]
     joined = " → ".join(through) if is_backward else " ← ".join(through)
-    is_unsure = any(_is_unsure(hop) for hop in reached.path)
+    is_unsure = any(hop.source == "guess" or hop.confidence < _UNSURE for hop in reached.path)
+    verb = first.kind if is_backward else f"{first.kind.removesuffix('s').removesuffix('e')}ed by"
     words = [
         str(reached.depth),
         place,
         name,
-        _verb(first, is_backward),
+        "holds" if first.kind == "contains" else verb,
         joined,
         "(unsure)" if is_unsure else "",
     ]
     return _cut(" ".join(word for word in words if word))
-
-
-def _verb(hop: Hop, is_backward: bool) -> str:
-    if hop.kind == "contains":
-        return "holds"
-    return hop.kind if is_backward else f"{hop.kind.removesuffix('s').removesuffix('e')}ed by"
-
-
-def _is_unsure(hop: Hop) -> bool:
-    return hop.source == "guess" or hop.confidence < _UNSURE
 
 
 def _card_lines(card: SymbolCard) -> Iterable[str]:
@@ -160,11 +150,7 @@ def _card_lines(card: SymbolCard) -> Iterable[str]:
             ),
         ),
     )
-    yield from chain.from_iterable(_group(title, lines) for title, lines in groups)
-
-
-def _group(title: str, lines: Iterable[str]) -> Iterable[str]:
-    return (f"{title}: {line}".rstrip() for line in lines)
+    yield from (f"{title}: {line}".rstrip() for title, lines in groups for line in lines)
 
 
 def _place(node: Node) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from smara.errors import InvalidInputError, NotFoundError
 from smara.knowledge.gate import RECORDED_PER_SESSION
-from smara.knowledge.models import AddResult, Evidence
+from smara.knowledge.models import Evidence
 from smara.memory import Memory
 from smara.tools.catalogue import MOST_DEEP
 from smara.tools.models import Json, ToolContext
@@ -27,7 +26,7 @@ MOST_BEHIND = 10
 
 
 def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Messages by their words, the best first; together they fill a page at most."""
+    """Search messages by their words, the best first; together they fill a page at most."""
     require_query(arguments["query"])
     limit, page = arguments["limit"], arguments["page"]
     first = (page - 1) * limit
@@ -57,25 +56,23 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def read(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """One hit, page by page: a message, or what the id names among memories, observations and
-    tasks.
-    """
-    wanted, page = arguments["id"], arguments["page"]
+    """Read one hit page by page: a message, memory, observation, task or piece of code."""
+    page = arguments["page"]
     try:
-        return message_json(memory.messages.get(wanted), Names(memory.tasks.find), page)
+        return message_json(memory.messages.get(arguments["id"]), Names(memory.tasks.find), page)
     except NotFoundError:
-        found = _record(memory, wanted)
+        found = _record(memory, arguments["id"])
         if found is None:
             raise
     return record_json(*found, page)
 
 
-def _record(memory: Memory, wanted: str) -> tuple[Json, str] | None:
-    """What an id names that is no message, and its text."""
-    known = memory.memories.find(wanted)
-    if known is not None:
-        return {"source": "memory", **memory_json(known)}, known.content
-    task = memory.tasks.find(wanted)
+def _record(memory: Memory, record_id: str) -> tuple[Json, str] | None:
+    """Return what an id names that is no message, and its text."""
+    statement = memory.memories.find(record_id)
+    if statement is not None:
+        return {"source": "memory", **memory_json(statement)}, statement.content
+    task = memory.tasks.find(record_id)
     if task is not None:
         text = "\n".join(filter(None, (task.title, task.full_description, task.summary)))
         return {
@@ -84,10 +81,10 @@ def _record(memory: Memory, wanted: str) -> tuple[Json, str] | None:
             "status": task.status,
             "createdAt": task.created_at,
         }, text
-    piece = memory.code.piece(wanted)
+    piece = memory.code.piece(record_id)
     if piece is not None:
         facts = filled(
-            id=wanted,
+            id=record_id,
             type=piece.kind,
             title=piece.name,
             files=[piece.path],
@@ -95,7 +92,7 @@ def _record(memory: Memory, wanted: str) -> tuple[Json, str] | None:
         )
         return {"source": "code", **facts}, piece.text
     try:
-        noted = memory.observations.get(wanted)
+        noted = memory.observations.get(record_id)
     except NotFoundError:
         return None
     behind = [message.id for message in memory.observations.why(noted.id, limit=MOST_BEHIND)]
@@ -116,8 +113,14 @@ _MOST_BUSY = 200
 
 
 def record(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Keep a statement; a refusal says why it is not worth it, or not new."""
-    evidence, superseded = _evidence(arguments.get("evidence", ())), arguments.get("supersedes")
+    """Record a statement; a refusal says why it is not worth it, or not new."""
+    superseded = arguments.get("supersedes")
+    evidence = [
+        # What is neither a place nor an id is a quotation.
+        Evidence.parse(text) if _is_place(text) else Evidence(quote=text)
+        for each in arguments.get("evidence", ())
+        if (text := each.strip())
+    ]
     added = memory.memories.add(
         arguments["content"],
         type=arguments["type"],
@@ -137,11 +140,22 @@ def record(memory: Memory, arguments: Json, context: ToolContext) -> Json:
             hint="Record one new fact about this project, in a sentence, with the file or message "
             "that shows it.",
         )
-    return {"outcome": added.outcome, "memory": memory_json(added.memory), **_around(memory, added)}
+    short_ids = {
+        each: memory.memories.get(each).short_id for each in (*added.superseded, *added.disputes)
+    }
+    return {
+        "outcome": added.outcome,
+        "memory": memory_json(added.memory),
+        **filled(
+            why=list(added.why),
+            supersedes=[short_ids[each] for each in added.superseded],
+            contradicts=[short_ids[each] for each in added.disputes],
+        ),
+    }
 
 
 def mark_used(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Say whether something remembered helped or was wrong; that alone keeps memories alive."""
+    """Record that a memory helped or was wrong; that alone keeps memories alive."""
     found = memory.memories.used(
         arguments["id"],
         arguments["outcome"],
@@ -153,7 +167,7 @@ def mark_used(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def context(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """What this session has recorded, the task it works on, and how much more it may record."""
+    """Return what this session recorded, its task, and how much more it may record."""
     if context.session_id is None:
         raise InvalidInputError(
             "context: no session is known here, so nothing can be told of it.",
@@ -174,28 +188,7 @@ def context(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     }
 
 
-def _evidence(given: Sequence[str]) -> list[Evidence]:
-    """Places by their form; what is neither a place nor an id is a quotation."""
-    return [
-        Evidence.parse(text) if _is_place(text) else Evidence(quote=text)
-        for each in given
-        if (text := each.strip())
-    ]
-
-
 def _is_place(text: str) -> bool:
     if _NAMED.fullmatch(text):
         return True
     return bool(_PLACE.fullmatch(text)) and ("/" in text or "." in text.strip("."))
-
-
-def _around(memory: Memory, added: AddResult) -> Json:
-    """The memories that gave way to it, and those that contradict it, by their short ids."""
-    names = {
-        each: memory.memories.get(each).short_id for each in (*added.superseded, *added.disputes)
-    }
-    return filled(
-        why=list(added.why),
-        supersedes=[names[each] for each in added.superseded],
-        contradicts=[names[each] for each in added.disputes],
-    )

@@ -32,7 +32,7 @@ _MOST_TOLD = 10
 
 
 def schemas(form: Form = "flat", profile: Profile = "default") -> dict[str, Json]:
-    """The input schema of each tool of a profile by its name."""
+    """Return the input schema of each tool of a profile by its name."""
     if form not in ("flat", "union"):
         raise InvalidInputError(f"form must be flat or union; got {form!r}.")
     make = flat_schema if form == "flat" else union_schema
@@ -40,9 +40,7 @@ def schemas(form: Form = "flat", profile: Profile = "default") -> dict[str, Json
 
 
 def union_schema(tool: Tool) -> Json:
-    """One variant per action, each with exactly its own arguments; what several take is written
-    once.
-    """
+    """Return a schema with one variant per action; shared arguments are written once."""
     variants = [variant(tool, action) for action in tool.actions.values()]
     shared = [name for name in tool.arguments if len(_takers(tool, name)) > 1]
     for each in variants:
@@ -56,7 +54,7 @@ def union_schema(tool: Tool) -> Json:
 
 
 def variant(tool: Tool, action: CatalogueAction) -> Json:
-    """The arguments of one action."""
+    """Return the schema of one action's arguments."""
     properties: Json = {"action": {"const": action.name}}
     for name in action.arguments:
         properties[name] = _argument(tool, name)
@@ -71,10 +69,10 @@ def variant(tool: Tool, action: CatalogueAction) -> Json:
 
 
 def flat_schema(tool: Tool) -> Json:
-    """Every argument of every action in one object; the descriptions say which action takes it.
+    """Return every argument of every action in one object.
 
-    How long a text may be and how much an amount is left out: no model counts, calls are checked
-    anyway, and it would cost a tenth of the budget.
+    The descriptions say which action takes it. The longest text and the largest amount are left
+    out: no model counts, calls are checked anyway, and it would cost a tenth of the budget.
     """
     properties: Json = {"action": {"type": "string", "enum": list(tool.actions)}}
     for name in tool.arguments:
@@ -89,7 +87,7 @@ def flat_schema(tool: Tool) -> Json:
 
 
 def anthropic_tools(profile: Profile = "default") -> list[Json]:
-    """The tools as Anthropic's Messages API takes them."""
+    """Return the tools as Anthropic's Messages API takes them."""
     return [
         {"name": name, "description": description(name), "input_schema": flat_schema(tool)}
         for name, tool in tools_of(profile).items()
@@ -99,9 +97,9 @@ def anthropic_tools(profile: Profile = "default") -> list[Json]:
 def openai_tools(
     strict: bool = False, api: Literal["chat", "responses"] = "chat", profile: Profile = "default"
 ) -> list[Json]:
-    """The tools as OpenAI's Chat Completions (or Responses) API takes them.
+    """Return the tools as OpenAI's Chat Completions (or Responses) API takes them.
 
-    With ``strict`` every argument must be given and may be null, as that mode wants it.
+    With ``strict`` every argument must be given and may be null, as that mode requires.
     """
     if api not in ("chat", "responses"):
         raise InvalidInputError(f"api must be chat or responses; got {api!r}.")
@@ -220,29 +218,39 @@ _SHOWN = 60
 def read_call(
     tool: Tool, given: object, tools: Mapping[str, Tool] = TOOLS
 ) -> tuple[CatalogueAction, Json]:
-    """The action that is meant, and its arguments, complete with defaults; ``tools`` are those the
-    caller has.
+    """Read a call: the action that is meant and its arguments, with defaults.
 
-    Raises ``InvalidInputError`` with the facts ``brief`` and ``hint``.
+    Args:
+        tool: The tool that is called.
+        given: The arguments as a model wrote them: an object, or the text of one.
+        tools: The tools that the caller has.
+
+    Raises:
+        InvalidInputError: If the call is invalid, with the facts ``brief`` and ``hint``.
     """
     named = _as_object(tool, given)
     action = _action(tool, named, tools)
     arguments = _named(tool, action, named)
     faults = _faults(tool, action, arguments)
-    if faults:
-        _refuse(action, faults, is_query="query" in faults)
-    return action, {**action.defaults, **encodable(arguments)}
+    if not faults:
+        return action, {**action.defaults, **encodable(arguments)}
+    sentence = f"{action.name}: {'; '.join([*faults.values()][:_MOST_FAULTS])}."
+    if "query" in faults:
+        hint = f"{sentence} {_example(action)}"
+        raise InvalidInputError(sentence, brief=INVALID_QUERY, hint=hint)
+    takes = (name if name in action.required else f"{name}?" for name in action.arguments)
+    raise InvalidInputError(sentence, hint=f"It takes {', '.join(takes)}. {_example(action)}")
 
 
 def action_of(given: object) -> str:
-    """The action a call names, as far as it names one."""
+    """Return the action that a call names, or an empty text."""
     if isinstance(given, Mapping) and isinstance(given.get("action"), str):
         return str(given["action"])[:_SHOWN]
     return ""
 
 
 def unknown_tool(name: object, tools: Iterable[str] = TOOLS) -> InvalidInputError:
-    """The refusal of a tool that does not exist, or that the caller was not given."""
+    """Return the refusal of a tool that the caller does not have."""
     return InvalidInputError(
         f"Unknown tool {_shown(name)}.", hint=f"The tools are {', '.join(tools)}."
     )
@@ -286,14 +294,19 @@ def _action(tool: Tool, named: Mapping[str, Any], tools: Mapping[str, Tool]) -> 
 
 
 def _named(tool: Tool, action: CatalogueAction, given: Mapping[str, Any]) -> Json:
-    """The arguments under their right names, and with values of the right type where the meaning is
-    clear.
-    """
+    """Return the arguments under their right names, with values of the right type."""
+    by_lower = {each.lower(): each for each in action.arguments}
+    by_alias = {
+        alias: each for each in action.arguments[::-1] for alias in tool.aliases.get(each, ())
+    }
     found: Json = {}
     for name, value in given.items():
         if name == "action":
             continue
-        right = _right_name(tool, action, name)
+        plain = name.strip().strip("_").replace("-", "_")
+        camel = _SNAKE.sub(lambda match: match[1].upper(), plain)
+        right = name if name in action.arguments else by_lower.get(camel.lower())
+        right = right or by_alias.get(camel)
         if right is None:
             takes = ", ".join(action.arguments)
             raise InvalidInputError(
@@ -312,65 +325,38 @@ def _named(tool: Tool, action: CatalogueAction, given: Mapping[str, Any]) -> Jso
     return found
 
 
-def _right_name(tool: Tool, action: CatalogueAction, name: str) -> str | None:
-    camel = _SNAKE.sub(lambda match: match[1].upper(), name.strip().strip("_").replace("-", "_"))
-    for each in (name, camel):
-        if each in action.arguments:
-            return each
-    by_lower = {each.lower(): each for each in action.arguments}
-    if camel.lower() in by_lower:
-        return by_lower[camel.lower()]
-    return next((each for each in action.arguments if camel in tool.aliases.get(each, ())), None)
-
-
 def _as_meant(schema: Mapping[str, Any], value: Any) -> Any:
-    kind = schema["type"]
+    """Return a value in the type of its schema where its meaning is clear: ``"3"`` is 3."""
+    kind, is_text = schema["type"], isinstance(value, str)
     if kind == "integer":
-        return _as_integer(schema, value)
-    if kind == "boolean" and not isinstance(value, bool):
-        return (
-            _FLAGS.get(str(value).strip().lower(), value) if isinstance(value, str | int) else value
-        )
-    if kind == "array":
-        return _as_list(value)
-    if kind == "string":
-        if (
-            isinstance(value, list | tuple)
-            and value
-            and all(isinstance(each, str) for each in value)
-        ):
-            return ", ".join(value) if len(value) > 1 or "enum" not in schema else value[0]
-        if "enum" in schema and isinstance(value, str):
-            plain = value.strip().lower().replace(" ", "_")
-            return next(
-                (each for each in schema["enum"] if plain in (each, each.replace("-", "_"))), value
-            )
-    return value
-
-
-def _as_integer(schema: Mapping[str, Any], value: Any) -> Any:
-    if isinstance(value, str) and _INTEGER.fullmatch(value):
-        value = int(float(value)) if "." in value else int(value)
-    elif isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        value = int(value)
-    # More than there is room for on a page means as many as there is room for.
-    is_amount = schema["minimum"] == 1
-    if is_amount and isinstance(value, int) and not isinstance(value, bool):
-        return min(value, schema["maximum"])
-    return value
-
-
-def _as_list(value: Any) -> Any:
-    if not isinstance(value, str):
-        return list(value) if isinstance(value, tuple) else value
-    if value.strip().startswith("["):
+        if is_text and _INTEGER.fullmatch(value):
+            value = int(float(value)) if "." in value else int(value)
+        elif isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+            value = int(value)
+        # More than there is room for on a page means as many as there is room for.
+        is_amount = schema["minimum"] == 1
+        if is_amount and isinstance(value, int) and not isinstance(value, bool):
+            return min(value, schema["maximum"])
+    elif kind == "boolean" and isinstance(value, str | int) and not isinstance(value, bool):
+        return _FLAGS.get(str(value).strip().lower(), value)
+    elif kind == "array" and is_text:
         try:
-            found = json.loads(value)
+            items = json.loads(value) if value.strip().startswith("[") else None
         except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, list):
-            return found
-    return [each.strip() for each in value.split(",") if each.strip()]
+            items = None
+        is_list = isinstance(items, list)
+        return items if is_list else [text for each in value.split(",") if (text := each.strip())]
+    elif kind == "array" and isinstance(value, tuple):
+        return list(value)
+    elif kind == "string" and is_text and "enum" in schema:
+        plain = value.strip().lower().replace(" ", "_")
+        choices = schema["enum"]
+        return next((each for each in choices if plain in (each, each.replace("-", "_"))), value)
+    elif kind == "string" and isinstance(value, list | tuple) and value:
+        is_one = len(value) == 1 and "enum" in schema
+        are_texts = all(isinstance(each, str) for each in value)
+        return value if not are_texts else value[0] if is_one else ", ".join(value)
+    return value
 
 
 def _faults(tool: Tool, action: CatalogueAction, arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -395,22 +381,6 @@ def _checker(tool: str, action: str) -> Any:
     from jsonschema import Draft202012Validator
 
     return Draft202012Validator(variant(EVERY_TOOL[tool], EVERY_TOOL[tool].actions[action]))
-
-
-def _refuse(action: CatalogueAction, faults: Mapping[str, str], is_query: bool) -> None:
-    told = [*faults.values()][:_MOST_FAULTS]
-    sentence = f"{action.name}: {'; '.join(told)}."
-    if is_query:
-        raise InvalidInputError(
-            sentence, brief=INVALID_QUERY, hint=f"{sentence} {_example(action)}"
-        )
-    raise InvalidInputError(
-        sentence, hint=f"It takes {', '.join(_taken(action))}. {_example(action)}"
-    )
-
-
-def _taken(action: CatalogueAction) -> Iterable[str]:
-    return (name if name in action.required else f"{name}?" for name in action.arguments)
 
 
 def _allowed(schema: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ BLANK_QUERY_HINT = (
 
 
 def ready(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """What can be started now, the most urgent first."""
+    """List what can be started now, the most urgent first."""
     limit, page = arguments["limit"], arguments["page"]
     found = memory.tasks.ready(
         limit=limit,
@@ -36,13 +36,8 @@ def ready(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def show(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """All of one task."""
-    return show_task(memory, arguments["id"], arguments["page"])
-
-
-def show_task(memory: Memory, task_id: str, page: int = 1) -> Json:
-    """A task with what stands around it."""
-    details = memory.tasks.show(task_id)
+    """Show a task with what stands around it."""
+    details = memory.tasks.show(arguments["id"])
     around = (
         details.task,
         *details.blocking_tasks,
@@ -50,11 +45,11 @@ def show_task(memory: Memory, task_id: str, page: int = 1) -> Json:
         *details.children,
         *details.parents,
     )
-    return details_json(details, Names(memory.tasks.find, around), page)
+    return details_json(details, Names(memory.tasks.find, around), arguments["page"])
 
 
 def list_tasks(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Tasks by what they are and who has them; what is being worked on comes first."""
+    """List tasks by state, kind and holder; those in progress come first."""
     limit, page = arguments["limit"], arguments["page"]
     filters = {
         name: arguments.get(name) for name in ("status", "type", "label", "assignee", "parent")
@@ -73,7 +68,7 @@ def list_tasks(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Tasks by their words, the best first."""
+    """Search tasks by their words, the best first."""
     require_query(arguments["query"])
     limit, page = arguments["limit"], arguments["page"]
     first = (page - 1) * limit
@@ -117,7 +112,7 @@ _UPDATED = ("title", "description", "priority", "type", "labels", "assignee")
 
 
 def create(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """A new task."""
+    """Create a task."""
     needs = [each.strip() for each in arguments.get("dependsOn", "").split(",")]
     task = memory.tasks.add(
         arguments["title"],
@@ -134,9 +129,7 @@ def create(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def claim(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Take a ready task, and make it the one that is worked on in this thread; all of it is
-    shown.
-    """
+    """Claim a ready task for this thread, and show all of it."""
     task_id = arguments["id"]
     if context.is_shared and context.session_id is None:
         raise InvalidInputError(
@@ -148,16 +141,19 @@ def claim(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     if task_id.strip().lower() == NEXT:
         taken = memory.tasks.claim_next(**_who(context))
         if taken is None:
-            raise NotFoundError(
-                _nothing_ready(memory), brief="No task is ready", hint=_nothing_ready(memory)
+            totals = memory.tasks.totals()
+            advice = (
+                f"Nothing is ready: {totals.in_progress} in progress, {totals.blocked} blocked, "
+                f"{totals.closed} closed. task-query list shows them; create what is missing."
             )
+            raise NotFoundError(advice, brief="No task is ready", hint=advice)
         task_id = taken.id
     task = memory.links.claim(task_id, thread_id=context.thread_id, **_who(context))
-    return show_task(memory, task.id)
+    return show(memory, {"id": task.id, "page": 1}, context)
 
 
 def close(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Finish a task; its summary is what remains."""
+    """Close a task; its summary is what remains."""
     return _task(
         memory,
         memory.tasks.close(
@@ -181,7 +177,7 @@ def release(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def reopen(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Make a closed task open again."""
+    """Open a closed task again."""
     return _task(memory, memory.tasks.reopen(arguments["id"], **_who(context)))
 
 
@@ -248,12 +244,3 @@ def _who(context: ToolContext) -> dict[str, Any]:
 
 def _task(memory: Memory, task: Task) -> Json:
     return {"task": task_json(task, Names(memory.tasks.find, (task,)))}
-
-
-def _nothing_ready(memory: Memory) -> str:
-    totals = memory.tasks.totals()
-    return (
-        f"Nothing is ready: {totals.in_progress} in progress, {totals.blocked} blocked, "
-        f"{totals.closed} closed. "
-        "task-query list shows them; create what is missing."
-    )

@@ -71,7 +71,8 @@ class Toolbox:
                 raise unknown_tool(name, self._tools)
             called, complete = read_call(tool, arguments, self._tools)
             action = called.name
-            caller = _named_in(complete).over(context or ToolContext()).over(self._context)
+            named = ToolContext(complete.get("sessionId"), complete.get("threadId"))
+            caller = named.over(context or ToolContext()).over(self._context)
             caller = replace(caller, session_id=caller.session_id or self._memory.settings.session)
             self._seen(caller.session_id)
             answer = _PERFORM[tool.name][action](self._memory, complete, caller)
@@ -81,8 +82,9 @@ class Toolbox:
             log.warning(
                 "tool.failed", tool=name, action=action, kind=type(error).__name__, error=error
             )
-            return trouble(action, error)
-        return _outcome({"action": action, "success": True, **answer})
+            return refusal(action, error)
+        clean: Json = encodable({"action": action, "success": True, **answer})
+        return ToolResult(False, clean, render(clean))
 
     def _seen(self, session_id: str | None) -> None:
         """A sign of life, so that the session's claims do not expire; no reason to fail a call."""
@@ -125,45 +127,23 @@ def code_query(memory: Memory, **arguments: Any) -> Json:
     return Toolbox(memory, profile="coding").call("code-query", arguments).structured
 
 
-def refusal(action: str, error: SmaraError) -> ToolResult:
-    """The answer to a call that could not be done, from the error that says why."""
-    brief, hint = error.facts.get("brief"), error.facts.get("hint")
-    if isinstance(error, DatabaseError):
-        hint = f"{hint} {_WITHOUT_MEMORY}" if hint else _WITHOUT_MEMORY
-    return _failed(
-        action, brief or error.message, hint, code=error.code, is_retryable=error.is_retryable
-    )
-
-
-def trouble(action: str, error: Exception) -> ToolResult:
-    """The answer when something went wrong that nobody thought of."""
-    told = f"Memory has a problem of its own ({type(error).__name__})."
-    return _failed(
-        action,
-        told,
-        f"{_WITHOUT_MEMORY} What was asked may not have been done.",
-        code="bug",
-        is_retryable=False,
-    )
-
-
-def _failed(action: str, error: str, hint: str | None, code: str, is_retryable: bool) -> ToolResult:
-    answer: Json = {"action": action, "success": False, "error": _clipped(error), "code": code}
+def refusal(action: str, error: Exception) -> ToolResult:
+    """Return the answer to a call that could not be done, from the error that says why."""
+    if isinstance(error, SmaraError):
+        code, brief = error.code, error.facts.get("brief") or error.message
+        hint = error.facts.get("hint")
+        if isinstance(error, DatabaseError):
+            hint = f"{hint} {_WITHOUT_MEMORY}" if hint else _WITHOUT_MEMORY
+    else:
+        code, brief = "bug", f"Memory has a problem of its own ({type(error).__name__})."
+        hint = f"{_WITHOUT_MEMORY} What was asked may not have been done."
+    answer: Json = {"action": action, "success": False, "error": _clipped(brief), "code": code}
     if hint:
         answer["hint"] = _clipped(hint)
-    if is_retryable:
+    if isinstance(error, SmaraError) and error.is_retryable:
         answer["retryable"] = True
-    return _outcome(answer)
-
-
-def _outcome(answer: Json) -> ToolResult:
     clean: Json = encodable(answer)
-    return ToolResult(not clean["success"], clean, render(clean))
-
-
-def _named_in(arguments: Json) -> ToolContext:
-    """Who the call itself says is calling."""
-    return ToolContext(session_id=arguments.get("sessionId"), thread_id=arguments.get("threadId"))
+    return ToolResult(True, clean, render(clean))
 
 
 def _clipped(text: str) -> str:

@@ -20,7 +20,7 @@ from smara.tools import ToolContext
 from smara.tools.models import Json
 from smara.tools.render import moment, one_line, task_line
 from smara.tools.shapes import Names, brief, message_json, task_json
-from smara.tools.tasks import show_task
+from smara.tools.tasks import show
 
 MARKDOWN = "text/markdown"
 STANDING: dict[str, tuple[str, str]] = {
@@ -67,7 +67,7 @@ def address(kind: str, name: str, page: int = 1) -> str:
 
 def task_page(memory: Memory, name: str, page: int = 1) -> str:
     """One task."""
-    answer = show_task(memory, name, page)
+    answer = show(memory, {"id": name, "page": page}, ToolContext())
     task = answer["task"]
     lines = [f"# {task['id']} {one_line(task['title'])}", "", *_facts(task, answer)]
     for key, told in _AROUND.items():

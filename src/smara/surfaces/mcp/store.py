@@ -15,7 +15,7 @@ from smara.errors import DatabaseError, SmaraError
 from smara.memory import Memory
 from smara.tools import Profile, Toolbox, ToolContext, ToolResult
 from smara.tools.schemas import action_of
-from smara.tools.toolbox import refusal, trouble
+from smara.tools.toolbox import refusal
 
 # These lie with the store; the others (busy, a full disk, a deadline) with the moment.
 _BROKEN = ("database", "corrupt", "cannot_open", "read_only", "schema_too_new", "bug")
@@ -74,7 +74,7 @@ class Store:
         except SmaraError as error:
             return refusal(action_of(arguments), error)
         except Exception as error:  # noqa: BLE001 - the edge: opening may fail in ways that are not ours
-            return trouble(action_of(arguments), error)
+            return refusal(action_of(arguments), error)
 
     def close(self, session_id: str | None = None) -> None:
         """Close the memory; the claims of a session that ends with it are given back."""
