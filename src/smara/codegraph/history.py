@@ -52,18 +52,15 @@ class Tally:
             self._rename(old, new)
         is_mass = len(commit.changed) > MOST_TOGETHER
         for path in commit.changed:
-            self._touch(path, commit, is_mass)
+            churn = self.churn.setdefault(path, Churn(first_at=commit.at_ms))
+            churn.commits += 1
+            churn.counted += 0 if is_mass else 1
+            churn.last_at = max(churn.last_at, commit.at_ms)
+            seen = self.authors.setdefault(path, set())
+            seen.add(commit.author)
+            churn.authors = max(churn.authors, len(seen))
         if not is_mass:
             self._pair(commit)
-
-    def _touch(self, path: str, commit: Commit, is_mass: bool) -> None:
-        churn = self.churn.setdefault(path, Churn(first_at=commit.at_ms))
-        churn.commits += 1
-        churn.counted += 0 if is_mass else 1
-        churn.last_at = max(churn.last_at, commit.at_ms)
-        seen = self.authors.setdefault(path, set())
-        seen.add(commit.author)
-        churn.authors = max(churn.authors, len(seen))
 
     def _pair(self, commit: Commit) -> None:
         for path in commit.changed:
@@ -148,7 +145,13 @@ class CodeHistory:
         self, head: str, before: str | None, found: Sequence[Commit], is_whole: bool
     ) -> HistoryReport:
         with self._lookup.database.write(is_derived=True) as session:
-            self._hold(session)
+            # SQLite has locked everything already; on PostgreSQL this locks the tree.
+            session.run(
+                self._sql(
+                    "UPDATE code_trees SET history = history WHERE project_no = :project AND no = ?"
+                ),
+                (self._lookup.tree_no,),
+            )
             if self._state(session) != before:
                 return HistoryReport(
                     0, False
@@ -157,7 +160,13 @@ class CodeHistory:
             for commit in found:
                 tally.add(commit)
             if is_whole:
-                self._clear(session)
+                for name in ("code_churn", "code_cochange"):
+                    session.run(
+                        self._sql(
+                            f"DELETE FROM {name} WHERE project_no = :project AND tree_no = ?"
+                        ),
+                        (self._lookup.tree_no,),
+                    )
                 self._bound(tally, set(self._lookup.paths(session)))
             else:
                 self._forget(session, _touched(found))
@@ -245,15 +254,6 @@ class CodeHistory:
         )
         return row[0] if row else None
 
-    def _hold(self, session: Session) -> None:
-        # SQLite has locked everything already; on PostgreSQL this locks the tree.
-        session.run(
-            self._sql(
-                "UPDATE code_trees SET history = history WHERE project_no = :project AND no = ?"
-            ),
-            (self._lookup.tree_no,),
-        )
-
     def _note(self, session: Session, head: str, count: int) -> None:
         session.run(
             self._sql("UPDATE code_trees SET history = ? WHERE project_no = :project AND no = ?"),
@@ -302,13 +302,6 @@ class CodeHistory:
                     ),
                     (self._lookup.tree_no, *some),
                 )
-
-    def _clear(self, session: Session) -> None:
-        for name in ("code_churn", "code_cochange"):
-            session.run(
-                self._sql(f"DELETE FROM {name} WHERE project_no = :project AND tree_no = ?"),
-                (self._lookup.tree_no,),
-            )
 
     def _insert(
         self, session: Session, tally: Tally, pairs: dict[tuple[str, str], tuple[int, int]]

@@ -369,7 +369,21 @@ class Targets:
 
     def _unknown(self, session: Session, text: str) -> NotFoundError:
         path, rest = _split(self._plain(text))
-        near = _near(rest or path, self._lookup.distinct_names(session), self._find_paths().all)
+        # What looks like it, the likest first.
+        wanted = rest or path
+        names = self._lookup.distinct_names(session)
+        paths = self._find_paths().all
+        last = wanted.rpartition("." if "/" not in wanted else "/")[2].casefold()
+        by_end: dict[str, str] = {}
+        for each in (*names, *paths):
+            end = each.rpartition("/")[2].casefold()
+            if (
+                end
+                and abs(len(end) - len(last)) <= max(3, len(last) // 2)
+                and (end[0] == last[:1] or last in end)
+            ):
+                by_end.setdefault(end, each)
+        near = [by_end[end] for end in get_close_matches(last, list(by_end)[:20_000], 3, _CLOSE)]
         hint = (
             f" Did you mean {', '.join(near)}?"
             if near
@@ -415,18 +429,3 @@ def _likeliest(found: Sequence[Node], wanted: str) -> list[Node]:
         if node.kind != "test" and not re.search(r"(^|/)tests?/|(^|/)test_", node.path)
     ]
     return plain or whole
-
-
-def _near(wanted: str, names: Iterable[str], paths: Iterable[str]) -> list[str]:
-    """What looks like it, the likest first."""
-    last = wanted.rpartition("." if "/" not in wanted else "/")[2].casefold()
-    by_end: dict[str, str] = {}
-    for each in (*names, *paths):
-        end = each.rpartition("/")[2].casefold()
-        if (
-            end
-            and abs(len(end) - len(last)) <= max(3, len(last) // 2)
-            and (end[0] == last[:1] or last in end)
-        ):
-            by_end.setdefault(end, each)
-    return [by_end[end] for end in get_close_matches(last, list(by_end)[:20_000], 3, _CLOSE)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -315,11 +315,14 @@ class CodeQueries:
         graph = self.graph()
         paths = [path for path in self._paths().all if path.rpartition("/")[2] in MANIFESTS]
         return graph, entry_candidates(
-            graph, self._loaded.names(graph), self._texts(paths[:_MOST_MANIFESTS])
+            graph,
+            self._loaded.names(graph),
+            (
+                (path, text)
+                for path in paths[:_MOST_MANIFESTS]
+                if (text := self._text(path, _MANIFEST_BYTES))
+            ),
         )
-
-    def _texts(self, paths: Iterable[str]) -> Iterable[tuple[str, str]]:
-        return ((path, text) for path in paths if (text := self._text(path, _MANIFEST_BYTES)))
 
     def _first_words(self, path: str) -> str:
         return redact(

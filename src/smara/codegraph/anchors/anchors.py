@@ -107,7 +107,14 @@ class Anchors:
         tree = self.tree(session) if anchors else None
         if tree is None:
             return {}
-        mine = [each for found in anchors.values() for each in found if _concerns(each, tree)]
+        # Whether a tree has something to say about an anchor: it is of the same repository, or that one
+        # is no more.
+        mine = [
+            each
+            for found in anchors.values()
+            for each in found
+            if (each.repository == tree.repository or not os.path.isdir(each.repository))
+        ]
         if not mine:
             return {}
         from smara.codegraph.anchors.disk import Disk
@@ -293,13 +300,6 @@ class Anchors:
         from smara.codegraph.git import GitFiles
 
         return self._pasts.setdefault(tree.root, GitFiles(tree.root))
-
-
-def _concerns(anchor: Anchor, tree: AnchorTree) -> bool:
-    """Whether a tree has something to say about an anchor: it is of the same repository, or that
-    one is no more.
-    """
-    return anchor.repository == tree.repository or not os.path.isdir(anchor.repository)
 
 
 def _is_named(anchor: Anchor, statement: AnchorStatement) -> bool:

@@ -378,7 +378,18 @@ class AnchorJudge:
         if state in ("unknown", "unreadable"):
             return judge_file(anchor, None, None, moved_to=None, is_read=False)
         if state == "gone":
-            return self._gone_file(anchor)
+            # A file that is not in its place: the same elsewhere, renamed by git's account, or gone.
+            if self._tree.no is not None:
+                for path, _ in self._store.files_with_hash(
+                    self._session, self._tree.no, [anchor.hash]
+                ):
+                    if self._disk.stat(path) is not None:
+                        return judge_file(anchor, anchor.hash, None, moved_to=path)
+            commit = self._past.commit(anchor.commit)
+            renamed = self._past.renamed_to(commit, anchor.path) if commit is not None else None
+            if renamed is not None and self._disk.stat(renamed) is not None:
+                return self._read_file(anchor, renamed)
+            return judge_file(anchor, None, None, moved_to=None)
         if state == "indexed" and bytes(self._rows[anchor.path][1]) == anchor.hash:
             return judge_file(anchor, anchor.hash, None, moved_to=anchor.path)
         return self._read_file(anchor, anchor.path)
@@ -388,20 +399,6 @@ class AnchorJudge:
         if data is None:
             return judge_file(anchor, None, None, moved_to=None, is_read=False)
         return judge_file(anchor, digest(data), self._disk.lines(path), moved_to=path)
-
-    def _gone_file(self, anchor: Anchor) -> AnchorVerdict:
-        """A file that is not in its place: the same elsewhere, renamed by git's account, or
-        gone.
-        """
-        if self._tree.no is not None:
-            for path, _ in self._store.files_with_hash(self._session, self._tree.no, [anchor.hash]):
-                if self._disk.stat(path) is not None:
-                    return judge_file(anchor, anchor.hash, None, moved_to=path)
-        commit = self._past.commit(anchor.commit)
-        renamed = self._past.renamed_to(commit, anchor.path) if commit is not None else None
-        if renamed is not None and self._disk.stat(renamed) is not None:
-            return self._read_file(anchor, renamed)
-        return judge_file(anchor, None, None, moved_to=None)
 
     def _lines(self, anchor: Anchor) -> AnchorVerdict:
         if self._states[anchor.path] == "gone":

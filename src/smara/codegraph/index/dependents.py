@@ -341,21 +341,18 @@ class Joiner:
         outline = self._table.outline(path)
         if facts is None or outline is None:
             return FileEdges(file_no, None, b"")
-        edges = self._edges(outline, facts)
-        return FileEdges(file_no, edges, keys_of(facts, self._table.paths, self._table.names))
-
-    def _edges(self, outline: FileOutline, facts: FileFacts) -> bytes:
         # What an earlier file asked must not be taken for known: this one's notes would miss it.
         self._table.forget()
         self._resolver.forget()
         nos = (*outline.nos, outline.file_no)  # the file itself stands at -1
         found = self._resolver.resolve(facts)
-        return pack_edges(
+        edges = pack_edges(
             [
                 (nos[scope], to, kind, line, sure, source)
                 for scope, to, kind, line, sure, source in found
             ]
         )
+        return FileEdges(file_no, edges, keys_of(facts, self._table.paths, self._table.names))
 
 
 class manifest_reader:

@@ -276,7 +276,9 @@ class _Bench:
         if command == "work":
             done = [work_on(self._reader, each, self._has_text) for each in given]
             for work in done:
-                self._keep(work)
+                if work.whole is not None:
+                    self._kept += len(work.whole.definitions) + len(work.whole.references)
+                    self._uses[work.path] = work.whole if self._kept <= _MOST_KEPT else work.uses
             return [work._replace(whole=None) for work in done]
         from smara.codegraph.index.dependents import Joiner
 
@@ -287,11 +289,6 @@ class _Bench:
             self._joiner.join(no, path, uses or self._uses.pop(path, b""))
             for no, path, uses in given
         ]
-
-    def _keep(self, work: FileRecord) -> None:
-        if work.whole is not None:
-            self._kept += len(work.whole.definitions) + len(work.whole.references)
-            self._uses[work.path] = work.whole if self._kept <= _MOST_KEPT else work.uses
 
 
 def _leave_with_parent(parent: int) -> None:

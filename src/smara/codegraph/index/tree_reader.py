@@ -70,7 +70,16 @@ class TreeReader:
                 raise NotRead("not_a_file")
             if before.st_size > most_bytes:
                 raise NotRead("too_big")
-            data = _all(number, most_bytes + 1)
+            most = most_bytes + 1
+            pieces: list[bytes] = []
+            size = 0
+            while size < most:
+                piece = os.read(number, min(_PIECE, most - size))
+                if not piece:
+                    break
+                pieces.append(piece)
+                size += len(piece)
+            data = b"".join(pieces)
             after = os.fstat(number)
         if len(data) > most_bytes:
             raise NotRead("too_big")
@@ -148,15 +157,3 @@ class TreeReader:
         except (OSError, ValueError):
             return True
         return os.path.commonpath([self.root, target]) != self.root
-
-
-def _all(number: int, most: int) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    while size < most:
-        piece = os.read(number, min(_PIECE, most - size))
-        if not piece:
-            break
-        pieces.append(piece)
-        size += len(piece)
-    return b"".join(pieces)

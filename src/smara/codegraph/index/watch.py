@@ -39,25 +39,21 @@ def watch(tree: IndexTree, stop: threading.Event, on_update: OnUpdate | None = N
     while True:
         try:
             with _kept_open(tree.root), _notices(tree.root) as notices:
-                _follow(watcher, notices, tree.root, stop=stop)
+                # Follow the changes in one folder, as long as the root is that folder.
+                folder = _identity(tree.root)
+                # Changes are told from here on, and only then everything is compared: nothing is saved in
+                # between unseen.
+                watcher.all_anew()
+                while not stop.is_set() and _identity(tree.root) == folder:
+                    changes = notices.watch(DEBOUNCE_MS, _STEP_MS, _TICK_MS, stop)
+                    if changes == "signal":
+                        raise KeyboardInterrupt
+                    paths = {path for _, path in changes} if isinstance(changes, set) else set()
+                    watcher.take({path for path in paths if is_worth_a_look(tree.root, path)})
         except (FileNotFoundError, NotADirectoryError):
             stop.wait(_WAIT_FOR_ROOT_SECONDS)
         if stop.is_set():
             return
-
-
-def _follow(watcher: _Watcher, notices: RustNotify, root: str, stop: threading.Event) -> None:
-    """Follow the changes in one folder, as long as the root is that folder."""
-    folder = _identity(root)
-    # Changes are told from here on, and only then everything is compared: nothing is saved in
-    # between unseen.
-    watcher.all_anew()
-    while not stop.is_set() and _identity(root) == folder:
-        changes = notices.watch(DEBOUNCE_MS, _STEP_MS, _TICK_MS, stop)
-        if changes == "signal":
-            raise KeyboardInterrupt
-        paths = {path for _, path in changes} if isinstance(changes, set) else set()
-        watcher.take({path for path in paths if is_worth_a_look(root, path)})
 
 
 @contextmanager

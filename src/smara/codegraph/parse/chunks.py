@@ -38,7 +38,15 @@ def first_words(path: str, text: str) -> str:
     start = text.lstrip("\ufeff")[:_BYTES]
     name = path.rpartition("/")[2].lower()
     if name.startswith("readme") or name.endswith((".md", ".rst", ".txt")):
-        return _prose(start)
+        # The first paragraph that is neither a heading nor a badge.
+        for paragraph in re.split(r"\n\s*\n", start):
+            lines = [line.strip() for line in paragraph.strip().splitlines()]
+            kept = [line for line in lines if line and not _MARKUP.match(line)]
+            if kept and not _LICENSE.search(kept[0]) and len(" ".join(kept).split()) > 2:
+                return re.sub(
+                    r"[*_`]|\[([^\]]*)\]\([^)]*\)", lambda match: match[1] or "", " ".join(kept)
+                )
+        return ""
     language = language_of(path)
     if language is not None and languages()[language].has_docstrings:
         found = _PYTHON.match(start)
@@ -58,18 +66,6 @@ def _comment(start: str) -> str:
         if words.strip() and not _LICENSE.search(words) and not _DIRECTIVE.match(words.strip()):
             return _paragraph(words)
         start = start[found.end() :]
-
-
-def _prose(text: str) -> str:
-    """The first paragraph that is neither a heading nor a badge."""
-    for paragraph in re.split(r"\n\s*\n", text):
-        lines = [line.strip() for line in paragraph.strip().splitlines()]
-        kept = [line for line in lines if line and not _MARKUP.match(line)]
-        if kept and not _LICENSE.search(kept[0]) and len(" ".join(kept).split()) > 2:
-            return re.sub(
-                r"[*_`]|\[([^\]]*)\]\([^)]*\)", lambda match: match[1] or "", " ".join(kept)
-            )
-    return ""
 
 
 def _paragraph(text: str) -> str:
@@ -338,7 +334,12 @@ def _owners(definitions: Sequence[Definition], lines: Sequence[str]) -> list[int
         # whole.
         owner = before if is_beside else place
         if not is_beside:
-            first = _with_comments(lines, owners, first)
+            # Return where a definition begins with the comments right above it.
+            around = owners[first]
+            start = first
+            while start > 1 and owners[start - 1] == around and _COMMENT.match(lines[start - 2]):
+                start -= 1
+            first = start
         owners[first : last + 1] = [owner] * (last + 1 - first)
         whole.append(place)
     return owners
@@ -350,15 +351,6 @@ def _is_open(definition: Definition) -> bool:
     return length > (
         ENORMOUS_LINES if definition.kind in ("function", "method") else SMALL_CLASS_LINES
     )
-
-
-def _with_comments(lines: Sequence[str], owners: Sequence[int], first: int) -> int:
-    """Return where a definition begins with the comments right above it."""
-    around = owners[first]
-    start = first
-    while start > 1 and owners[start - 1] == around and _COMMENT.match(lines[start - 2]):
-        start -= 1
-    return start
 
 
 def _runs(owners: Sequence[int]) -> list[Run]:

@@ -146,7 +146,11 @@ class DefinitionReader:
             else:
                 self._add(_LABELS[order], node, start, -negative_end)
         self._close(len(self.source.data) + 1)
-        self._find_late_parents()
+        # Give methods that stand outside of their class the parent that may have come after them.
+        for place, owner in self._late:
+            parent = self._by_name.get(owner, -1)
+            if 0 <= parent != place and place < len(self.definitions):
+                self.definitions[place] = self.definitions[place]._replace(parent=parent)
         self._add_docs()
 
     def _close(self, offset: int) -> None:
@@ -257,7 +261,18 @@ class DefinitionReader:
         if label == "default":
             return "default", node.start_byte, node.start_byte
         if label == "case":
-            return self._case_name(node)
+            # Return the title of a test written as a call: ``it("opens", () => …)``.
+            called, arguments = (
+                node.child_by_field_name("function"),
+                node.child_by_field_name("arguments"),
+            )
+            title = arguments.named_child(0) if arguments else None
+            if called is None or title is None:
+                return None
+            if not _CASES.fullmatch(self.source.data, called.start_byte, called.end_byte):
+                return None
+            text = self.source.text(title.start_byte, title.end_byte).strip("\"'`")
+            return " ".join(text.split())[:LONGEST_NAME] or "test", title.start_byte, title.end_byte
         found = name_node(node)
         if found is None or (label == "constant" and self._is_required(node)):
             return None
@@ -277,20 +292,6 @@ class DefinitionReader:
         """Say whether a constant only names an imported module: ``const fs = require("fs")``."""
         value = node.child_by_field_name("value")
         return value is not None and self.source.data.startswith(b"require(", value.start_byte)
-
-    def _case_name(self, node: Node) -> tuple[str, int, int] | None:
-        """Return the title of a test written as a call: ``it("opens", () => …)``."""
-        called, arguments = (
-            node.child_by_field_name("function"),
-            node.child_by_field_name("arguments"),
-        )
-        title = arguments.named_child(0) if arguments else None
-        if called is None or title is None:
-            return None
-        if not _CASES.fullmatch(self.source.data, called.start_byte, called.end_byte):
-            return None
-        text = self.source.text(title.start_byte, title.end_byte).strip("\"'`")
-        return " ".join(text.split())[:LONGEST_NAME] or "test", title.start_byte, title.end_byte
 
     def _owner(self, node: Node, name: str, place: int) -> tuple[str, str, int, bool]:
         """Return what a definition belongs to, its own last name, its parent's place, and whether
@@ -317,15 +318,6 @@ class DefinitionReader:
             self._late.append((place, inside))
             return inside, name, -1, True
         return inside, name, parent, is_class
-
-    def _find_late_parents(self) -> None:
-        """Give methods that stand outside of their class the parent that may have come after
-        them.
-        """
-        for place, owner in self._late:
-            parent = self._by_name.get(owner, -1)
-            if 0 <= parent != place and place < len(self.definitions):
-                self.definitions[place] = self.definitions[place]._replace(parent=parent)
 
     def _kind(self, label: str, name: str, head: bytes, *, in_class: bool) -> NodeKind:
         kind = _KINDS[label]

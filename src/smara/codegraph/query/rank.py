@@ -282,29 +282,26 @@ def _fitting(
     text, tokens = "", 0
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
-        tried = _render(graph, ordered[:middle], nodes)
+        # Files by path, in each the chosen definitions by line, under the classes they stand in.
+        places = ordered[:middle]
+        by_file: dict[str, dict[int, int]] = defaultdict(dict)
+        for place in places:
+            above: int = place
+            while above >= 0 and above in nodes and nodes[above].kind != "file":
+                by_file[nodes[above].path][above] = _depth(graph, above)
+                above = int(graph.parents[above])
+        lines = []
+        for path in sorted(by_file):
+            lines.append(path)
+            for place in sorted(by_file[path], key=lambda each: (nodes[each].first_line, each)):
+                lines.append(_INDENT * by_file[path][place] + definition_head(nodes[place]))
+        tried = "\n".join(lines)
         cost = count(tried)
         if cost <= budget:
             fits, text, tokens = middle, tried, cost
         else:
             too_many = middle
     return text, tokens, list(ordered[:fits])
-
-
-def _render(graph: Graph, places: Sequence[int], nodes: Mapping[int, Node]) -> str:
-    """Files by path, in each the chosen definitions by line, under the classes they stand in."""
-    by_file: dict[str, dict[int, int]] = defaultdict(dict)
-    for place in places:
-        above: int = place
-        while above >= 0 and above in nodes and nodes[above].kind != "file":
-            by_file[nodes[above].path][above] = _depth(graph, above)
-            above = int(graph.parents[above])
-    lines = []
-    for path in sorted(by_file):
-        lines.append(path)
-        for place in sorted(by_file[path], key=lambda each: (nodes[each].first_line, each)):
-            lines.append(_INDENT * by_file[path][place] + definition_head(nodes[place]))
-    return "\n".join(lines)
 
 
 def _depth(graph: Graph, place: int) -> int:

@@ -281,7 +281,11 @@ class Resolver:
             if not symbols:
                 continue
             if qualified is not None:
-                fitting = [symbol for symbol in symbols if _ends_with(symbol.qualname, qualified)]
+                fitting = [
+                    symbol
+                    for symbol in symbols
+                    if (symbol.qualname == qualified or symbol.qualname.endswith("." + qualified))
+                ]
                 symbol = rules.choose(outline, fitting)
                 if symbol is not None:
                     found.put(
@@ -419,7 +423,3 @@ def _number(
     for no in nos:
         found.path_of[no] = where.path
     return nos, certainty
-
-
-def _ends_with(qualname: str, wanted: str) -> bool:
-    return qualname == wanted or qualname.endswith("." + wanted)
