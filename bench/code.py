@@ -173,7 +173,7 @@ def _bare_parse(root: Path, paths: list[tuple[str, Any]], is_beside: bool = Fals
     """Read and parse the same files by the same grammars, and look at nothing; ``is_beside`` a
     process that does so.
     """
-    from smara.codegraph.parse.grammar import parser
+    from smara.codegraph.parse.extract import parser
 
     parsers = {language: parser(language) for _, language in paths}
     with _another(root, paths) if is_beside else nullcontext(), measured() as cost:
@@ -186,7 +186,7 @@ def _bare_parse(root: Path, paths: list[tuple[str, Any]], is_beside: bool = Fals
 def _another(root: Path, paths: list[tuple[str, Any]]) -> Iterator[None]:
     """A second process that parses the same files again and again."""
     code = (
-        "import json, sys\nfrom smara.codegraph.parse.grammar import parser\npaths = "
+        "import json, sys\nfrom smara.codegraph.parse.extract import parser\npaths = "
         "json.load(sys.stdin)\n"
         "print(flush=True)\nwhile True:\n  for path, language in paths:\n"
         "    parser(language).parse(open(path, 'rb').read())\n"

@@ -126,9 +126,9 @@ class CodeGraph:
         on_update: Callable[[IndexReport], None] | None = None,
     ) -> None:
         """Keep the index up to date with every save until told to stop; see
-        :mod:`smara.codegraph.index.watch`.
+        :mod:`smara.codegraph.index.update`.
         """
-        from smara.codegraph.index.watch import watch
+        from smara.codegraph.index.update import watch
 
         tree = self.tree(root if root is not None else self._root())
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from smara.codegraph import modules as structure
 from smara.codegraph.history import CodeHistory, HistoryReport
-from smara.codegraph.index.tree_reader import NotRead, TreeReader
+from smara.codegraph.index.files import NotRead, TreeReader
 from smara.codegraph.lookup import CodeLookup, QueryTarget, Targets, TreePaths
 from smara.codegraph.models import (
     DEPTH,
@@ -30,8 +30,14 @@ from smara.codegraph.modules import AT_ONCE, Descriptions, describe, with_words
 from smara.codegraph.parse.chunks import MOST_OPENING_BYTES, first_words
 from smara.codegraph.query.impact import MOST_DEPTH, PICTURES, bases_and_heirs, draw, dress, walk
 from smara.codegraph.query.memory_graph import NODE_KIND_NO, Graph, LoadedGraph
-from smara.codegraph.query.rank import hot_spots, make_map
-from smara.codegraph.query.structure import MANIFESTS, cycles, entry_candidates, rank_entries
+from smara.codegraph.query.structure import (
+    MANIFESTS,
+    cycles,
+    entry_candidates,
+    hot_spots,
+    make_map,
+    rank_entries,
+)
 from smara.core.clock import Clock, SystemClock
 from smara.core.tokens import TokenCounter
 from smara.errors import InvalidInputError

@@ -7,9 +7,8 @@ from pathlib import Path
 from smara.codegraph.language import language_of
 from smara.codegraph.models import FileFacts, NewEdge
 from smara.codegraph.parse.extract import extract
-from smara.codegraph.resolve.project import ProjectFiles
 from smara.codegraph.resolve.resolver import Resolver
-from smara.codegraph.resolve.symbols import FileOutline, MemoryTable, outline_of
+from smara.codegraph.resolve.symbols import FileOutline, MemoryTable, ProjectFiles, outline_of
 
 PROJECTS = Path(__file__).parents[2] / "fixtures" / "projects"
 

@@ -7,8 +7,15 @@ import random
 import numpy as np
 import pytest
 
-from smara.codegraph.query.rank import WeightedLinks, file_ranks, merged, node_ranks, rank
-from smara.codegraph.query.structure import components, cycles
+from smara.codegraph.query.structure import (
+    WeightedLinks,
+    components,
+    cycles,
+    file_ranks,
+    merged,
+    node_ranks,
+    rank,
+)
 from tests.unit.codegraph.graphs import drawn, random_graph
 
 

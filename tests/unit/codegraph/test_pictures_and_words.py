@@ -7,8 +7,7 @@ import pytest
 from smara.codegraph.modules import first_sentence
 from smara.codegraph.parse.chunks import first_words
 from smara.codegraph.query.impact import draw, dress, walk
-from smara.codegraph.query.rank import hot_spots
-from smara.codegraph.query.structure import declared
+from smara.codegraph.query.structure import declared, hot_spots
 from tests.unit.codegraph.graphs import drawn
 
 

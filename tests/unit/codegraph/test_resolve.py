@@ -20,11 +20,11 @@ from smara.codegraph.models import (
     Reference,
     ReferenceKind,
 )
-from smara.codegraph.resolve.project import ProjectFiles
 from smara.codegraph.resolve.resolver import Resolver
 from smara.codegraph.resolve.symbols import (
     FileOutline,
     MemoryTable,
+    ProjectFiles,
     outline_of,
     pack_outline,
     unpack_outline,

@@ -10,9 +10,7 @@ import pytest
 
 from smara.codegraph import git as heads
 from smara.codegraph.index import files
-from smara.codegraph.index.files import FileWalk, kind_of
-from smara.codegraph.index.ignore import holds_secrets
-from smara.codegraph.index.tree_reader import NotRead, TreeReader
+from smara.codegraph.index.files import FileWalk, NotRead, TreeReader, holds_secrets, kind_of
 
 
 def put(root: Path, **texts: str) -> Path:

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 import pytest
 
 import smara
-from smara.codegraph.index.watch import is_worth_a_look
+from smara.codegraph.index.update import is_worth_a_look
 
 LONG = 60.0
 """Seconds after which something that did not come is not coming."""

@@ -107,13 +107,12 @@ class Anchors:
         tree = self.tree(session) if anchors else None
         if tree is None:
             return {}
-        # Whether a tree has something to say about an anchor: it is of the same repository, or that one
-        # is no more.
+        # Anchors of another repository are its own business, unless it is gone.
         mine = [
             each
             for found in anchors.values()
             for each in found
-            if (each.repository == tree.repository or not os.path.isdir(each.repository))
+            if each.repository == tree.repository or not os.path.isdir(each.repository)
         ]
         if not mine:
             return {}

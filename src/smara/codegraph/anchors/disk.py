@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from smara.codegraph.anchors.models import CodePlace
-from smara.codegraph.index.tree_reader import NotRead, TreeReader
+from smara.codegraph.index.files import NotRead, TreeReader
 
 MARK_BYTES = 4
 MOST_LINES = 200

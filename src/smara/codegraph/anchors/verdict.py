@@ -378,7 +378,7 @@ class AnchorJudge:
         if state in ("unknown", "unreadable"):
             return judge_file(anchor, None, None, moved_to=None, is_read=False)
         if state == "gone":
-            # A file that is not in its place: the same elsewhere, renamed by git's account, or gone.
+            # The same file may lie elsewhere, or git may have seen it renamed.
             if self._tree.no is not None:
                 for path, _ in self._store.files_with_hash(
                     self._session, self._tree.no, [anchor.hash]

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from smara.codegraph.codec import bytes_of, pack_edges, unpack_facts
-from smara.codegraph.index.tree_reader import NotRead, TreeReader
+from smara.codegraph.index.files import NotRead, TreeReader
 from smara.codegraph.language import tables
 from smara.codegraph.models import FileFacts, Import
-from smara.codegraph.resolve.project import ProjectFiles
 from smara.codegraph.resolve.resolver import Resolver, tested_stem
 from smara.codegraph.resolve.scip import Precise
 from smara.codegraph.resolve.symbols import (
     FileOutline,
     MemoryTable,
+    ProjectFiles,
     Symbol,
     SymbolTable,
     unpack_outline,

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smara.codegraph.index.dependents import DependencyKeys, FileEdges, Joiner, manifest_reader
+from smara.codegraph.index.files import TreeReader
 from smara.codegraph.index.pool import Pool
-from smara.codegraph.index.tree_reader import TreeReader
 from smara.codegraph.language import tables
 from smara.codegraph.lookup import CodeLookup
-from smara.codegraph.resolve.project import ProjectFiles
 from smara.codegraph.resolve.scip import INDEX_NAME, NamedLines, Precise, ScipIndex, read_scip
-from smara.codegraph.resolve.symbols import FileOutline, Symbol, unpack_outline
+from smara.codegraph.resolve.symbols import FileOutline, ProjectFiles, Symbol, unpack_outline
 from smara.codegraph.store import CodeStore
 from smara.core import log
 from smara.database.database import Row, Session

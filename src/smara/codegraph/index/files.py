@@ -1,21 +1,301 @@
-"""Walk a tree's folders and list the files worth reading.
+"""List a tree's files by git's rules for ignoring, and read them safely.
 
-Every skipped entry is counted with its reason. Links are never followed.
+A link is never followed out of the tree, and a file that changes while it is read is read again.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import stat
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from fnmatch import translate
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
-from smara.codegraph.index import ignore
-from smara.codegraph.index.tree_reader import NotRead, TreeReader
 from smara.codegraph.language import kind_of
 from smara.codegraph.models import SkipReason
 from smara.core.paths import is_generated_folder, is_output_folder
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+
+_HAS_STEPS = (
+    os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+)
+_HAS_LISTED_STEPS = _HAS_STEPS and os.scandir in os.supports_fd
+_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_BINARY", 0)
+    # A pipe without a writer would keep the opener waiting for ever.
+    | getattr(os, "O_NONBLOCK", 0)
+)
+_FOLDER = _FLAGS | getattr(os, "O_DIRECTORY", 0)
+_PIECE = 1 << 18
+_ATTEMPTS = 3
+
+
+class Opened(NamedTuple):
+    """What was read, with the size and the time of change that belong to it."""
+
+    data: bytes
+    size: int
+    mtime_ns: int
+
+
+class NotRead(Exception):
+    """Something was not read; ``reason`` says why."""
+
+    def __init__(self, reason: SkipReason) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class TreeReader:
+    """Reads files below a root by paths relative to it, with slashes between their parts."""
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.realpath(root)
+
+    def read(self, path: str, most_bytes: int) -> Opened:
+        """The content of a regular file inside the root; ``NotRead`` when it is none, too big or
+        keeps changing.
+        """
+        for _ in range(_ATTEMPTS):
+            found = self._read_once(path, most_bytes)
+            if found is not None:
+                return found
+        raise NotRead("changing")
+
+    def _read_once(self, path: str, most_bytes: int) -> Opened | None:
+        with self._opened(path) as number:
+            before = os.fstat(number)
+            if not stat.S_ISREG(before.st_mode):
+                raise NotRead("not_a_file")
+            if before.st_size > most_bytes:
+                raise NotRead("too_big")
+            most = most_bytes + 1
+            pieces: list[bytes] = []
+            size = 0
+            while size < most:
+                piece = os.read(number, min(_PIECE, most - size))
+                if not piece:
+                    break
+                pieces.append(piece)
+                size += len(piece)
+            data = b"".join(pieces)
+            after = os.fstat(number)
+        if len(data) > most_bytes:
+            raise NotRead("too_big")
+        # Half of an old and half of a new version would be indexed as a file that never was.
+        is_same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
+        return (
+            Opened(data, after.st_size, after.st_mtime_ns)
+            if is_same and len(data) == after.st_size
+            else None
+        )
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[int]:
+        folder, _, name = path.rpartition("/")
+        try:
+            if _HAS_STEPS:
+                with self._folder(folder) as above:
+                    # Looked at before it is opened: opening a device may already do something.
+                    if not stat.S_ISREG(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode):
+                        raise NotRead("not_a_file")
+                    number = os.open(name, _FLAGS, dir_fd=above)
+            else:
+                number = os.open(self._inside(path, stat.S_ISREG), _FLAGS)
+        except (OSError, ValueError) as error:
+            raise NotRead("unreadable") from error
+        try:
+            yield number
+        except OSError as error:
+            raise NotRead("unreadable") from error
+        finally:
+            os.close(number)
+
+    @contextmanager
+    def _folder(self, path: str) -> Iterator[int]:
+        number = os.open(self.root, _FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
+        try:
+            for step in path.split("/") if path else ():
+                if step in ("", ".", ".."):
+                    raise NotRead("outside")
+                below = os.open(step, _FOLDER, dir_fd=number)
+                os.close(number)
+                number = below
+            yield number
+        finally:
+            os.close(number)
+
+    @contextmanager
+    def listing(self, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        """The entries of a folder inside the root; ``NotRead`` when it cannot be listed."""
+        try:
+            if _HAS_LISTED_STEPS:
+                with self._folder(path) as number, os.scandir(number) as entries:
+                    yield entries
+            else:
+                with os.scandir(self._inside(path, stat.S_ISDIR)) as entries:
+                    yield entries
+        except (OSError, ValueError) as error:
+            raise NotRead("unreadable") from error
+
+    def _inside(self, path: str, is_wanted: object) -> str:
+        """Where a path really leads, when that is inside the root: for systems that cannot open
+        step by step.
+        """
+        full = os.path.join(self.root, *path.split("/")) if path else self.root
+        if os.path.realpath(full) != os.path.normpath(full):
+            raise NotRead("outside")
+        if callable(is_wanted) and not is_wanted(os.lstat(full).st_mode):
+            raise NotRead("not_a_file")
+        return full
+
+    def leads_outside(self, path: str) -> bool:
+        """Whether a link leads out of the root, or nowhere."""
+        try:
+            target = os.path.realpath(os.path.join(self.root, *path.split("/")), strict=True)
+        except (OSError, ValueError):
+            return True
+        return os.path.commonpath([self.root, target]) != self.root
+
+
+RULE_FILES = (".gitignore", ".smaraignore")
+_LARGEST_RULES = 256 * 1024
+_MOST_RULES = 5_000
+
+_SECRET_FOLDERS = frozenset(
+    {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"}
+)
+
+_SECRET_NAMES = re.compile(
+    "|".join(
+        translate(pattern)
+        for pattern in re.findall(
+            r"\S+",
+            ".env .env.* *.env .envrc *.pem *.key *.p12 *.pfx *.p8 *.jks *.keystore *.truststore "
+            "*.kdbx *.ppk *.gpg"
+            " *.age *.ovpn id_rsa id_rsa.* id_dsa id_dsa.* id_ecdsa id_ecdsa.* id_ed25519 "
+            "id_ed25519.* .netrc _netrc"
+            " .pgpass .my.cnf .npmrc"
+            " .yarnrc .yarnrc.yml .pypirc .htpasswd .git-credentials .dockercfg .dockerconfigjson"
+            " kubeconfig *.kubeconfig credentials credentials.json credentials.y*ml "
+            "credentials.toml credentials.ini"
+            " credentials.xml credentials.csv credentials.db *.credentials secrets secrets.json "
+            "secrets.y*ml"
+            " secrets.toml secrets.ini secrets.env secret.json secret.y*ml *.secret *.secrets "
+            "client_secret*.json"
+            " service-account*.json service_account*.json serviceaccount*.json "
+            "*-service-account.json"
+            " application_default_credentials.json *.tfstate *.tfstate.* *.tfvars *.tfvars.json "
+            ".vault-token *.vault"
+            " vault.y*ml master.key token .token *.token .s3cfg .boto .terraformrc terraform.rc "
+            "auth.json .pgpass.conf"
+            " *.agekey *.asc *.mobileprovision *.cer *.der *.crt htpasswd shadow",
+        )
+    ),
+    re.IGNORECASE,
+)
+_EXAMPLES = re.compile(
+    r".*\.(?:example|sample|template|tmpl|dist|defaults?)(?:\.[a-z]+)?$", re.IGNORECASE
+)
+
+
+class IgnoreRules(NamedTuple):
+    """The patterns of one folder, and where it lies (with a slash at the end; empty for the
+    root).
+    """
+
+    base: str
+    spec: GitIgnoreSpec
+
+
+def holds_secrets(path: str) -> bool:
+    """Whether a file is of a kind that people keep secrets in, judged by its name alone.
+
+    >>> [holds_secrets(path) for path in (".env", "src/secrets.py", "deploy/prod.pem", ".env.example")]
+    [True, False, True, False]
+    """  # noqa: E501
+    *folders, name = path.split("/")
+    if any(folder in _SECRET_FOLDERS for folder in folders):
+        return True
+    return _SECRET_NAMES.match(name) is not None and _EXAMPLES.match(name) is None
+
+
+def is_made_folder(name: str, inside: Collection[str]) -> bool:
+    """Whether a folder is a machine's, by its name or by what lies in it."""
+    is_environment = "pyvenv.cfg" in inside or "CACHEDIR.TAG" in inside
+    return is_environment or is_generated_folder(name)
+
+
+def rules_in(
+    reader: TreeReader, folder: str, names: Collection[str], above: Sequence[IgnoreRules]
+) -> Sequence[IgnoreRules]:
+    """The rules that hold in a folder: those from above, then its own."""
+    lines: list[str] = []
+    for name in RULE_FILES:
+        if name in names:
+            lines += _lines(reader, f"{folder}/{name}" if folder else name)
+    spec = spec_of(lines)
+    return above if spec is None else (*above, IgnoreRules(f"{folder}/" if folder else "", spec))
+
+
+def spec_of(lines: Sequence[str]) -> GitIgnoreSpec | None:
+    """The patterns of some lines; those that mean nothing are left out. ``None`` when none is
+    left.
+    """
+    kept = tuple([line for line in lines if line.strip() and not line.startswith("#")])
+    return _spec_of(kept) if kept else None
+
+
+@lru_cache(maxsize=64)
+def _spec_of(lines: tuple[str, ...]) -> GitIgnoreSpec | None:
+    """Kept, since compiling the patterns of a repository takes longer than reading a saved file."""
+    from pathspec import GitIgnoreSpec
+
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except Exception:  # noqa: BLE001 - a pattern git would ignore too; the others still count
+        usable = [line for line in lines if _is_pattern(line)]
+    return GitIgnoreSpec.from_lines(usable) if usable else None
+
+
+def _is_pattern(line: str) -> bool:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except Exception:  # noqa: BLE001 - whatever the matcher says of it
+        return False
+    return True
+
+
+def is_ignored(rules: Sequence[IgnoreRules], path: str, is_folder: bool) -> bool:
+    """Whether the rules leave a path out; the rule nearest to it decides."""
+    shown = f"{path}/" if is_folder else path
+    for base, spec in reversed(rules):
+        verdict = spec.check_file(shown[len(base) :]).include
+        if verdict is not None:
+            return verdict
+    return False
+
+
+def _lines(reader: TreeReader, path: str) -> list[str]:
+    try:
+        data = reader.read(path, _LARGEST_RULES).data
+    except NotRead:
+        return []
+    return data.decode("utf-8", "replace").splitlines()[:_MOST_RULES]
+
 
 MOST_BYTES = 1_000_000
 """A larger file is a dump, a bundle or somebody's data; a person's source file is smaller."""
@@ -48,7 +328,7 @@ class WalkFolder:
 
     path: str
     depth: int
-    rules: Sequence[ignore.IgnoreRules]
+    rules: Sequence[IgnoreRules]
 
 
 class FileWalk:
@@ -65,10 +345,8 @@ class FileWalk:
         self._reader = reader
         self._tracked = tracked
         self._tracked_folders = _folders(tracked) if tracked else frozenset()
-        spec = ignore.spec_of(excludes)
-        self._base: tuple[ignore.IgnoreRules, ...] = (
-            () if spec is None else (ignore.IgnoreRules("", spec),)
-        )
+        spec = spec_of(excludes)
+        self._base: tuple[IgnoreRules, ...] = () if spec is None else (IgnoreRules("", spec),)
         self._entries = 0
 
     def all(self) -> WalkResult:
@@ -92,9 +370,9 @@ class FileWalk:
             self._take(folder, names, rules, walked)
         return walked
 
-    def _rules_down_to(self, folder: str) -> Sequence[ignore.IgnoreRules] | None:
+    def _rules_down_to(self, folder: str) -> Sequence[IgnoreRules] | None:
         """The rules that hold in a folder; ``None`` when a walk would not go there."""
-        rules: Sequence[ignore.IgnoreRules] = self._base
+        rules: Sequence[IgnoreRules] = self._base
         above = ""
         steps = folder.split("/") if folder else []
         if len(steps) >= DEEPEST:
@@ -106,7 +384,7 @@ class FileWalk:
             inside = self._special_names(path)
             if inside is None or (name and self._is_foreign(path, name, inside)):
                 return None
-            rules = ignore.rules_in(self._reader, path, inside, above=rules)
+            rules = rules_in(self._reader, path, inside, above=rules)
             above = path
         return rules
 
@@ -135,7 +413,7 @@ class FileWalk:
         if folder.path and self._is_foreign(folder.path, folder.path.rpartition("/")[2], names):
             walked.skipped["ignored"] += 1
             return []
-        rules = ignore.rules_in(self._reader, folder.path, names, above=folder.rules)
+        rules = rules_in(self._reader, folder.path, names, above=folder.rules)
         below = []
         for name, mode, found in sorted(entries, key=lambda entry: entry[0]):
             if name == ".git":
@@ -155,7 +433,7 @@ class FileWalk:
         self,
         folder: str,
         names: Sequence[str],
-        rules: Sequence[ignore.IgnoreRules],
+        rules: Sequence[IgnoreRules],
         walked: WalkResult,
     ) -> None:
         wanted = frozenset(names)
@@ -173,7 +451,7 @@ class FileWalk:
                 )
 
     def _reason_against_folder(
-        self, path: str, name: str, depth: int, rules: Sequence[ignore.IgnoreRules]
+        self, path: str, name: str, depth: int, rules: Sequence[IgnoreRules]
     ) -> SkipReason | None:
         if not is_sayable(path):
             return "unreadable"
@@ -181,18 +459,18 @@ class FileWalk:
             return "too_many"
         return "ignored" if self._is_left_out(path, name, rules) else None
 
-    def _is_left_out(self, path: str, name: str, rules: Sequence[ignore.IgnoreRules]) -> bool:
+    def _is_left_out(self, path: str, name: str, rules: Sequence[IgnoreRules]) -> bool:
         if is_generated_folder(name):
             return True
         if path in self._tracked_folders:
             return False
-        return is_output_folder(name) or ignore.is_ignored(rules, path, is_folder=True)
+        return is_output_folder(name) or is_ignored(rules, path, is_folder=True)
 
     def _is_foreign(self, path: str, name: str, inside: set[str] | frozenset[str]) -> bool:
         """Whether a folder is a machine's, or another worktree: a tree of its own, with all of
         these files again.
         """
-        if ignore.is_made_folder(name, inside):
+        if is_made_folder(name, inside):
             return path not in self._tracked_folders or "pyvenv.cfg" in inside
         if ".git" not in inside:
             return False
@@ -207,7 +485,7 @@ class FileWalk:
         path: str,
         mode: int,
         found: FileEntry,
-        rules: Sequence[ignore.IgnoreRules],
+        rules: Sequence[IgnoreRules],
         walked: WalkResult,
     ) -> None:
         reason = self._reason_against(path, mode, found, rules=rules)
@@ -219,7 +497,7 @@ class FileWalk:
             walked.skipped[reason] += 1
 
     def _reason_against(
-        self, path: str, mode: int, found: FileEntry, rules: Sequence[ignore.IgnoreRules]
+        self, path: str, mode: int, found: FileEntry, rules: Sequence[IgnoreRules]
     ) -> SkipReason | None:
         if stat.S_ISLNK(mode):
             return "outside" if self._reader.leads_outside(path) else "not_a_file"
@@ -227,9 +505,9 @@ class FileWalk:
             return "not_a_file" if mode else "unreadable"
         if not is_sayable(path):
             return "unreadable"
-        if ignore.holds_secrets(path):
+        if holds_secrets(path):
             return "secret"
-        if not (self._tracked and path in self._tracked) and ignore.is_ignored(
+        if not (self._tracked and path in self._tracked) and is_ignored(
             rules, path, is_folder=False
         ):
             return "ignored"
@@ -240,7 +518,7 @@ class FileWalk:
         return "too_big" if found.size > most else None
 
 
-_SPECIAL = frozenset({*ignore.RULE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG"})
+_SPECIAL = frozenset({*RULE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG"})
 
 
 def is_sayable(path: str) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from smara.codegraph.codec import pack_facts
 from smara.codegraph.index import files
-from smara.codegraph.index.tree_reader import NotRead, TreeReader
+from smara.codegraph.index.files import NotRead, TreeReader
 from smara.codegraph.language import kind_of, language_of
 from smara.codegraph.models import CodeChunk, Definition, FileFacts, FileKind, Language, SkipReason
 from smara.core import log

@@ -18,10 +18,9 @@ from typing import Any
 from smara.codegraph import git
 from smara.codegraph.file_store import VERSION, FileRow, TreeRow
 from smara.codegraph.index.edges import EdgeBuilder, PreciseIndex, TreeCache
-from smara.codegraph.index.files import FileEntry, FileWalk, WalkResult
+from smara.codegraph.index.files import FileEntry, FileWalk, TreeReader, WalkResult
 from smara.codegraph.index.index_file import FileRecord, FileRequest
 from smara.codegraph.index.pool import SMALL, WORKERS, Pool, work_inline
-from smara.codegraph.index.tree_reader import TreeReader
 from smara.codegraph.index.writer import Numbers, Writer
 from smara.codegraph.models import IndexReport
 from smara.codegraph.store import CodeStore

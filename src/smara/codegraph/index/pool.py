@@ -15,8 +15,8 @@ from collections.abc import Container, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, NamedTuple
 
+from smara.codegraph.index.files import TreeReader
 from smara.codegraph.index.index_file import FileRecord, FileRequest, KnownChunk, work_on
-from smara.codegraph.index.tree_reader import TreeReader
 from smara.codegraph.models import FileFacts
 
 WORKERS = 2

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING
 
 from smara.codegraph.language import ImportParts, LanguageSpec
 from smara.codegraph.models import Import
-from smara.codegraph.resolve.project import ProjectFiles, closest, join
 from smara.codegraph.resolve.rules import DEEPEST, LanguageRules, is_class, plain_type, steps
-from smara.codegraph.resolve.symbols import FileOutline, NameTarget, Symbol, SymbolTable
+from smara.codegraph.resolve.symbols import (
+    FileOutline,
+    NameTarget,
+    ProjectFiles,
+    Symbol,
+    SymbolTable,
+    closest,
+    join,
+)
 
 if TYPE_CHECKING:
     from smara.codegraph.resolve.rules import ReferenceWalk

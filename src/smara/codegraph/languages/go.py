@@ -7,9 +7,15 @@ from collections.abc import Iterator
 
 from smara.codegraph.language import QUOTED_PATHS, ImportParts, LanguageSpec, RoutePattern
 from smara.codegraph.models import Import
-from smara.codegraph.resolve.project import ProjectFiles, join
 from smara.codegraph.resolve.rules import LanguageRules
-from smara.codegraph.resolve.symbols import FileOutline, NameTarget, Package, SymbolTable
+from smara.codegraph.resolve.symbols import (
+    FileOutline,
+    NameTarget,
+    Package,
+    ProjectFiles,
+    SymbolTable,
+    join,
+)
 
 _MODULE = re.compile(r"^\s*module\s+\"?([^\s\"]+)", re.MULTILINE)
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from smara.codegraph.language import ImportParts, LanguageSpec, RoutePattern
 from smara.codegraph.models import Import
-from smara.codegraph.resolve.project import closest
 from smara.codegraph.resolve.rules import LanguageRules
-from smara.codegraph.resolve.symbols import FileOutline, NameTarget, Package
+from smara.codegraph.resolve.symbols import FileOutline, NameTarget, Package, closest
 
 
 class JavaRules(LanguageRules):

@@ -17,9 +17,15 @@ from smara.codegraph.language import (
     aliases,
 )
 from smara.codegraph.models import Import
-from smara.codegraph.resolve.project import ProjectFiles, folders_above, join
 from smara.codegraph.resolve.rules import DEEPEST, LanguageRules
-from smara.codegraph.resolve.symbols import FileOutline, NameTarget, SymbolTable
+from smara.codegraph.resolve.symbols import (
+    FileOutline,
+    NameTarget,
+    ProjectFiles,
+    SymbolTable,
+    folders_above,
+    join,
+)
 
 _STRING_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')

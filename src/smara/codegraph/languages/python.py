@@ -15,9 +15,15 @@ from smara.codegraph.language import (
     aliases,
 )
 from smara.codegraph.models import Import
-from smara.codegraph.resolve.project import ProjectFiles, folders_above
 from smara.codegraph.resolve.rules import LanguageRules
-from smara.codegraph.resolve.symbols import FileOutline, NameTarget, Package, SymbolTable
+from smara.codegraph.resolve.symbols import (
+    FileOutline,
+    NameTarget,
+    Package,
+    ProjectFiles,
+    SymbolTable,
+    folders_above,
+)
 
 _SUFFIXES = (".py", ".pyi")
 _USUAL_ROOTS = ("src", "lib", "python")
@@ -30,10 +36,7 @@ class PythonRules(LanguageRules):
     def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
         super().__init__(table, project)
         self._modules: dict[tuple[str, str], str | Package | None] = {}
-        self._is_standard_library = {"os.py", "abc.py", "types.py"} <= set(self._files_at_root())
-
-    def _files_at_root(self) -> list[str]:
-        return [path for path in ("os.py", "abc.py", "types.py") if path in self.project.paths]
+        self._is_standard_library = project.paths >= {"os.py", "abc.py", "types.py"}
 
     def bound_name(self, imported: Import) -> str:
         return imported.alias or imported.name or imported.module.partition(".")[0]

@@ -16,9 +16,15 @@ from smara.codegraph.language import (
     aliases,
 )
 from smara.codegraph.models import Import
-from smara.codegraph.resolve.project import ProjectFiles, folders_above, join
 from smara.codegraph.resolve.rules import LanguageRules, is_class, steps
-from smara.codegraph.resolve.symbols import FileOutline, NameTarget, SymbolTable
+from smara.codegraph.resolve.symbols import (
+    FileOutline,
+    NameTarget,
+    ProjectFiles,
+    SymbolTable,
+    folders_above,
+    join,
+)
 
 if TYPE_CHECKING:
     from smara.codegraph.resolve.rules import ReferenceWalk

@@ -247,7 +247,15 @@ def chunk_file(facts: FileFacts | None, path: str, text: str) -> list[CodeChunk]
         return chunk_prose(path, lines)
     definitions = facts.definitions
     chunks: list[CodeChunk] = []
-    for first, last, place in _joined(_runs(_owners(definitions, lines)), lines):
+    # Return the lines of each owner, together where they stand together.
+    owners = _owners(definitions, lines)
+    runs: list[Run] = []
+    line = 1
+    for owner, found in groupby(owners[1:]):
+        count = sum(1 for _ in found)
+        runs.append((line, line + count - 1, owner))
+        line += count
+    for first, last, place in _joined(runs, lines):
         is_whole = place >= 0 and (
             definitions[place].kind in _BODIES or not _is_open(definitions[place])
         )
@@ -351,17 +359,6 @@ def _is_open(definition: Definition) -> bool:
     return length > (
         ENORMOUS_LINES if definition.kind in ("function", "method") else SMALL_CLASS_LINES
     )
-
-
-def _runs(owners: Sequence[int]) -> list[Run]:
-    """Return the lines of each owner, together where they stand together."""
-    runs: list[Run] = []
-    line = 1
-    for owner, found in groupby(owners[1:]):
-        count = sum(1 for _ in found)
-        runs.append((line, line + count - 1, owner))
-        line += count
-    return runs
 
 
 def _joined(runs: Sequence[Run], lines: Sequence[str]) -> list[Run]:

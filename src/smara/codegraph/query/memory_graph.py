@@ -464,7 +464,22 @@ class LoadedGraph:
             # One moment for all files: an edge into a file that is read a moment later might lead
             # nowhere.
             with database.snapshot() as session:
-                self._refresh(session)
+                revision = self._lookup.revision(session)
+                known = dict(self._lookup.files(session))
+                changed = [
+                    no
+                    for no, at in known.items()
+                    if no not in self._parts or self._parts[no][0] != at
+                ]
+                for no in self._parts.keys() - known.keys():
+                    del self._parts[no]
+                if changed:
+                    # Reading all of a tree at once is quicker than naming most of its files.
+                    wanted = changed if len(changed) * 4 < len(known) else None
+                    for part in self._read(session, wanted):
+                        self._parts[part.no] = (known.get(part.no, -1), part)
+                self._graph = build_graph([part for _, part in self._parts.values()])
+                self._revision = revision
             return self._graph
 
     def nodes(self, nos: Collection[int]) -> dict[int, Node]:
@@ -494,22 +509,6 @@ class LoadedGraph:
         with self._lock:
             self._names = (graph, names)
         return names
-
-    def _refresh(self, session: Session) -> None:
-        revision = self._lookup.revision(session)
-        known = dict(self._lookup.files(session))
-        changed = [
-            no for no, at in known.items() if no not in self._parts or self._parts[no][0] != at
-        ]
-        for no in self._parts.keys() - known.keys():
-            del self._parts[no]
-        if changed:
-            # Reading all of a tree at once is quicker than naming most of its files.
-            wanted = changed if len(changed) * 4 < len(known) else None
-            for part in self._read(session, wanted):
-                self._parts[part.no] = (known.get(part.no, -1), part)
-        self._graph = build_graph([part for _, part in self._parts.values()])
-        self._revision = revision
 
     def _read(self, session: Session, file_nos: Sequence[int] | None) -> list[FilePart]:
         nodes: dict[int, list[tuple[int, int, int, int, int]]] = defaultdict(list)

@@ -14,10 +14,16 @@ from typing import Any, NamedTuple
 
 from smara.codegraph.language import languages
 from smara.codegraph.models import EdgeKind, FileFacts, Language, NewEdge, ReferenceKind
-from smara.codegraph.resolve.project import ProjectFiles, closest
 from smara.codegraph.resolve.rules import LanguageRules, ReferenceWalk
 from smara.codegraph.resolve.scip import OUTSIDE, Precise
-from smara.codegraph.resolve.symbols import FileOutline, Symbol, SymbolTable, outline_of
+from smara.codegraph.resolve.symbols import (
+    FileOutline,
+    ProjectFiles,
+    Symbol,
+    SymbolTable,
+    closest,
+    outline_of,
+)
 from smara.core.paths import is_test_path
 
 SHORTEST_GUESS = 4

@@ -14,8 +14,14 @@ from functools import lru_cache
 from typing import ClassVar
 
 from smara.codegraph.models import FileFacts, Import
-from smara.codegraph.resolve.project import ProjectFiles
-from smara.codegraph.resolve.symbols import FileOutline, NameTarget, Package, Symbol, SymbolTable
+from smara.codegraph.resolve.symbols import (
+    FileOutline,
+    NameTarget,
+    Package,
+    ProjectFiles,
+    Symbol,
+    SymbolTable,
+)
 
 DEEPEST = 12
 """Steps of types, base classes and dotted names that are followed at most."""
