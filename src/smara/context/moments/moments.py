@@ -17,12 +17,8 @@ from smara.config import Settings
 from smara.context.models import (
     BUDGETS,
     Injection,
-    InjectionItem,
     Point,
-    PointBudget,
     PrecomputedInjections,
-    Receipt,
-    ReceiptTotals,
 )
 from smara.context.moments.candidates import InstructionTexts, MemoryFinder
 from smara.context.moments.draft import (
@@ -41,7 +37,7 @@ from smara.core.events import HostEvent
 from smara.core.ids import IdMaker
 from smara.core.scope import require_id
 from smara.environment import patience
-from smara.errors import DeadlineError, InvalidInputError, SmaraError
+from smara.errors import DeadlineError, SmaraError
 
 if TYPE_CHECKING:
     from smara.behavior.behavior import Behavior
@@ -98,13 +94,13 @@ class MomentParts:
     settings: MomentSettings
 
 
-class Moments:
-    """What agents of one project are told unasked, and the receipts of it."""
+class Moments(ReceiptKeeper):
+    """The injections into the sessions of one project, and their receipts."""
 
     def __init__(self, parts: MomentParts) -> None:
+        super().__init__(parts.store, parts.clock, parts.new_id, actor=parts.actor)
         self._parts = parts
         self._known = MemoryFinder(parts.memories, parts.root, parts.search_pattern)
-        self._keeper = ReceiptKeeper(parts.store, parts.clock, parts.new_id)
         self._heeder = UseDetector(parts.store, parts.memories, parts.clock)
 
     # the points
@@ -119,12 +115,18 @@ class Moments:
         files: Sequence[str] = (),
         known_texts: Sequence[str] = (),
     ) -> Injection | None:
-        """The pack of a session: what is known, confirmed first, where work was left, what is to be
-        done.
+        """Return the pack of a session: what is known, the last work, open tasks.
 
-        ``known_texts`` are the instruction files that the agent has read by itself: what they say
-        is left out, as is what this session was told before. After ``source="compact"`` or
-        ``"clear"`` it is said again.
+        Args:
+            session_id: The session; it is told nothing that it was told before.
+            source: Why it begins; after ``compact`` or ``clear`` everything is said again.
+            agent: The host, for the receipt.
+            cwd: The folder it works in.
+            files: The files at hand.
+            known_texts: The agent's own instruction files; what they say is left out.
+
+        Returns:
+            The injection, or None if there is nothing to say.
         """
         is_emptied = source in EMPTYING
 
@@ -142,7 +144,11 @@ class Moments:
         return self._say("start", session_id, find, source, agent, is_emptied)
 
     def first_message(self, session_id: str, text: str) -> Injection | None:
-        """How far the work stands that a session's first message is about, if it says so."""
+        """Return how far the work stands that a session's first message is about.
+
+        Returns:
+            The injection, or None if the message names no such work.
+        """
 
         def find(standing: SessionState, deadline: Deadline) -> InjectionDraft | None:
             from smara.context.moments.triggers import matching, subjects
@@ -161,11 +167,16 @@ class Moments:
         *,
         known_texts: Sequence[str] = (),
     ) -> Injection | None:
-        """What is known about a call that is about to be made: it failed here before, or its file
-        has traps.
+        """Return what is known about a call before it is made.
 
-        It advises: nothing that it says can keep a call from being made. What stands in
-        ``known_texts`` is left out.
+        That it failed here before, or that its file has traps. It advises: nothing that it says can
+        keep a call from being made.
+
+        Args:
+            session_id: The session.
+            tool: The name of the tool.
+            tool_input: Its arguments.
+            known_texts: The agent's own instruction files; what they say is left out.
         """
         from smara.context.moments.tool_calls import call_of
 
@@ -190,9 +201,15 @@ class Moments:
         *,
         known_texts: Sequence[str] = (),
     ) -> Injection | None:
-        """What is known about the file just opened, the error just met, or the search just made.
+        """Return what is known about the file, error or search of a call just made.
 
-        What stands in ``known_texts``, the agent's own instruction files, is left out.
+        Args:
+            session_id: The session.
+            tool: The name of the tool.
+            tool_input: Its arguments.
+            output: What it answered.
+            error: What went wrong.
+            known_texts: The agent's own instruction files; what they say is left out.
         """
         from smara.context.moments.tool_calls import call_of
 
@@ -218,13 +235,17 @@ class Moments:
         *,
         known_texts: Sequence[str] = (),
     ) -> Injection | None:
-        """What the newest calls of a session bring up, for agents that ask before each step.
+        """Return what the newest calls bring up, for agents that ask before each step.
 
-        Each of ``recent`` is an event, or a mapping with ``tool``, ``tool_input`` and perhaps
-        ``output`` and ``error``. On: what is known about files just touched, searches already
-        answered, commands that failed before. Off unless set: what the session itself has noted
-        (``moment_scratchpad``), the contents of files that such work always reads
-        (``moment_prefetch``).
+        On: what is known about files just touched, searches already answered, commands that failed
+        before. Off unless set: what the session itself has noted (``moment_scratchpad``), the
+        contents of files that such work always reads (``moment_prefetch``).
+
+        Args:
+            session_id: The session.
+            step: The number of the step; the first ones are told nothing.
+            recent: Events, or mappings with ``tool``, ``tool_input``, ``output`` and ``error``.
+            known_texts: The agent's own instruction files; what they say is left out.
         """
         if step < FIRST_STEP:
             return None
@@ -256,18 +277,13 @@ class Moments:
         known_texts: Sequence[str],
     ) -> InjectionDraft | None:
         texts = InstructionTexts(known_texts)
-        new = [
-            each
-            for each in new_lines(lines, standing.told)
-            if not self._stands_in(texts, each.item)
-        ]
+        new: list[InjectionLine] = []
+        for each in new_lines(lines, standing.told):
+            is_memory = each.item is not None and each.item.kind == "memory"
+            memory = self._known.memories.find(each.item.id) if each.item and is_memory else None
+            if memory is None or not texts.say(memory):
+                new.append(each)
         return make_draft(new, BUDGETS[point])
-
-    def _stands_in(self, texts: InstructionTexts, item: InjectionItem | None) -> bool:
-        if item is None or item.kind != "memory":
-            return False
-        memory = self._known.memories.find(item.id)
-        return memory is not None and texts.say(memory)
 
     def _say(
         self,
@@ -278,16 +294,14 @@ class Moments:
         agent: str = "",
         is_emptied: bool = False,
     ) -> Injection | None:
-        """Find something to say within the time of a point, and keep its receipt; trouble is
-        silence.
-        """
+        """Find something to say in the time of a point, and write its receipt."""
         require_id(session_id, "session_id")
         if not self._is_on(point):
             return None
         try:
             self._load(point)
             deadline = Deadline(self._parts.clock, BUDGETS[point].seconds * patience())
-            standing = self._keeper.standing(session_id, is_emptied)
+            standing = self.standing(session_id, is_emptied)
             if point != "start" and standing.row.statements >= self._parts.settings.most_statements:
                 return None
             if not may_say(standing.row.arm, point) and standing.row.arm == "passive":
@@ -296,10 +310,16 @@ class Moments:
             deadline.check()
             if draft is None:
                 if is_emptied:
-                    self._keeper.empty(session_id, standing)
+                    self.empty(session_id, standing)
                 return None
-            return self._keeper.keep(
-                point, session_id, draft, standing, source, agent, deadline.elapsed_ms
+            return self.keep(
+                point,
+                session_id,
+                draft,
+                standing,
+                source=source,
+                agent=agent,
+                elapsed_ms=deadline.elapsed_ms,
             )
         except DeadlineError:
             log.warning("moments.out_of_time", point=point)
@@ -341,6 +361,7 @@ class Moments:
     ) -> InjectionDraft | None:
         from smara.context.moments.start import StartRequest, start_draft
 
+        most = BUDGETS["start"]
         wanted = StartRequest(
             session_id,
             source,
@@ -348,14 +369,9 @@ class Moments:
             files=files,
             known_texts=known_texts,
             told=told,
-            budget=self._start_budget,
+            budget=most._replace(tokens=min(most.tokens, self._parts.settings.start_tokens)),
         )
         return start_draft(self._known, self._parts.lately(), wanted, deadline=deadline)
-
-    @property
-    def _start_budget(self) -> PointBudget:
-        most = BUDGETS["start"]
-        return most._replace(tokens=min(most.tokens, self._parts.settings.start_tokens))
 
     @cached_property
     def _tools(self) -> ToolCallLookup:
@@ -373,11 +389,18 @@ class Moments:
         files: Sequence[str] = (),
         known_texts: Sequence[str] = (),
     ) -> Injection:
-        """What a new session would begin with now, byte for byte; nothing is written, and an empty
-        text is silence.
+        """Return what a new session would begin with now; nothing is written.
 
-        Of an experiment's sessions this is what those of the arms that hear it are told. Trouble is
-        raised.
+        In an experiment this is what the arms that are told everything would get.
+
+        Args:
+            agent: The host.
+            cwd: The folder it works in.
+            files: The files at hand.
+            known_texts: The agent's own instruction files; what they say is left out.
+
+        Returns:
+            The injection; its text is empty if there is nothing to say.
         """
         draft = None
         if self._is_on("start"):
@@ -397,13 +420,17 @@ class Moments:
     def prepared(
         self, *, agent: str = "", cwd: str = "", known_texts: Sequence[str] = ()
     ) -> PrecomputedInjections:
-        """Everything that a new session may be told, for hooks that have no time to open a store;
-        nothing is written.
+        """Return all that a new session may be told, for hooks without time to open a store.
 
-        Where sessions take part in an experiment, whoever says it has to look at their arm
-        (:mod:`.arms`).
+        Nothing is written. In an experiment the caller has to look at the session's arm
+        (:mod:`.experiment`).
+
+        Args:
+            agent: The host.
+            cwd: The folder it works in.
+            known_texts: The agent's own instruction files; what they say is left out.
         """
-        has_arms = self._keeper.has_arms()
+        has_arms = self.has_arms
         start = self.preview(agent=agent, cwd=cwd, known_texts=known_texts)
         said = start if start.text else None
         if not self._is_on("first_message"):
@@ -422,81 +449,9 @@ class Moments:
             has_arms=has_arms,
         )
 
-    def deliver(
-        self,
-        told: Mapping[str, Any] | Injection,
-        *,
-        session_id: str,
-        source: str = "",
-        at_ms: int,
-        is_said: bool = True,
-    ) -> bool:
-        """Write the receipt of something that was said as it had been prepared; safe to repeat.
-
-        ``told`` is a ``Told`` or the mapping of its fields. ``False`` when the receipt was there
-        already. ``is_said`` is false for what a session of the control arm would have been told.
-        """
-        return self._keeper.deliver(told, session_id, source, at_ms, is_said)
-
-    # receipts
-
-    def mark_delivered(self, receipt_id: str) -> bool:
-        """What was said was handed to the host; ``False`` when that was known, or when it was not
-        to be said.
-        """
-        return self._keeper.mark_delivered(receipt_id)
-
-    def reached(self, session_id: str, words: Sequence[tuple[int, str]]) -> int:
-        """Words that the host's record of a session shows, each with its time, have reached the
-        model.
-
-        How many receipts tell it now that did not before. Safe to repeat.
-        """
-        return self._keeper.reached(session_id, words)
-
-    def mark_used(self, receipt_id: str, how: str) -> Receipt:
-        """Say that what was told was used, and by what that is known. No memory counts as verified
-        by it.
-        """
-        return self._keeper.mark_used(receipt_id, how)
-
     def heed(self, events: Sequence[HostEvent]) -> int:
-        """Look in what happened for signs that what was told is used; how much was settled. Safe to
-        repeat.
-        """
+        """Look for signs that injections are used; return how much was settled."""
         return self._heeder.heed(events)
-
-    def receipt(self, receipt_id: str) -> Receipt:
-        """One receipt, by its id or the beginning of it; ``NotFoundError`` when there is none."""
-        return self._keeper.get(receipt_id)
-
-    def receipts(
-        self, session_id: str | None = None, limit: int = 50, offset: int = 0
-    ) -> list[Receipt]:
-        """Receipts, of one session or of all, the newest first."""
-        return self._keeper.list(session_id, limit, offset)
-
-    def totals(self) -> ReceiptTotals:
-        """All receipts in numbers."""
-        with self._parts.store.database.read() as session:
-            return self._parts.store.totals(session)
-
-    # the experiment
-
-    @property
-    def has_arms(self) -> bool:
-        """Whether the sessions of this project take part in an experiment: some are told nothing,
-        or less.
-        """
-        return self._keeper.has_arms()
-
-    def set_arms(self, is_on: bool, *, actor: str | None = None) -> None:
-        """Let the sessions of this project take part in an experiment from now on, or no longer."""
-        if not isinstance(is_on, bool):
-            raise InvalidInputError(f"is_on must be true or false; got {is_on!r}.", field="is_on")
-        store, now = self._parts.store, self._parts.clock.now_ms()
-        with store.database.write() as session:
-            store.put_arms(session, is_on, now, actor=(actor or self._parts.actor)[:200])
 
     # for agents that work by a plan
 
@@ -508,17 +463,20 @@ class Moments:
         methodology: str = "native",
         session_id: str | None = None,
     ) -> PlannerContext:
-        """What to know before planning: constraints, files that must follow, how estimates went;
-        see ``behavior``.
+        """Return what to know before planning: constraints, files that must follow, estimates.
 
-        With a ``session_id`` it has a receipt.
+        Args:
+            modules: The modules that the plan is about.
+            task: The task, in words.
+            methodology: How the agent plans.
+            session_id: The session; without it no receipt is written.
         """
         from smara.context.moments.stages import inject_planner
 
         return inject_planner(
             self._parts.behavior().planner_context(modules, task, methodology),
             self._known,
-            self._keeper,
+            self,
             session_id=session_id,
         )
 
@@ -529,22 +487,27 @@ class Moments:
         *,
         session_id: str | None = None,
     ) -> list[PrefetchedFile]:
-        """The files that such work reads, within 32,000 tokens and 12 files; ``read`` gives the
-        text of a path.
+        """Return the files that such work reads, within 32,000 tokens and 12 files.
+
+        Args:
+            modules: The modules that are worked on.
+            read: Returns the text of a path, or None.
+            session_id: The session; without it no receipt is written.
         """
         from smara.context.moments.stages import inject_coder
 
-        return inject_coder(
-            self._parts.behavior().coder_files(modules, read), self._keeper, session_id
-        )
+        return inject_coder(self._parts.behavior().coder_files(modules, read), self, session_id)
 
     def for_qa(self, modules: Sequence[str] = (), *, session_id: str | None = None) -> str:
-        """What a tester should know before the first look: what was seen to fail, what is
-        required.
+        """Return what a tester should know: what was seen to fail, what is required.
+
+        Args:
+            modules: The modules that are tested.
+            session_id: The session; without it no receipt is written.
         """
         from smara.context.moments.stages import inject_qa
 
-        return inject_qa(self._known, modules, self._keeper, session_id=session_id)
+        return inject_qa(self._known, modules, self, session_id=session_id)
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
         """How many steps an agent may take for work on a module, by how such work went; at most

@@ -12,7 +12,15 @@ from dataclasses import fields, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from smara.context.models import ASKED, POINTS, Arm, Injection, InjectionItem, Point, Receipt
+from smara.context.models import (
+    ASKED,
+    POINTS,
+    Injection,
+    InjectionItem,
+    Point,
+    Receipt,
+    ReceiptTotals,
+)
 from smara.context.moments.draft import InjectionDraft
 from smara.context.moments.experiment import arm_of, may_say
 from smara.context.moments.store import MomentStore, OpenItem, SessionCounts
@@ -45,32 +53,47 @@ class SessionState(NamedTuple):
 
 
 class ReceiptKeeper:
-    """Reads and writes receipts."""
+    """The receipts of one project's injections, and its experiment."""
 
-    def __init__(self, store: MomentStore, clock: Clock, new_id: IdMaker) -> None:
+    def __init__(self, store: MomentStore, clock: Clock, new_id: IdMaker, actor: str = "") -> None:
         self._store = store
         self._clock = clock
         self._new_id = new_id
+        self._actor = actor
 
     def standing(self, session_id: str, is_emptied: bool = False) -> SessionState:
-        """What a session was told so far; nothing that it still knows when its context was
-        emptied.
-        """
+        """Return what a session was told since its context was last emptied."""
         with self._store.database.read() as session:
             row = self._store.find_session(session, session_id)
             if row is None:
-                arm = self._arm(session_id) if self._store.has_arms(session) else None
+                arm = (
+                    arm_of(session_id, self._store.scope.project_id)
+                    if self._store.has_arms(session)
+                    else None
+                )
                 return SessionState(SessionCounts(arm, 0, 0), set())
             if is_emptied:
                 return SessionState(row._replace(epoch=row.epoch + 1), set())
             return SessionState(row, self._store.told_keys(session, session_id, row.epoch))
 
-    def _arm(self, session_id: str) -> Arm:
-        return arm_of(session_id, self._store.scope.project_id)
-
+    @property
     def has_arms(self) -> bool:
+        """True if sessions of this project take part in an experiment: some are told less."""
         with self._store.database.read() as session:
             return self._store.has_arms(session)
+
+    def set_arms(self, is_on: bool, *, actor: str | None = None) -> None:
+        """Begin or end the experiment for the sessions of this project.
+
+        Args:
+            is_on: True to assign sessions to arms from now on.
+            actor: Who decided it; without it, the actor of the settings.
+        """
+        if not isinstance(is_on, bool):
+            raise InvalidInputError(f"is_on must be true or false; got {is_on!r}.", field="is_on")
+        now, who = self._clock.now_ms(), (actor or self._actor)[:_SHORT]
+        with self._store.database.write() as session:
+            self._store.put_arms(session, is_on, now, actor=who)
 
     def keep(
         self,
@@ -78,19 +101,20 @@ class ReceiptKeeper:
         session_id: str,
         draft: InjectionDraft,
         standing: SessionState,
-        source: str,
-        agent: str,
-        elapsed_ms: int,
+        *,
+        source: str = "",
+        agent: str = "",
+        elapsed_ms: int = 0,
     ) -> Injection | None:
-        """Write the receipt; what is to be said, or ``None`` when it is not said after all.
+        """Write a receipt; return what is to be said, or None if nothing is said after all.
 
-        Silence when another process has said it meanwhile, and in arms that are told nothing at
-        this point, whose receipt tells what would have been said. A store that cannot be written to
-        does not silence anybody: the receipt can be written later, see :meth:`deliver`.
+        Nothing is said when another process has said it meanwhile, and in arms that are told
+        nothing at this point, whose receipt tells what would have been said. A store that cannot be
+        written to silences no session: the receipt can be written later, see :meth:`deliver`.
         """
         row = standing.row
         is_said = point in ASKED or may_say(row.arm, point)
-        told = Injection(
+        injection = Injection(
             draft.text,
             draft.tokens,
             point,
@@ -100,34 +124,33 @@ class ReceiptKeeper:
             agent=agent[:_SHORT],
             arm=row.arm,
         )
+        now = self._clock.now_ms()
+        keys = {item.key for item in injection.items}
         try:
-            is_kept = self._write(told, session_id, row, is_said, elapsed_ms)
+            with self._store.database.write(is_derived=True) as session:
+                locked = self._store.hold_session(session, session_id, row.arm, now_ms=now)
+                row = locked._replace(epoch=max(locked.epoch, row.epoch))
+                told_keys = self._store.told_keys(session, session_id, row.epoch)
+                if point not in ASKED and not keys.isdisjoint(told_keys):
+                    return None
+                counts = row._replace(statements=locked.statements + is_statement(point))
+                self._store.put_session(session, session_id, counts, now_ms=now)
+                is_new = self._store.add(
+                    session,
+                    injection,
+                    session_id,
+                    epoch=row.epoch,
+                    is_said=is_said,
+                    elapsed_ms=elapsed_ms,
+                    at_ms=now,
+                )
         except SmaraError as error:
             log.warning("moments.not_kept", error=error.code)
-            return replace(told, is_kept=False) if is_said else None
-        return told if is_kept and is_said else None
-
-    def _write(
-        self, told: Injection, session_id: str, row: SessionCounts, is_said: bool, elapsed_ms: int
-    ) -> bool:
-        now = self._clock.now_ms()
-        keys = {item.key for item in told.items}
-        with self._store.database.write(is_derived=True) as session:
-            held = self._store.hold_session(session, session_id, row.arm, now_ms=now)
-            row = held._replace(epoch=max(held.epoch, row.epoch))
-            is_repeated = not keys.isdisjoint(self._store.told_keys(session, session_id, row.epoch))
-            if is_repeated and told.point not in ASKED:
-                return False
-            statements = held.statements + is_statement(told.point)
-            self._store.put_session(
-                session, session_id, row._replace(statements=statements), now_ms=now
-            )
-            return self._store.add(session, told, session_id, row.epoch, is_said, elapsed_ms, now)
+            return replace(injection, is_kept=False) if is_said else None
+        return injection if is_new and is_said else None
 
     def empty(self, session_id: str, standing: SessionState) -> None:
-        """A session's context was emptied and there was nothing to say: what comes next is said
-        again all the same.
-        """
+        """Record that a session's context was emptied and there was nothing to say."""
         try:
             with self._store.database.write(is_derived=True) as session:
                 if self._store.find_session(session, session_id) is not None:
@@ -139,57 +162,100 @@ class ReceiptKeeper:
 
     def deliver(
         self,
-        told: Mapping[str, Any] | Injection,
+        injection: Mapping[str, Any] | Injection,
+        *,
         session_id: str,
-        source: str,
+        source: str = "",
         at_ms: int,
         is_said: bool = True,
     ) -> bool:
-        """Write the receipt of something that was said as it had been prepared; ``False`` when it
-        was there already.
+        """Write the receipt of a precomputed injection; safe to repeat.
+
+        Args:
+            injection: An :class:`Injection`, or the mapping of its fields.
+            session_id: Who was told.
+            source: Why the session began (``startup``, ``compact`` …).
+            at_ms: When it was said.
+            is_said: False for what a session of the control arm would have been told.
+
+        Returns:
+            False if the receipt was there already.
+
+        Raises:
+            InvalidInputError: If the mapping is no injection.
         """
+        from smara.secrets import redact
+
         require_id(session_id, "session_id")
-        given = told if isinstance(told, Injection) else injection_of(told)
+        given = injection if isinstance(injection, Injection) else injection_of(injection)
         if not given.text.strip() or not given.items:
             return False
+        # It went through a file, where anything may have been written into it.
+        items = tuple(
+            replace(
+                each,
+                why=redact(each.why).text,
+                text=redact(each.text).text,
+                id=each.id[:512],
+                key=each.key[:512],
+            )
+            for each in given.items
+        )
         # The same words are prepared for many sessions: the receipt is of this session at this
         # time.
         identity = f"{session_id}\0{at_ms}\0{given.point}\0{given.text}"
         made = replace(
-            _redacted(given),
+            given,
+            text=redact(given.text).text,
+            items=items,
+            agent=given.agent[:_SHORT],
             receipt_id=given.receipt_id if not given.is_kept else _receipt_id(identity),
             source=(source or given.source)[:_SHORT],
+            is_kept=True,
         )
         with self._store.database.write(is_derived=True) as session:
-            arm = self._arm(session_id) if self._store.has_arms(session) else None
+            has_arms = self._store.has_arms(session)
+            arm = arm_of(session_id, self._store.scope.project_id) if has_arms else None
             row = self._store.hold_session(session, session_id, arm, now_ms=at_ms)
-            made = replace(made, arm=row.arm, is_kept=True)
             if made.point == "start" and made.source in EMPTYING:
-                row = row._replace(
-                    epoch=row.epoch + 1
-                )  # its context was emptied: it knows nothing of before
-            delivered_at = at_ms if is_said else None
+                # Its context was emptied: it knows nothing of before.
+                row = row._replace(epoch=row.epoch + 1)
             is_new = self._store.add(
-                session, made, session_id, row.epoch, is_said, 0, at_ms, delivered_at
+                session,
+                replace(made, arm=row.arm),
+                session_id,
+                epoch=row.epoch,
+                is_said=is_said,
+                elapsed_ms=0,
+                at_ms=at_ms,
+                delivered_at=at_ms if is_said else None,
             )
             if is_new:
-                statements = row.statements + is_statement(made.point)
-                self._store.put_session(
-                    session, session_id, row._replace(statements=statements), now_ms=at_ms
-                )
+                counts = row._replace(statements=row.statements + is_statement(made.point))
+                self._store.put_session(session, session_id, counts, now_ms=at_ms)
             return is_new
 
     def mark_delivered(self, receipt_id: str) -> bool:
-        """What was said was handed to the host."""
+        """Mark a receipt as handed to the host.
+
+        Returns:
+            False if that was known, or if it was not to be said.
+        """
         with self._store.database.write(is_derived=True) as session:
             return self._store.mark_delivered(session, receipt_id, self._clock.now_ms()) > 0
 
     def reached(self, session_id: str, words: Sequence[tuple[int, str]]) -> int:
-        """These words stood in a session's record at these times; of how many receipts that was not
-        known yet.
+        """Mark receipts whose words stand in the host's record of a session; safe to repeat.
 
         The same words may be said twice, and a host may pass them on once: each standing counts for
         one receipt, the last before it that has none.
+
+        Args:
+            session_id: The session.
+            words: The words in the record, each with its time.
+
+        Returns:
+            How many receipts are marked now that were not before.
         """
         require_id(session_id, "session_id")
         found = 0
@@ -205,14 +271,22 @@ class ReceiptKeeper:
         return found
 
     def mark_used(self, receipt_id: str, how: str) -> Receipt:
-        """Somebody says that what was told was used, and how they know."""
+        """Mark an injection as used; no memory counts as verified by it.
+
+        Args:
+            receipt_id: The receipt.
+            how: By what the use is known, in a few words.
+
+        Raises:
+            NotFoundError: If there is no such receipt.
+        """
         from smara.secrets import redact
 
         if not isinstance(how, str) or not how.strip():
             raise InvalidInputError(
                 "how must say by what the use is known; give a few words.", field="how"
             )
-        found = self.get(receipt_id)
+        found = self.receipt(receipt_id)
         words = " ".join(redact(how).text.split())[:_SHORT]
         now = self._clock.now_ms()
         with self._store.database.write(is_derived=True) as session:
@@ -220,10 +294,15 @@ class ReceiptKeeper:
             if no is not None:
                 self._store.mark_used(session, no, words, now)
                 self._store.settle(session, no, None, "used", words, now)
-        return self.get(found.id)
+        return self.receipt(found.id)
 
-    def get(self, receipt_id: str) -> Receipt:
-        """A receipt by its id or the beginning of it."""
+    def receipt(self, receipt_id: str) -> Receipt:
+        """Return a receipt by its id or the beginning of it.
+
+        Raises:
+            NotFoundError: If there is no such receipt.
+            InvalidInputError: If several begin so.
+        """
         if (
             isinstance(receipt_id, str)
             and len(receipt_id) >= _LEAST_PREFIX
@@ -244,7 +323,10 @@ class ReceiptKeeper:
             receipt_id=receipt_id,
         )
 
-    def list(self, session_id: str | None, limit: int, offset: int) -> list[Receipt]:
+    def receipts(
+        self, session_id: str | None = None, limit: int = 50, offset: int = 0
+    ) -> list[Receipt]:
+        """Return receipts of one session or of all, the newest first."""
         for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
                 raise InvalidInputError(
@@ -253,11 +335,14 @@ class ReceiptKeeper:
         with self._store.database.read() as session:
             return self._store.list(session, session_id, limit, offset)
 
+    def totals(self) -> ReceiptTotals:
+        """Return all receipts in numbers."""
+        with self._store.database.read() as session:
+            return self._store.totals(session)
+
 
 def is_statement(point: Point) -> bool:
-    """Whether something said at a point counts for how much a session is told unasked in the middle
-    of its work.
-    """
+    """Return True if something said at a point counts for the limit of a session."""
     return point not in ASKED and point != "start"
 
 
@@ -267,8 +352,10 @@ def _receipt_id(seed: str) -> str:
 
 
 def injection_of(plain: Mapping[str, Any]) -> Injection:
-    """What was said, from the JSON it was kept as; raises ``InvalidInputError`` for what is
-    none.
+    """Return an injection from the JSON it was stored as.
+
+    Raises:
+        InvalidInputError: If it is no injection.
     """
     try:
         known = {each.name for each in fields(InjectionItem)}
@@ -301,23 +388,6 @@ def injection_of(plain: Mapping[str, Any]) -> Injection:
         ) from None
 
 
-def _redacted(told: Injection) -> Injection:
-    """It went through a file, where anybody may have put anything."""
-    from smara.secrets import redact
-
-    items = tuple(
-        replace(
-            each,
-            why=redact(each.why).text,
-            text=redact(each.text).text,
-            id=each.id[:512],
-            key=each.key[:512],
-        )
-        for each in told.items
-    )
-    return replace(told, text=redact(told.text).text, items=items, agent=told.agent[:_SHORT])
-
-
 _DAY_MS = 86_400_000
 
 
@@ -339,20 +409,23 @@ class UseDetector:
         self._clock = clock
 
     def heed(self, events: Sequence[HostEvent]) -> int:
-        """Look at what happened; of how much it shows that it was used, or that it was not."""
+        """Settle what events show to be used or ignored; return how much was settled."""
         settled = 0
         ordered = sorted(events, key=_hearer)
         for session_id, group in groupby(ordered, key=_hearer):
-            if is_id(session_id):
-                settled += self._heed(session_id, sorted(group, key=lambda event: event.at_ms))
+            if not is_id(session_id):
+                continue
+            with self._store.database.read() as session:
+                waiting = self._store.waiting(session, session_id)
+            if waiting:
+                in_order = sorted(group, key=lambda event: event.at_ms)
+                settled += self._heed(session_id, in_order, waiting)
         return settled
 
-    def _heed(self, session_id: str, events: Sequence[HostEvent]) -> int:
-        with self._store.database.read() as session:
-            waiting = self._store.waiting(session, session_id)
+    def _heed(
+        self, session_id: str, events: Sequence[HostEvent], waiting: Sequence[OpenItem]
+    ) -> int:
         is_over = any(event.kind in ("session_end", "subagent_stop") for event in events)
-        if not waiting:
-            return 0
         sights = [(event.at_ms, seen_in(event)) for event in events]
         helped: list[str] = []
         settled = 0
@@ -362,7 +435,17 @@ class UseDetector:
             if is_over:
                 self._store.delete_before(session, self._clock.now_ms() - KEPT_DAYS * _DAY_MS)
         for memory_id in helped:
-            self._verify(memory_id, session_id)
+            try:
+                self._memories().used(
+                    memory_id,
+                    "helped",
+                    note="a command that it recommends was run and worked",
+                    by="system",
+                    actor="smara",
+                    session_id=session_id,
+                )
+            except SmaraError as error:
+                log.warning("moments.use_not_counted", error=error.code)
         return settled
 
     def _settle(
@@ -373,50 +456,26 @@ class UseDetector:
         is_over: bool,
         helped: list[str],
     ) -> bool:
+        """Settle one item if it was used, avoided or repeated; return True if it is settled."""
         after = [(at_ms, sight) for at_ms, sight in sights if at_ms >= each.made_at]
-        how = next((found for _, sight in after if (found := shows_use(each.signs, sight))), "")
-        now = self._clock.now_ms()
-        if how:
-            self._store.settle(session, each.receipt_no, each.position, "used", how, now)
-            self._store.mark_used(session, each.receipt_no, how, now)
-            if how == "ran" and each.kind == "memory":
-                helped.append(each.item_id)
-            return True
-        if not any(sign.startswith("again:") for sign in each.signs):
-            return False
-        return self._look_for_repetition(session, each, after, is_over=is_over, now=now)
-
-    def _look_for_repetition(
-        self,
-        session: Session,
-        each: OpenItem,
-        after: Sequence[tuple[int, ActionSign]],
-        is_over: bool,
-        now: int,
-    ) -> bool:
-        """The call that brought a warning up still runs: only a later one ignores it."""
-        runs = [at_ms for at_ms, sight in after if runs_again(each.signs, sight)]
-        first = each.ran_at if each.ran_at is not None else min(runs, default=None)
-        if first is not None and any(at_ms > first for at_ms in runs):
-            self._store.settle(session, each.receipt_no, each.position, "repeated", "repeated", now)
-            return True
-        if is_over:
-            self._store.settle(session, each.receipt_no, each.position, "used", "avoided", now)
-            self._store.mark_used(session, each.receipt_no, "avoided", now)
-            return True
-        if first is not None and each.ran_at is None:
-            self._store.put_run(session, each.receipt_no, each.position, ran_at=first)
-        return False
-
-    def _verify(self, memory_id: str, session_id: str) -> None:
-        try:
-            self._memories().used(
-                memory_id,
-                "helped",
-                note="a command that it recommends was run and worked",
-                by="system",
-                actor="smara",
-                session_id=session_id,
-            )
-        except SmaraError as error:
-            log.warning("moments.use_not_counted", error=error.code)
+        how = next((use for _, sight in after if (use := shows_use(each.signs, sight))), "")
+        now, place = self._clock.now_ms(), (each.receipt_no, each.position)
+        if how == "ran" and each.kind == "memory":
+            helped.append(each.item_id)
+        if not how:
+            if not any(sign.startswith("again:") for sign in each.signs):
+                return False
+            # The call that brought a warning up still runs: only a later one ignores it.
+            runs = [at_ms for at_ms, sight in after if runs_again(each.signs, sight)]
+            first = each.ran_at if each.ran_at is not None else min(runs, default=None)
+            if first is not None and any(at_ms > first for at_ms in runs):
+                self._store.settle(session, *place, "repeated", how="repeated", at_ms=now)
+                return True
+            if not is_over:
+                if first is not None and each.ran_at is None:
+                    self._store.put_run(session, *place, ran_at=first)
+                return False
+            how = "avoided"
+        self._store.settle(session, *place, "used", how=how, at_ms=now)
+        self._store.mark_used(session, each.receipt_no, how, now)
+        return True

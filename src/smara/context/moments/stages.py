@@ -231,4 +231,4 @@ def _keep(
 ) -> None:
     """Write a receipt where somebody says for whom."""
     if session_id is not None and draft is not None:
-        keeper.keep(point, session_id, draft, keeper.standing(session_id), "", "", 0)
+        keeper.keep(point, session_id, draft, keeper.standing(session_id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from smara.context.models import Arm, Injection, ItemOutcome, Receipt, ReceiptItem, ReceiptTotals
@@ -12,15 +12,20 @@ from smara.core.escape import from_storable, to_storable
 from smara.database.database import Row, Session, marks, parts
 from smara.database.project_store import ProjectStore
 
-_RECEIPT = (
-    "no, id, session_id, point, made_at, text, tokens, agent, source, arm, is_said, elapsed_ms, "
-    "delivered_at, used_at,"
-    " used_how, reached_at"
-)
-_ITEM = (
-    "receipt_no, kind, item_id, why, text, tokens, saved_tokens, saved_how, outcome, how, "
-    "settled_at"
-)
+_RECEIPT = {
+    "id": "id", "session_id": "session_id", "point": "point", "at": "made_at", "text": "text",
+    "tokens": "tokens", "agent": "agent", "source": "source", "arm": "arm", "is_said": "is_said",
+    "elapsed_ms": "elapsed_ms", "delivered_at": "delivered_at", "used_at": "used_at",
+    "used_how": "used_how", "reached_at": "reached_at",
+}  # fmt: skip
+"""The columns of a receipt by the fields they become."""
+_ITEM = {
+    "kind": "kind", "id": "item_id", "why": "why", "text": "text", "tokens": "tokens",
+    "saved_tokens": "saved_tokens", "saved_how": "saved_how", "outcome": "outcome", "how": "how",
+    "settled_at": "settled_at",
+}  # fmt: skip
+_RECEIPT_COLUMNS, _ITEM_COLUMNS = ", ".join(_RECEIPT.values()), ", ".join(_ITEM.values())
+_ESCAPED = frozenset({"session_id", "text", "agent", "source", "used_how", "id", "why", "how"})
 
 
 class SessionCounts(NamedTuple):
@@ -125,8 +130,9 @@ class MomentStore(ProjectStore):
     def add(
         self,
         session: Session,
-        told: Injection,
+        injection: Injection,
         session_id: str,
+        *,
         epoch: int,
         is_said: bool,
         elapsed_ms: int,
@@ -142,16 +148,16 @@ class MomentStore(ProjectStore):
                 " ON CONFLICT (project_no, id) DO NOTHING RETURNING no"
             ),
             (
-                told.receipt_id,
+                injection.receipt_id,
                 session_id,
                 epoch,
-                told.point,
-                to_storable(told.source),
-                to_storable(told.agent),
-                told.arm,
+                injection.point,
+                to_storable(injection.source),
+                to_storable(injection.agent),
+                injection.arm,
                 int(is_said),
-                to_storable(told.text),
-                told.tokens,
+                to_storable(injection.text),
+                injection.tokens,
                 elapsed_ms,
                 at_ms,
                 delivered_at,
@@ -180,7 +186,7 @@ class MomentStore(ProjectStore):
                     each.saved_how,
                     to_storable(json.dumps(list(each.signs))),
                 )
-                for position, each in enumerate(told.items)
+                for position, each in enumerate(injection.items)
             ],
         )
         return True
@@ -313,7 +319,10 @@ class MomentStore(ProjectStore):
         self, session: Session, rest: str, values: Sequence[Any]
     ) -> builtins.list[Receipt]:
         rows = session.all(
-            self.sql(f"SELECT {_RECEIPT} FROM moment_receipts WHERE project_no = :project{rest}"),
+            self.sql(
+                f"SELECT no, {_RECEIPT_COLUMNS} FROM moment_receipts"
+                f" WHERE project_no = :project{rest}"
+            ),
             values,
         )
         items: dict[int, list[ReceiptItem]] = {row[0]: [] for row in rows}
@@ -321,14 +330,15 @@ class MomentStore(ProjectStore):
         for part in parts(numbers):
             found = session.all(
                 self.sql(
-                    f"SELECT {_ITEM} FROM moment_items WHERE project_no = :project"
-                    f" AND receipt_no IN ({marks(len(part))}) ORDER BY receipt_no, position"
+                    f"SELECT receipt_no, {_ITEM_COLUMNS} FROM moment_items"
+                    f" WHERE project_no = :project AND receipt_no IN ({marks(len(part))})"
+                    " ORDER BY receipt_no, position"
                 ),
                 part,
             )
             for each in found:
-                items[each[0]].append(_item(each))
-        return [_receipt(row, tuple(items[row[0]])) for row in rows]
+                items[each[0]].append(ReceiptItem(**_fields(_ITEM, each)))
+        return [Receipt(**_fields(_RECEIPT, row), items=tuple(items[row[0]])) for row in rows]
 
     def totals(self, session: Session) -> ReceiptTotals:
         row = session.one(
@@ -385,56 +395,10 @@ class MomentStore(ProjectStore):
         )
 
 
-def _receipt(row: Row, items: tuple[ReceiptItem, ...]) -> Receipt:
-    (
-        _,
-        id_,
-        session_id,
-        point,
-        at,
-        text,
-        tokens,
-        agent,
-        source,
-        arm,
-        is_said,
-        elapsed,
-        delivered,
-        used,
-        how,
-        reached,
-    ) = row
-    return Receipt(
-        id_,
-        from_storable(session_id),
-        point,
-        at=at,
-        text=from_storable(text),
-        tokens=tokens,
-        agent=from_storable(agent),
-        source=from_storable(source),
-        arm=arm,
-        is_said=bool(is_said),
-        elapsed_ms=elapsed,
-        delivered_at=delivered,
-        used_at=used,
-        used_how=from_storable(how),
-        items=items,
-        reached_at=reached,
-    )
-
-
-def _item(row: Row) -> ReceiptItem:
-    _, kind, id_, why, text, tokens, saved, saved_how, outcome, how, settled = row
-    return ReceiptItem(
-        kind,
-        from_storable(id_),
-        from_storable(why),
-        text=from_storable(text),
-        tokens=tokens,
-        saved_tokens=saved,
-        saved_how=saved_how,
-        outcome=outcome,
-        how=from_storable(how),
-        settled_at=settled,
-    )
+def _fields(columns: Mapping[str, str], row: Row) -> dict[str, Any]:
+    """Return the fields of a row by name; its first column is a number."""
+    fields = {
+        name: from_storable(value) if name in _ESCAPED else value
+        for name, value in zip(columns, row[1:], strict=True)
+    }
+    return fields | ({"is_said": bool(fields["is_said"])} if "is_said" in fields else {})
