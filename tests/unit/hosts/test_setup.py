@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import smara
-from smara.adapters.hosts.setup import jsonc
+from smara.adapters import jsonc
 from smara.adapters.hosts.setup.hosts import find_hosts
 from smara.adapters.hosts.setup.plan import Journal, apply, plan, state_of, undo, undo_plan
 from smara.adapters.hosts.setup.targets import (
@@ -28,7 +28,7 @@ from smara.errors import InvalidInputError
 
 COUNT = 200
 SEED = 20_261_116
-PLUGIN = Path(jsonc.__file__).parents[1] / "claude_plugin"
+PLUGIN = Path(jsonc.__file__).parent / "hosts" / "claude_plugin"
 
 
 class Odd:

@@ -17,7 +17,7 @@ from typing import Any
 from smara.adapters.hook_output import MOST_CHARACTERS
 from smara.adapters.hosts import brief
 from smara.adapters.hosts.event_queue import ASIDE
-from smara.adapters.hosts.setup import jsonc
+from smara.adapters import jsonc
 from smara.adapters.hosts.setup.hosts import FoundHost, find_hosts, program
 from smara.adapters.hosts.setup.plan import Journal
 from smara.adapters.hosts.setup.targets import is_hook_of_ours, targets_of

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from smara.adapters.hosts.setup import jsonc
+from smara.adapters import jsonc
 from smara.adapters.hosts.setup.plan import Journal, state_of
 from smara.adapters.hosts.setup.targets import Reach, targets_of
 from smara.core.events import Agent

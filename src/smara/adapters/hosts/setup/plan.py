@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 from zlib import crc32
 
-from smara.adapters.hosts.setup import jsonc
+from smara.adapters import jsonc
 from smara.adapters.hosts.setup.targets import SetupTarget, cut_block, has_block, put_block
 from smara.errors import InvalidInputError
 
