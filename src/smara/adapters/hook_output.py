@@ -9,36 +9,34 @@ from __future__ import annotations
 
 import json
 
+from smara.core.host_table import LIMITS_IN_BYTES, MOST_CHARACTERS, OUTPUT
 from smara.core.memory_block import without_memory_blocks
 
-MOST_CHARACTERS = {
-    "claude": 9_500,    # 10,000 per text, counted as the host counts
-    "codex": 9_500,     # about 2,500 tokens
-    "gemini": 9_500,    # none is stated
-    "copilot": 9_500,   # 10 KB, in bytes
-    "cursor": 9_500,    # none is stated
-    "opencode": 9_500,
-    "generic": 9_500,
-}  # fmt: skip
+TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
 _CUT = "\n[More is known than fits here: ask the memory.]"
 
 
 def emit(agent: str, event: str, text: str) -> bytes:
-    """The host's standard output that gives the model a text.
+    """Return the host's standard output that gives the model a text.
 
     Standard output is JSON alone: hosts take anything else for trouble, or for text.
     """
-    fitting = fit(text, MOST_CHARACTERS.get(agent, 9_500), in_bytes=agent == "copilot")
-    if agent == "cursor":
-        shape: dict[str, object] = {"additional_context": fitting}
-    elif agent == "copilot":
-        shape = {"additionalContext": fitting}
-    elif agent == "opencode":
-        shape = {"context": fitting}
-    else:
-        shape = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": fitting}}
+    host = agent if agent in OUTPUT else "generic"
+    fitting = fit(text, MOST_CHARACTERS[host], in_bytes=host in LIMITS_IN_BYTES)
+    shape = _filled(OUTPUT[host], {"$EVENT": event, "$TEXT": fitting})
     # ASCII: what a host's pipe makes of other bytes depends on the machine.
     return json.dumps(shape, ensure_ascii=True).encode()
+
+
+def _filled(shape: Any, values: Mapping[str, str]) -> Any:
+    if isinstance(shape, dict):
+        return {key: _filled(each, values) for key, each in shape.items()}
+    return values.get(shape, shape)
 
 
 def fit(text: str, most: int, in_bytes: bool = False) -> str:
@@ -103,3 +101,11 @@ def _divided(text: str) -> tuple[str, str, str]:
     while own.rstrip().endswith(HOOK_CLOSING) and HOOK_OPENING in own:
         own = own[: own.rindex(HOOK_OPENING)].rstrip()
     return text[: len(text) - len(rest)], own, rest[len(own) :]
+
+
+_NOTHING = "Nothing is known about this repository yet.\n"
+
+
+def rule_content(head: str, text: str = "") -> str:
+    """Return the content of a rule file; a text that would end its head cannot."""
+    return head + (text.strip() + "\n" if text.strip() else _NOTHING)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from smara.errors import InvalidInputError
+from smara.errors import InvalidInputError, SmaraError
 
 _SPACE = " \t\r\n\ufeff"
 _DEEPEST = 200
@@ -138,6 +138,16 @@ class _JsoncReader:
 def parse(text: str) -> Any:
     """The value of a text of JSON with comments; an empty text is an empty object."""
     return read(text).value
+
+
+def read_object(path: str) -> dict[str, Any]:
+    """Return the object in a file; empty if the file is missing, unreadable or no object."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = parse(file.read())
+    except (OSError, ValueError, SmaraError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def read(text: str) -> JsoncNode:

@@ -1,0 +1,260 @@
+"""Describe an agent host by one frozen object.
+
+A `Host` has every fact about one agent: the hooks it runs, the files that setup writes, where
+its transcripts lie and who reads them, its instruction files. What a host does not have is
+``None`` or empty. Each file of :mod:`smara.adapters.host_specs` makes one `Host`, and every
+table elsewhere is derived from them. See docs/howto/add-a-host.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from re import Pattern
+from typing import Any, Literal
+
+from smara.adapters.transcript_files import Here, TranscriptFile
+from smara.core.events import Kind
+from smara.environment import home_of
+
+Reach = Literal["project", "global"]
+Block = Literal["toml", "markdown"]
+START_SECONDS, STEP_SECONDS, DRAIN_SECONDS, END_SECONDS = 10, 5, 60, 1
+"""The timeouts of hooks that setup registers."""
+EVENT, TEXT = "$EVENT", "$TEXT"
+"""Where the event's name and our text stand in `Hooks.output`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The names under which facts stand in a payload; the first one present counts."""
+
+    session_id: tuple[str, ...] = (
+        "session_id", "sessionId", "conversation_id", "sessionID", "thread-id",
+    )  # fmt: skip
+    transcript_path: tuple[str, ...] = (
+        "agent_transcript_path", "transcript_path", "transcriptPath",
+    )  # fmt: skip
+    cwd: tuple[str, ...] = ("cwd", "directory")
+    source: tuple[str, ...] = (
+        "source", "trigger", "reason", "load_reason", "event", "status", "stopReason",
+        "stop_reason",
+    )  # fmt: skip
+    prompt: tuple[str, ...] = ("prompt", "initialPrompt", "initial_prompt")
+    tool: tuple[str, ...] = ("tool_name", "toolName", "tool")
+    tool_input: tuple[str, ...] = ("tool_input", "toolArgs", "tool_args", "args")
+    tool_output: tuple[str, ...] = (
+        "tool_response", "toolResult", "tool_result", "result_json", "output", "tool_output",
+    )  # fmt: skip
+    tool_use_id: tuple[str, ...] = ("tool_use_id", "toolUseId", "toolCallId", "callID")
+    parent_id: tuple[str, ...] = ("parentAgentId", "parent_agent_id")
+    """Of a sub-agent with a session of its own: the session that started it."""
+    error: tuple[str, ...] = ("error", "error_message", "error_details")
+    subagent_id: tuple[str, ...] = ("agent_id", "agentId", "subagent_id")
+    text: tuple[str, ...] = (
+        "last_assistant_message", "prompt_response", "compact_summary", "text",
+        "lastAssistantMessage", "response",
+    )  # fmt: skip
+    model: tuple[str, ...] = ("model",)
+    file_path: tuple[str, ...] = ("file_path", "filePath")
+    once: tuple[str, ...] = ("prompt_id", "generation_id", "messageID", "turn_id")
+    """Ids that tell a repeated event from a second event with the same words."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFile:
+    """A file of a repository in which a host reads our text without a hook."""
+
+    path: str
+    head: str
+    """Its first lines, which show that it is ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """The events that a host sends, and the form in which it takes an answer."""
+
+    events: Mapping[str, Kind]
+    answerable: tuple[str, ...] = ()
+    """Events that may be answered; every other one is only stored."""
+    transient: tuple[str, ...] = ()
+    """Events that are not stored, because a later one repeats them with more in it."""
+    drain_events: tuple[str, ...] = ()
+    """Events at which the spool is drained while the host waits, as it has no background."""
+    has_background: bool = False
+    """True if setup registers a drain that the host runs in its background."""
+    output: Mapping[str, Any] = field(
+        default_factory=lambda: {
+            "hookSpecificOutput": {"hookEventName": EVENT, "additionalContext": TEXT}
+        }
+    )
+    most_characters: int = 9_500
+    """The length at which a text is cut; a host hides what is longer in a file."""
+    is_limit_in_bytes: bool = False
+    fields: Fields = field(default_factory=Fields)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """The host's own words for why a session starts, and ours."""
+    helper_kinds: Mapping[Kind, Kind | None] = field(default_factory=dict)
+    """Events of sub-agents that mean something else, or nothing: no person wrote their prompts."""
+    event_tools: Mapping[str, str] = field(default_factory=dict)
+    """The tool of events that do not name it; their arguments stand in the payload itself."""
+    event_arguments: tuple[str, ...] = ()
+    mcp_events: tuple[str, ...] = ()
+    """Events that name a tool of an MCP server without the server."""
+    mark: str = ""
+    """A field that this host alone sends, in the hooks of other hosts as well."""
+    is_payload: Callable[[str, Mapping[str, Any]], bool] | None = None
+    """Recognise this host's payload of an event if the command names no host."""
+    runs_hooks_of: tuple[str, ...] = ()
+    """Hosts whose registered hooks this host runs, too."""
+    runner_variable: str = ""
+    """An environment variable that is set in every hook that this host runs."""
+    has_call_ids: bool = True
+    """False if hooks do not name a tool call as the transcript names it."""
+    has_exit_codes: bool = True
+    """False if the exit code of a command stands in the transcript alone."""
+    rule_file: RuleFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HomeFolder:
+    """The folder of a user in which a host keeps its settings."""
+
+    variable: str
+    otherwise: str
+    below: str = ""
+
+    @property
+    def path(self) -> str:
+        """The folder, as the environment names it or below the user's home."""
+        return os.path.join(home_of(self.variable, self.otherwise), self.below).rstrip(os.sep)
+
+
+@dataclass(frozen=True, slots=True)
+class SetupTarget:
+    """One file of a host, and the part of it that setup writes."""
+
+    path: str
+    form: Literal["json", "own"] | Block
+    additions: dict[str, Any] = field(default_factory=dict)
+    """Of a JSON file: the entries that are added to it."""
+    body: str = ""
+    """Of a TOML or Markdown file: the block. Of a file of our own: its content."""
+    changes_itself: bool = False
+    """True if hooks rewrite a file of our own, so that any content of it counts as ours."""
+
+    def is_ours(self, path: tuple[str, ...], value: Any) -> bool:
+        """Return True if ``smara setup`` writes this entry of a JSON file."""
+        if len(path) == 2 and path[0] in ("mcpServers", "mcp") and path[1] == "smara":
+            return True
+        return len(path) == 3 and path[0] == "hooks" and path[2] == "[]" and is_own_hook(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """The files that make a host call us, and the signs that it is installed."""
+
+    targets: Callable[[Reach, str, str], list[SetupTarget]]
+    """Return the files for a reach, the root of a repository and the program to call."""
+    programs: tuple[str, ...] = ()
+    home: HomeFolder | None = None
+    advice: Mapping[Reach, str] = field(default_factory=dict)
+    """A sentence for the user after setup."""
+    alternative: Callable[[], tuple[str, ...]] = tuple
+    """Return the lines about another way to set it up."""
+    has_plugin: Callable[[str, str], bool] = lambda home, root: False
+    """Return True if our plug-in is enabled, given the host's home and a repository."""
+    untrusted: Callable[[str, list[str]], str] = lambda home, paths: ""
+    """Return the first of these files whose hooks the host skips until its user agrees."""
+    is_timeout_in_ms: bool = False
+    deaf_version: tuple[int, ...] = ()
+    """The last version that ignored the output of hooks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcripts:
+    """The record that a host keeps of its sessions."""
+
+    format: str
+    """The name in ``smara import --from NAME`` and in a thread's metadata."""
+    reader: str
+    """``module:function`` that yields records; it is imported with the first file."""
+    find: Callable[[Here], Iterator[TranscriptFile]]
+    """Find every transcript on this machine."""
+    is_record: Callable[[Mapping[str, Any]], bool]
+    """Return True if a line of JSON is a record of this host."""
+    is_loose: bool = False
+    """True if `is_record` would accept records of others: it is asked after all of them."""
+    documents: tuple[Pattern[str], ...] = ()
+    """Patterns of the first characters of files that are one JSON document."""
+    is_file: Callable[[str | os.PathLike[str]], bool] = lambda path: False
+    """Return True if a file is recognised without reading lines of it."""
+    has_sessions: Callable[[str | os.PathLike[str]], bool] = lambda path: True
+    """Return True if a file of this format is surely a transcript, as a database may not be."""
+    locate: Callable[[str], str] | None = None
+    """Return the transcript of a session id, or ""; ``None`` if hooks name the path."""
+    has_subagent_files: bool = True
+    """False if a sub-agent has no transcript of its own."""
+    has_many_sessions: bool = False
+    """True if one file has many sessions, as a database has."""
+    injection: Callable[[Mapping[str, Any]], str] | None = None
+    """Return the text that a hook put into a record, or ""."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instructions:
+    """The files in which people tell a host what to do."""
+
+    patterns: tuple[str, ...] = ()
+    """Paths below the folder that a file is about; ``**`` stands for any number of folders."""
+    at_start: tuple[str, ...] = ()
+    """Files of a repository that the host itself reads when a session starts."""
+    at_home: tuple[str, ...] = ()
+    """The same, in the host's folder of the user."""
+    folder: str = ""
+    """A folder of a repository that has nothing but files of this host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """An agent host: every fact that any door needs."""
+
+    name: str
+    """Its name in commands, events and tables: ``smara setup NAME``."""
+    title: str = ""
+    """Its name in sentences."""
+    hooks: Hooks | None = None
+    setup: Setup | None = None
+    transcripts: Transcripts | None = None
+    instructions: Instructions = field(default_factory=Instructions)
+
+
+def hook_line(program: str, host: str, event: str) -> str:
+    """Return the shell command of a hook; a path with blanks is quoted."""
+    word = f'"{program}"' if " " in program else program
+    return f"{word} hook {host} {event}"
+
+
+def is_own_hook(entry: Any) -> bool:
+    """Return True if a registration of a hook calls smara alone."""
+    if not isinstance(entry, dict):
+        return False
+    inner = entry.get("hooks")
+    if isinstance(inner, list) and inner:
+        return all(map(is_own_hook, inner))
+    words = [entry.get(name) for name in ("command", "bash")]
+    arguments = entry.get("args") if isinstance(entry.get("args"), list) else []
+    line = " ".join(str(word) for word in [words[0] or words[1] or "", *(arguments or [])])
+    return "smara" in line.split(" hook ")[0] and " hook " in line
+
+
+def has_mcp() -> bool:
+    """Return True if ``smara mcp`` would start; an entry that cannot is worse than none."""
+    return find_spec("mcp") is not None
+
+
+def mcp_entry(program: str) -> dict[str, Any]:
+    """Return the ``mcpServers`` entry that most hosts read; empty without the extra."""
+    return {"mcpServers": {"smara": {"command": program, "args": ["mcp"]}}} if has_mcp() else {}

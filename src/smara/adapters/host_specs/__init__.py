@@ -1,0 +1,40 @@
+"""List the hosts: one file of this folder each, found by looking.
+
+A file defines ``HOST``; :mod:`.generic` stands for any other agent and for those of which only
+the instruction files are read. A new file is a new host; nothing else lists them by hand.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from smara.adapters.host import Hooks, Host, Transcripts
+from smara.adapters.host_specs.generic import GENERIC, INSTRUCTION_HOSTS, SHARED
+
+_NAMES = sorted(module.name for module in iter_modules(__path__) if module.name != "generic")
+_SPECS: tuple[Host, ...] = tuple(import_module(f"{__name__}.{name}").HOST for name in _NAMES)
+HOSTS: tuple[Host, ...] = (SHARED, *_SPECS, GENERIC, *INSTRUCTION_HOSTS)
+"""Every host by name; around them those of which only instruction files are read."""
+_BY_NAME = {host.name: host for host in HOSTS}
+HOOKS: dict[str, Hooks] = {host.name: host.hooks for host in HOSTS if host.hooks is not None}
+"""The hooks of every host that has them."""
+TRANSCRIPTS: dict[str, Transcripts] = {
+    host.transcripts.format: host.transcripts for host in HOSTS if host.transcripts is not None
+}
+"""The transcripts of every host that keeps them, by their format."""
+
+
+def host_named(name: str) -> Host:
+    """Return the host of a name; an unknown name is any other agent, `GENERIC`."""
+    return _BY_NAME.get(name, GENERIC)
+
+
+def host_of_format(format: str) -> Host:
+    """Return the host whose events a transcript tells; `GENERIC` if it has no hooks."""
+    found = (
+        host
+        for host in HOSTS
+        if host.transcripts is not None and host.transcripts.format == format and host.hooks
+    )
+    return next(found, GENERIC)

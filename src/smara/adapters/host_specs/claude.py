@@ -1,0 +1,191 @@
+"""Describe Claude Code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from smara.adapters.blocks import words_of
+from smara.adapters.host import (
+    DRAIN_SECONDS,
+    END_SECONDS,
+    START_SECONDS,
+    STEP_SECONDS,
+    HomeFolder,
+    Hooks,
+    Host,
+    Instructions,
+    Reach,
+    Setup,
+    SetupTarget,
+    Transcripts,
+    has_mcp,
+    hook_line,
+    mcp_entry,
+)
+from smara.adapters.jsonc import read_object
+from smara.adapters.lines import mapping_in, text_in
+from smara.adapters.transcript_files import Here, TranscriptFile, head, walk, written_at
+from smara.core.events import Kind
+
+EVENTS: dict[str, Kind] = {
+    "SessionStart": "session_start", "UserPromptSubmit": "prompt", "PreToolUse": "tool_pre",
+    "PostToolUse": "tool_post", "PostToolUseFailure": "tool_fail", "PostToolBatch": "tool_batch",
+    "SubagentStart": "subagent_start", "SubagentStop": "subagent_stop", "TaskCreated": "task",
+    "TaskCompleted": "task", "Stop": "turn_end", "StopFailure": "turn_fail",
+    "PreCompact": "compact_pre", "PostCompact": "compact_post", "SessionEnd": "session_end",
+    "FileChanged": "file_changed", "InstructionsLoaded": "instructions",
+}  # fmt: skip
+"""The names that other hosts use, too."""
+HOME = HomeFolder("CLAUDE_CONFIG_DIR", ".claude")
+_EDITS = "Bash|Edit|Write|MultiEdit|NotebookEdit"
+_RECORD_KEYS = {
+    "parentUuid", "isSidechain", "leafUuid", "isSnapshotUpdate", "toolUseID", "customTitle",
+    "aiTitle",
+}  # fmt: skip
+
+
+def registrations(program: str) -> dict[str, Any]:
+    """Return the hooks that settings and plug-in register.
+
+    One line each, and no list of arguments: Copilot CLI reads this file too, ignores such a list,
+    and takes the complaint of a program that was called without them for a refusal of every tool.
+    """
+
+    def call(event: str, seconds: int, **more: Any) -> dict[str, Any]:
+        line = hook_line(program, "claude", event)
+        return {"type": "command", "command": line, "timeout": seconds, **more}
+
+    def one(event: str, seconds: int = STEP_SECONDS) -> list[dict[str, Any]]:
+        return [{"hooks": [call(event, seconds)]}]
+
+    drain = call("drain", DRAIN_SECONDS, **{"async": True})
+    return {
+        "SessionStart": [{"hooks": [call("SessionStart", START_SECONDS), drain]}],
+        "InstructionsLoaded": one("InstructionsLoaded"),
+        "UserPromptSubmit": one("UserPromptSubmit"),
+        "PreToolUse": [{"matcher": _EDITS, "hooks": [call("PreToolUse", STEP_SECONDS)]}],
+        "PostToolUse": one("PostToolUse"),
+        "PostToolUseFailure": one("PostToolUseFailure"),
+        "SubagentStop": one("SubagentStop"),
+        "PreCompact": one("PreCompact"),
+        "PostCompact": one("PostCompact"),
+        "Stop": [{"hooks": [call("Stop", STEP_SECONDS), drain]}],
+        "StopFailure": one("StopFailure"),
+        "SessionEnd": one("SessionEnd", END_SECONDS),
+    }
+
+
+def plugin_folder() -> str:
+    """Return the folder of the plug-in, which is its own marketplace."""
+    return str(resources.files("smara.adapters.hosts") / "claude_plugin")
+
+
+def _targets(reach: Reach, root: str, program: str) -> list[SetupTarget]:
+    folder = HOME.path if reach == "global" else os.path.join(root, ".claude")
+    hooks = {"hooks": registrations(program)}
+    settings = SetupTarget(os.path.join(folder, "settings.json"), "json", hooks)
+    if reach == "global" or not has_mcp():
+        return [settings]
+    return [settings, SetupTarget(os.path.join(root, ".mcp.json"), "json", mcp_entry(program))]
+
+
+def _alternative() -> tuple[str, ...]:
+    return (
+        "# Or all of it as a plug-in, with skills, instead:",
+        f"claude plugin marketplace add {plugin_folder()}",
+        "claude plugin install smara@smara",
+    )
+
+
+def _has_plugin(home: str, root: str) -> bool:
+    """Return True if the plug-in is enabled for all repositories or for this one."""
+    here = os.path.join(root, ".claude")
+    places = [(home, "settings.json"), (here, "settings.json"), (here, "settings.local.json")]
+    plugins = [read_object(os.path.join(*place)).get("enabledPlugins") for place in places]
+    return any(
+        name.split("@")[0] == "smara" and is_on
+        for each in plugins
+        if isinstance(each, dict)
+        for name, is_on in each.items()
+    )
+
+
+def _find(here: Here) -> Iterator[TranscriptFile]:
+    for path in walk(Path(HOME.path) / "projects"):
+        if not path.name.endswith((".jsonl", ".jsonl.gz")):
+            continue
+        cwd = session = ""
+        is_agent = False
+        for value in head(path):
+            cwd = cwd or text_in(value.get("cwd"))
+            session = session or text_in(value.get("sessionId"))
+            is_agent = is_agent or (value.get("isSidechain") is True and "agentId" in value)
+            if cwd and session:
+                break
+        yield TranscriptFile(
+            str(path),
+            "claude-code",
+            cwd,
+            at_ms=written_at(path),
+            session_id=session or path.stem,
+            is_subagent=is_agent,
+        )
+
+
+def _is_record(value: Mapping[str, Any]) -> bool:
+    if not isinstance(value.get("type"), str) or value.get("type") == "thread":
+        return False
+    return not _RECORD_KEYS.isdisjoint(value) or ("sessionId" in value and "role" not in value)
+
+
+def _injection(record: Mapping[str, Any]) -> str:
+    attachment = mapping_in(record.get("attachment"))
+    if record.get("type") == "attachment" and attachment.get("type") == "hook_additional_context":
+        return words_of(attachment.get("content"))
+    return ""
+
+
+HOST = Host(
+    name="claude",
+    title="Claude Code",
+    hooks=Hooks(
+        events=EVENTS,
+        answerable=(
+            "SessionStart",
+            "UserPromptSubmit",
+            "PreToolUse",
+            "PostToolUse",
+            "PostToolUseFailure",
+            "SubagentStart",
+        ),
+        transient=("PreToolUse",),
+        has_background=True,
+        most_characters=9_500,  # 10,000 per text, counted as the host counts
+    ),
+    setup=Setup(
+        targets=_targets,
+        programs=("claude",),
+        home=HOME,
+        advice={"global": "For the tools as well:  claude mcp add --scope user smara -- smara mcp"},
+        alternative=_alternative,
+        has_plugin=_has_plugin,
+    ),
+    transcripts=Transcripts(
+        format="claude-code",
+        reader="smara.adapters.readers.claude_code:read_transcript",
+        find=_find,
+        is_record=_is_record,
+        is_loose=True,
+        injection=_injection,
+    ),
+    instructions=Instructions(
+        patterns=("CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/rules/**/*.md"),
+        at_start=("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"),
+        at_home=("CLAUDE.md",),
+        folder=".claude",
+    ),
+)

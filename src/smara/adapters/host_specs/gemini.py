@@ -1,0 +1,130 @@
+"""Describe Gemini CLI."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from smara.adapters.blocks import parts_of
+from smara.adapters.hook_output import HOOK_CLOSING, HOOK_OPENING, as_said
+from smara.adapters.host import (
+    END_SECONDS,
+    START_SECONDS,
+    STEP_SECONDS,
+    HomeFolder,
+    Hooks,
+    Host,
+    Instructions,
+    Reach,
+    Setup,
+    SetupTarget,
+    Transcripts,
+    hook_line,
+    mcp_entry,
+)
+from smara.adapters.lines import list_in, mapping_in
+from smara.adapters.transcript_files import Here, TranscriptFile, walk, written_at
+
+HOME = HomeFolder("GEMINI_CONFIG_DIR", ".gemini")
+_INJECTION = re.compile(f"{HOOK_OPENING}(.*?){HOOK_CLOSING}", re.S)
+_SECONDS = {
+    "SessionStart": START_SECONDS,
+    "BeforeAgent": STEP_SECONDS,
+    "AfterTool": STEP_SECONDS,
+    "AfterAgent": STEP_SECONDS,
+    "PreCompress": STEP_SECONDS,
+    "SessionEnd": END_SECONDS,
+}
+
+
+def _targets(reach: Reach, root: str, program: str) -> list[SetupTarget]:
+    folder = HOME.path if reach == "global" else os.path.join(root, ".gemini")
+
+    def call(event: str, seconds: int) -> dict[str, Any]:
+        line = hook_line(program, "gemini", event)
+        hook = {"type": "command", "name": "smara", "command": line, "timeout": seconds * 1000}
+        # An automatic compression is asked about before every call of the model, whether or not
+        # anything is compressed.
+        return {"matcher": "manual" if event == "PreCompress" else "*", "hooks": [hook]}
+
+    hooks = {event: [call(event, seconds)] for event, seconds in _SECONDS.items()}
+    additions = {"hooks": hooks, **mcp_entry(program)}
+    return [SetupTarget(os.path.join(folder, "settings.json"), "json", additions)]
+
+
+def _find(here: Here) -> Iterator[TranscriptFile]:
+    from smara.adapters.readers.gemini import project_root_of
+
+    temporary = Path(HOME.path) / "tmp"
+    candidates = here.candidates()
+    for path in walk(temporary):
+        is_chat = "chats" in path.parts[len(temporary.parts) :] and path.name.endswith(
+            (".json", ".jsonl")
+        )
+        if not is_chat and path.name != "logs.json":
+            continue
+        is_agent = is_chat and path.parent.name != "chats"
+        yield TranscriptFile(
+            str(path),
+            "gemini",
+            project_root_of(path, candidates),
+            at_ms=written_at(path),
+            session_id=path.parent.name if is_agent else str(path),
+            is_subagent=is_agent,
+        )
+
+
+def _injection(record: Mapping[str, Any]) -> str:
+    if record.get("type") not in ("user", "gemini"):
+        return ""
+    results = [mapping_in(call).get("result") for call in list_in(record.get("toolCalls"))]
+    words = "\n".join(
+        part.text for each in (record.get("content"), *results) for part in parts_of(each)
+    )
+    return as_said("\n".join(_INJECTION.findall(words)))
+
+
+HOST = Host(
+    name="gemini",
+    title="Gemini CLI",
+    hooks=Hooks(
+        events={
+            "SessionStart": "session_start",
+            "BeforeAgent": "prompt",
+            "BeforeTool": "tool_pre",
+            "AfterTool": "tool_post",
+            "AfterAgent": "turn_end",
+            "PreCompress": "compact_pre",
+            "SessionEnd": "session_end",
+        },
+        answerable=("SessionStart", "BeforeAgent", "AfterTool", "PreCompress"),
+        transient=("BeforeTool",),
+        drain_events=("SessionStart",),
+        is_payload=lambda event, payload: (
+            "timestamp" in payload and event.startswith(("Before", "After"))
+        ),
+        has_call_ids=False,
+    ),
+    setup=Setup(targets=_targets, programs=("gemini",), home=HOME, is_timeout_in_ms=True),
+    transcripts=Transcripts(
+        format="gemini",
+        reader="smara.adapters.readers.gemini:read_chat",
+        find=_find,
+        is_record=lambda value: "projectHash" in value and "sessionId" in value,
+        documents=(
+            re.compile(r'\A\s*\{[^{\[]*"sessionId"\s*:[^{\[]*"projectHash"\s*:', re.S),
+            re.compile(r'\A\s*\{[^{\[]*"projectHash"\s*:[^{\[]*"sessionId"\s*:', re.S),
+            re.compile(r'\A\s*\[\s*\{(?=[^}]*"sessionId"\s*:)(?=[^}]*"messageId"\s*:)', re.S),
+        ),
+        injection=_injection,
+    ),
+    instructions=Instructions(
+        patterns=("GEMINI.md", ".gemini/GEMINI.md"),
+        at_start=("GEMINI.md", "AGENTS.md"),
+        at_home=("GEMINI.md",),
+        folder=".gemini",
+    ),
+)

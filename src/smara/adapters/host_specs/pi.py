@@ -1,0 +1,42 @@
+"""Describe Pi, of which only the transcripts are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from smara.adapters.host import HomeFolder, Host, Transcripts
+from smara.adapters.lines import text_in
+from smara.adapters.transcript_files import Here, TranscriptFile, head, walk, written_at
+
+HOME = HomeFolder("PI_CODING_AGENT_DIR", ".pi/agent")
+
+
+def _find(here: Here) -> Iterator[TranscriptFile]:
+    for path in walk(Path(HOME.path) / "sessions"):
+        if path.name.endswith(".jsonl"):
+            first = next(head(path, 1), {})
+            yield TranscriptFile(
+                str(path),
+                "pi",
+                text_in(first.get("cwd")),
+                at_ms=written_at(path),
+                session_id=text_in(first.get("id")) or path.stem,
+            )
+
+
+def _is_record(value: Mapping[str, Any]) -> bool:
+    return value.get("type") == "session" and "role" not in value and {"id", "cwd"} <= set(value)
+
+
+HOST = Host(
+    name="pi",
+    title="Pi",
+    transcripts=Transcripts(
+        format="pi",
+        reader="smara.adapters.readers.pi:read_session",
+        find=_find,
+        is_record=_is_record,
+    ),
+)
