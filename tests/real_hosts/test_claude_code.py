@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from smara.adapters.hosts.setup.targets import plugin_folder
+from smara.adapters.host_specs.claude import plugin_folder
 from tests.real_hosts.lab import Lab, need
 from tests.real_hosts.model_server import Script, call, scripted, text
 

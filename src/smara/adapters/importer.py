@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from smara.adapters.readers.sniff import READERS, Format, sniff
 from smara.adapters.records import Counted, Imported, Progress
 from smara.adapters.replay import Learner
+from smara.adapters.sniff import reader_of, sniff
+from smara.adapters.transcript_files import written_at
 from smara.errors import InvalidInputError
 from smara.memory import Memory
 from smara.messages.models import NewMessage, NewThread, Part
@@ -27,7 +28,7 @@ class ImportReport:
     """What became of a file. ``lines`` equals stored + repeated + counted + refused."""
 
     path: str
-    format: Format
+    format: str
     lines: int = 0
     stored: int = 0
     repeated: int = 0
@@ -68,7 +69,7 @@ class Importer:
         self,
         path: str | os.PathLike[str],
         progress: Progress | None = None,
-        format: Format | None = None,
+        format: str | None = None,
         *,
         only: str | None = None,
     ) -> ImportReport:
@@ -77,8 +78,8 @@ class Importer:
         self._report = ImportReport(os.fspath(path), chosen)
         self._told = {}
         if self._learner is not None:
-            self._learner.begin_file(_written_at(path))
-        for record in READERS[chosen](
+            self._learner.begin_file(written_at(path))
+        for record in reader_of(chosen)(
             path, progress, **({"only": only} if only is not None else {})
         ):
             self._report.lines += 1
@@ -205,13 +206,6 @@ def _words(content: str | Sequence[Part]) -> str:
         if all(part.type == "text" for part in content)
         else ""
     )
-
-
-def _written_at(path: str | os.PathLike[str]) -> int:
-    try:
-        return int(os.stat(path).st_mtime * 1000)
-    except OSError:
-        return 0
 
 
 def _size(message: NewMessage) -> int:

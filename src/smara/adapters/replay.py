@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from smara.adapters.readers.sniff import Format, read_records
+from smara.adapters.host_specs import HOOKS, host_of_format
 from smara.adapters.records import Imported, Record
+from smara.adapters.sniff import read_records
 from smara.adapters.tool_output import bare
 from smara.core.clock import Clock, SystemClock
 from smara.core.events import Agent, HostEvent, Kind, event_key
@@ -30,17 +31,10 @@ _HEADING = re.compile(
     r"(?:(?:Chunk ID|Exit code|Wall time|Process exited|Original token "
     r"count)[^\n]{0,100}\n){1,6}Output:\n"
 )
-_AGENTS: dict[str, Agent] = {
-    "claude-code": "claude",
-    "codex": "codex",
-    "gemini": "gemini",
-    "copilot": "copilot",
-    "opencode": "opencode",
-}
 _SAID_BY_A_PERSON = (None, "command", "queued_prompt", "shell_input", "user_message")
 
 
-def events_of(path: str | os.PathLike[str], format: Format | None = None) -> Iterator[HostEvent]:
+def events_of(path: str | os.PathLike[str], format: str | None = None) -> Iterator[HostEvent]:
     """The events of a transcript, in the order of the file."""
     reader = EventReader()
     for record in read_records(path, format=format):
@@ -99,7 +93,7 @@ class _MessageEvents:
     """Makes the events of one message."""
 
     def __init__(self, thread: NewThread, message: NewMessage) -> None:
-        self._agent: Agent = _AGENTS.get(str(thread.metadata.get("host")), "generic")
+        self._agent: Agent = host_of_format(str(thread.metadata.get("host"))).name
         is_agent = thread.kind == "subagent"
         above = thread.metadata.get("session") or thread.parent_id
         self.session_id = str(above or thread.id) if is_agent else thread.id
@@ -224,10 +218,6 @@ BATCH = 500
 SILENT_MS = 2 * 3_600_000
 """A session that was heard of since then may go on: it is watched, and decided on when it has
 ended.
-"""
-_WITHOUT_CALL_IDS = ("gemini", "copilot", "cursor")
-"""Hosts whose hooks name no call: nothing shows that a call in a transcript is the one that a hook
-has told of.
 """
 _TOOL_KINDS = ("tool_pre", "tool_post", "tool_fail")
 
@@ -363,7 +353,9 @@ class Learner:
     def _wants(self, watched: _Watched, event: HostEvent) -> bool:
         if watched.is_left_out or event.at_ms <= watched.after_ms:
             return False
-        if watched.is_open and event.agent in _WITHOUT_CALL_IDS and event.at_ms <= watched.heard_ms:
+        # Without its id, nothing shows that a call is the one that a hook has told of.
+        has_ids = HOOKS[event.agent].has_call_ids
+        if watched.is_open and not has_ids and event.at_ms <= watched.heard_ms:
             return False
         return not watched.is_open or event.kind in _TOOL_KINDS
 

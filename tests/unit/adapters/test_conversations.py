@@ -7,8 +7,8 @@ import json
 import pytest
 
 from smara.adapters.readers.plain import read_conversations
-from smara.adapters.readers.sniff import sniff
 from smara.adapters.records import Imported
+from smara.adapters.sniff import sniff
 from tests.unit.adapters.foreign import GENERIC, ONE_OF_EACH, reasons, told
 
 FORMATS = {

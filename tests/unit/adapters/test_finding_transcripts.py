@@ -8,8 +8,9 @@ import subprocess
 
 import pytest
 
-from smara.adapters.bulk_import import Here, expand, find, find_transcripts
-from smara.adapters.readers.sniff import HOST_FORMATS
+from smara.adapters.bulk_import import expand, find, find_transcripts
+from smara.adapters.host_specs import TRANSCRIPTS
+from smara.adapters.transcript_files import Here
 from smara.errors import InvalidInputError
 from tests.unit.adapters.foreign import CODEX, GEMINI, GENERIC, opencode_database, put_homes, touch
 
@@ -27,7 +28,7 @@ def shop(tmp_path, monkeypatch):
 
 def test_each_agents_sessions_are_found_with_their_folder(shop):
     here = Here(str(shop))
-    counts = {host: len(find_transcripts(host, here)) for host in HOST_FORMATS}
+    counts = {host: len(find_transcripts(host, here)) for host in TRANSCRIPTS}
     assert counts == {
         "claude-code": 1,
         "codex": 2,
@@ -36,18 +37,18 @@ def test_each_agents_sessions_are_found_with_their_folder(shop):
         "opencode": 2,
         "pi": 1,
     }
-    assert all(here.has(each.cwd) for host in HOST_FORMATS for each in find_transcripts(host, here))
+    assert all(here.has(each.cwd) for host in TRANSCRIPTS for each in find_transcripts(host, here))
 
 
 def test_those_of_other_folders_are_left_out_and_counted(shop, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
-    assert find(HOST_FORMATS, Here(str(other))) == ([], 11)
-    everything, left_out = find(HOST_FORMATS, Here(str(other)), everywhere=True)
+    assert find(tuple(TRANSCRIPTS), Here(str(other))) == ([], 11)
+    everything, left_out = find(tuple(TRANSCRIPTS), Here(str(other)), everywhere=True)
     assert (len(everything), left_out) == (11, 0)
     inside = shop / "src" / "deep"
     inside.mkdir(parents=True)
-    assert len(find(HOST_FORMATS, Here(str(inside)))[0]) == 11
+    assert len(find(tuple(TRANSCRIPTS), Here(str(inside)))[0]) == 11
 
 
 def test_the_newest_session_comes_first_and_sub_agents_before_theirs(shop, tmp_path):
@@ -93,7 +94,7 @@ def test_sessions_that_moved_into_the_database_are_found_once(shop, tmp_path):
 def test_where_there_are_no_agents_nothing_is_found(tmp_path, monkeypatch):
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CONFIG_DIR", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "nowhere"))
-    assert find(HOST_FORMATS, Here(str(tmp_path))) == ([], 0)
+    assert find(tuple(TRANSCRIPTS), Here(str(tmp_path))) == ([], 0)
 
 
 def test_a_folder_stands_for_the_transcripts_in_it_and_for_nothing_else(tmp_path):

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smara.adapters.readers.sniff import READERS, sniff
 from smara.adapters.records import Account, Imported
 from smara.adapters.replay import events_of_records
+from smara.adapters.sniff import reader_of, sniff
 from tests.unit.adapters.foreign import ONE_OF_EACH, opencode_database
 
 QUIET = settings(max_examples=30)
@@ -43,7 +43,7 @@ def read(
         path = Path(folder) / name
         path.write_bytes(content)
         sniff(path)
-        records = list(READERS[format](path))  # type: ignore[index]
+        records = list(reader_of(format)(path))
     account = Account.of(records)
     assert account.lines == len(records)
     assert all(record.reason for record in records if not isinstance(record, Imported))
@@ -134,7 +134,7 @@ def test_a_file_that_breaks_off_anywhere_gives_the_messages_before_the_break(nam
     path = ONE_OF_EACH[name]
     format = sniff(path)
     content = path.read_bytes()
-    whole = [r.message.client_id for r in READERS[format](path) if isinstance(r, Imported)]
+    whole = [r.message.client_id for r in reader_of(format)(path) if isinstance(r, Imported)]
     cut = data.draw(st.integers(0, len(content)))
     found = [
         r.message.client_id
@@ -184,5 +184,5 @@ def test_parts_with_odd_fields_in_a_database_are_read_or_counted(data):
             )
         connection.commit()
         connection.close()
-        records = list(READERS["opencode"](database))
+        records = list(reader_of("opencode")(database))
     assert [record.line for record in records] == list(range(1, len(records) + 1))

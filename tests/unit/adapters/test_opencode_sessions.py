@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from smara.adapters.readers.opencode import read_sessions
-from smara.adapters.readers.sniff import sniff
 from smara.adapters.records import Imported
+from smara.adapters.sniff import sniff
 from tests.unit.adapters.foreign import OPENCODE, add_row, opencode_database, reasons, told
 
 SAID = [

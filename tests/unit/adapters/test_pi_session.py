@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 
 from smara.adapters.readers.pi import read_session
-from smara.adapters.readers.sniff import sniff
 from smara.adapters.records import Imported
 from smara.adapters.replay import events_of
+from smara.adapters.sniff import sniff
 from tests.unit.adapters.foreign import PI, PI_ID, reasons, told
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from smara.adapters.readers.claude_code import read_transcript
-from smara.adapters.readers.sniff import import_order, sniff
 from smara.adapters.records import Account, Counted, Imported, Record
+from smara.adapters.sniff import import_order, sniff
 from smara.messages.models import Part
 
 FOLDER = Path(os.environ.get("SMARA_EVAL_DATA", "/nonexistent")) / "transcripts" / "claude_code"

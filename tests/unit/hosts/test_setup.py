@@ -13,22 +13,25 @@ import pytest
 
 import smara
 from smara.adapters import jsonc
-from smara.adapters.hosts.setup.hosts import find_hosts
-from smara.adapters.hosts.setup.plan import Journal, apply, plan, state_of, undo, undo_plan
-from smara.adapters.hosts.setup.targets import (
-    SetupTarget,
-    claude_hooks,
+from smara.adapters.host import SetupTarget, is_own_hook
+from smara.adapters.host_specs.claude import plugin_folder, registrations
+from smara.adapters.hosts.setup.hosts import find_hosts, targets_of
+from smara.adapters.hosts.setup.plan import (
+    Journal,
+    apply,
     cut_block,
-    is_hook_of_ours,
+    plan,
     put_block,
-    targets_of,
+    state_of,
+    undo,
+    undo_plan,
 )
-from smara.core.events import AGENTS
+from smara.core.host_table import AGENTS
 from smara.errors import InvalidInputError
 
 COUNT = 200
 SEED = 20_261_116
-PLUGIN = Path(jsonc.__file__).parent / "hosts" / "claude_plugin"
+PLUGIN = Path(plugin_folder())
 
 
 class Odd:
@@ -104,7 +107,7 @@ class Odd:
 
 
 ADDITIONS = {
-    "hooks": claude_hooks("smara"),
+    "hooks": registrations("smara"),
     "mcpServers": {"smara": {"command": "smara", "args": ["mcp"]}},
 }
 
@@ -290,7 +293,7 @@ def test_a_file_of_that_name_that_is_not_ours_is_never_overwritten(tmp_path):
 
 def test_the_plugin_registers_what_setup_registers():
     hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())
-    assert hooks["hooks"] == claude_hooks("smara")
+    assert hooks["hooks"] == registrations("smara")
     assert json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())["name"] == "smara"
     assert json.loads((PLUGIN / ".mcp.json").read_text()) == {
         "mcpServers": {"smara": ADDITIONS["mcpServers"]["smara"]}
@@ -310,7 +313,7 @@ def test_the_plugin_registers_what_setup_registers():
 def test_claude_code_is_told_in_lines_since_others_that_read_them_ignore_lists_of_arguments():
     calls = [
         each
-        for groups in claude_hooks("smara").values()
+        for groups in registrations("smara").values()
         for group in groups
         for each in group["hooks"]
     ]
@@ -327,7 +330,7 @@ def test_a_program_whose_path_has_blanks_is_one_word_and_still_known_as_ours(age
     groups = [group for each in target.additions["hooks"].values() for group in each]
     calls = [each for group in groups for each in group.get("hooks", [group])]
     assert all(each["command"].startswith('"/home/ada/my programs/smara" hook ') for each in calls)
-    assert all(map(is_hook_of_ours, calls))
+    assert all(map(is_own_hook, calls))
 
 
 def test_codex_hands_the_server_the_variables_that_name_the_store(tmp_path):

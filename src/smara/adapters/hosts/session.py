@@ -10,20 +10,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
-from smara.adapters import hook_output
-from smara.adapters.blocks import parts_of, words_of
+from smara.adapters.host_specs import TRANSCRIPTS, host_named
 from smara.adapters.importer import Importer
-from smara.adapters.lines import list_in, mapping_in, milliseconds, text_in
-from smara.adapters.readers.opencode_store import has_session
-from smara.adapters.readers.sniff import HOST_FORMATS, sniff
+from smara.adapters.lines import mapping_in, milliseconds
+from smara.adapters.sniff import sniff
 from smara.core import log
 from smara.core.events import HostEvent
 from smara.core.memory_block import CLOSING, OPENING
-from smara.environment import home_of
 from smara.errors import DatabaseError, SmaraError
 from smara.intake.models import Job, JobKind
 from smara.memory import Memory
@@ -41,35 +38,19 @@ class TranscriptLocator:
         return [replace(event, transcript_path=self._path(event)) for event in events]
 
     def _path(self, event: HostEvent) -> str:
-        if event.transcript_path or event.agent not in ("copilot", "opencode"):
+        transcripts = host_named(event.agent).transcripts
+        if event.transcript_path or transcripts is None or transcripts.locate is None:
             return event.transcript_path
         key = (event.agent, event.session_id)
         if key not in self._known:
-            self._known[key] = (
-                _copilot_transcript if event.agent == "copilot" else _opencode_transcript
-            )(event.session_id)
+            self._known[key] = transcripts.locate(event.session_id)
         return self._known[key]
-
-
-def _copilot_transcript(session_id: str) -> str:
-    if os.path.basename(session_id) != session_id:
-        return ""  # a name that would lead elsewhere
-    path = os.path.join(
-        home_of("COPILOT_HOME", ".copilot"), "session-state", session_id, "events.jsonl"
-    )
-    return path if os.path.isfile(path) else ""
-
-
-def _opencode_transcript(session_id: str) -> str:
-    path = os.path.join(home_of("XDG_DATA_HOME", ".local/share"), "opencode", "opencode.db")
-    return path if os.path.isfile(path) and has_session(path, session_id) else ""
 
 
 SILENT_SESSION_MS = 2 * 3_600_000
 """A session that was not heard of for so long has ended, also where a host never says so."""
 READ_EVERY_MS = 300_000
 _TELLING = ("turn_end", "turn_fail", "session_end", "compact_pre", "subagent_stop")
-_HOSTS = {"claude": "claude-code"}
 
 
 def store_turns(
@@ -122,7 +103,9 @@ def _message(event: HostEvent) -> NewMessage | None:
 
 
 def _thread(event: HostEvent) -> NewThread:
-    metadata = {"host": _HOSTS.get(event.agent, event.agent), "told_by": "hooks"}
+    transcripts = host_named(event.agent).transcripts
+    format = transcripts.format if transcripts is not None else event.agent
+    metadata = {"host": format, "told_by": "hooks"}
     if event.cwd:
         metadata["cwd"] = event.cwd
     if event.subagent_id:
@@ -168,10 +151,10 @@ def jobs_of(events: Sequence[HostEvent], has_transcript: Callable[[str], bool]) 
 
 
 def _is_telling(event: HostEvent) -> bool:
-    """Whether a transcript has come to an end of sorts. Copilot CLI has none of its own for a
-    helper.
-    """
-    return event.kind in _TELLING and not (event.agent == "copilot" and event.subagent_id)
+    """Return True if a transcript has come to an end of sorts, and there is one."""
+    transcripts = host_named(event.agent).transcripts
+    has_own = transcripts is None or transcripts.has_subagent_files or not event.subagent_id
+    return event.kind in _TELLING and has_own
 
 
 def _next_reading(at_ms: int) -> int:
@@ -186,8 +169,10 @@ def _next_reading(at_ms: int) -> int:
 
 def _place(event: HostEvent) -> dict[str, str]:
     """Where a transcript is; of a database that holds many the session that is meant."""
-    only = {"only": event.subagent_id or event.session_id} if event.agent == "opencode" else {}
-    return {"path": event.transcript_path, **only}
+    transcripts = host_named(event.agent).transcripts
+    if transcripts is None or not transcripts.has_many_sessions:
+        return {"path": event.transcript_path}
+    return {"path": event.transcript_path, "only": event.subagent_id or event.session_id}
 
 
 def _facts(event: HostEvent) -> dict[str, str]:
@@ -209,7 +194,7 @@ class Transcripts:
 
 def _is_transcript(path: str) -> bool:
     try:
-        return os.path.getsize(path) > 0 and sniff(path) in HOST_FORMATS
+        return os.path.getsize(path) > 0 and sniff(path) in TRANSCRIPTS
     except Exception:  # noqa: BLE001 - a file of any content may stand there, and the hooks told the turns anyway
         return False
 
@@ -217,7 +202,6 @@ def _is_transcript(path: str) -> bool:
 _BLOCK = re.compile(f"{OPENING}.*?{CLOSING}", re.S)
 _MOST_LINE = 1 << 20
 _ESCAPED = OPENING.replace("<", "&lt;").replace(">", "&gt;")
-_OF_HOOKS = re.compile(f"{hook_output.HOOK_OPENING}(.*?){hook_output.HOOK_CLOSING}", re.S)
 
 
 def told_in(path: str) -> list[tuple[int, str]]:
@@ -242,39 +226,10 @@ def _told(line: bytes) -> list[tuple[int, str]]:
     except (ValueError, RecursionError):
         return []
     at_ms = milliseconds(record.get("timestamp"))
-    words = _injected_by_hook(record)
+    # Only what a hook put there: anything else in the record may quote it.
+    texts = (each.injection(record) for each in TRANSCRIPTS.values() if each.injection)
+    words = next(filter(None, texts), "")
     return [(at_ms, block) for block in _BLOCK.findall(words)] if at_ms is not None else []
-
-
-def _injected_by_hook(record: Any) -> str:
-    """What a record holds that a hook told; empty for one of anybody else, who may quote it."""
-    attachment, payload = mapping_in(record.get("attachment")), mapping_in(record.get("payload"))
-    if record.get("type") == "attachment" and attachment.get("type") == "hook_additional_context":
-        return words_of(attachment.get("content"))
-    if payload.get("type") == "message" and payload.get("role") == "developer":
-        return words_of(payload.get("content"))
-    if record.get("type") in ("user.message", "tool.execution_complete"):
-        return _injected_by_copilot(mapping_in(record.get("data")))
-    return _injected_by_gemini(record) if record.get("type") in ("user", "gemini") else ""
-
-
-def _injected_by_copilot(data: Mapping[str, Any]) -> str:
-    prompt, result = (
-        text_in(data.get("transformedContent")),
-        text_in(mapping_in(data.get("result")).get("content")),
-    )
-    return (
-        prompt.partition("<system_reminder>")[2]
-        or result.partition('\nTool "')[2].partition(" hooks:\n")[2]
-    )
-
-
-def _injected_by_gemini(record: Mapping[str, Any]) -> str:
-    results = [mapping_in(call).get("result") for call in list_in(record.get("toolCalls"))]
-    words = "\n".join(
-        part.text for each in (record.get("content"), *results) for part in parts_of(each)
-    )
-    return hook_output.as_said("\n".join(_OF_HOOKS.findall(words)))
 
 
 class Counts(Protocol):

@@ -14,14 +14,14 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from smara.adapters.hook_output import MOST_CHARACTERS
+from smara.adapters.host import Setup, is_own_hook
+from smara.adapters.host_specs import host_named
 from smara.adapters.hosts import brief
 from smara.adapters.hosts.event_queue import ASIDE
-from smara.adapters import jsonc
-from smara.adapters.hosts.setup.hosts import FoundHost, find_hosts, program
+from smara.adapters.hosts.setup.hosts import FoundHost, find_hosts, program, targets_of
 from smara.adapters.hosts.setup.plan import Journal
-from smara.adapters.hosts.setup.targets import is_hook_of_ours, targets_of
 from smara.adapters.hosts.spool import MOST_FILES, names
+from smara.adapters.jsonc import read_object
 from smara.config import Settings, store_exists
 from smara.doctor import Finding
 from smara.errors import SmaraError
@@ -32,8 +32,6 @@ from smara.memory import open_memory
 OLD_EVENT_MS = 2 * 3_600_000
 SILENT_HOST_MS = 14 * 86_400_000
 _SECONDS_LIMIT = 600
-_DEAF = {"copilot": (1, 0, 8)}
-"""The last versions that ignored what a hook says."""
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
@@ -104,7 +102,8 @@ def _host_findings(
             check,
             "warning",
             "The plug-in and the settings both call us: every event is told twice.",
-            advice="Run `smara setup claude --remove`, or take the plug-in away with /plugin.",
+            advice=f"Run `smara setup {host.agent} --remove`, or take the plug-in away with "
+            "/plugin.",
         )
     version = _version(host.program)
     if version:
@@ -115,15 +114,15 @@ def _heard_finding(
     check: str, host: FoundHost, heard: Sequence[HostContact], now_ms: int, root: str
 ) -> Finding:
     if not heard:
-        distrusted = _distrusted(host, root) if host.agent == "codex" else ""
-        if distrusted:
+        paths = [targets_of(host.agent, reach, root, program())[0].path for reach in host.set_up]
+        untrusted = _setup_of(host).untrusted(host.folder, paths)
+        if untrusted:
             return Finding(
                 check,
                 "warning",
-                f"Codex passes over the hooks of {distrusted} in silence: nobody has trusted them.",
-                advice="Start `codex` here, trust the folder and its hooks (`/hooks` lists them), "
-                "and "
-                "look again.",
+                f"{host.name} skips the hooks of {untrusted} in silence: no user has trusted them.",
+                advice=f"Start `{host.agent}` here, trust the folder and its hooks (`/hooks` lists "
+                "them), and look again.",
             )
         return Finding(
             check,
@@ -163,7 +162,7 @@ def _registration_findings(check: str, host: FoundHost, root: str) -> Iterator[F
                     )
                     return
                 timeout = entry.get("timeout", entry.get("timeoutSec"))
-                in_ms = host.agent == "gemini"
+                in_ms = _setup_of(host).is_timeout_in_ms
                 if timeout is None:
                     reason = "has no timeout"
                 elif (
@@ -186,22 +185,14 @@ def _registration_findings(check: str, host: FoundHost, root: str) -> Iterator[F
 
 
 def _own_hooks(path: str) -> Iterator[dict[str, Any]]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            hooks = jsonc.parse(file.read()).get("hooks", {})
-    except (OSError, ValueError, AttributeError, SmaraError):
+    hooks = read_object(path).get("hooks")
+    if not isinstance(hooks, dict):
         return
-    groups = (
-        [group for each in hooks.values() if isinstance(each, list) for group in each]
-        if hooks
-        else []
-    )
+    groups = [group for each in hooks.values() if isinstance(each, list) for group in each]
     for group in groups:
         inner = group.get("hooks") if isinstance(group, dict) else None
         yield from (
-            each
-            for each in (inner if isinstance(inner, list) else [group])
-            if is_hook_of_ours(each)
+            each for each in (inner if isinstance(inner, list) else [group]) if is_own_hook(each)
         )
 
 
@@ -211,29 +202,14 @@ def _called(entry: dict[str, Any]) -> str:
     return line if isinstance(entry.get("args"), list) else line.split(" hook ")[0].strip("\"' ")
 
 
-def _distrusted(host: FoundHost, root: str) -> str:
-    """The file whose hooks Codex does not run, since its user was not asked yet; empty when they
-    are trusted.
-    """
-    import tomllib
-
-    try:
-        with open(os.path.join(host.folder, "config.toml"), "rb") as file:
-            state = tomllib.load(file).get("hooks", {}).get("state", {})
-    except (OSError, ValueError, AttributeError):
-        state = {}
-    for reach in host.set_up:
-        path = targets_of(host.agent, reach, root, program=program())[0].path
-        named = (f"{path}:", f"{os.path.realpath(path)}:")
-        if not any(
-            str(key).startswith(named) for key in (state if isinstance(state, dict) else ())
-        ):
-            return path
-    return ""
+def _setup_of(host: FoundHost) -> Setup:
+    setup = host_named(host.agent).setup
+    assert setup is not None  # noqa: S101 - only hosts that can be set up are found
+    return setup
 
 
 def _version_finding(host: FoundHost, version: str) -> Finding:
-    deaf = _DEAF.get(host.agent)
+    deaf = _setup_of(host).deaf_version
     if deaf and tuple(map(int, version.split(".")[:3])) <= deaf:
         return Finding(
             f"{host.agent} version",
@@ -259,7 +235,8 @@ def _brief_findings(spool: str, root: str) -> Iterator[Finding]:
         if words is None:
             continue
         start = words["start"] or {"tokens": 0, "text": ""}
-        most = MOST_CHARACTERS.get(agent, 9_500)
+        hooks = host_named(agent).hooks
+        most = hooks.most_characters if hooks is not None else 0
         text = (
             f"A session of {agent} starts with {start['tokens']:,} tokens; "
             f"{len(words['tools']):,} things to say later."

@@ -5,37 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from smara.adapters import jsonc
+from smara.adapters.host import Host, Reach, SetupTarget
+from smara.adapters.host_specs import HOSTS, host_named
 from smara.adapters.hosts.setup.plan import Journal, state_of
-from smara.adapters.hosts.setup.targets import Reach, targets_of
-from smara.core.events import Agent
-from smara.environment import home_of
-from smara.errors import SmaraError
-
-NAMES: dict[Agent, str] = {
-    "claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "copilot": "Copilot CLI",
-    "cursor": "Cursor",
-    "opencode": "OpenCode", "generic": "another agent",
-}  # fmt: skip
-_PROGRAMS: dict[Agent, tuple[str, ...]] = {
-    "claude": ("claude",), "codex": ("codex",), "gemini": ("gemini",), "copilot": ("copilot",),
-    "cursor": ("cursor-agent", "cursor"), "opencode": ("opencode",),
-}  # fmt: skip
-_FOLDERS: dict[Agent, tuple[str, str]] = {
-    "claude": ("CLAUDE_CONFIG_DIR", ".claude"), "codex": ("CODEX_HOME", ".codex"),
-    "gemini": ("GEMINI_CONFIG_DIR", ".gemini"), "copilot": ("COPILOT_HOME", ".copilot"),
-    "cursor": ("CURSOR_CONFIG_DIR", ".cursor"), "opencode": ("", ".config/opencode"),
-}  # fmt: skip
+from smara.errors import InvalidInputError, SmaraError
 
 
 @dataclass(frozen=True, slots=True)
 class FoundHost:
     """An agent on this machine."""
 
-    agent: Agent
+    agent: str
     name: str
     program: str | None
     """Where its program is; ``None`` when only its folder was found."""
@@ -52,56 +34,45 @@ class FoundHost:
 
 
 def find_hosts(root: str, journal: Journal) -> list[FoundHost]:
-    """The agents of this machine, known by a program on the path or a folder in the user's home."""
-    found = []
-    for agent, programs in _PROGRAMS.items():
-        program = next(filter(None, map(shutil.which, programs)), None)
-        folder = home_of(*_FOLDERS[agent])
-        if program or os.path.isdir(folder):
-            has_plugin = agent == "claude" and _has_plugin(folder, root)
-            found.append(
+    """Find the agents of this machine: by a program on the path, or a folder of the user."""
+    hosts = []
+    for host in HOSTS:
+        if host.setup is None or host.setup.home is None:
+            continue
+        path = next(filter(None, map(shutil.which, host.setup.programs)), None)
+        folder = host.setup.home.path
+        if path or os.path.isdir(folder):
+            reaches: tuple[Reach, ...] = ("project", "global")
+            hosts.append(
                 FoundHost(
-                    agent,
-                    NAMES[agent],
-                    program,
+                    host.name,
+                    host.title,
+                    path,
                     folder=folder,
-                    set_up=reaches(agent, root, journal),
-                    has_plugin=has_plugin,
+                    set_up=tuple(each for each in reaches if _is_set_up(host, each, root, journal)),
+                    has_plugin=host.setup.has_plugin(folder, root),
                 )
             )
-    return found
+    return hosts
 
 
-def reaches(agent: Agent, root: str, journal: Journal) -> tuple[Reach, ...]:
-    """Where an agent is set up: in this repository, for all of them, or both."""
-    both: Sequence[Reach] = ("project", "global")
-    return tuple(reach for reach in both if _is_set_up(agent, reach, root, journal=journal))
+def targets_of(agent: str, reach: Reach, root: str, program: str = "smara") -> list[SetupTarget]:
+    """Return the files that make a host call us, in a repository or for all of a user's.
+
+    Raises:
+        InvalidInputError: The host has nothing to set up, or not with this reach.
+    """
+    host = host_named(agent)
+    if host.setup is None:
+        raise InvalidInputError(f"{host.title or host.name} runs no hooks: nothing to set up.")
+    return host.setup.targets(reach, root, program)
 
 
-def _is_set_up(agent: Agent, reach: Reach, root: str, journal: Journal) -> bool:
+def _is_set_up(host: Host, reach: Reach, root: str, journal: Journal) -> bool:
     try:
-        first = targets_of(agent, reach, root, program=program())[0]
-        return state_of(first, journal) != "absent"
+        return state_of(targets_of(host.name, reach, root, program())[0], journal) != "absent"
     except (SmaraError, OSError):
         return False  # a file that cannot be read is for `smara setup --check` to speak of
-
-
-def _has_plugin(folder: str, root: str) -> bool:
-    """Whether Claude Code has our plug-in switched on, for all repositories or for this one."""
-    here = os.path.join(root, ".claude")
-    places = [(folder, "settings.json"), (here, "settings.json"), (here, "settings.local.json")]
-    return any(_switches_on(os.path.join(*place)) for place in places)
-
-
-def _switches_on(path: str) -> bool:
-    try:
-        with open(path, encoding="utf-8") as file:
-            plugins = jsonc.parse(file.read()).get("enabledPlugins", {})
-    except (OSError, ValueError, AttributeError, SmaraError):
-        return False
-    return isinstance(plugins, dict) and any(
-        name.split("@")[0] == "smara" and is_on for name, is_on in plugins.items()
-    )
 
 
 def program() -> str:

@@ -2,7 +2,7 @@
 
 The journal keeps each file's bytes before setup changed it, private and outside the
 repository. An untouched file is restored byte for byte; from a file edited since, only our
-part is removed.
+part is removed. A block in TOML or Markdown stands between two marks.
 """
 
 from __future__ import annotations
@@ -12,14 +12,46 @@ import difflib
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 from zlib import crc32
 
 from smara.adapters import jsonc
-from smara.adapters.hosts.setup.targets import SetupTarget, cut_block, has_block, put_block
+from smara.adapters.host import Block, SetupTarget
 from smara.errors import InvalidInputError
+
+_BLOCK_MARKS: dict[Block, tuple[str, str]] = {
+    "toml": ("# smara:begin v1 (managed by `smara setup`)", "# smara:end"),
+    "markdown": ("<!-- smara:begin v1 (managed by `smara setup`) -->", "<!-- smara:end -->"),
+}
+_BLOCKS: dict[Block, re.Pattern[str]] = {
+    "toml": re.compile(r"(?:\r?\n)?^# smara:begin[^\n]*\n.*?^# smara:end[^\n]*\n?", re.S | re.M),
+    "markdown": re.compile(
+        r"(?:\r?\n)?^<!-- smara:begin[^\n]*\n.*?^<!-- smara:end -->[^\n]*\n?", re.S | re.M
+    ),
+}
+
+
+def put_block(text: str, form: Block, body: str) -> str:
+    """Return the text with the block at its end, in place of an earlier one."""
+    text = cut_block(text, form)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    begin, end = _BLOCK_MARKS[form]
+    lines = [begin, *body.strip("\n").split("\n"), end]
+    gap = "" if not text or text == "\ufeff" else newline if text.endswith("\n") else newline * 2
+    return text + gap + newline.join(lines) + newline
+
+
+def cut_block(text: str, form: Block) -> str:
+    """Return the text without the block."""
+    return _BLOCKS[form].sub("", text)
+
+
+def has_block(text: str, form: Block) -> bool:
+    """Return True if the text has a block of ours."""
+    return _BLOCKS[form].search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,17 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from smara.adapters.bulk_import import BulkImport, BulkReport, Here, find
+from smara.adapters.bulk_import import BulkImport, BulkReport, find
+from smara.adapters.host_specs import TRANSCRIPTS
 from smara.adapters.importer import ImportReport
-from smara.adapters.readers.sniff import FORMATS, HOST_FORMATS, HostFormat
 from smara.adapters.records import Progress
 from smara.adapters.replay import LearnReport
+from smara.adapters.sniff import FORMATS
+from smara.adapters.transcript_files import Here
 from smara.errors import InvalidInputError, SmaraError
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, common
@@ -262,7 +264,7 @@ def _notes(call: Invocation, source: str, files: Sequence[str], dry_run: bool) -
     tell(report)
 
 
-SOURCES = (*HOST_FORMATS, "all", *OTHER_SOURCES)
+SOURCES = (*TRANSCRIPTS, "all", *OTHER_SOURCES)
 
 
 @click.command("import")
@@ -310,8 +312,7 @@ def import_command(
     limit: int | None,
     code: bool | None,
 ) -> None:
-    """Bring in past sessions of agents (Claude Code, Codex, Gemini, Copilot, OpenCode, Pi) and
-    conversations in JSON.
+    """Bring in past sessions of agents, and conversations in JSON.
 
     Safe to repeat. Without FILE the agents' own folders are looked through for sessions of this
     repository. FILE may be a folder. Every line is accounted for: stored, known already, or counted
@@ -342,8 +343,8 @@ def import_command(
         if files:
             done = bulk.run_files(files, _bar, format)
         else:
-            hosts = HOST_FORMATS if source in (None, "all") else (cast(HostFormat, source),)
-            found, elsewhere = find(hosts, Here(os.getcwd()), everywhere=all_projects)
+            formats = tuple(TRANSCRIPTS) if source in (None, "all") else (str(source),)
+            found, elsewhere = find(formats, Here(os.getcwd()), everywhere=all_projects)
             done = bulk.run(found, _bar)
             done.elsewhere = elsewhere
         warnings = memory.warnings
@@ -389,7 +390,7 @@ def _tell_hosts(done: BulkReport, dry_run: bool) -> None:
     """One row for each agent: there may be thousands of files."""
     rows = []
     for format in [
-        each for each in HOST_FORMATS if any(each == report.format for report in done.reports)
+        each for each in TRANSCRIPTS if any(each == report.format for report in done.reports)
     ]:
         mine = [each for each in done.reports if each.format == format]
         rows.append(

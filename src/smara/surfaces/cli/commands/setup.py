@@ -13,9 +13,11 @@ from typing import Any, Literal
 
 import click
 
-from smara.adapters.bulk_import import BulkImport, BulkReport, Here, TranscriptFile, find
+from smara.adapters.bulk_import import BulkImport, BulkReport, find
+from smara.adapters.host import Reach, SetupTarget
+from smara.adapters.host_specs import TRANSCRIPTS, host_named
 from smara.adapters.hosts.precompute import finish, prepare, prepare_ahead
-from smara.adapters.hosts.setup.hosts import NAMES, FoundHost, find_hosts, program
+from smara.adapters.hosts.setup.hosts import FoundHost, find_hosts, program, targets_of
 from smara.adapters.hosts.setup.plan import (
     Journal,
     SetupChange,
@@ -25,11 +27,10 @@ from smara.adapters.hosts.setup.plan import (
     undo,
     undo_plan,
 )
-from smara.adapters.hosts.setup.targets import Reach, SetupTarget, plugin_folder, targets_of
-from smara.adapters.readers.sniff import HOST_FORMATS
 from smara.adapters.records import Progress
-from smara.core.events import AGENTS, Agent
+from smara.adapters.transcript_files import Here, TranscriptFile
 from smara.core.git import find_repository
+from smara.core.host_table import AGENTS
 from smara.environment import setup_folder, spool_folder
 from smara.errors import InvalidInputError, SmaraError
 from smara.surfaces.cli import output
@@ -37,18 +38,6 @@ from smara.surfaces.cli.options import Invocation, common
 from smara.surfaces.cli.output import bar
 
 Mode = Literal["write", "check", "remove", "print"]
-_AFTERWARDS = {
-    ("claude", "global"): "For the tools as well:  claude mcp add --scope user smara -- smara mcp",
-    (
-        "codex",
-        "project",
-    ): "Codex runs them once they are trusted: start `codex` here; it asks, `codex exec` never.",
-    (
-        "codex",
-        "global",
-    ): "Codex runs them once they are trusted: start `codex`; it asks, `codex exec` never.",
-    ("cursor", "project"): "Cursor runs hooks of a project in trusted workspaces alone.",
-}
 
 
 @click.command("setup")
@@ -78,7 +67,7 @@ _AFTERWARDS = {
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
-def setup_command(agent: Agent, reach: Reach, mode: Mode | None, yes: bool, as_json: bool) -> None:
+def setup_command(agent: str, reach: Reach, mode: Mode | None, yes: bool, as_json: bool) -> None:
     """Make an agent tell what happens and hear what is known: its hooks, and the tools where `smara
     mcp` is installed.
 
@@ -89,14 +78,13 @@ def setup_command(agent: Agent, reach: Reach, mode: Mode | None, yes: bool, as_j
     here = find_repository(os.getcwd())
     targets = targets_of(agent, reach, here.root if here else os.getcwd(), program=program())
     journal = Journal(setup_folder())
+    setup = host_named(agent).setup
     if mode == "check":
         _check(agent, targets, journal, as_json=as_json)
     elif mode == "print":
         _print(targets, as_json)
-        if agent == "claude" and not as_json:
-            output.say("# Or all of it as a plug-in, with skills, instead:")
-            output.say(f"claude plugin marketplace add {plugin_folder()}")
-            output.say("claude plugin install smara@smara")
+        for line in setup.alternative() if setup is not None and not as_json else ():
+            output.say(line)
     elif mode == "remove":
         _change(
             agent, undo_plan(targets, journal), journal, yes=yes, as_json=as_json, is_undone=True
@@ -106,12 +94,12 @@ def setup_command(agent: Agent, reach: Reach, mode: Mode | None, yes: bool, as_j
             agent, plan(targets, journal), journal, yes=yes, as_json=as_json, is_undone=False
         ):
             prepare_ahead(os.getcwd(), [agent])
-        if not as_json and (agent, reach) in _AFTERWARDS:
-            output.say(_AFTERWARDS[agent, reach])
+        if not as_json and setup is not None and reach in setup.advice:
+            output.say(setup.advice[reach])
 
 
 def _change(
-    agent: Agent,
+    agent: str,
     changes: list[SetupChange],
     journal: Journal,
     yes: bool,
@@ -125,8 +113,9 @@ def _change(
         for change in needed:
             output.say(change.diff())
         if not needed:
-            name = NAMES[agent][0].upper() + NAMES[agent][1:]
-            said = "Nothing of ours is there" if is_undone else f"{name} is set up already"
+            title = host_named(agent).title
+            present = f"{title[0].upper()}{title[1:]} is set up already"
+            said = "Nothing of ours is there" if is_undone else present
             output.say(f"{said}; nothing was changed.")
     if needed and not yes and not _agreed(len(needed)):
         output.say("Nothing was changed.")
@@ -155,7 +144,7 @@ def _setup_json(change: SetupChange) -> dict[str, Any]:
     return {"path": change.path, "diff": change.diff()}
 
 
-def _check(agent: Agent, targets: list[SetupTarget], journal: Journal, as_json: bool) -> None:
+def _check(agent: str, targets: list[SetupTarget], journal: Journal, as_json: bool) -> None:
     states = [(target.path, state_of(target, journal)) for target in targets]
     is_whole = all(state == "present" for _, state in states)
     if as_json:
@@ -202,7 +191,7 @@ def init_command(call: Invocation, yes: bool) -> None:
     here = find_repository(os.getcwd())
     root, journal = here.root if here else os.getcwd(), Journal(setup_folder())
     hosts = find_hosts(root, journal)
-    sessions, _ = find(HOST_FORMATS, Here(os.getcwd()))
+    sessions, _ = find(tuple(TRANSCRIPTS), Here(os.getcwd()))
     if not call.as_json:
         output.warn(warnings)
         _tell_init(status, hosts, sessions)
