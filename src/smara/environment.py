@@ -20,11 +20,9 @@ def is_internal() -> bool:
     return os.environ.get(INTERNAL, "") not in ("", "0")
 
 
-def is_run_by_copilot() -> bool:
-    """Whether Copilot CLI runs this process. It also runs the hooks that Claude Code was set up
-    with.
-    """
-    return "COPILOT_CLI" in os.environ
+def is_set(variable: str) -> bool:
+    """Return True if the environment has a variable, such as one that a host sets for hooks."""
+    return variable in os.environ
 
 
 def spool_folder() -> str:

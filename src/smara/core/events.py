@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-Agent = Literal["claude", "codex", "gemini", "copilot", "cursor", "opencode", "generic"]
+from smara.core.host_table import AGENTS
+
+Agent = str
+"""The name of a host: one of `AGENTS`."""
 Kind = Literal[
     "session_start",
     "prompt",
@@ -32,7 +35,6 @@ Kind = Literal[
     "task",
     "instructions",
 ]
-AGENTS: tuple[Agent, ...] = get_args(Agent)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -151,7 +153,7 @@ def is_duplicate_key(key: str, other: str) -> bool:
     The same words may be said twice in a session; two tellings of them are one only at nearly the
     same time.
 
-    >>> is_same_telling("s:prompt:ab~1000", "s:prompt:ab~1400"), is_same_telling("s:prompt:ab~1000", "s:prompt:ab~9000")
+    >>> is_duplicate_key("s:prompt:ab~1000", "s:prompt:ab~1400"), is_duplicate_key("s:prompt:ab~1000", "s:prompt:ab~9000")
     (True, False)
     """  # noqa: E501
     if key == other:

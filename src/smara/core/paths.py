@@ -1,6 +1,6 @@
 """Classify a path by its name: test, generated, output or instruction file.
 
-Instruction files (AGENTS.md, CLAUDE.md, .cursorrules) are listed by host in one table.
+Instruction files (AGENTS.md, CLAUDE.md, .cursorrules) stand in the table of hosts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from smara.core.extract import word_set
+from smara.core.host_table import INSTRUCTION_FILES, INSTRUCTION_FOLDERS
 
 GENERATED_FOLDERS = word_set(
     ".git .hg .svn .jj CVS node_modules bower_components jspm_packages .pnpm-store .yarn "
@@ -60,32 +61,8 @@ def is_output_folder(name: str) -> bool:
     return name in OUTPUT_FOLDERS
 
 
-# Host, and the path below the folder that the file speaks of. A ``**`` stands for any folders, also
-# for none.
-PATTERNS: tuple[tuple[str, str], ...] = (
-    ("agents", "AGENTS.md"), ("agents", "AGENT.md"), ("agents", "AGENTS.override.md"),
-    ("claude", "CLAUDE.md"), ("claude", "CLAUDE.local.md"), ("claude", ".claude/CLAUDE.md"),
-    ("claude", ".claude/rules/**/*.md"),
-    ("cursor", ".cursorrules"), ("cursor", ".cursor/rules/**/*.mdc"), ("cursor",
-    ".cursor/rules/**/*.md"),
-    ("gemini", "GEMINI.md"), ("gemini", ".gemini/GEMINI.md"), ("qwen", "QWEN.md"), ("warp",
-    "WARP.md"),
-    ("copilot", ".github/copilot-instructions.md"), ("copilot",
-    ".github/instructions/**/*.instructions.md"),
-    ("windsurf", ".windsurfrules"), ("windsurf", ".windsurf/rules/**/*.md"),
-    ("cline", ".clinerules"), ("cline", ".clinerules/**/*.md"), ("cline", ".clinerules/**/*.txt"),
-    ("roo", ".roorules"), ("roo", ".roo/rules*/**/*.md"), ("roo", ".roo/rules*/**/*.txt"),
-    ("goose", ".goosehints"), ("aider", "CONVENTIONS.md"),
-    ("continue", ".continuerules"), ("continue", ".continue/rules/**/*.md"),
-    ("junie", ".junie/guidelines.md"), ("junie", ".junie/AGENTS.md"),
-    ("amazonq", ".amazonq/rules/**/*.md"), ("kiro", ".kiro/steering/**/*.md"),
-    ("augment", ".augment-guidelines"), ("augment", ".augment/rules/**/*.md"),
-    ("trae", ".trae/rules/**/*.md"), ("zed", ".rules"), ("firebase", ".idx/airules.md"),
-)  # fmt: skip
 _NOTES = ("memory.md", "skill.md")
 """What hosts write and read by themselves, wherever it lies."""
-_FOLDERS = (".claude/", ".codex/", ".gemini/")
-"""Where hosts keep nothing else."""
 
 
 def host_of(path: str) -> tuple[str, str] | None:
@@ -97,7 +74,7 @@ def host_of(path: str) -> tuple[str, str] | None:
     parts = path.split("/")
     for depth in range(len(parts)):
         below = "/".join(parts[depth:])
-        for host, pattern in PATTERNS:
+        for host, pattern in INSTRUCTION_FILES:
             if fnmatchcase(below, pattern.replace("/**/", "/*")):
                 return host, "/".join(parts[:depth])
     return None
@@ -112,11 +89,13 @@ def is_instruction_file(path: str) -> bool:
     (True, False)
     """
     name = path.replace("\\", "/").casefold()
-    if name.rpartition("/")[2] in _NOTES or any(f"/{folder}" in f"/{name}" for folder in _FOLDERS):
+    if name.rpartition("/")[2] in _NOTES or any(
+        f"/{folder}/" in f"/{name}" for folder in INSTRUCTION_FOLDERS
+    ):
         return True
     parts = name.split("/")
     below = ["/".join(parts[depth:]) for depth in range(len(parts))]
     return any(fnmatchcase(each, pattern) for each in below for pattern in _FOLDED)
 
 
-_FOLDED = tuple(pattern.replace("/**/", "/*").casefold() for _, pattern in PATTERNS)
+_FOLDED = tuple(pattern.replace("/**/", "/*").casefold() for _, pattern in INSTRUCTION_FILES)

@@ -7,37 +7,13 @@ the spool before anything else happens. A hook always exits with 0 and stays sil
 import os
 import sys
 
-from smara.environment import is_internal, is_run_by_copilot, named_project, patience, spool_folder
+from smara.core.host_table import ANSWERABLE, DRAIN_EVENTS, RUNNERS, TRANSIENT
+from smara.environment import is_internal, is_set, named_project, patience, spool_folder
 
 READ_SECONDS = 2.0
 """How long a host may take to hand over its payload."""
 
-# The events that may be answered, per agent; every other one is kept and nothing else. Kept by hand
-# and in the words of the hosts, because a table that is imported costs more than all the rest.
-ANSWERED = {
-    "claude": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse",
-    "PostToolUseFailure", "SubagentStart"),
-    "codex": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "SubagentStart"),
-    "gemini": ("SessionStart", "BeforeAgent", "AfterTool", "PreCompress"),
-    "copilot": ("sessionStart", "SessionStart", "userPromptSubmitted", "UserPromptSubmit",
-    "postToolUse",
-                "PostToolUse", "preCompact", "PreCompact"),
-    "cursor": ("sessionStart", "postToolUse"),
-    "opencode": ("session.start", "chat.message", "tool.execute.after"),
-    "generic": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse",
-    "PostToolUseFailure"),
-}  # fmt: skip
-# What a host asks before a tool is told again, with its result, after it: keeping both would double
-# the spool.
-NOT_KEPT = ("PreToolUse", "preToolUse", "BeforeTool", "tool.execute.before")
 DRAIN = "drain"
-# Hosts that run nothing in their background: what sessions before left is taken in when the next
-# one starts, after it was answered. The end of a turn only leaves its note.
-DRAINED_AT = {
-    "gemini": ("SessionStart",),
-    "copilot": ("sessionStart", "SessionStart"),
-    "cursor": ("sessionStart",),
-}
 
 
 def run(agent: str, event: str) -> None:
@@ -54,11 +30,13 @@ def run(agent: str, event: str) -> None:
 
 def _take(agent: str, event: str) -> None:
     folder = spool_folder()
-    is_borrowed = agent == "claude" and is_run_by_copilot()
-    if is_borrowed:
-        agent = "copilot"  # it runs the hooks of Claude Code, too, and waits for every one of them
+    # Some hosts also run the hooks that another was set up with, and wait for every one of them.
+    runners = [host for name, host in RUNNERS.get(agent, {}).items() if is_set(name)]
+    if runners:
+        agent = runners[0]
+    host = agent if agent in ANSWERABLE else "generic"
     if event == DRAIN:
-        if not is_borrowed:
+        if not runners:
             from smara.adapters.hosts.answer import drain_quietly
 
             drain_quietly(folder, is_waited_for=False)
@@ -66,11 +44,11 @@ def _take(agent: str, event: str) -> None:
     payload = read_input(0)
     path = (
         _keep(folder, agent, event, payload=payload)
-        if event not in NOT_KEPT and payload.strip()
+        if event not in TRANSIENT[host] and payload.strip()
         else ""
     )
-    is_behind = event in DRAINED_AT.get(agent, ()) and _is_behind(folder, path)
-    if event in ANSWERED.get(agent, ANSWERED["generic"]):
+    is_behind = event in DRAIN_EVENTS[host] and _is_behind(folder, path)
+    if event in ANSWERABLE[host]:
         from smara.adapters.hosts.answer import answer
 
         said = answer(agent, event, payload, folder=folder, is_behind=is_behind)

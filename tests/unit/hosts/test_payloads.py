@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from smara.adapters.hosts import reply
 from smara.adapters.hosts.normalize import events_of
-from smara.core.events import AGENTS, HostEvent, is_duplicate_key
-from smara.surfaces.hooks import ANSWERED
+from smara.core.events import HostEvent, is_duplicate_key
+from smara.core.host_table import AGENTS, ANSWERABLE
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "hooks"
 SHAPES = sorted(FIXTURES.glob("*/*.json"))
@@ -54,7 +54,7 @@ def test_a_hook_that_answers_reads_a_payload_as_the_drain_will(path):
     """
     shape = json.loads(path.read_text(encoding="utf-8"))
     agent, event, payload = path.parent.name, shape["event"], shape["payload"]
-    if event not in ANSWERED[agent] or event == "SubagentStart":
+    if event not in ANSWERABLE[agent] or event == "SubagentStart":
         return
     if not told(path)[0]:
         return  # it is nobody's words

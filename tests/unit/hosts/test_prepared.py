@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import smara
+from smara.adapters.hook_output import rule_content
+from smara.adapters.host_specs.cursor import RULE
 from smara.adapters.hosts import answer, brief, spool
-from smara.adapters.hosts.brief import PLACE, rule_of
 from smara.adapters.hosts.hook_store import drain_in_background
 from smara.adapters.hosts.precompute import bring_up_to_date
 from smara.adapters.hosts.reply import is_file
@@ -359,9 +360,9 @@ def test_a_command_is_known_inside_a_line(line, is_run):
 def test_a_rule_file_of_cursor_holds_what_is_known_and_then_the_hook_need_not_say_it(
     folder, room, tmp_path
 ):
-    rule = tmp_path / PLACE
+    rule = tmp_path / RULE.path
     rule.parent.mkdir(parents=True)
-    rule.write_text(rule_of())
+    rule.write_text(rule_content(RULE.head))
     told = {
         "conversation_id": "c1",
         "session_id": "c1",
@@ -370,7 +371,7 @@ def test_a_rule_file_of_cursor_holds_what_is_known_and_then_the_hook_need_not_sa
     }
     spooled(folder, ("cursor", "stop", told))
     drain_in_background(folder)
-    assert rule.read_text() == rule_of(PACK.text)
+    assert rule.read_text() == rule_content(RULE.head, PACK.text)
     assert answer.answer("cursor", "sessionStart", json.dumps(told).encode(), folder=folder) == b""
     drain_in_background(folder)
     assert room.delivered == [(PACK.text, "start", "c1", "startup")]
@@ -384,7 +385,7 @@ def test_a_rule_file_of_cursor_holds_what_is_known_and_then_the_hook_need_not_sa
 
 
 def test_a_file_in_the_place_of_the_rule_that_is_not_ours_is_left_alone(folder, room, tmp_path):
-    rule = tmp_path / PLACE
+    rule = tmp_path / RULE.path
     rule.parent.mkdir(parents=True)
     rule.write_text("Mine.")
     spooled(

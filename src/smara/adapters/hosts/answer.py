@@ -11,14 +11,10 @@ import os
 import time
 from zlib import crc32
 
-from smara.adapters.hosts.reply import PROMPTS, STARTS, choose, hearer_of, say, session_of
+from smara.adapters.hosts.reply import choose, hearer_of, say, session_of
 from smara.adapters.hosts.session_log import MARKS, SessionLog
+from smara.core.host_table import COMPACTIONS, FIELDS, PROMPTS, STARTS
 
-_USE_IDS = ("tool_use_id", "toolUseId", "toolCallId", "callID")
-EMPTYING = ("PreCompress", "preCompact", "PreCompact")
-"""Where a host that starts no session after a compaction tells of it: what was said is said again
-with a prompt.
-"""
 _TWICE_SECONDS = 5.0
 """Two hooks that ask the same within so short a time were set up twice; the second stays silent."""
 
@@ -32,7 +28,9 @@ def answer(agent: str, event: str, payload: bytes, folder: str, is_behind: bool 
     told = json.loads(payload)
     if not isinstance(told, dict):
         return b""
-    if event in EMPTYING:
+    # A host that answers this event starts no session after a compaction: what was said is said
+    # again with a prompt.
+    if event in COMPACTIONS:
         SessionLog.empty(folder, session_of(told))
         _unmark(folder, f"first {session_of(told)}")
         return b""
@@ -64,7 +62,9 @@ def _asking(event: str, told: dict[str, object], payload: bytes) -> str:
     session_id = session_of(told)
     if session_id and event in STARTS:
         return f"start {session_id} {told.get('source') or 'startup'} {told.get('agent_id') or ''}"
-    use_id = next((told[name] for name in _USE_IDS if isinstance(told.get(name), str)), None)
+    use_id = next(
+        (told[name] for name in FIELDS["tool_use_id"] if isinstance(told.get(name), str)), None
+    )
     if session_id and use_id:
         return f"{event.lower()} {session_id} {use_id}"
     return f"{event} {crc32(payload):08x} {len(payload)}"

@@ -2,8 +2,8 @@
 
 Opening a store costs several times as much as starting Python, and most tool calls need
 nothing from it. A brief has a head per project (which store, its state, coarse triggers of
-everything in it; :mod:`smara.core.triggers`) and a file per agent with the texts. Cursor
-builds whose hooks cannot pass text on read a rule file with the same content.
+everything in it; :mod:`smara.core.tool_triggers`) and a file per agent with the texts. Hosts
+whose hooks cannot pass text on read a rule file with the same content.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import os
 import time
 from zlib import crc32
 
+from smara.adapters.hook_output import rule_content
+from smara.core.host_table import RULE_FILES
 from smara.environment import moment_variables
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
@@ -206,51 +208,34 @@ def file_stamp(path: str) -> list[int]:
     return [found.st_mtime_ns, found.st_size]
 
 
-PLACE = os.path.join(".cursor", "rules", "smara.mdc")
-_HEAD = """\
----
-description: What Smara knows about this repository
-globs:
-alwaysApply: true
----
-<!-- Written by `smara setup cursor` and its hooks; `smara setup cursor --remove` takes it away. -->
-"""
-_NOTHING = "Nothing is known about this repository yet.\n"
-
-
-def rule_of(text: str = "") -> str:
-    """The file's content; a text that would end its head or its comment cannot."""
-    return _HEAD + (text.strip() + "\n" if text.strip() else _NOTHING)
-
-
-def is_rule(content: str) -> bool:
-    """Whether a file is the one that we wrote."""
-    return content.startswith(_HEAD)
-
-
-def has_rule(root: str) -> bool:
-    """Whether a repository has the file, and it is ours."""
+def has_rule(root: str, agent: str) -> bool:
+    """Return True if a repository has the rule file of a host, and it is ours."""
+    if agent not in RULE_FILES:
+        return False
+    path, head = RULE_FILES[agent]
     try:
-        with open(os.path.join(root, PLACE), encoding="utf-8", errors="replace") as file:
-            return is_rule(file.read(len(_HEAD)))
+        with open(os.path.join(root, *path.split("/")), encoding="utf-8", errors="replace") as file:
+            return file.read(len(head)) == head
     except OSError:
         return False
 
 
-def refresh_rule(root: str, text: str) -> bool:
-    """Write what is known now into a rule file that is there and ours; whether it was changed.
+def refresh_rule(root: str, agent: str, text: str) -> bool:
+    """Rewrite a host's rule file that is there and ours; return True if it changed.
+
     Never raises.
     """
-    path = os.path.join(root, PLACE)
-    wanted = rule_of(text)
+    place, head = RULE_FILES[agent]
+    path = os.path.join(root, *place.split("/"))
+    content = rule_content(head, text)
     try:
         with open(path, encoding="utf-8") as file:
             before = file.read()
-        if not is_rule(before) or before == wanted:
+        if not before.startswith(head) or before == content:
             return False
         hidden = f"{path}.{os.getpid()}"
         with open(hidden, "w", encoding="utf-8") as file:
-            file.write(wanted)
+            file.write(content)
         os.replace(hidden, path)
     except (OSError, ValueError):
         return False

@@ -11,6 +11,8 @@ import json
 import os
 import re
 
+from smara.core.host_table import WITHOUT_EXIT_CODES
+
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def with_exits(events: Sequence[HostEvent]) -> list[HostEvent]:
 
 def _is_asked(event: HostEvent) -> bool:
     return (
-        event.agent == "codex"
+        event.agent in WITHOUT_EXIT_CODES
         and event.kind == "tool_post"
         and event.tool == "Bash"
         and event.error is None

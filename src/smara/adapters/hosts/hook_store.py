@@ -18,6 +18,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from smara.adapters.hook_output import emit
+from smara.adapters.host_specs import HOOKS
 from smara.adapters.hosts.brief import heads, root_of
 from smara.adapters.hosts.event_queue import project_of
 from smara.adapters.hosts.exit_codes import with_exits
@@ -58,10 +59,6 @@ BACKGROUND_SECONDS = 50.0
 OPEN_SECONDS = 5.0
 """How long a drain waits for a store that is held by another; the next one may do."""
 _MOST_ROOTS = 20
-DRAINED_BESIDE = ("claude", "codex", "opencode")
-"""Hosts that are set up to drain in their background when a session starts; what that brings comes
-with a prompt.
-"""
 WAITED_SECONDS = 1.5
 """How long a drain may take at the start of a session of a host that waits for it; the rest is for
 the next one.
@@ -94,7 +91,7 @@ def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
             # waiting for another.
             if (
                 told.kind == "session_start"
-                and told.agent not in DRAINED_BESIDE
+                and not HOOKS[told.agent].has_background
                 and len(names(folder)) > 1
             ):
                 from smara.adapters.hosts.drain import drain  # it loads all that reads transcripts

@@ -12,35 +12,24 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
+from smara.adapters.host_specs import host_named
 from smara.adapters.hosts import brief
 from smara.adapters.hosts.brief import refresh_rule
 from smara.adapters.hosts.reply import FAILED
 from smara.config import config_path, load_settings, store_exists
 from smara.context.models import Injection, PrecomputedInjections, ToolTrigger
 from smara.context.moments import experiment
+from smara.core.host_table import RULE_FILES
 from smara.core.tool_triggers import file_trigger, program_triggers
 from smara.database.migrate import HEAD
 from smara.database.probe import Probe, open_probe
-from smara.environment import home_of, spool_folder
+from smara.environment import spool_folder
 from smara.errors import SmaraError
 from smara.knowledge import probe
 from smara.memory import Memory, open_memory
 from smara.tasks import probe as tasks
 
 _MOST_INSTRUCTIONS = 100_000
-_INSTRUCTIONS = {
-    "claude": ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"), "codex": ("AGENTS.override.md",
-    "AGENTS.md"),
-    "gemini": ("GEMINI.md", "AGENTS.md"), "copilot": (".github/copilot-instructions.md",
-    "AGENTS.md"),
-    "cursor": (".cursorrules", "AGENTS.md"), "opencode": ("AGENTS.md",), "generic": ("AGENTS.md",),
-}  # fmt: skip
-_OWN = {
-    "claude": (("CLAUDE_CONFIG_DIR", ".claude", "CLAUDE.md"),), "codex": (("CODEX_HOME", ".codex",
-    "AGENTS.md"),),
-    "gemini": (("GEMINI_CONFIG_DIR", ".gemini", "GEMINI.md"),),
-    "opencode": (("", ".config/opencode", "AGENTS.md"),),
-}  # fmt: skip
 _MOST_FILES = 50
 
 
@@ -112,10 +101,9 @@ def finish(folder: str, draft: BriefDraft) -> bool:
         "arms_mark": draft.arms_mark,
         "stamp": stamp,
     }
-    if "cursor" in draft.words:
-        refresh_rule(
-            brief.root_of(draft.cwd), (draft.words["cursor"]["start"] or {"text": ""})["text"]
-        )
+    for agent in draft.words.keys() & RULE_FILES.keys():
+        start = draft.words[agent]["start"]
+        refresh_rule(brief.root_of(draft.cwd), agent, start["text"] if start else "")
     return brief.write(
         folder,
         draft.cwd,
@@ -351,8 +339,8 @@ def texts_of(paths: Iterable[str]) -> list[str]:
 def instruction_files(agent: str, cwd: str) -> list[str]:
     """Where those files would be: in the repository, and in the agent's own folder."""
     root = brief.root_of(cwd)
-    own = [
-        os.path.join(home_of(variable, place), name)
-        for variable, place, name in _OWN.get(agent, ())
-    ]
-    return [*(os.path.join(root, name) for name in _INSTRUCTIONS.get(agent, ())), *own]
+    host = host_named(agent)
+    paths = [os.path.join(root, name) for name in host.instructions.at_start]
+    if host.setup is not None and host.setup.home is not None:
+        paths += [os.path.join(host.setup.home.path, name) for name in host.instructions.at_home]
+    return paths

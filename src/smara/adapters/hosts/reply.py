@@ -18,6 +18,16 @@ from smara.adapters.hosts import brief
 from smara.adapters.hosts.brief import has_rule
 from smara.adapters.hosts.session_log import EMPTIED, SessionLog
 from smara.adapters.hosts.spool import put
+from smara.core.host_table import (
+    BEFORE,
+    FAILURES,
+    FIELDS,
+    MARKS,
+    PROMPTS,
+    SOURCES,
+    STARTS,
+    SUBAGENT_STARTS,
+)
 from smara.core.memory_block import CLOSING, OPENING
 from smara.core.tool_names import tool_arguments, tool_name
 from smara.core.tool_triggers import runs, starts, triggers_of, words_of
@@ -29,22 +39,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-STARTS = ("SessionStart", "sessionStart", "session.start")
-PROMPTS = ("UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message")
-BEFORE = ("PreToolUse", "preToolUse", "BeforeTool", "tool.execute.before")
-FAILURES = ("PostToolUseFailure", "postToolUseFailure")
 NOTICE = ("smara", "told")
 """Who tells, and what: that prepared words were said."""
 FAILED = "failed:"
 """The trigger of every call that failed."""
 _MOST_AT_ONCE = 2
 _LEAST_STEMS, _LEAST_SHARE = 3, 0.6
-_TOOL_NAMES = ("tool_name", "toolName", "tool")
-_TOOL_INPUTS = ("tool_input", "toolArgs", "args")
-_RESULTS = ("tool_response", "toolResult", "tool_result", "result_json", "output", "tool_output")
 _FORGETTING = ("compact", "clear")
-SOURCES = {"new": "startup"}
-"""What hosts call the beginning of a session, where they do not call it like the others."""
 
 
 def choose(
@@ -65,7 +66,7 @@ def choose(
         return _first(agent, told, folder, head=head)
     return (
         _about_tool(agent, event, told, folder=folder, head=head)
-        if event not in (*STARTS, "SubagentStart")
+        if event not in (*STARTS, *SUBAGENT_STARTS)
         else None
     )
 
@@ -87,10 +88,9 @@ def say(
             told=each,
             is_said=each in heard,
         )
-    is_cursor = (
-        agent == "cursor" or "cursor_version" in told
-    )  # it also runs hooks that were set up for others
-    if is_cursor and event in STARTS and has_rule(brief.root_of(folder_of(told))):
+    # A host may run hooks that were set up for others.
+    runner = next((name for mark, name in MARKS.items() if mark in told), agent)
+    if event in STARTS and has_rule(brief.root_of(folder_of(told)), runner):
         return b""  # it stands in the rule file, which the agent reads anyway
     return emit(agent, event, "\n".join(each["text"] for each in heard)) if heard else b""
 
@@ -363,7 +363,7 @@ def _stands(head: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
 
 def call_of(event: str, told: Mapping[str, Any]) -> tuple[str, dict[str, Any], str | None]:
     """The tool of a call, its arguments, and what went wrong with it; all by our names."""
-    tool = tool_name(_text(told, _TOOL_NAMES))
+    tool = tool_name(_text(told, FIELDS["tool"]))
     return (
         tool,
         tool_arguments(tool, _arguments(told)),
@@ -374,10 +374,10 @@ def call_of(event: str, told: Mapping[str, Any]) -> tuple[str, dict[str, Any], s
 def _error(event: str, told: Mapping[str, Any], tool: str) -> str | None:
     """What went wrong with a call; ``None`` when nothing did."""
     if event in FAILURES:
-        return _text(told, ("error", "error_message", "error_details"))
+        return _text(told, FIELDS["error"])
     from smara.adapters.tool_output import failure_of, text_of
 
-    answer = next((told[name] for name in _RESULTS if told.get(name)), None)
+    answer = next((told[name] for name in FIELDS["tool_output"] if told.get(name)), None)
     found = failure_of(told, answer)
     if (
         found is None and tool == "Bash" and "turn_id" in told
@@ -443,32 +443,24 @@ def source_of(told: Mapping[str, Any]) -> str:
 
 def session_of(told: Mapping[str, Any]) -> str:
     """The session of a payload, whatever its host calls it; of a helper the one that it helps."""
-    names = (
-        "parentAgentId",
-        "parent_agent_id",
-        "session_id",
-        "sessionId",
-        "conversation_id",
-        "sessionID",
-    )
-    return _text(told, names)
+    return _text(told, FIELDS["parent_id"]) or _text(told, FIELDS["session_id"])
 
 
 def hearer_of(told: Mapping[str, Any]) -> str:
     """Who hears it: a helper of an agent has a context of its own."""
-    helper = _text(told, ("agent_id", "agentId", "subagent_id"))
+    helper = _text(told, FIELDS["subagent_id"])
     return f"{session_of(told)}/agent-{helper}"[:200] if helper else session_of(told)
 
 
 def folder_of(told: Mapping[str, Any]) -> str:
     """Where a host works."""
     roots = told.get("workspace_roots")
-    named = _text(told, ("cwd", "directory"))
+    named = _text(told, FIELDS["cwd"])
     return named or (str(roots[0]) if isinstance(roots, list) and roots else os.getcwd())
 
 
 def _arguments(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Any = next((told[name] for name in _TOOL_INPUTS if told.get(name)), None)
+    found: Any = next((told[name] for name in FIELDS["tool_input"] if told.get(name)), None)
     if isinstance(found, str):
         try:
             found = json.loads(found)

@@ -15,11 +15,14 @@ from pathlib import Path, PurePosixPath
 from smara.adapters.instructions.models import InstructionFile, Parsed
 from smara.adapters.instructions.parse import parse_instructions
 from smara.core.extract import word_set
-from smara.core.paths import GENERATED_FOLDERS, OUTPUT_FOLDERS, PATTERNS, host_of
+from smara.core.host_table import INSTRUCTION_FILES
+from smara.core.paths import GENERATED_FOLDERS, OUTPUT_FOLDERS, host_of
 from smara.errors import InvalidInputError, NotFoundError
 
 _NOT_ENTERED = GENERATED_FOLDERS | OUTPUT_FOLDERS | word_set("deps tmp .env")
-_HOST_FOLDERS = frozenset(pattern.split("/")[0] for _, pattern in PATTERNS if "/" in pattern)
+_HOST_FOLDERS = frozenset(
+    pattern.split("/")[0] for _, pattern in INSTRUCTION_FILES if "/" in pattern
+)
 MOST_FOLDERS = 20_000
 """A tree with more folders is looked at so far; instruction files stand near the top."""
 
@@ -93,7 +96,7 @@ def _below(folder: Path) -> list[Path]:
 def _files_of(base: Path, folder: Path) -> Iterator[InstructionFile]:
     """The instruction files that speak of a folder, in the order of the table."""
     about = "" if folder == base else folder.relative_to(base).as_posix()
-    for host, pattern in PATTERNS:
+    for host, pattern in INSTRUCTION_FILES:
         for path in _matching(folder, pattern):
             place = os.path.realpath(path)
             # A link may lead out of the repository: what is there is not the repository's.

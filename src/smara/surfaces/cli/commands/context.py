@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from smara.context.models import Context, Receipt, ReceiptItem, ReceiptTotals
-from smara.core.events import AGENTS
+from smara.core.host_table import AGENTS
 from smara.core.tokens import counter_for
 from smara.memory import Memory
 from smara.observations.models import MODES, AgentMode

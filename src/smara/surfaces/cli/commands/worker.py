@@ -290,9 +290,8 @@ def _line(done: _Round) -> str:
 def hook_command(call: Invocation, agent: str, event: str | None, seconds: float) -> None:
     """What agents call: `smara hook AGENT EVENT`, with the event as JSON on standard input.
 
-    AGENT is claude, codex, gemini, copilot, cursor, opencode or generic, EVENT the agent's own
-    name of the event. It always leaves with 0 and writes nothing to standard error. Let
-    `smara setup AGENT` register it.
+    AGENT is a name that `smara setup` takes, EVENT the agent's own name of the event. It always
+    leaves with 0 and writes nothing to standard error. Let `smara setup AGENT` register it.
 
     `smara hook drain` takes in the events that wait, reads the transcripts of their sessions,
     and ends those that are over.
