@@ -13,13 +13,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from smara.adapters.host import Here, TranscriptFile, walk, written_at
 from smara.adapters.host_specs import TRANSCRIPTS
 from smara.adapters.hosts.event_queue import project_of
 from smara.adapters.importer import Importer, ImportReport
 from smara.adapters.records import Progress
 from smara.adapters.replay import Learner, LearnReport
 from smara.adapters.sniff import import_order, sniff
-from smara.adapters.transcript_files import Here, TranscriptFile, walk, written_at
 from smara.core.git import find_repository
 from smara.errors import DatabaseError, InvalidInputError, SmaraError
 from smara.memory import Memory

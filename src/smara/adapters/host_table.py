@@ -45,6 +45,7 @@ def render() -> str:
 def _tables() -> list[tuple[str, str, Any]]:
     files = {name: each.rule_file for name, each in HOOKS.items() if each.rule_file is not None}
     rules = {name: (rule.path, rule.head) for name, rule in files.items()}
+    marks = {each.mark: name for name, each in HOOKS.items() if each.mark}
     sources = {word: ours for each in HOOKS.values() for word, ours in each.sources.items()}
     return [
         ("AGENTS", "tuple[str, ...]", tuple(HOOKS)),
@@ -52,7 +53,7 @@ def _tables() -> list[tuple[str, str, Any]]:
         ("TRANSIENT", _BY_EVENT, {name: each.transient for name, each in HOOKS.items()}),
         ("DRAIN_EVENTS", _BY_EVENT, {name: each.drain_events for name, each in HOOKS.items()}),
         ("RUNNERS", "dict[str, dict[str, str]]", _runners()),
-        ("MARKS", "dict[str, str]", {each.mark: name for name, each in HOOKS.items() if each.mark}),
+        ("PAYLOAD_MARKS", "dict[str, str]", marks),
         ("OUTPUT", "dict[str, Mapping[str, Any]]", {n: each.output for n, each in HOOKS.items()}),
         ("MOST_CHARACTERS", "dict[str, int]", {n: h.most_characters for n, h in HOOKS.items()}),
         ("LIMITS_IN_BYTES", "tuple[str, ...]", _where("is_limit_in_bytes", is_set=True)),

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from smara.adapters.host import written_at
 from smara.adapters.records import Counted, Imported, Progress
 from smara.adapters.replay import Learner
 from smara.adapters.sniff import reader_of, sniff
-from smara.adapters.transcript_files import written_at
 from smara.errors import InvalidInputError
 from smara.memory import Memory
 from smara.messages.models import NewMessage, NewThread, Part

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
+from smara.adapters.host import Here
 from smara.adapters.instructions.collect import InstructionSet, Read, read_text
 from smara.adapters.instructions.importer import InstructionReport, import_gathered, root_of
-from smara.adapters.instructions.models import (
+from smara.adapters.instructions.markdown import (
     InstructionFile,
     InstructionStatement,
     LeftOut,
@@ -26,7 +27,6 @@ from smara.adapters.instructions.parse import parse_instructions
 from smara.adapters.lines import mapping_in, text_in
 from smara.adapters.readers.gemini import project_root_of
 from smara.adapters.readers.opencode_store import read_object
-from smara.adapters.transcript_files import Here
 from smara.core.git import find_repository
 from smara.environment import home_of
 from smara.errors import InvalidInputError

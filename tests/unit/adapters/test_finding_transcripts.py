@@ -9,8 +9,8 @@ import subprocess
 import pytest
 
 from smara.adapters.bulk_import import expand, find, find_transcripts
+from smara.adapters.host import Here
 from smara.adapters.host_specs import TRANSCRIPTS
-from smara.adapters.transcript_files import Here
 from smara.errors import InvalidInputError
 from tests.unit.adapters.foreign import CODEX, GEMINI, GENERIC, opencode_database, put_homes, touch
 

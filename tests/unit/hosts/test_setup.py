@@ -15,14 +15,15 @@ import smara
 from smara.adapters import jsonc
 from smara.adapters.host import SetupTarget, is_own_hook
 from smara.adapters.host_specs.claude import plugin_folder, registrations
-from smara.adapters.hosts.setup.hosts import find_hosts, targets_of
-from smara.adapters.hosts.setup.plan import (
+from smara.adapters.hosts.setup import (
     Journal,
     apply,
     cut_block,
+    find_hosts,
     plan,
     put_block,
     state_of,
+    targets_of,
     undo,
     undo_plan,
 )

@@ -14,6 +14,7 @@ from smara.adapters.host import (
     END_SECONDS,
     START_SECONDS,
     STEP_SECONDS,
+    Here,
     HomeFolder,
     Hooks,
     Host,
@@ -21,14 +22,17 @@ from smara.adapters.host import (
     Reach,
     Setup,
     SetupTarget,
+    TranscriptFile,
     Transcripts,
     has_mcp,
+    head,
     hook_line,
     mcp_entry,
+    walk,
+    written_at,
 )
 from smara.adapters.jsonc import read_object
 from smara.adapters.lines import mapping_in, text_in
-from smara.adapters.transcript_files import Here, TranscriptFile, head, walk, written_at
 from smara.core.events import Kind
 
 EVENTS: dict[str, Kind] = {

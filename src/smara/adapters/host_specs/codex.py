@@ -16,6 +16,7 @@ from smara.adapters.host import (
     END_SECONDS,
     START_SECONDS,
     STEP_SECONDS,
+    Here,
     HomeFolder,
     Hooks,
     Host,
@@ -23,20 +24,17 @@ from smara.adapters.host import (
     Reach,
     Setup,
     SetupTarget,
+    TranscriptFile,
     Transcripts,
     has_mcp,
-    hook_line,
-)
-from smara.adapters.host_specs.claude import EVENTS
-from smara.adapters.lines import mapping_in, text_in
-from smara.adapters.transcript_files import (
-    Here,
-    TranscriptFile,
     head,
+    hook_line,
     is_readable,
     walk,
     written_at,
 )
+from smara.adapters.host_specs.claude import EVENTS
+from smara.adapters.lines import mapping_in, text_in
 
 HOME = HomeFolder("CODEX_HOME", ".codex")
 _ENDINGS = (".jsonl", ".jsonl.zst", ".json")

@@ -12,6 +12,7 @@ from smara.adapters.host import (
     START_SECONDS,
     STEP_SECONDS,
     TEXT,
+    Here,
     HomeFolder,
     Hooks,
     Host,
@@ -19,13 +20,16 @@ from smara.adapters.host import (
     Reach,
     Setup,
     SetupTarget,
+    TranscriptFile,
     Transcripts,
     has_mcp,
+    head,
     hook_line,
+    walk,
+    written_at,
 )
 from smara.adapters.host_specs.claude import EVENTS
 from smara.adapters.lines import mapping_in, text_in
-from smara.adapters.transcript_files import Here, TranscriptFile, head, walk, written_at
 
 HOME = HomeFolder("COPILOT_HOME", ".copilot")
 _REGISTERED = (

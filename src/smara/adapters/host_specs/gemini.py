@@ -14,6 +14,7 @@ from smara.adapters.host import (
     END_SECONDS,
     START_SECONDS,
     STEP_SECONDS,
+    Here,
     HomeFolder,
     Hooks,
     Host,
@@ -21,12 +22,14 @@ from smara.adapters.host import (
     Reach,
     Setup,
     SetupTarget,
+    TranscriptFile,
     Transcripts,
     hook_line,
     mcp_entry,
+    walk,
+    written_at,
 )
 from smara.adapters.lines import list_in, mapping_in
-from smara.adapters.transcript_files import Here, TranscriptFile, walk, written_at
 
 HOME = HomeFolder("GEMINI_CONFIG_DIR", ".gemini")
 _INJECTION = re.compile(f"{HOOK_OPENING}(.*?){HOOK_CLOSING}", re.S)

@@ -12,6 +12,7 @@ from typing import Any
 
 from smara.adapters.host import (
     TEXT,
+    Here,
     HomeFolder,
     Hooks,
     Host,
@@ -19,11 +20,13 @@ from smara.adapters.host import (
     Reach,
     Setup,
     SetupTarget,
+    TranscriptFile,
     Transcripts,
     has_mcp,
+    walk,
+    written_at,
 )
 from smara.adapters.lines import is_database, mapping_in, milliseconds, text_in
-from smara.adapters.transcript_files import Here, TranscriptFile, walk, written_at
 
 HOME = HomeFolder("XDG_CONFIG_HOME", ".config", "opencode")
 STORE = HomeFolder("XDG_DATA_HOME", ".local/share", "opencode")

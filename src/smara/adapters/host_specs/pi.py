@@ -6,9 +6,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from smara.adapters.host import HomeFolder, Host, Transcripts
+from smara.adapters.host import (
+    Here,
+    HomeFolder,
+    Host,
+    TranscriptFile,
+    Transcripts,
+    head,
+    walk,
+    written_at,
+)
 from smara.adapters.lines import text_in
-from smara.adapters.transcript_files import Here, TranscriptFile, head, walk, written_at
 
 HOME = HomeFolder("PI_CODING_AGENT_DIR", ".pi/agent")
 

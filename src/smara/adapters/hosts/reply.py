@@ -22,7 +22,7 @@ from smara.core.host_table import (
     BEFORE,
     FAILURES,
     FIELDS,
-    MARKS,
+    PAYLOAD_MARKS,
     PROMPTS,
     SOURCES,
     STARTS,
@@ -89,7 +89,7 @@ def say(
             is_said=each in heard,
         )
     # A host may run hooks that were set up for others.
-    runner = next((name for mark, name in MARKS.items() if mark in told), agent)
+    runner = next((name for mark, name in PAYLOAD_MARKS.items() if mark in told), agent)
     if event in STARTS and has_rule(brief.root_of(folder_of(told)), runner):
         return b""  # it stands in the rule file, which the agent reads anyway
     return emit(agent, event, "\n".join(each["text"] for each in heard)) if heard else b""

@@ -14,7 +14,7 @@ from smara.adapters.instructions.importer import (
     StatementChange,
     import_instructions,
 )
-from smara.adapters.instructions.models import InstructionFile, InstructionStatement
+from smara.adapters.instructions.markdown import InstructionFile, InstructionStatement
 from smara.adapters.instructions.parse import parse_instructions
 from smara.knowledge.guess import Guess, type_of
 

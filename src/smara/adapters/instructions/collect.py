@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from smara.adapters.instructions.models import InstructionFile, Parsed
+from smara.adapters.instructions.markdown import InstructionFile, Parsed
 from smara.adapters.instructions.parse import parse_instructions
 from smara.core.extract import word_set
 from smara.core.host_table import INSTRUCTION_FILES

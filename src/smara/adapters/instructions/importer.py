@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from smara.adapters.instructions.collect import InstructionSet, NotFollowed, gather
+from smara.adapters.instructions.markdown import InstructionStatement, LeftOut
 from smara.adapters.instructions.match import (
     Matched,
     MatchPlan,
@@ -25,7 +26,6 @@ from smara.adapters.instructions.match import (
     paths_of,
     sayings_of,
 )
-from smara.adapters.instructions.models import InstructionStatement, LeftOut
 from smara.core.git import find_repository, git_text
 from smara.knowledge.guess import Guess, type_of
 from smara.knowledge.models import Chunk, Evidence, MemorySource, NewMemory, Relation, TypedMemory

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
-from smara.adapters.instructions.models import InstructionFile, InstructionStatement
+from smara.adapters.instructions.markdown import InstructionFile, InstructionStatement
 from smara.core.extract import word_set
 from smara.knowledge.models import TypedMemory
 

@@ -14,14 +14,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from smara.adapters.instructions import markdown
-from smara.adapters.instructions.markdown import is_procedure, lines_of, text_of
-from smara.adapters.instructions.models import (
+from smara.adapters.instructions.markdown import (
     FileReference,
     InstructionStatement,
     LeftOut,
     Parsed,
     ProcedureStep,
     RuleHead,
+    is_procedure,
+    lines_of,
+    text_of,
 )
 
 if TYPE_CHECKING:

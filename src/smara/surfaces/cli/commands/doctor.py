@@ -6,8 +6,8 @@ import os
 
 import click
 
-from smara.adapters.hosts.setup.health import host_findings, now_ms
-from smara.adapters.hosts.setup.plan import Journal
+from smara.adapters.hosts.health import host_findings, now_ms
+from smara.adapters.hosts.setup import Journal
 from smara.config import load_settings
 from smara.core.git import find_repository
 from smara.doctor import Finding, examine

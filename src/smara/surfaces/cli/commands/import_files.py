@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from smara.adapters.bulk_import import BulkImport, BulkReport, find
+from smara.adapters.host import Here
 from smara.adapters.host_specs import TRANSCRIPTS
 from smara.adapters.importer import ImportReport
 from smara.adapters.records import Progress
 from smara.adapters.replay import LearnReport
 from smara.adapters.sniff import FORMATS
-from smara.adapters.transcript_files import Here
 from smara.errors import InvalidInputError, SmaraError
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, common

@@ -14,21 +14,23 @@ from typing import Any, Literal
 import click
 
 from smara.adapters.bulk_import import BulkImport, BulkReport, find
-from smara.adapters.host import Reach, SetupTarget
+from smara.adapters.host import Here, Reach, SetupTarget, TranscriptFile
 from smara.adapters.host_specs import TRANSCRIPTS, host_named
 from smara.adapters.hosts.precompute import finish, prepare, prepare_ahead
-from smara.adapters.hosts.setup.hosts import FoundHost, find_hosts, program, targets_of
-from smara.adapters.hosts.setup.plan import (
+from smara.adapters.hosts.setup import (
+    FoundHost,
     Journal,
     SetupChange,
     apply,
+    find_hosts,
     plan,
+    program,
     state_of,
+    targets_of,
     undo,
     undo_plan,
 )
 from smara.adapters.records import Progress
-from smara.adapters.transcript_files import Here, TranscriptFile
 from smara.core.git import find_repository
 from smara.core.host_table import AGENTS
 from smara.environment import setup_folder, spool_folder
