@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from smara.core.deadline import Abort
 from smara.errors import ModelAbortedError
 from smara.memory import Memory, open_memory
-from smara.models.chat import Abort, ChatReply, ChatRequest, Usage
+from smara.models.chat import ChatReply, ChatRequest, Usage
 from smara.models.embedder import Kind, unit_rows
 from smara.models.failures import timed_out
 

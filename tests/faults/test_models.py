@@ -11,10 +11,10 @@ import threading
 import pytest
 
 from smara.core.clock import SystemClock
+from smara.core.deadline import CALL_THREAD
 from smara.errors import BadReplyError, BudgetSpentError, ModelRefusedError, ModelUnavailableError
 from smara.models.budget import ModelBudget
 from smara.models.chat import ChatReply, ChatRequest, Usage
-from smara.models.deadline import THREAD_NAME
 from smara.models.models import HOUR_MS, Reservation
 from smara.testing import ScriptedModel, open_temporary
 from tests import models_server as server_side
@@ -105,7 +105,7 @@ def thinking(clock):
 
 def no_call_is_left():
     """Every thread of a call has ended; one that was left behind has some time to."""
-    for thread in [thread for thread in threading.enumerate() if thread.name == THREAD_NAME]:
+    for thread in [thread for thread in threading.enumerate() if thread.name == CALL_THREAD]:
         thread.join(600)
         assert not thread.is_alive()
 

@@ -7,7 +7,7 @@ Observation may take longer than a turn can wait; then it goes on in its own thr
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from smara.context.models import Context, ContextMessage, ContextReceipt, Section, SectionName
 from smara.core import log
 from smara.core.clock import Clock
+from smara.core.deadline import run_within
 from smara.core.escape import neutralize
 from smara.core.prompts import load_prompt
 from smara.core.tokens import TokenCounter
@@ -185,31 +186,6 @@ def _one(text: str) -> str:
     return neutralize(text).strip().replace("\n", "\n    ")
 
 
-def run_within(clock: Clock, seconds: float, action: Callable[[threading.Event], object]) -> bool:
-    """Run an action for at most so long by the clock; return True if it ended in time.
-
-    It goes on in its thread when it takes longer, and its event tells it that the caller left. What
-    it raises is logged: the caller goes on in any case.
-    """
-    done, is_over = threading.Event(), threading.Event()
-
-    def run() -> None:
-        try:
-            action(is_over)
-        except SmaraError as error:
-            log.warning("observations.failed", error=error.code)
-        except Exception as error:  # noqa: BLE001 - the edge of a thread: nobody else would hear of it
-            log.warning("observations.failed", error=type(error).__name__)
-        finally:
-            done.set()
-
-    threading.Thread(target=run, name="smara-observe", daemon=True).start()
-    try:
-        return clock.wait_for(done, seconds)
-    finally:
-        is_over.set()  # also for a KeyboardInterrupt: nobody waits any more
-
-
 _OTHERS_TOKENS = 2_000
 _MOST_CACHED = 64
 _MOST_READERS = 1_000
@@ -363,22 +339,24 @@ class Processors:
             self._settings.block_deadline_seconds if deadline_seconds is None else deadline_seconds
         )
 
-        def observe(is_over: threading.Event) -> None:
+        def observe(stop: threading.Event) -> None:
             """Observe what is pending and show all but the newest; wait for another observer."""
             while self._observations.buffer(thread.id, mode=mode).code == "in_progress":
                 # Another process tells nobody when it is done, so we look again.
-                if is_over.wait(_AGAIN_SECONDS):
+                if stop.wait(_AGAIN_SECONDS):
                     return
             self._observations.activate(thread.id, mode=mode)
 
         started = self._clock.monotonic()
-        is_done = run_within(self._clock, deadline, observe)
-        waited = self._clock.monotonic() - started
-        if not is_done:
+        try:
+            run_within(observe, deadline, self._clock, thread_name="smara-observe")
+        except TimeoutError:
             notes.append(
                 "the observation took longer than the deadline; it goes on behind the scenes"
             )
-        return waited, notes
+        except Exception as error:  # noqa: BLE001 - a turn goes on without its observation
+            log.warning("observations.failed", error=getattr(error, "code", type(error).__name__))
+        return self._clock.monotonic() - started, notes
 
     def _build(
         self,

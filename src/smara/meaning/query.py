@@ -7,17 +7,15 @@ time: a narrow filter is listed and compared row by row, a wide one is applied t
 
 from __future__ import annotations
 
-import atexit
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from weakref import WeakSet
 
 from smara.core import log
 from smara.core.clock import Clock
+from smara.core.deadline import run_within
 from smara.core.text import CHUNK_CHARACTERS
 from smara.database.database import Session, marks, parts
 from smara.database.fulltext import Within, join_terms, no_of, row_of
@@ -33,40 +31,6 @@ from smara.secrets import redact
 
 if TYPE_CHECKING:
     from smara.database.vectors import Codes, Floats
-
-
-_AT_EXIT_SECONDS = 1.0
-_BEFORE_FORK_SECONDS = 30.0
-_loading: WeakSet[threading.Thread] = WeakSet()
-
-
-def in_time(work: Callable[[], object], clock: Clock, seconds: float) -> bool:
-    """Do the work in a thread and wait for it for so long; whether it has ended."""
-    is_done = threading.Event()
-
-    def run() -> None:
-        try:
-            work()
-        except Exception as error:  # noqa: BLE001 - the edge of a thread: nobody else would hear of it
-            log.warning("embedder.failed", error=type(error).__name__)
-        finally:
-            is_done.set()
-
-    thread = threading.Thread(target=run, name="smara-embedder", daemon=True)
-    _loading.add(thread)
-    thread.start()
-    return clock.wait_for(is_done, max(0.0, seconds))
-
-
-def _wait(seconds: float) -> None:
-    for thread in list(_loading):
-        if thread is not threading.current_thread():
-            thread.join(seconds)
-
-
-atexit.register(_wait, _AT_EXIT_SECONDS)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=lambda: _wait(_BEFORE_FORK_SECONDS))
 
 
 class RowVectors:
@@ -241,9 +205,18 @@ class Meaning:
         try:
             if self._embedders.setting in self._warm:
                 return self._asked(text, stop_at)
-            return self._asked_in_time(text, stop_at)
+            # It is not known how long the model takes to load.
+            return run_within(
+                lambda _: self._asked(text, None),
+                budget,
+                self._clock,
+                thread_name="smara-embedder",
+                is_safe_to_leave=False,
+            )
         except SmaraError as error:
             return None, f"not used: {error}"
+        except TimeoutError:
+            return None, _LOADING
 
     def nearest(
         self,
@@ -317,19 +290,6 @@ class Meaning:
     def forget(self, space_no: int | None = None) -> None:
         """Drop what is kept in memory, of one space or of all."""
         self._nearest.forget(space_no)
-
-    def _asked_in_time(self, text: str, stop_at: float) -> tuple[Vector | None, str]:
-        """Ask in a thread of its own while nobody knows how long the model takes to load."""
-        answers: list[tuple[Vector | None, str]] = []
-
-        def ask() -> None:
-            try:
-                answers.append(self._asked(text, None))
-            except SmaraError as error:
-                answers.append((None, f"not used: {error}"))
-
-        in_time(ask, self._clock, stop_at - self._clock.monotonic())
-        return answers[0] if answers else (None, _LOADING)
 
     def _asked(self, text: str, stop_at: float | None) -> tuple[Vector | None, str]:
         space, note = self.answering()

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from smara.core import log
+from smara.core.deadline import Abort
 from smara.core.scope import require_id
 from smara.core.tokens import counter_for, estimate_o200k
 from smara.database.projects import ProjectContext
@@ -26,7 +27,7 @@ from smara.models.budget import (
     parse_prices,
     size_of,
 )
-from smara.models.chat import Abort, ChatModel, ChatReply, ChatRequest, Usage
+from smara.models.chat import ChatModel, ChatReply, ChatRequest, Usage
 from smara.models.embedder import Embedder, EmbeddingServer
 from smara.models.failures import with_retries
 from smara.models.models import DAY_MS, HOUR_MS, ModelCall, Pause, Remaining, WindowUsage

@@ -6,12 +6,11 @@ The protocol is synchronous. An implementation of :class:`ChatModel` must return
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from smara.core.deadline import Abort
 from smara.errors import InvalidInputError
 
 Finish = Literal["stop", "length", "refusal", "other"]
@@ -88,37 +87,6 @@ class ChatReply:
     usage: Usage = Usage()
     finish: Finish = "stop"
     model: str = ""
-
-
-class Abort(threading.Event):
-    """Takes a call back, from any thread: ``set`` it, and the caller has its ``ModelAbortedError``
-    at once.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._calling: list[Callable[[], object]] = []
-        self._guard = threading.Lock()
-
-    def set(self) -> None:
-        """Abort; safe to repeat, and before the call has begun."""
-        with self._guard:
-            super().set()
-            for callback in self._calling:
-                callback()
-
-    @contextmanager
-    def calling(self, callback: Callable[[], object]) -> Iterator[None]:
-        """A block during which ``set`` calls ``callback``, at once when it is set already."""
-        with self._guard:
-            self._calling.append(callback)
-            if self.is_set():
-                callback()
-        try:
-            yield
-        finally:
-            with self._guard:
-                self._calling.remove(callback)
 
 
 class ChatModel(Protocol):

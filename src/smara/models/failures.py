@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from smara.core import log
 from smara.core.clock import Clock
+from smara.core.deadline import Abort
 from smara.errors import (
     BadReplyError,
     ModelAbortedError,
@@ -20,7 +21,6 @@ from smara.errors import (
     ModelRefusedError,
     ModelUnavailableError,
 )
-from smara.models.chat import Abort
 
 _MOST_CHARACTERS = 300
 

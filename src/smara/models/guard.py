@@ -7,13 +7,13 @@ the machine and no call is billed.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from smara.core import log
 from smara.core.clock import Clock
+from smara.core.deadline import CLOSE_SECONDS, run_within
 from smara.core.tokens import TokenCounter, counter_for, estimate_o200k
 from smara.errors import (
     ConfigError,
@@ -34,37 +34,9 @@ if TYPE_CHECKING:
     from smara.models.embedder import EmbeddingReply, Vectors
 
 
-T = TypeVar("T")
-
-
-def wait_for(work: Callable[[], T], seconds: float, clock: Clock, thread_name: str) -> T:
-    """What ``work`` gives, or its error; ``TimeoutError`` when it takes longer, and then it is left
-    behind.
-    """
-    ended = threading.Event()
-    found: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            found.append(work())
-        except BaseException as error:  # noqa: BLE001 - the edge of a thread: whatever it is, the caller is told
-            errors.append(error)
-        finally:
-            ended.set()
-
-    threading.Thread(target=run, name=thread_name, daemon=True).start()
-    if not clock.wait_for(ended, seconds):
-        raise TimeoutError
-    if errors:
-        raise errors[0]
-    return found[0]
-
-
 _TOKENS_OF_A_REQUEST = 100_000
 # How often a text is halved for a server whose window is smaller than we know.
 _HALVINGS = 4
-_EMBEDDER_CLOSE_SECONDS = 0.5
 
 
 class GuardedEmbedder:
@@ -116,9 +88,9 @@ class GuardedEmbedder:
         seconds = self._deadline_seconds if deadline_seconds is None else deadline_seconds
         ends_at = self._clock.monotonic() + seconds
         try:
-            return wait_for(
-                lambda: self._embedded(texts, kind, ends_at),
-                seconds + _EMBEDDER_CLOSE_SECONDS,
+            return run_within(
+                lambda _: self._embedded(texts, kind, ends_at),
+                seconds + CLOSE_SECONDS,
                 self._clock,
                 thread_name="smara-embed",
             )
@@ -261,7 +233,6 @@ _TEXT_CHARACTERS = 8_000
 _QUERY_CHARACTERS = 2_000
 _AROUND_A_PAIR = 100  # tokens of the question that goes with a text
 _RETRIES = RetryRules(attempts=2, first_wait_seconds=0.25)  # a search has seconds
-_RERANKER_CLOSE_SECONDS = 0.5
 
 
 class GuardedReranker:
@@ -346,8 +317,8 @@ class GuardedReranker:
         deadline.
         """
         try:
-            return wait_for(
-                work, seconds + _RERANKER_CLOSE_SECONDS, self._clock, thread_name="smara-rerank"
+            return run_within(
+                lambda _: work(), seconds + CLOSE_SECONDS, self._clock, thread_name="smara-rerank"
             )
         except TimeoutError:
             log.warning("reranker.left", model=self.name)

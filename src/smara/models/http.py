@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +17,8 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from smara.core.clock import SystemClock
+from smara.core.deadline import Abort, run_within
 from smara.errors import BadReplyError, ConfigError, ModelError
 from smara.models import failures
 
@@ -84,7 +85,7 @@ class _Answer:
     retry_after: str | None
 
 
-class _Exchange(threading.Thread):
+class _Exchange:
     """One request and its answer."""
 
     def __init__(
@@ -96,7 +97,6 @@ class _Exchange(threading.Thread):
         seconds: float,
         most_bytes: int,
     ) -> None:
-        super().__init__(name=THREAD_NAME, daemon=True)
         self._method = method
         self._address = parse_address(url)
         self._content = content
@@ -108,50 +108,55 @@ class _Exchange(threading.Thread):
         }
         self._seconds = seconds
         self._most_bytes = most_bytes
-        self._ended = threading.Event()
-        self._guard = threading.Lock()
-        self._connection: HTTPConnection | None = None
-        self._is_over = False
         self._was_sent = False
-        self._answer: _Answer | None = None
-        self._error: BaseException | None = None
 
     def ask(self, model: str, advice: Mapping[str, str]) -> Any:
+        """Return the answer, or raise a ``ModelError`` within the deadline."""
         if self._seconds <= 0:
             raise failures.timed_out(model, 0, may_be_billed=False, advice=advice)
-        self.start()
         try:
-            is_in_time = self._ended.wait(self._seconds)
-        finally:
-            self._hang_up()  # also for a KeyboardInterrupt: nobody waits for this answer any more
-        if not is_in_time:
-            raise failures.timed_out(model, self._seconds, self._was_sent, advice=advice)
-        if self._error is not None:
-            raise self._translated(self._error, model, advice) from self._error
-        return _read(self._answer, model, self._most_bytes, advice=advice)
+            answer = run_within(
+                self._exchange, self._seconds, SystemClock(), thread_name=THREAD_NAME
+            )
+        except TimeoutError as error:
+            raise failures.timed_out(model, self._seconds, self._was_sent, advice=advice) from error
+        except (OSError, IncompleteRead) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise failures.failure(
+                model, "connection", reason, may_be_billed=self._was_sent, advice=advice
+            ) from error
+        except HTTPException as error:
+            raise failures.unreadable(model, f"{type(error).__name__}: {error}") from error
+        return _read(answer, model, self._most_bytes, advice=advice)
 
-    def run(self) -> None:
-        try:
-            self._answer = self._exchanged()
-        except BaseException as error:  # noqa: BLE001 - the edge of a thread: whatever it is, the caller is told
-            self._error = error
-        finally:
-            if self._connection is not None:
-                # here alone: closing what another thread still reads would wait for it
-                self._connection.close()
-            self._ended.set()
-
-    def _exchanged(self) -> _Answer:
+    def _exchange(self, stop: Abort) -> _Answer:
         connection, target, headers = _connection(self._address, self._seconds)
-        with self._guard:
-            self._connection = connection
-        connection.connect()
-        if self._is_over:
-            raise TimeoutError
-        self._was_sent = True
-        if self._content is not None:
-            headers = {"Content-Type": "application/json", **headers}
-        connection.request(self._method, target, self._content, {**self._headers, **headers})
+
+        def hang_up() -> None:
+            """Shut the socket, which wakes a thread that waits on it."""
+            try:
+                if connection.sock is not None:
+                    connection.sock.shutdown(socket.SHUT_RDWR)
+            except OSError:  # the other side was first, or the socket is being wrapped
+                pass
+
+        try:
+            with stop.calling(hang_up):
+                connection.connect()
+                if stop.is_set():
+                    raise TimeoutError
+                self._was_sent = True
+                if self._content is not None:
+                    headers = {"Content-Type": "application/json", **headers}
+                connection.request(
+                    self._method, target, self._content, {**self._headers, **headers}
+                )
+                return self._answer(connection)
+        finally:
+            # Here alone: closing what another thread still reads would wait for it.
+            connection.close()
+
+    def _answer(self, connection: HTTPConnection) -> _Answer:
         response = connection.getresponse()
         most = self._most_bytes if response.status < 300 else _MOST_ERROR_BYTES
         content = bytearray()
@@ -161,39 +166,8 @@ class _Exchange(threading.Thread):
             raise IncompleteRead(bytes(content[:0]), response.length)
         return _Answer(response.status, bytes(content), response.headers.get("Retry-After"))
 
-    def _hang_up(self) -> None:
-        """Shut the socket, which wakes a thread that waits on it."""
-        with self._guard:
-            self._is_over = True
-            if self._connection is not None:
-                _shut(self._connection)
 
-    def _translated(
-        self, error: BaseException, model: str, advice: Mapping[str, str]
-    ) -> BaseException:
-        told = f"{type(error).__name__}: {error}"
-        if isinstance(error, TimeoutError):
-            return failures.timed_out(model, self._seconds, self._was_sent, advice=advice)
-        if isinstance(error, OSError | IncompleteRead):
-            return failures.failure(
-                model, "connection", told, may_be_billed=self._was_sent, advice=advice
-            )
-        if isinstance(error, HTTPException):
-            return failures.unreadable(model, told)
-        return error
-
-
-def _shut(connection: HTTPConnection) -> None:
-    try:
-        if connection.sock is not None:
-            connection.sock.shutdown(socket.SHUT_RDWR)
-    except OSError:  # the other side was first, or the socket is being wrapped
-        pass
-
-
-def _read(answer: _Answer | None, model: str, most_bytes: int, advice: Mapping[str, str]) -> Any:
-    if answer is None:
-        raise AssertionError("an exchange ends with an answer or with an error")
+def _read(answer: _Answer, model: str, most_bytes: int, advice: Mapping[str, str]) -> Any:
     if answer.status >= 300:
         raise _refused(answer, model, advice)
     if len(answer.content) > most_bytes:

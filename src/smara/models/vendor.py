@@ -11,10 +11,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from smara.core.deadline import Abort, run_coroutine_within
 from smara.core.tokens import estimate_o200k
 from smara.errors import BadReplyError, InvalidInputError, ModelAbortedError, ModelError
 from smara.models import failures
-from smara.models.chat import Abort, ChatReply, ChatRequest, Finish, Usage
+from smara.models.chat import ChatReply, ChatRequest, Finish, Usage
 from smara.models.http import is_this_machine
 from smara.models.registry import ModelSpec
 
@@ -52,8 +53,6 @@ class VendorModel:
         return self.spec.name
 
     def complete(self, request: ChatRequest, abort: Abort | None = None) -> ChatReply:
-        from smara.models.deadline import run_within
-
         if request.provider_options and self.spec.vendor == "google":
             raise InvalidInputError(
                 "Google takes no provider_options. Use settings, such as google_thinking_config."
@@ -61,7 +60,7 @@ class VendorModel:
         seconds = request.deadline_seconds or _DEADLINE_SECONDS
         call = _VendorCall(self.spec, self._api_key, request)
         try:
-            return run_within(call.run, seconds, abort)
+            return run_coroutine_within(call.run, seconds, abort)
         except InterruptedError:
             raise ModelAbortedError(
                 f"The call of {self.name} was taken back. Nothing was changed; ask again when it "

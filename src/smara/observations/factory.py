@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from smara.config import Settings
 from smara.core.clock import Clock
+from smara.core.deadline import Abort
 from smara.core.ids import IdMaker
 from smara.core.scope import Scope as Wall
 from smara.core.tokens import TokenCounter
@@ -21,7 +22,7 @@ from smara.errors import ConfigError
 from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
 from smara.models.caller import Models
-from smara.models.chat import Abort, ChatReply, ChatRequest
+from smara.models.chat import ChatReply, ChatRequest
 from smara.observations.background import Background
 from smara.observations.cycle import CycleSettings, ObservationCycle
 from smara.observations.models import MODES, AgentMode, Extractor, Observer, Reflector

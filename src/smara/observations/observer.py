@@ -11,9 +11,10 @@ from dataclasses import replace
 from functools import partial
 
 from smara.core.clock import Clock, SystemClock
+from smara.core.deadline import Abort
 from smara.core.tokens import TokenCounter, counter_for
 from smara.errors import BadReplyError, BudgetSpentError, ModelUnavailableError
-from smara.models.chat import Abort, ChatModel, ChatReply
+from smara.models.chat import ChatModel, ChatReply
 from smara.observations.models import Note, ObservationDraft, ObserveRequest, ReflectRequest
 from smara.observations.offline.notes import PathShortener
 from smara.observations.render import render

@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 
 from smara.core import log
 from smara.core.clock import Clock, SystemClock
+from smara.core.deadline import Abort
 from smara.core.escape import neutralize
 from smara.core.prompts import Prompt, load_prompt
 from smara.core.tokens import estimate_o200k
 from smara.errors import BadReplyError, ModelRefusedError
 from smara.messages.models import Message, Part, plain
-from smara.models.chat import Abort, ChatModel, ChatReply, ChatRequest
+from smara.models.chat import ChatModel, ChatReply, ChatRequest
 from smara.observations.models import (
     AgentMode,
     Flavor,

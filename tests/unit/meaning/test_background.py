@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import smara
+from smara.core.deadline import Abort, run_within
 from smara.meaning.background import BackgroundEmbedding
 from smara.meaning.models import EmbeddingProgress
-from smara.meaning.query import in_time
 from smara.testing import HashEmbedder
 
 _AGES = 600
@@ -220,12 +220,16 @@ def test_nothing_is_in_the_middle_of_something_when_a_process_forks_and_it_goes_
 def test_a_fork_waits_for_a_model_that_is_being_loaded(clock) -> None:
     begun, done = threading.Event(), threading.Event()
 
-    def load() -> None:
+    def load(stop: Abort) -> None:
         begun.set()
         threading.Event().wait(0.2)  # so long that a fork that does not wait is caught
         done.set()
 
-    asking = threading.Thread(target=lambda: in_time(load, clock, 0.0))
+    def ask() -> None:
+        with pytest.raises(TimeoutError):
+            run_within(load, 0.0, clock, thread_name="load", is_safe_to_leave=False)
+
+    asking = threading.Thread(target=ask)
     asking.start()
     asking.join()
     assert begun.wait(_AGES)

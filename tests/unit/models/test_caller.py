@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 import smara
+from smara.core.deadline import Abort
 from smara.errors import (
     BadReplyError,
     BudgetSpentError,
@@ -20,7 +21,7 @@ from smara.errors import (
     ModelRefusedError,
     ModelUnavailableError,
 )
-from smara.models.chat import Abort, ChatReply, ChatRequest, Usage
+from smara.models.chat import ChatReply, ChatRequest, Usage
 from smara.models.failures import failure
 from smara.testing import ScriptedModel, Slow, open_temporary
 from tests.models_server import ok, scripted_server

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from smara.core.deadline import Abort
 from smara.errors import InvalidInputError
-from smara.models.chat import Abort, ChatRequest, Usage
+from smara.models.chat import ChatRequest, Usage
 
 
 @pytest.mark.parametrize(

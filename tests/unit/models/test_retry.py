@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from smara.core.deadline import Abort
 from smara.errors import (
     BadReplyError,
     BudgetSpentError,
@@ -13,7 +14,6 @@ from smara.errors import (
     ModelRefusedError,
     ModelUnavailableError,
 )
-from smara.models.chat import Abort
 from smara.models.failures import RetryRules, with_retries
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from smara.core.deadline import Abort
 from smara.errors import ModelAbortedError, ModelUnavailableError
-from smara.models.chat import Abort, ChatReply, ChatRequest, Usage
+from smara.models.chat import ChatReply, ChatRequest, Usage
 from smara.testing import ScriptedModel, Slow
 
 

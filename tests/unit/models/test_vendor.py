@@ -6,13 +6,14 @@ import threading
 
 import pytest
 
+from smara.core.deadline import Abort
 from smara.errors import (
     InvalidInputError,
     ModelAbortedError,
     ModelRefusedError,
     ModelUnavailableError,
 )
-from smara.models.chat import Abort, ChatRequest, Usage
+from smara.models.chat import ChatRequest, Usage
 from smara.models.registry import load_tiers
 from smara.testing import open_temporary
 from tests.models_server import (

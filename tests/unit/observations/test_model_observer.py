@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smara.core.deadline import Abort
 from smara.errors import (
     BadReplyError,
     BudgetSpentError,
@@ -16,7 +17,7 @@ from smara.errors import (
     ModelRefusedError,
     ModelUnavailableError,
 )
-from smara.models.chat import Abort, ChatReply
+from smara.models.chat import ChatReply
 from smara.observations.models import Extractor, ObserveRequest
 from smara.observations.observer import ModelObserver
 from smara.observations.request import PROMPTS

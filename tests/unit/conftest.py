@@ -1,4 +1,4 @@
-"""What the tests of the models share: no thread that makes a call outlives its test."""
+"""What unit tests share: no thread that makes a call outlives its test."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from smara.models import deadline, http
+from smara.core.deadline import CALL_THREAD
+from smara.models import http
 
-NAMES = (deadline.THREAD_NAME, http.THREAD_NAME)
+NAMES = (CALL_THREAD, http.THREAD_NAME)
 
 
 @pytest.fixture
