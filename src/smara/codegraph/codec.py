@@ -113,26 +113,6 @@ def edges_of(data: bytes | None) -> list[Edge]:
     ]
 
 
-def edges_without(data: bytes, removed: Iterable[int]) -> bytes:
-    """Stored edges but those into nodes that are gone."""
-    edges = unpack_edges(data)
-    kept: bytes = edges[~are_among(edges["to_no"], removed)].tobytes()
-    return kept
-
-
-def are_among(values: Any, numbers: Iterable[int]) -> Any:
-    """Which of some numbers are among others; as ``numpy.isin``, which at its first call loads what
-    takes 35 ms.
-    """
-    import numpy as np
-
-    known = np.array(sorted(numbers), dtype=np.int64)
-    if not len(known):
-        return np.zeros(len(values), dtype=bool)
-    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return known[places] == values
-
-
 FACTS_VERSION = 4
 _KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
 _REFERENCE_KINDS: dict[str, ReferenceKind] = {"c": "calls", "i": "inherits", "r": "references"}

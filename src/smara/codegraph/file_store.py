@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from smara.codegraph.models import CodeFile, Node, TreeStatus
+from smara.codegraph.models import Node, TreeStatus
 from smara.core.escape import from_storable
 from smara.database.database import Row, Session, marks, parts
 from smara.database.project_store import ProjectStore
@@ -73,23 +73,6 @@ class ChunkRow(NamedTuple):
     last_line: int
     prefix: str
     text: str
-
-
-def code_file(row: Row) -> CodeFile:
-    no, path, language, kind, hash_, size, mtime_ns, lines, is_test, stale_at, indexed_at = row
-    return CodeFile(
-        no,
-        path,
-        language,
-        kind=kind,
-        hash=bytes(hash_),
-        size=size,
-        mtime_ns=mtime_ns,
-        lines=lines,
-        is_test=bool(is_test),
-        stale_at=stale_at,
-        indexed_at=indexed_at,
-    )
 
 
 def node_row(row: Row) -> NodeRow:
@@ -282,19 +265,6 @@ class FileStore(ProjectStore):
             )
             for row in rows
         }
-
-    def list_files(self, session: Session, tree_no: int) -> list[CodeFile]:
-        """The indexed files of a tree, by path."""
-        rows = session.all(
-            self.sql(
-                "SELECT no, path, language, kind, hash, size, mtime_ns, lines, is_test, stale_at, "
-                "indexed_at"
-                " FROM code_files WHERE project_no = :project AND tree_no = ? AND skip IS NULL "
-                "ORDER BY path"
-            ),
-            (tree_no,),
-        )
-        return [code_file(row) for row in rows]
 
     def one_of_each_language(self, session: Session, tree_no: int) -> list[str]:
         """The path of some file of each language in a tree."""

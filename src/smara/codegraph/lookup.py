@@ -289,7 +289,7 @@ class Targets:
             # A word may name a file without a suffix (``run``) and a function: then both may be
             # meant.
             named = self._symbols(session, wanted) if wanted.isidentifier() else []
-            return [*named, *self._file_nodes(session, files)]
+            return [*named, *self._lookup.file_nodes(session, files)]
         path, rest = _split(wanted)
         if path and (files := paths.called(path)):
             return [node for each in files for node in self._in_file(session, each, rest)]
@@ -302,7 +302,8 @@ class Targets:
         """
         found = self.find(session, text)
         if not found:
-            inside = self._folder(session, self._plain(text))
+            paths = self._find_paths().inside(self._plain(text))
+            inside = self._lookup.file_nodes(session, paths)
             if inside:
                 return QueryTarget(tuple(inside), is_folder=True)
             raise self._unknown(session, text)
@@ -342,12 +343,6 @@ class Targets:
             wanted = wanted[len(self._root) + 1 :]
         return wanted.removeprefix("./").removesuffix("()")
 
-    def _file_nodes(self, session: Session, paths: Sequence[str]) -> list[Node]:
-        return self._lookup.file_nodes(session, paths)
-
-    def _folder(self, session: Session, wanted: str) -> list[Node]:
-        return self._file_nodes(session, self._find_paths().inside(wanted))
-
     def _in_file(self, session: Session, path: str, rest: str) -> list[Node]:
         if line := _LINE.fullmatch(rest):
             no = self._at_line(path, int(line[1]))
@@ -365,7 +360,14 @@ class Targets:
         exact = [node for node in found if _is_called(node, dotted)]
         if exact or "." not in dotted:
             return exact
-        return [node for node in found if _is_in_module(node, dotted)]
+        # ``smara.codegraph.models.Node``: the path without its ending, then the qualified name.
+        ending = re.compile(r"(/__init__|/mod|/index)?\.\w+$")
+        modules = (ending.sub("", node.path).replace("/", ".") for node in found)
+        return [
+            node
+            for node, module in zip(found, modules, strict=True)
+            if f".{module}.{node.qualname}".endswith(f".{dotted}")
+        ]
 
     def _unknown(self, session: Session, text: str) -> NotFoundError:
         path, rest = _split(self._plain(text))
@@ -406,15 +408,6 @@ def _dotted(name: str) -> str:
 
 def _is_called(node: Node, dotted: str) -> bool:
     return node.kind != "file" and (node.qualname == dotted or node.qualname.endswith(f".{dotted}"))
-
-
-def _is_in_module(node: Node, dotted: str) -> bool:
-    """Whether ``smara.codegraph.models.Node`` may name a node: its path without the suffix, then
-    its qualified name.
-    """
-    module = re.sub(r"(/__init__|/mod|/index)?\.\w+$", "", node.path).replace("/", ".")
-    whole = f".{module}.{node.qualname}"
-    return whole.endswith(f".{dotted}")
 
 
 def _likeliest(found: Sequence[Node], wanted: str) -> list[Node]:

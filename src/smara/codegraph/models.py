@@ -154,23 +154,6 @@ class NewEdge(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CodeFile:
-    """A file of a tree, as it was when it was last read."""
-
-    no: int
-    path: str
-    language: Language | None
-    kind: FileKind
-    hash: bytes
-    size: int
-    mtime_ns: int
-    lines: int
-    is_test: bool = False
-    stale_at: int | None = None
-    indexed_at: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Node:
     """A file or something in it."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -91,7 +91,10 @@ class CodeQueries:
         found = self._walk(target, depth, limit, is_backward=True)
         if len(found.targets) != 1:
             return found
-        bases, heirs = bases_and_heirs(self.graph(), found.targets[0], self._members)
+        with self.lookup.database.read() as session:
+            bases, heirs = bases_and_heirs(
+                self.graph(), found.targets[0], partial(self.lookup.members, session)
+            )
         return replace(found, overrides=bases, overridden_by=heirs)
 
     def deps(self, target: str, depth: int = 1, limit: int = LIMIT) -> ImpactWalk:
@@ -108,7 +111,7 @@ class CodeQueries:
 
     def _walk(
         self,
-        target: str,
+        target: str | QueryTarget,
         depth: int,
         limit: int,
         *,
@@ -118,26 +121,9 @@ class CodeQueries:
     ) -> ImpactWalk:
         _require("depth", depth, MOST_DEPTH)
         _require("limit", limit, MOST_LIMIT)
-        return self._walked(
-            self.resolve(target),
-            depth,
-            limit,
-            is_backward=is_backward,
-            kinds=kinds,
-            only_tests=only_tests,
-        )
-
-    def _walked(
-        self,
-        target: QueryTarget,
-        depth: int,
-        limit: int,
-        is_backward: bool,
-        kinds: tuple[str, ...] = (),
-        only_tests: bool = False,
-    ) -> ImpactWalk:
+        nodes = (self.resolve(target) if isinstance(target, str) else target).nodes
         graph = self.graph()
-        places = graph.places_of(node.no for node in target.nodes)
+        places = graph.places_of(node.no for node in nodes)
         steps = walk(
             graph,
             places,
@@ -147,7 +133,7 @@ class CodeQueries:
             kinds=kinds,
             only_tests=only_tests,
         )
-        return dress(graph, places, depth, steps=steps, fetch=self._fetch)
+        return dress(graph, places, depth, steps=steps, fetch=self._loaded.nodes)
 
     def symbol(self, target: str) -> SymbolCard:
         """All there is to say of one file or symbol."""
@@ -160,18 +146,16 @@ class CodeQueries:
         return SymbolCard(
             node,
             tuple(each for each in inside if each.parent_no == node.no),
-            self._walked(
+            self._walk(
                 found,
                 1,
                 few,
                 is_backward=True,
                 kinds=("calls", "inherits", "imports", "references"),
             ).reached,
-            calls=self._walked(found, 1, few, is_backward=False).reached,
-            tests=self._walked(
-                found, DEPTH, few, is_backward=True, kinds=(), only_tests=True
-            ).reached,
-            dependents=self._walked(found, DEPTH, 1, is_backward=True).total,
+            calls=self._walk(found, 1, few, is_backward=False).reached,
+            tests=self._walk(found, DEPTH, few, is_backward=True, only_tests=True).reached,
+            dependents=self._walk(found, DEPTH, 1, is_backward=True).total,
             changes_with=tuple(changes),
             commits=churn.commits if churn else 0,
         )
@@ -207,8 +191,8 @@ class CodeQueries:
         return make_map(
             graph,
             self._loaded.names(graph),
-            self._fetch,
-            count=self._count,
+            self._loaded.nodes,
+            count=lambda text: self._counter.count(text).tokens,
             budget=budget,
             files=known,
             named=last,
@@ -221,7 +205,7 @@ class CodeQueries:
     def entry_points(self, limit: int = 50) -> list[EntryPoint]:
         """Where the program is entered."""
         graph, candidates = self._entries()
-        nodes = self._fetch([int(graph.nos[place]) for place in candidates])
+        nodes = self._loaded.nodes([int(graph.nos[place]) for place in candidates])
         return rank_entries(graph, candidates, nodes)[:limit]
 
     def hotspots(self, limit: int = 20) -> list[HotSpot]:
@@ -260,12 +244,17 @@ class CodeQueries:
 
     def _structure(self, only: Collection[str] = ()) -> list[CodeModule]:
         graph, entries = self._entries()
-        first = lru_cache(maxsize=None)(self._first_words)
+
+        @cache
+        def opening(path: str) -> str:
+            text = self._text(path, MOST_OPENING_BYTES * 50)[:MOST_OPENING_BYTES]
+            return redact(first_words(path, text)).text
+
         parts = structure.ModuleSources(
             graph,
             self._loaded.names(graph),
-            self._fetch,
-            first_words=first,
+            self._loaded.nodes,
+            first_words=opening,
             paths=self._paths().all,
             entries=entries,
         )
@@ -330,26 +319,11 @@ class CodeQueries:
             ),
         )
 
-    def _first_words(self, path: str) -> str:
-        return redact(
-            first_words(path, self._text(path, MOST_OPENING_BYTES * 50)[:MOST_OPENING_BYTES])
-        ).text
-
     def _text(self, path: str, most_bytes: int) -> str:
         try:
             return self._reader.read(path, most_bytes).data.decode("utf-8", "replace")
         except NotRead:
             return ""
-
-    def _fetch(self, nos: Collection[int]) -> dict[int, Node]:
-        return self._loaded.nodes(nos)
-
-    def _members(self, classes: Sequence[int], name: str) -> list[Node]:
-        with self.lookup.database.read() as session:
-            return self.lookup.members(session, classes, name)
-
-    def _count(self, text: str) -> int:
-        return self._counter.count(text).tokens
 
 
 def _require(name: str, value: int, most: int) -> None:

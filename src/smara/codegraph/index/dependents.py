@@ -147,18 +147,24 @@ class DependencyKeys:
             if len(self._later) > _MOST_LATER:
                 self._sorted = None
 
-    def keep(self, file_nos: Collection[int]) -> None:
-        """Forget all files but these."""
-        for no in self._of.keys() - set(file_nos):
+    def keep(self, paths: dict[int, str]) -> None:
+        """Forget all files but these, which are given by number."""
+        for no in self._of.keys() - paths.keys():
             del self._of[no]
             self._later[no] = frozenset()
+        self._path_keys = {no: key_of("o", path) for no, path in paths.items()}
 
     def touched(self, changes: Collection[OutlineChange]) -> set[int] | None:
         """The files whose edges may be others after the changes; ``None`` when that may be all of
         them.
         """
-        if any(_renames_modules(change) for change in changes):
-            return None
+        for change in changes:
+            name = change.path.rpartition("/")[2]
+            # What an ``__init__.py`` defines is looked up as usual; what a manifest says is not.
+            if name in tables().manifests or (
+                change.is_come_or_gone and name in tables().module_files
+            ):
+                return None
         found = self._with({key_of("n", name) for change in changes for name in change.defined})
         for change in changes:
             if change.is_come_or_gone:
@@ -175,17 +181,10 @@ class DependencyKeys:
 
     def _using(self, names: Collection[str]) -> set[int]:
         """Files that use one of the words, or asked about a file whose outline mentions one."""
-        return self._with({key_of("w", name) for name in names}) | self._asking_those_that_mention(
-            names
-        )
-
-    def _asking_those_that_mention(self, names: Collection[str]) -> set[int]:
         mentioning = self._with({key_of("m", name) for name in names})
-        return self._with({self._path_keys[no] for no in mentioning if no in self._path_keys})
-
-    def know_paths(self, paths: dict[int, str]) -> None:
-        """Tell which path belongs to which number."""
-        self._path_keys = {no: key_of("o", path) for no, path in paths.items()}
+        return self._with({key_of("w", name) for name in names}) | self._with(
+            {self._path_keys[no] for no in mentioning if no in self._path_keys}
+        )
 
     def get_ready(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """All keys, sorted, with the files they belong to; sorted now if they are not."""
@@ -215,12 +214,6 @@ class DependencyKeys:
         return (found - self._later.keys()) | {
             no for no, late in self._later.items() if not late.isdisjoint(keys)
         }
-
-
-def _renames_modules(change: OutlineChange) -> bool:
-    name = change.path.rpartition("/")[2]
-    # What ``__init__.py`` defines is looked up like any file's; what a manifest says is not.
-    return name in tables().manifests or (change.is_come_or_gone and name in tables().module_files)
 
 
 def change_between(

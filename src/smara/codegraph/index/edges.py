@@ -64,9 +64,7 @@ class TreeCache:
         if self.notes_revision != self.revision:
             for no, keys in store.asked(session, tree_no, self.notes_revision):
                 self.notes.put(no, bytes(keys))
-            numbers = {no: path for path, (no, _) in self.paths.items()}
-            self.notes.keep(numbers.keys())
-            self.notes.know_paths(numbers)
+            self.notes.keep({no: path for path, (no, _) in self.paths.items()})
             self.notes_revision = self.revision
         return self.notes
 

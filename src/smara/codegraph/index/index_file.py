@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from typing import NamedTuple
 
 from smara.codegraph.codec import pack_facts
 from smara.codegraph.index import files
 from smara.codegraph.index.files import NotRead, TreeReader
 from smara.codegraph.language import kind_of, language_of
-from smara.codegraph.models import CodeChunk, Definition, FileFacts, FileKind, Language, SkipReason
+from smara.codegraph.models import CodeChunk, FileFacts, FileKind, Language, SkipReason
 from smara.core import log
 from smara.core.escape import to_storable
 from smara.core.paths import is_test_path
@@ -142,13 +142,15 @@ def taken_apart(
 
         facts = extract(path, text.encode("utf-8", "replace"), language)
     safe_text, safe_facts, doc = _without_secrets(path, text, facts, has_text=has_text)
+    # Other files may ask of this one what its classes extend, and nothing else that it uses.
+    bases = tuple(e for e in safe_facts.references if e.kind == "inherits") if safe_facts else ()
     return empty._replace(
         language=language,
         kind=kind,
         lines=text.count("\n") + (not text.endswith("\n") and text != ""),
         is_test=is_test_path(path),
         doc=doc,
-        facts=None if safe_facts is None else slim(safe_facts),
+        facts=None if safe_facts is None else safe_facts._replace(references=bases),
         uses=b"" if safe_facts is None else pack_facts(safe_facts),
         chunks=tuple(ready_chunks(safe_facts, path, safe_text, known=known)) if has_text else (),
         whole=safe_facts,
@@ -183,26 +185,23 @@ def _reason_against(data: bytes, text: str, kind: FileKind) -> SkipReason | None
     return None
 
 
-def slim(facts: FileFacts) -> FileFacts:
-    """Facts without the names that are used, but for what classes extend: what other files may ask
-    of this one.
-    """
-    return facts._replace(
-        references=tuple(each for each in facts.references if each.kind == "inherits")
-    )
-
-
 def _without_secrets(
     path: str, text: str, facts: FileFacts | None, has_text: bool
 ) -> tuple[str, FileFacts | None, str]:
     """The text and the facts without any secret, lines kept where they are; and what the file says
     of itself.
     """
+    from smara.secrets import redact
     from smara.secrets.scan import scan
 
     doc = _first_line(path, text)
     # Where the text is not kept, what is kept of it is looked through alone.
-    findings = scan(text) if has_text or scan("\n".join((doc, *_kept_texts(facts)))) else []
+    stored = [doc]
+    if facts is not None:
+        stored += [each.signature for each in facts.definitions]
+        stored += [each.doc for each in facts.definitions if each.doc]
+        stored += [each.module for each in facts.imports]
+    findings = scan(text) if has_text or scan("\n".join(stored)) else []
     if not findings:
         return text, facts, doc
     pieces: list[str] = []
@@ -216,36 +215,19 @@ def _without_secrets(
     safe = "".join([*pieces, text[position:]])
     if facts is not None:
         facts = facts._replace(
-            definitions=tuple(map(_safe_definition, facts.definitions)),
-            imports=tuple(each._replace(module=_redacted(each.module)) for each in facts.imports),
+            definitions=tuple(
+                each._replace(signature=redact(each.signature).text, doc=redact(each.doc).text)
+                for each in facts.definitions
+            ),
+            imports=tuple(each._replace(module=redact(each.module).text) for each in facts.imports),
         )
     return safe, facts, _first_line(path, safe)
-
-
-def _kept_texts(facts: FileFacts | None) -> Iterator[str]:
-    if facts is not None:
-        for each in facts.definitions:
-            yield each.signature
-            if each.doc:
-                yield each.doc
-        for imported in facts.imports:
-            yield imported.module
 
 
 def _first_line(path: str, text: str) -> str:
     from smara.codegraph.parse.chunks import first_words
 
     return first_words(path, text).split("\n", 1)[0][:300]
-
-
-def _safe_definition(each: Definition) -> Definition:
-    return each._replace(signature=_redacted(each.signature), doc=_redacted(each.doc))
-
-
-def _redacted(text: str) -> str:
-    from smara.secrets import redact
-
-    return redact(text).text if text else text
 
 
 def chunk_key(chunk: CodeChunk) -> KnownChunk:

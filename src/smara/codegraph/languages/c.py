@@ -45,9 +45,6 @@ class CRules(LanguageRules):
         self._flat.clear()
         self._ahead.clear()
 
-    def bound_name(self, imported: Import) -> str:
-        return imported.alias or imported.name
-
     def imports_of(self, outline: FileOutline) -> tuple[dict[str, Import], list[Import]]:
         found = self._bound.get(outline)
         if found is None:
@@ -255,15 +252,16 @@ _HINTS = (b"GUARDED_BY", b"LOCKS_", b"LOCK_", b"LOCKABLE", b"NO_THREAD_SAFETY")
 def without_macros(text: bytes) -> bytes:
     """Blank macros that the grammar cannot read: ``class EXPORTED Slice {``."""
     if b"class" in text or b"struct" in text:
-        text = _BEFORE_A_NAME.sub(_blank_the_name, text)
+        text = _BEFORE_A_NAME.sub(
+            lambda found: (
+                (head := found[0][: found.start(1) - found.start()])
+                + b" " * (len(found[0]) - len(head))
+            ),
+            text,
+        )
     if any(hint in text for hint in _HINTS):
         text = _ANNOTATIONS.sub(lambda found: b" " * len(found[0]), text)
     return text
-
-
-def _blank_the_name(found: re.Match[bytes]) -> bytes:
-    start = found.start(1) - found.start()
-    return found[0][:start] + b" " * (len(found[0]) - start)
 
 
 _CPP_HEADER = re.compile(

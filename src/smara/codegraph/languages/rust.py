@@ -183,9 +183,12 @@ class RustRules(LanguageRules):
             for path in self.project.by_name.get("Cargo.toml", ()):
                 folder = path.rpartition("/")[0]
                 text = self.project.text(path) or ""
-                name = _crate_name(text)
+                manifest = _manifest(text)
+                name = manifest.get("lib", {}).get("name") or manifest.get("package", {}).get(
+                    "name"
+                )
                 root = _lib_path(text, folder)
-                if name and root in self.project.paths:
+                if name and isinstance(name, str) and root in self.project.paths:
                     self._crates[name.replace("-", "_")] = root
         return self._crates
 
@@ -195,12 +198,6 @@ def _manifest(text: str) -> dict[str, dict[str, object]]:
         return {key: value for key, value in tomllib.loads(text).items() if isinstance(value, dict)}
     except tomllib.TOMLDecodeError:
         return {}
-
-
-def _crate_name(text: str) -> str:
-    manifest = _manifest(text)
-    name = manifest.get("lib", {}).get("name") or manifest.get("package", {}).get("name")
-    return name if isinstance(name, str) else ""
 
 
 def _lib_path(text: str, folder: str) -> str:

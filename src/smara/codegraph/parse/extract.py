@@ -216,15 +216,10 @@ def _answers(
         scope = reader.scopes.at(holder.start_byte)
         if scope < 0:
             return []
-        return [
-            Reference(
-                "calls",
-                reader.definitions[scope].name,
-                _class_of(reader, scope),
-                line=route.first_line,
-                scope=place,
-            )
-        ]
+        handler = reader.definitions[scope]
+        above = reader.definitions[handler.parent] if handler.parent >= 0 else None
+        owner = above.qualname if above is not None and above.kind == "class" else ""
+        return [Reference("calls", handler.name, owner, line=route.first_line, scope=place)]
     arguments = holder.child_by_field_name("arguments")
     answers = []
     for argument in arguments.named_children[1:] if arguments else ():
@@ -244,16 +239,6 @@ def _answers(
                     Reference("calls", name, receiver, line=route.first_line, scope=place)
                 )
     return answers
-
-
-def _class_of(reader: DefinitionReader, place: int) -> str:
-    """Return the class that a method has to be looked for in, nothing for a function."""
-    parent = reader.definitions[place].parent
-    return (
-        reader.definitions[parent].qualname
-        if parent >= 0 and reader.definitions[parent].kind == "class"
-        else ""
-    )
 
 
 def _calls_inside(
@@ -294,16 +279,17 @@ def extract(path: str, data: bytes, language: Language) -> FileFacts:
     references = read_references(source, reader.scopes, reader.definitions, imports=imports)
     bindings = read_bindings(source, reader.scopes, reader.definitions)
     bindings += hidden_names(spec, reader.definitions, imports, bindings=bindings)
+    packages = source.spans("package")
     routes, answers = read_routes(reader, root, route_pattern(spec, text))
     return FileFacts(
         path,
         language,
-        _count_lines(text),
+        text.count(b"\n") + (not text.endswith(b"\n") and bool(text)),
         definitions=(*reader.definitions, *routes),
         imports=tuple(imports),
         references=(*references, *answers),
         bindings=tuple(bindings),
-        package=_package(source),
+        package=source.text(*packages[0]) if packages else "",
         has_errors=root.has_error or not is_whole,
         doc=reader.doc,
     )
@@ -339,13 +325,3 @@ def read_imports(source: SourceFile, scopes: Scopes, definitions: list[Definitio
             )
         )
     return imports
-
-
-def _count_lines(text: bytes) -> int:
-    return text.count(b"\n") + (not text.endswith(b"\n") and bool(text))
-
-
-def _package(source: SourceFile) -> str:
-    """Return what the file says it belongs to."""
-    spans = source.spans("package")
-    return source.text(*spans[0]) if spans else ""

@@ -22,8 +22,6 @@ from smara.core.extract import word_set
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tree_sitter import Node
-
 
 # What begins with a set of letters is searched for at twice the speed of what begins with a
 # boundary.
@@ -139,12 +137,19 @@ def read_references(
     references: list[Reference] = []
     bases = set(source.spans("base"))
     spans = [(node.start_byte, node.end_byte) for node in source.found.get("call", ())]
-    spans += [(node.start_byte, _before_arguments(node)) for node in source.found.get("invoke", ())]
-    spans += [
-        (_path_start(source.data, node.start_byte), node.end_byte)
-        for node in source.found.get("token", ())
-    ]
-    spans += [span for span in source.spans("element") if _is_component(source.data[slice(*span)])]
+    for node in source.found.get("invoke", ()):
+        arguments = node.child_by_field_name("arguments")
+        spans.append((node.start_byte, arguments.start_byte if arguments else node.end_byte))
+    for node in source.found.get("token", ()):
+        # In a macro, whose contents are not parsed, the path before a name belongs to it:
+        # ``Shop::new``. A dot alone does too: ``a().b`` has a receiver, although an unknown one.
+        start = node.start_byte
+        path = _PATH_BEFORE.search(source.data, max(0, start - LONGEST_USE), start)
+        spans.append((path.start() if path else start, node.end_byte))
+    for start, end in source.spans("element"):
+        # A component of one's own, not one of the browser's.
+        if b"." in source.data[start:end] or source.data[start : start + 1].isupper():
+            spans.append((start, end))
     spans.sort()
     _collect(
         source,
@@ -221,21 +226,6 @@ def known_names(definitions: Sequence[Definition], imports: Sequence[Import]) ->
     return known | {_first_name(found) for found in imports if not found.name}
 
 
-def _path_start(data: bytes, start: int) -> int:
-    """Return where the path before a name begins, in a macro whose contents are not parsed:
-    ``Shop::new``.
-
-    A dot without a name before it belongs to it: ``a().b`` has a receiver, although an unknown one.
-    """
-    found = _PATH_BEFORE.search(data, max(0, start - LONGEST_USE), start)
-    return found.start() if found else start
-
-
-def _is_component(name: bytes) -> bool:
-    """Say whether a JSX element is a component of its own, not one of the browser's."""
-    return b"." in name or name[:1].isupper()
-
-
 def _first_name(found: Import) -> str:
     """Return the name by which a file speaks of a module that it imports whole."""
     if found.alias:
@@ -245,11 +235,6 @@ def _first_name(found: Import) -> str:
         if "/" in found.module
         else _FIRST_PART.split(found.module, maxsplit=1)[0]
     )
-
-
-def _before_arguments(node: Node) -> int:
-    arguments = node.child_by_field_name("arguments")
-    return arguments.start_byte if arguments else node.end_byte
 
 
 def _collect(
@@ -432,11 +417,6 @@ def _plain_maker(text: str) -> str:
     return "" if found == UNKNOWN else found
 
 
-def _plain_invocation(text: str) -> str:
-    """Return what a call names, without its arguments."""
-    return _plain_maker(text).removesuffix("()")
-
-
 def plain_type(text: str) -> str:
     """Return a written type without what only qualifies it: quotes, ``Optional``, ``| None``,
     pointers, ``const``.
@@ -460,7 +440,7 @@ _PAIRS: tuple[tuple[str, str, Callable[[str], str]], ...] = (
     ("typed.name", "typed.type", plain_type),
     ("own.name", "own.type", plain_type),
     ("made.name", "made.by", _plain_maker),
-    ("got.name", "got.from", _plain_invocation),
+    ("got.name", "got.from", lambda text: _plain_maker(text).removesuffix("()")),
     ("opened.name", "opened.by", _plain_maker),
 )
 

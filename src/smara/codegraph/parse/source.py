@@ -173,10 +173,6 @@ def readable(data: bytes) -> bytes:
     return data.replace(b"\0", b" ")
 
 
-def _next_line(start: int, width: int) -> int:
-    return start + width + 1
-
-
 @dataclass(slots=True)
 class SourceFile:
     """A file's bytes and what was found in them, as the readers of definitions, imports and uses
@@ -212,7 +208,11 @@ class SourceFile:
             blocks=[node.end_byte for node in found.get("block", ())],
         )
         if b"\r" in data:
-            starts = list(accumulate(map(len, data.split(b"\n")), _next_line, initial=0))
+            starts = list(
+                accumulate(
+                    map(len, data.split(b"\n")), lambda start, width: start + width + 1, initial=0
+                )
+            )
         else:
             starts = list(accumulate(map(len, data.splitlines(keepends=True)), initial=0))
         return cls(path, spec, data, found, bared, comments, line_starts=starts, line_hashes=hashes)

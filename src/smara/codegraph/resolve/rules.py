@@ -494,33 +494,21 @@ class ReferenceWalk:
                     return NameTarget(outline, inside[name])
             place = outline.parents[place]
         if rules.has_open_classes:
-            found = self._of_scattered_class(scope, name)
-            if found is not None:
-                return found
+            own = self.enclosing_class(scope)
+            if own is not None and isinstance(own.where, FileOutline):
+                found = rules.member(own.where, own.place, name)
+                if found is not None:
+                    return found
         found = rules.name_in(outline, name)
-        return (
-            self._answering(name)
-            if found is None and scope >= 0 and outline.kinds[scope] == "route"
-            else found
-        )
-
-    def _answering(self, name: str) -> NameTarget | None:
-        """What answers a route that is made inside a function: the only definition of that name in
-        the file.
-        """
-        outline = self.outline
-        places = [
-            place
-            for place, each in enumerate(outline.names)
-            if each == name and outline.kinds[place] != "route"
-        ]
-        return NameTarget(outline, places[0]) if len(places) == 1 else None
-
-    def _of_scattered_class(self, scope: int, name: str) -> NameTarget | None:
-        own = self.enclosing_class(scope)
-        if own is None or not isinstance(own.where, FileOutline):
-            return None
-        return self.rules.member(own.where, own.place, name)
+        if found is None and scope >= 0 and outline.kinds[scope] == "route":
+            # A route made inside a function is answered by the only definition of that name.
+            places = [
+                place
+                for place, each in enumerate(outline.names)
+                if each == name and outline.kinds[place] != "route"
+            ]
+            return NameTarget(outline, places[0]) if len(places) == 1 else None
+        return found
 
     def _local(self, name: str, bound: str | Import, scope: int) -> NameTarget | None:
         """A local name's meaning; one that is bound to something unknown hides what the file calls

@@ -118,19 +118,13 @@ def closest(paths: list[str], from_path: str) -> str | None:
     """
     if len(paths) == 1:
         return paths[0]
-    ranked = sorted((-_shared(path, from_path), path.count("/"), path) for path in paths)
+    above = set(folders_above(from_path))
+    ranked = sorted(
+        (-len(above.intersection(folders_above(path))), path.count("/"), path) for path in paths
+    )
     if not ranked or (len(ranked) > 1 and ranked[0][:2] == ranked[1][:2]):
         return None
     return ranked[0][2]
-
-
-def _shared(path: str, other: str) -> int:
-    count = 0
-    for one, two in zip(path.split("/")[:-1], other.split("/")[:-1], strict=False):
-        if one != two:
-            break
-        count += 1
-    return count
 
 
 OUTLINE_VERSION = 1
@@ -352,7 +346,17 @@ class MemoryTable:
         for name in names:
             places = by_name.get(name)
             if places:
-                found[name] = [_symbol(outline, place) for outline, place in places[:limit]]
+                found[name] = [
+                    Symbol(
+                        outline.nos[place],
+                        outline.path,
+                        outline.language,
+                        kind=outline.kinds[place],
+                        name=outline.names[place],
+                        qualname=outline.qualnames[place],
+                    )
+                    for outline, place in places[:limit]
+                ]
         return found
 
     def _index(self) -> dict[str, list[tuple[FileOutline, int]]]:
@@ -366,17 +370,6 @@ class MemoryTable:
                     places.append((outline, place))
         self._by_name = by_name
         return by_name
-
-
-def _symbol(outline: FileOutline, place: int) -> Symbol:
-    return Symbol(
-        outline.nos[place],
-        outline.path,
-        outline.language,
-        kind=outline.kinds[place],
-        name=outline.names[place],
-        qualname=outline.qualnames[place],
-    )
 
 
 class Package(NamedTuple):
