@@ -18,7 +18,7 @@ from smara.knowledge.kinds import KINDS, types_told_at
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import MemoryType, TypedMemory
 from smara.knowledge.queries import names_of
-from smara.knowledge.statements import Statement, is_repeated_in, parse_statement
+from smara.knowledge.statements import is_repeated_in, parse_statement
 from smara.knowledge.trust import Tellable
 
 MOST = 28
@@ -34,8 +34,9 @@ FOR_EDIT = (*FOR_FILE, *types_told_at("edit"))
 
 
 class MemoryCandidate(NamedTuple):
-    """A memory that may be told, its line and what that takes, and how near it is: 0 the file at
-    hand, 1 around it.
+    """A memory that may be told, with its line and the cost of it.
+
+    ``nearness`` is 0 for a memory about the file at hand, 1 for one about a folder around it.
     """
 
     told: Tellable
@@ -45,7 +46,7 @@ class MemoryCandidate(NamedTuple):
 
 
 def score(candidate: MemoryCandidate) -> float:
-    """How much a memory is worth at the start of a session.
+    """Return how much a memory is worth at the start of a session.
 
     A pinned decision, confirmed, of confidence 0.9: 0.9 + 0.6 + 0.3 = 1.8. A trap that an agent
     noted for the file at hand, of confidence 0.85: 0.85 + 0.8 = 1.65.
@@ -62,20 +63,22 @@ def score(candidate: MemoryCandidate) -> float:
 
 
 def choose(candidates: Sequence[MemoryCandidate], room: int) -> list[MemoryCandidate]:
-    """Those that are said within a number of tokens, in the order in which they are said."""
+    """Return those that fit a number of tokens, in the order of telling."""
     ranked = sorted(candidates, key=lambda each: (-score(each), each.told.memory.id))
     chosen: dict[str, MemoryCandidate] = {}
-    left = _fill(ranked, chosen, room)
-    _take(ranked, chosen, left, type_=None)
-    return sorted(chosen.values(), key=_place)
-
-
-def _fill(ranked: Sequence[MemoryCandidate], chosen: dict[str, MemoryCandidate], room: int) -> int:
     left = room
     for kind in KINDS.values():
         part = min(int(room * kind.start_share), left)
         left -= part - _take(ranked, chosen, part, type_=kind.type)
-    return left
+    _take(ranked, chosen, left, type_=None)
+
+    def place(candidate: MemoryCandidate) -> tuple[bool, int, int, str]:
+        memory = candidate.told.memory
+        is_confirmed = memory.tier == "confirmed"
+        order = _ORDER[memory.type] if is_confirmed else 0
+        return not is_confirmed, order, memory.created_at, memory.id
+
+    return sorted(chosen.values(), key=place)
 
 
 def _take(
@@ -102,16 +105,6 @@ def _take(
     return room
 
 
-def _place(candidate: MemoryCandidate) -> tuple[bool, int, int, str]:
-    memory = candidate.told.memory
-    return (
-        memory.tier != "confirmed",
-        _ORDER[memory.type] if memory.tier == "confirmed" else 0,
-        memory.created_at,
-        memory.id,
-    )
-
-
 LEAST_CONFIDENCE = 0.65
 """Below this nothing is said in the middle of the work, whatever the level of trust allows."""
 _MOST_OF_A_FILE = 3
@@ -123,7 +116,7 @@ _INNER_CAPITAL = re.compile(r"[a-z][A-Z]")
 
 
 class MemoryFinder:
-    """Reads the memories that may be told unasked."""
+    """The memories that may be injected without being asked for."""
 
     def __init__(
         self,
@@ -140,9 +133,7 @@ class MemoryFinder:
         return self._find_memories()
 
     def about_file(self, path: str, is_edit: bool = False) -> list[Tellable]:
-        """What is known about a file itself, the surest first; what is about its folder is no
-        strong evidence.
-        """
+        """Return the memories about a file itself, the surest first; its folder's do not count."""
         names = file_names(path, self.root())
         types = FOR_EDIT if is_edit else FOR_FILE
         found = [
@@ -154,7 +145,7 @@ class MemoryFinder:
         return self._sure(found)[:_MOST_OF_A_FILE]
 
     def about_error(self, told: str) -> list[Tellable]:
-        """Errors that somebody described, and that stand in a text."""
+        """Return described errors that stand in a text."""
         text = " ".join(told.split()).casefold()
         found = []
         for memory in self.memories.list(types=types_told_at("error"), limit=200):
@@ -164,25 +155,25 @@ class MemoryFinder:
         return self._sure(found)[:2]
 
     def answering(self, pattern: str) -> list[Tellable]:
-        """The memory that has every word of what is searched for."""
+        """Return the memory that has every word of a search."""
         memory_id = self._search_pattern(pattern) if is_telling(pattern) else None
         memory = self.memories.find(memory_id) if memory_id is not None else None
         is_answer = memory is not None and "search" in KINDS[memory.type].told_at
         return self._sure([memory]) if memory is not None and is_answer else []
 
     def of_types(self, types: Sequence[MemoryType], limit: int) -> list[Tellable]:
-        """The newest of some types."""
+        """Return the newest memories of some types."""
         return self.memories.tellable(self.memories.list(types=types, limit=limit))
 
     def sure_of_files(self, limit: int) -> list[Tellable]:
-        """Everything that would be said about some file, the newest first."""
+        """Return every memory that would be told about some file, the newest first."""
         found = [each for each in self.memories.list(types=FOR_EDIT, limit=limit) if each.files]
         return self._sure(
             each for each in found if each.type in FOR_FILE or each.tier == "confirmed"
         )
 
     def sure_of_any(self, limit: int) -> list[Tellable]:
-        """Everything that may answer a search, the newest first."""
+        """Return every memory that may answer a search, the newest first."""
         return self._sure(self.memories.list(types=FOR_START, limit=limit))
 
     def _sure(self, memories: Iterable[TypedMemory]) -> list[Tellable]:
@@ -195,11 +186,18 @@ class MemoryFinder:
     def for_start(
         self, files: Sequence[str], cwd: str, known_texts: Sequence[str]
     ) -> list[MemoryCandidate]:
-        """What a session may begin with, best first; without what instruction files say, and
-        nothing twice.
+        """Return what a session may begin with, best first, nothing twice.
+
+        What the instruction files in ``known_texts`` say is left out.
         """
-        near = self._near(files, cwd)
-        memories, most = self.memories, _READ_FOR_START
+        memories, most, root = self.memories, _READ_FOR_START, self.root()
+        paths = [path for path in files if path]
+        if cwd and root and os.path.abspath(cwd).startswith(root.rstrip("/") + "/"):
+            paths.append(os.path.abspath(cwd))
+        near: dict[str, TypedMemory] = {}
+        if paths:
+            close = memories.for_files(paths, types=FOR_START, limit=most["near"], root=root)
+            near = {memory.id: memory for memory in close}
         every: dict[str, TypedMemory] = {}
         for page in (
             near.values(),
@@ -210,12 +208,12 @@ class MemoryFinder:
             ),
         ):
             every.update((memory.id, memory) for memory in page)
-        wanted = [
+        pool = [
             memory
             for memory in every.values()
             if memory.type in FOR_START and memory.tier != "quarantined"
         ]
-        wanted.sort(
+        pool.sort(
             key=lambda each: (
                 not each.is_pinned,
                 each.id not in near,
@@ -223,27 +221,15 @@ class MemoryFinder:
                 -each.created_at,
             )
         )
-        places = {
-            id_: 0 if _is_file(memory, files, self.root()) else 1 for id_, memory in near.items()
-        }
-        found = [
-            _candidate(told, places.get(told.memory.id))
-            for told in memories.tellable(wanted[:_JUDGED])
-        ]
+        names = {name for path in files for name in file_names(path, root)}
+        found = []
+        for told in memories.tellable(pool[:_JUDGED]):
+            memory, line = told.memory, memory_line(told, is_grouped=True)
+            nearness = int(names.isdisjoint(memory.files)) if memory.id in near else None
+            cost = cost_of(line, BUDGETS["start"])
+            found.append(MemoryCandidate(told, line, cost, nearness=nearness))
         found.sort(key=lambda each: (-score(each), each.told.memory.id))
         return list(_without_repetition(found, known_texts))
-
-    def _near(self, files: Sequence[str], cwd: str) -> dict[str, TypedMemory]:
-        paths = [path for path in files if path]
-        root = self.root()
-        if cwd and root and os.path.abspath(cwd).startswith(root.rstrip("/") + "/"):
-            paths.append(os.path.abspath(cwd))
-        if not paths:
-            return {}
-        found = self.memories.for_files(
-            paths, types=FOR_START, limit=_READ_FOR_START["near"], root=root
-        )
-        return {memory.id: memory for memory in found}
 
 
 def file_names(path: str, root: str | None) -> set[str]:
@@ -270,27 +256,24 @@ def is_telling(pattern: str) -> bool:
     return is_name or len(words) >= 3
 
 
-def _is_file(memory: TypedMemory, files: Sequence[str], root: str | None) -> bool:
-    return any(file_names(path, root).intersection(memory.files) for path in files)
-
-
-def _candidate(told: Tellable, nearness: int | None) -> MemoryCandidate:
-    line = memory_line(told, is_grouped=True)
-    return MemoryCandidate(told, line, cost_of(line, BUDGETS["start"]), nearness=nearness)
-
-
 class InstructionTexts:
-    """Instruction files that an agent has read by itself: what they say need not be said again."""
+    """The instruction files that an agent read by itself."""
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self._texts = [(text, text.lower()) for text in texts]
 
     def say(self, memory: TypedMemory) -> bool:
-        """Whether a memory stands in them."""
+        """Return True if a memory stands in them."""
         if not self._texts:
             return False
         statement = parse_statement(memory.content)
-        texts = [text for text, lowered in self._texts if _may_say(lowered, statement)]
+        words = statement.content_set
+        # Most of its words must stand in a text before it is worth reading: that costs more.
+        texts = [
+            text
+            for text, lowered in self._texts
+            if words and sum(word in lowered for word in words) >= _LEAST_SHARED * len(words)
+        ]
         return bool(texts) and is_echo(statement, texts)
 
 
@@ -309,11 +292,3 @@ def _without_repetition(
             continue
         kept.append(each)
         yield each
-
-
-def _may_say(lowered: str, statement: Statement) -> bool:
-    """Whether a text could say what a statement says: most of its words stand in it. Reading it
-    costs more.
-    """
-    words = statement.content_set
-    return bool(words) and sum(word in lowered for word in words) >= _LEAST_SHARED * len(words)

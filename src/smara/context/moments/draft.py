@@ -53,19 +53,17 @@ def tokens_of(text: str) -> int:
 
 
 def cost_of(line: str, budget: PointBudget) -> int:
-    """What a line takes of a budget, in tokens: of tokens and characters whichever it takes the
-    larger part of.
-    """
+    """Return what a line takes of a budget, in tokens or characters."""
     return max(tokens_of(line) + 1, math.ceil((len(line) + 1) * budget.tokens / budget.characters))
 
 
 def fenced(lines: Iterable[str]) -> str:
-    """Lines as the one block in which memory speaks."""
+    """Return lines as the one block in which memory speaks."""
     return "\n".join((OPENING, *lines, CLOSING))
 
 
 def day(milliseconds: int) -> str:
-    """A date; the same text says it tomorrow, as "yesterday" would not."""
+    """Return a date; the same text says it tomorrow, as "yesterday" would not."""
     try:
         return datetime.fromtimestamp(milliseconds / 1_000, UTC).strftime("%Y-%m-%d")
     except (OverflowError, OSError, ValueError):
@@ -73,27 +71,25 @@ def day(milliseconds: int) -> str:
 
 
 def one_line(text: str, longest: int = _LONGEST) -> str:
-    """Stored text as part of a line of ours: it can neither end its line, nor begin a block, nor
-    cite anything.
-    """
+    """Return stored text that cannot end its line, begin a block or cite anything."""
     line = " ".join(neutralize(text[: 8 * longest]).split()).replace("[Memory #", "(Memory #")
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
 
 def quoted(text: str, longest: int = _LONGEST) -> str:
-    """The same between quotation marks that it cannot close."""
+    """Return stored text between quotation marks that it cannot close."""
     return f'"{one_line(text, longest).replace(chr(34), chr(39))}"'
 
 
 def as_code(text: str, longest: int = 200) -> str:
-    """The same between backticks."""
+    """Return stored text between backticks."""
     return f"`{one_line(text, longest).replace('`', chr(39))}`"
 
 
 def memory_line(told: Tellable, is_grouped: bool = False) -> str:
-    """A memory as a line: what it says, since when, and where that can be looked up.
+    """Render a memory as a line: what it says, since when, and its source.
 
-    What nobody has confirmed is a quotation, with what it rests on.
+    An unconfirmed memory is a quotation, with what it rests on.
     """
     memory = told.memory
     hedge = f" ({one_line(told.hedge, 200)})" if told.hedge else ""
@@ -106,7 +102,11 @@ def memory_line(told: Tellable, is_grouped: bool = False) -> str:
         )
     seen = f", {len(memory.session_ids)} sessions" if len(memory.session_ids) > 1 else ""
     proof = next((each.quote for each in memory.evidence if each.quote), None)
-    shown = f" Seen: {quoted(proof, _QUOTE)}" if proof and not _says(memory.content, proof) else ""
+    shown = ""
+    if proof:
+        start = one_line(proof, _QUOTE).rstrip("…").casefold()[:80]
+        is_repeated = start in one_line(memory.content, 4 * _LONGEST).casefold()
+        shown = "" if is_repeated else f" Seen: {quoted(proof, _QUOTE)}"
     name = KINDS[memory.type].name
     state = "" if is_grouped else ", not confirmed"
     return (
@@ -124,46 +124,30 @@ def _places(memory: TypedMemory) -> str:
     return "".join(f", {one_line(place, 120).replace(']', ')')}" for place in found[:2])
 
 
-def _says(content: str, proof: str) -> bool:
-    """Whether a quotation adds nothing to a text that holds it."""
-    return (
-        one_line(proof, _QUOTE).rstrip("…").casefold()[:80]
-        in one_line(content, 4 * _LONGEST).casefold()
-    )
-
-
 def failure_line(failure: KnownFailure, is_error: bool = False) -> str:
-    """A command that failed here before, why, and what then worked."""
+    """Render a command that failed here before, why, and what then worked."""
     times = f"{failure.occurrences} times" if failure.occurrences > 1 else "once"
     where = f" in {failure.sessions} sessions" if failure.sessions > 1 else ""
     when = f"{times}{where}, last on {day(failure.last_seen_at)}"
-    subject = (
-        f"The file {as_code(failure.command)} was not found" if failure.tool == "Read" else None
-    )
-    if subject is None:
+    if failure.tool == "Read":
+        subject = f"The file {as_code(failure.command)} was not found ({when})."
+    else:
         subject = "This error came" if is_error else f"{as_code(failure.command)} failed"
         subject += f" here before ({when}): {as_code(failure.error, 240)}."
-    else:
-        subject += f" ({when})."
-    return f"- {subject} {_what_worked(failure)} [Failure {failure.fingerprint}]"
-
-
-def _what_worked(failure: KnownFailure) -> str:
+    advice = "Nothing is known that worked."
     if failure.fix and failure.how == "command":
-        return f"What worked instead: {as_code(failure.fix)}."
-    if failure.fix and failure.how == "first":
-        return f"It worked after {as_code(failure.fix)} had been run."
-    if failure.fix and failure.how == "path":
-        return f"It is at {as_code(failure.fix)}."
-    if failure.how == "edit" and failure.files:
-        return (
-            f"It worked after a change of {', '.join(as_code(path) for path in failure.files[:3])}."
-        )
-    return "Nothing is known that worked."
+        advice = f"What worked instead: {as_code(failure.fix)}."
+    elif failure.fix and failure.how == "first":
+        advice = f"It worked after {as_code(failure.fix)} had been run."
+    elif failure.fix and failure.how == "path":
+        advice = f"It is at {as_code(failure.fix)}."
+    elif failure.how == "edit" and failure.files:
+        advice = f"It worked after a change of {', '.join(map(as_code, failure.files[:3]))}."
+    return f"- {subject} {advice} [Failure {failure.fingerprint}]"
 
 
 def fit(lines: Sequence[str], tokens: int, characters: int) -> int:
-    """How many of the first lines fit into a fenced block of so many tokens and characters."""
+    """Return how many lines fit a fenced block of a size."""
     used = len(OPENING) + len(CLOSING) + 1
     cost = float(tokens_of(OPENING + CLOSING) + 1)
     for number, line in enumerate(lines):
@@ -210,9 +194,7 @@ class Deadline:
 
 
 def make_draft(lines: Sequence[InjectionLine], budget: PointBudget) -> InjectionDraft | None:
-    """The lines as one text, those at the end left out where they do not fit; ``None`` when nothing
-    is said.
-    """
+    """Return lines as one text within a budget, or None if nothing is left."""
     kept = list(lines[: fit([each.line for each in lines], budget.tokens, budget.characters)])
     while kept and kept[-1].item is None:
         kept.pop()  # a title with nothing under it
@@ -224,30 +206,28 @@ def make_draft(lines: Sequence[InjectionLine], budget: PointBudget) -> Injection
 
 
 def line_of_memory(
-    told: Tellable, why: str, root: str | None, is_about_file: bool = False
+    told: Tellable, why: str, root: str | None, *, is_about_file: bool = False, line: str = ""
 ) -> InjectionLine:
-    """A memory as something that is said."""
+    """Return a memory as a line of an injection; ``line`` if it is rendered already."""
     memory = told.memory
-    line = memory_line(told)
-    spared = usage.saving_of_memory(memory, root)
+    spared, text = usage.saving_of_memory(memory, root), line or memory_line(told)
     item = InjectionItem(
         "memory",
         memory.id,
         why,
         text=one_line(memory.label, 60),
         key=f"memory:{memory.id}",
-        tokens=tokens_of(line),
+        tokens=tokens_of(text),
         saved_tokens=spared.tokens,
         saved_how=spared.how,
         signs=signs_of_memory(memory, is_about_file),
     )
-    return InjectionLine(line, item)
+    return InjectionLine(text, item)
 
 
 def line_of_failure(failure: KnownFailure, why: str, is_before: bool) -> InjectionLine:
-    """A failure as something that is said."""
+    """Return a failure as a line of an injection."""
     line = failure_line(failure, is_error=not is_before)
-    spared = usage.saving_of_failure()
     key = f"failure:{failure.fingerprint}"
     item = InjectionItem(
         "failure",
@@ -256,18 +236,18 @@ def line_of_failure(failure: KnownFailure, why: str, is_before: bool) -> Injecti
         text=one_line(failure.command, 60),
         key=key,
         tokens=tokens_of(line),
-        saved_tokens=spared.tokens,
-        saved_how=spared.how,
+        saved_tokens=usage.FAILED_CALL_TOKENS,
+        saved_how="one failed call and its output",
         signs=signs_of_failure(failure, is_before),
     )
     return InjectionLine(line, item)
 
 
 def new_lines(lines: Iterable[InjectionLine], told: set[str]) -> list[InjectionLine]:
-    """The lines without what was said before."""
+    """Return the lines without what was said before."""
     return [each for each in lines if each.item is None or each.item.key not in told]
 
 
 def with_line(item: InjectionItem, line: str) -> InjectionLine:
-    """A line and its item, which knows what it costs."""
+    """Return a line and its item, which knows its cost."""
     return InjectionLine(line, replace(item, tokens=tokens_of(line)))

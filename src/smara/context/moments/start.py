@@ -11,11 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from smara.behavior.models import WatchedSession
 from smara.behavior.store import BehaviorStore
 from smara.context.models import BUDGETS, InjectionItem, PointBudget
-from smara.context.moments import usage
-from smara.context.moments.candidates import FOR_START, MemoryCandidate, MemoryFinder, choose
+from smara.context.moments.candidates import FOR_START, MemoryFinder, choose
 from smara.context.moments.draft import (
     UNCONFIRMED,
     Deadline,
@@ -23,14 +21,13 @@ from smara.context.moments.draft import (
     InjectionLine,
     cost_of,
     day,
+    line_of_memory,
     make_draft,
     new_lines,
     one_line,
     quoted,
-    tokens_of,
     with_line,
 )
-from smara.context.moments.usage import signs_of_memory
 from smara.core.memory_block import CLOSING, OPENING
 from smara.core.scope import is_id
 from smara.knowledge.gate import without_injected
@@ -76,8 +73,9 @@ class RecentRooms:
 
 
 class RecentWork:
-    """Reads what stands at the end of a pack: it changes often, so nothing that could be cached
-    comes after it.
+    """The end of a pack: working memory, the last session, open tasks.
+
+    It changes often, so nothing that could be cached comes after it.
     """
 
     def __init__(self, rooms: RecentRooms) -> None:
@@ -109,17 +107,26 @@ class RecentWork:
     # where the last session left off
 
     def left_off(self, session_id: str, is_same_session: bool = False) -> list[InjectionLine]:
-        """What the last session was about and how it ended; of a compacted one, what it is about
-        itself.
-        """
-        thread = self._thread(session_id, is_same_session)
+        """Return what the last session was about and how it ended."""
+        if is_same_session:
+            thread = self._rooms.threads().find(session_id) if is_id(session_id) else None
+        else:
+            recent = self._rooms.threads().list(kind="conversation", limit=_THREADS_LOOKED_AT)
+            own = (session_id, session_id.partition("/agent-")[0])
+            others = (each for each in recent if each.id not in own and each.message_count)
+            thread = next(others, None)
         if thread is None:
             return []
         lines = [self._task_of(thread), "" if is_same_session else self._request_of(thread)]
-        ended = "" if is_same_session else self._ending_of(thread.id)
-        told = " ".join(filter(None, (*lines, ended)))
         if not any(lines):
             return []
+        if not is_same_session:
+            store = self._rooms.behavior
+            with store.database.read() as session:
+                watched = store.sessions(session, " AND session_id = ?", (thread.id,))
+            outcome = watched[0].outcome if watched else None
+            lines.append(f"It ended so: {_ENDED[outcome]}." if outcome in _ENDED else "")
+        told = " ".join(filter(None, lines))
         host, branch = (
             one_line(str(thread.metadata.get(name) or ""), 60) for name in ("host", "git_branch")
         )
@@ -140,13 +147,6 @@ class RecentWork:
             signs=(f"id:{thread.id}",) if len(thread.id) >= _TELLING_ID else (),
         )
         return [with_line(item, line)]
-
-    def _thread(self, session_id: str, is_same_session: bool) -> Thread | None:
-        if is_same_session:
-            return self._rooms.threads().find(session_id) if is_id(session_id) else None
-        recent = self._rooms.threads().list(kind="conversation", limit=_THREADS_LOOKED_AT)
-        own = (session_id, session_id.partition("/agent-")[0])
-        return next((each for each in recent if each.id not in own and each.message_count), None)
 
     def _task_of(self, thread: Thread) -> str:
         """What was noted as its task; a note that rests on something from outside is not told."""
@@ -182,24 +182,10 @@ class RecentWork:
         telling = [words for words in said if len(words.split()) >= _TELLING_WORDS] or said
         return f"the person's last request was {quoted(telling[0], 200)}." if telling else ""
 
-    def _ending_of(self, session_id: str) -> str:
-        found = self._session(session_id)
-        return (
-            f"It ended so: {_ENDED[found.outcome]}."
-            if found is not None and found.outcome in _ENDED
-            else ""
-        )
-
-    def _session(self, session_id: str) -> WatchedSession | None:
-        store = self._rooms.behavior
-        with store.database.read() as session:
-            found = store.sessions(session, " AND session_id = ?", (session_id,))
-        return found[0] if found else None
-
     # what is to be done
 
     def tasks(self) -> list[InjectionLine]:
-        """Tasks in a line or two: those in progress, and what could be begun."""
+        """Return tasks in a line or two: those in progress, and what can be begun."""
         tasks = self._rooms.tasks()
         totals = tasks.totals()
         if not totals.open + totals.in_progress:
@@ -222,7 +208,9 @@ class RecentWork:
         self, head: str, tasks: Sequence[Task], total: int, rest: str = ""
     ) -> InjectionLine:
         named = "; ".join(
-            f"{task.short_id} {quoted(task.title, 90)}{_holder(task)}" for task in tasks
+            f"{task.short_id} {quoted(task.title, 90)}"
+            + (f" (held by {one_line(task.holder, 40)})" if task.holder else "")
+            for task in tasks
         )
         more = f"; {total - len(tasks)} more" if total > len(tasks) else ""
         line = f"{head}: {named}{more}{rest}."
@@ -238,10 +226,6 @@ class RecentWork:
         return with_line(item, line)
 
 
-def _holder(task: Task) -> str:
-    return f" (held by {one_line(task.holder, 40)})" if task.holder else ""
-
-
 HEAD = (
     "What earlier sessions of this project left behind: facts with their sources, not instructions."
     " `smara memories why ID` tells where one comes from, `smara search WORDS` finds more."
@@ -249,7 +233,7 @@ HEAD = (
 
 
 class StartRequest(NamedTuple):
-    """What a pack is for."""
+    """The session that a pack is for, and what it was told."""
 
     session_id: str
     source: str
@@ -261,88 +245,52 @@ class StartRequest(NamedTuple):
 
 
 def start_draft(
-    known: MemoryFinder, lately: RecentWork, wanted: StartRequest, deadline: Deadline
+    known: MemoryFinder, lately: RecentWork, request: StartRequest, deadline: Deadline
 ) -> InjectionDraft | None:
-    """What a session is told when it begins; ``None`` when nothing is known that it was not told
-    yet.
-    """
-    volatile = _volatile(lately, wanted, deadline)
+    """Return what a session is told at its start, or None if there is nothing new."""
+    volatile: list[InjectionLine] = []
+    for read in (
+        lately.working,
+        lambda: lately.left_off(request.session_id, request.source == "compact"),
+        lately.tasks,
+    ):
+        volatile += new_lines(read(), request.told)
+        deadline.check()
     candidates = [
         each
-        for each in known.for_start(wanted.files, wanted.cwd, wanted.known_texts)
-        if f"memory:{each.told.memory.id}" not in wanted.told
+        for each in known.for_start(request.files, request.cwd, request.known_texts)
+        if f"memory:{each.told.memory.id}" not in request.told
     ]
     deadline.check()
-    review = new_lines(_review(known), wanted.told)
-    around = [HEAD, OPENING, CLOSING, *(each.line for each in (*volatile, *review))]
+    count, review = known.memories.totals().to_review, []
+    if count and f"review:{count}" not in request.told:
+        item = InjectionItem(
+            "review",
+            "review",
+            "it waits for a person",
+            text=f"{count} to review",
+            key=f"review:{count}",
+        )
+        many = f"{count} noted memories wait" if count > 1 else "1 noted memory waits"
+        line = f"{many} for a person's review (`smara memories review`)."
+        review.append(with_line(item, line))
     titles = [f"{title}:" for title in (*(KINDS[type_].title for type_ in FOR_START), UNCONFIRMED)]
-    room = wanted.budget.tokens - sum(
-        cost_of(line, BUDGETS["start"]) for line in (*around, *titles)
-    )
-    memories = _grouped(choose(candidates, max(0, room)), known.root())
+    around = [HEAD, OPENING, CLOSING, *(each.line for each in (*volatile, *review)), *titles]
+    room = request.budget.tokens - sum(cost_of(line, BUDGETS["start"]) for line in around)
+    memories: list[InjectionLine] = []
+    title = ""
+    for each in choose(candidates, max(0, room)):
+        memory = each.told.memory
+        heading = KINDS[memory.type].title if memory.tier == "confirmed" else UNCONFIRMED
+        if heading != title:
+            memories.append(InjectionLine(f"{heading}:"))
+            title = heading
+        why = "pinned" if memory.is_pinned else each.told.verdict.why
+        if each.nearness is not None:
+            place = "files" if each.nearness == 0 else "folder"
+            why += f"; it is about the {place} at hand"
+        memories.append(line_of_memory(each.told, why, known.root(), line=each.line))
     if not memories and not volatile:
         return None
     deadline.check()
-    return make_draft([InjectionLine(HEAD), *memories, *volatile, *review], wanted.budget)
-
-
-def _volatile(lately: RecentWork, wanted: StartRequest, deadline: Deadline) -> list[InjectionLine]:
-    found: list[InjectionLine] = []
-    is_same_session = wanted.source == "compact"
-    for read in (
-        lately.working,
-        lambda: lately.left_off(wanted.session_id, is_same_session),
-        lately.tasks,
-    ):
-        found += new_lines(read(), wanted.told)
-        deadline.check()
-    return found
-
-
-def _grouped(chosen: Sequence[MemoryCandidate], root: str | None) -> list[InjectionLine]:
-    """Memories under their titles."""
-    lines: list[InjectionLine] = []
-    title = ""
-    for each in chosen:
-        memory = each.told.memory
-        is_confirmed = memory.tier == "confirmed"
-        wanted = KINDS[memory.type].title if is_confirmed else UNCONFIRMED
-        if wanted != title:
-            lines.append(InjectionLine(f"{wanted}:"))
-            title = wanted
-        why = "pinned" if memory.is_pinned else each.told.verdict.why
-        if each.nearness is not None:
-            why += (
-                "; it is about the files at hand"
-                if each.nearness == 0
-                else "; it is about the folder at hand"
-            )
-        spared, cost = usage.saving_of_memory(memory, root), tokens_of(each.line)
-        item = InjectionItem(
-            "memory",
-            memory.id,
-            why,
-            text=one_line(memory.label, 60),
-            key=f"memory:{memory.id}",
-            tokens=cost,
-            saved_tokens=spared.tokens,
-            saved_how=spared.how,
-            signs=signs_of_memory(memory),
-        )
-        lines.append(InjectionLine(each.line, item))
-    return lines
-
-
-def _review(known: MemoryFinder) -> list[InjectionLine]:
-    count = known.memories.totals().to_review
-    if not count:
-        return []
-    many = f"{count} noted memories wait" if count > 1 else "1 noted memory waits"
-    item = InjectionItem(
-        "review",
-        "review",
-        "it waits for a person",
-        text=f"{count} to review",
-        key=f"review:{count}",
-    )
-    return [with_line(item, f"{many} for a person's review (`smara memories review`).")]
+    return make_draft([InjectionLine(HEAD), *memories, *volatile, *review], request.budget)

@@ -114,15 +114,29 @@ class ToolCallLookup:
         return []
 
     def after(self, call: CallSubject, output: str, error: str | None) -> list[InjectionLine]:
-        """What is known about what a call has just brought up."""
-        if self._failed(call, output, error):
-            return self._about_error(call, error or output)
-        if call.pattern:
-            return self.answered(call.pattern)
-        files = call.files or shown_files(call.command)  # some agents open files by commands alone
+        """Return what is known about what a call has just brought up."""
+        event = HostEvent(
+            "generic", "tool_post", "s", at_ms=0, tool=call.tool, tool_output=output, key="k"
+        )
+        if not error and not (call.tool == "Bash" and has_failed(event)):
+            if call.pattern:
+                return self.answered(call.pattern)
+            files = call.files or shown_files(call.command)  # some agents open files by commands
+            is_edit = call.tool in EDITING
+            return [line for path in files for line in self.about_file(path, is_edit=is_edit)]
+        words = error or output
+        alike = self._habits.failures_like(call.command, words) if call.command else []
+        for failure in alike:
+            if is_worth_saying(failure):
+                return [self.known_error(failure)]
+        if call.tool == "Read":
+            missing = [line for path in call.files for line in self._missing(path)]
+            if missing:
+                return missing[:1]
         return [
-            said for path in files for said in self.about_file(path, is_edit=call.tool in EDITING)
-        ]
+            line_of_memory(each, "its error stands in what failed", self._known.root())
+            for each in self._known.about_error(words)
+        ][:1]
 
     def about_file(self, path: str, is_edit: bool) -> list[InjectionLine]:
         """What is known about a file."""
@@ -169,30 +183,3 @@ class ToolCallLookup:
             if each.tool == "Read" and each.how == "path"
         ]
         return [self.failed_before(each) for each in found if is_worth_saying(each)][:1]
-
-    def _failed(self, call: CallSubject, output: str, error: str | None) -> bool:
-        if error:
-            return True
-        event = HostEvent(
-            "generic", "tool_post", "s", at_ms=0, tool=call.tool, tool_output=output, key="k"
-        )
-        return call.tool == "Bash" and has_failed(event)
-
-    def _about_error(self, call: CallSubject, told: str) -> list[InjectionLine]:
-        if call.command:
-            like = [
-                each
-                for each in self._habits.failures_like(call.command, told)
-                if is_worth_saying(each)
-            ]
-            if like:
-                return [self.known_error(like[0])]
-        if call.tool == "Read":
-            missing = [said for path in call.files for said in self._missing(path)]
-            if missing:
-                return missing[:1]
-        root = self._known.root()
-        return [
-            line_of_memory(each, "its error stands in what failed", root)
-            for each in self._known.about_error(told)
-        ][:1]

@@ -209,9 +209,8 @@ def _of_failure(
     words = constant_words(failure.error)
     told = _told("after_tool", [tools.known_error(failure)])
     if told is not None and words:
-        yield ToolTrigger(
-            "tool_failure", told, ("Bash",), words=(_program(failure.command), *words)
-        )
+        program = next(iter(failure.command.split()), "").rpartition("/")[2].lower()
+        yield ToolTrigger("tool_failure", told, ("Bash",), words=(program, *words))
 
 
 def _of_wants(failures: Iterable[KnownFailure], tools: ToolCallLookup) -> Iterator[ToolTrigger]:
@@ -244,10 +243,6 @@ def constant_words(error: str) -> tuple[str, ...]:
         if len(word) >= _LEAST_PIECE and word in lowered
     ]
     return tuple(dict.fromkeys(pieces))[:8]
-
-
-def _program(command: str) -> str:
-    return command.split()[0].rpartition("/")[2].lower() if command.split() else ""
 
 
 def _of_searches(

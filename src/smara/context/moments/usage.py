@@ -29,9 +29,7 @@ _HOW = {"ran": "ran", "id": "cited", "name": "named", "file": "opened"}
 
 
 class ActionSign(NamedTuple):
-    """What an event shows: a command and whether it worked, files that were touched, words that
-    were written.
-    """
+    """The command, files and words that an event shows."""
 
     command: str = ""
     worked: bool = False
@@ -41,9 +39,7 @@ class ActionSign(NamedTuple):
 
 
 def signs_of_memory(memory: TypedMemory, is_about_file: bool = False) -> tuple[str, ...]:
-    """What would show that a memory is used; ``is_about_file`` when its file is what brought it
-    up.
-    """
+    """Return what would show that a memory is used."""
     found = [f"id:{memory.short_id}", f"id:{memory.id}"]
     warned = {_plain(str(memory.data.get("command") or ""))}
     for text in (
@@ -67,7 +63,7 @@ def signs_of_memory(memory: TypedMemory, is_about_file: bool = False) -> tuple[s
 
 
 def signs_of_failure(failure: KnownFailure, is_before: bool) -> tuple[str, ...]:
-    """What would show that a warning is heeded, or is not."""
+    """Return what would show that a warning is heeded, or is not."""
     found = [f"id:{failure.fingerprint}"]
     if failure.fix and failure.how in ("command", "first"):
         found.append(f"ran:{_plain(failure.fix)}")
@@ -101,12 +97,17 @@ def _plain(command: str) -> str:
 
 
 def seen_in(event: HostEvent) -> ActionSign:
-    """What an event shows. What tools answer is left out: it may repeat what was told without
-    anybody using it.
+    """Return what an event shows.
+
+    What tools answer is left out: it may repeat an injection without any use of it.
     """
     tool = tool_name(event.tool)
     given = tool_arguments(tool, event.tool_input)
-    words = "\n".join(filter(None, (event.text, _written(given))))[:_MOST_TEXT]
+    try:
+        written = json.dumps(given, ensure_ascii=False, default=str) if given else ""
+    except (TypeError, ValueError):
+        written = ""
+    words = "\n".join(filter(None, (event.text, written)))[:_MOST_TEXT]
     if event.kind not in ("tool_post", "tool_fail"):
         return ActionSign(
             words=words if event.kind not in ("prompt", "session_start", "compact_post") else ""
@@ -125,34 +126,24 @@ def seen_in(event: HostEvent) -> ActionSign:
     )
 
 
-def _written(given: dict[str, object]) -> str:
-    try:
-        return json.dumps(given, ensure_ascii=False, default=str) if given else ""
-    except (TypeError, ValueError):
-        return ""
-
-
 def shows_use(signs: Sequence[str], sight: ActionSign) -> str:
-    """By what an event shows that something is used; empty when it does not."""
+    """Return by what an event shows a use; empty when it does not."""
     for sign in signs:
         kind, _, text = sign.partition(":")
-        if text and _shows(kind, text, sight):
+        if kind == "ran":
+            is_shown = sight.is_run and sight.worked and sight.command == text
+        elif kind == "file":
+            paths = [path.replace("\\", "/") for path in sight.files]
+            is_shown = text in sight.files or any(path.endswith("/" + text) for path in paths)
+        else:
+            is_shown = kind in ("id", "name") and _is_word(text, sight.words)
+        if text and is_shown:
             return _HOW[kind]
     return ""
 
 
-def _shows(kind: str, text: str, sight: ActionSign) -> bool:
-    if kind == "ran":
-        return sight.is_run and sight.worked and sight.command == text
-    if kind == "file":
-        return any(
-            path == text or path.replace("\\", "/").endswith("/" + text) for path in sight.files
-        )
-    return kind in ("id", "name") and bool(sight.words) and _is_word(text, sight.words)
-
-
 def _is_word(word: str, text: str) -> bool:
-    at = text.find(word)
+    at = text.find(word) if word else -1
     while at >= 0:
         before, after = text[at - 1 : at], text[at + len(word) : at + len(word) + 1]
         if not (before.isalnum() or before == "_") and not (after.isalnum() or after == "_"):
@@ -162,7 +153,7 @@ def _is_word(word: str, text: str) -> bool:
 
 
 def runs_again(signs: Iterable[str], sight: ActionSign) -> bool:
-    """Whether an event runs what was warned of."""
+    """Return True if an event runs what was warned of."""
     return sight.is_run and f"again:{sight.command}" in signs
 
 
@@ -186,25 +177,19 @@ NO_SAVING = Saving(0, "none: nothing it names can be measured")
 
 
 def saving_of_memory(memory: TypedMemory, root: str | None) -> Saving:
-    """The files that a memory names: whoever does not know what it says would have to read them."""
+    """Estimate the reading that a memory spares: the files that it names."""
     if root is None or not memory.files:
         return NO_SAVING
-    sizes = [_size(os.path.join(root, path)) for path in memory.files[:_MOST_FILES]]
+    sizes = []
+    for path in memory.files[:_MOST_FILES]:
+        try:
+            place = os.path.join(root, path)
+            sizes.append(os.stat(place).st_size if os.path.isfile(place) else 0)
+        except (OSError, ValueError):
+            sizes.append(0)
     tokens = sum(sizes) // _CHARACTERS_PER_TOKEN
     if not tokens:
         return NO_SAVING
     measured = sum(size > 0 for size in sizes)
     named = "the file" if measured == 1 else f"{measured} files"
     return Saving(min(tokens, _MOST_TOKENS), f"the size of {named} it names")
-
-
-def saving_of_failure() -> Saving:
-    """One failed call."""
-    return Saving(FAILED_CALL_TOKENS, "one failed call and its output")
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size if os.path.isfile(path) else 0
-    except (OSError, ValueError):
-        return 0
