@@ -284,26 +284,17 @@ class Rooms:
     def observing(self) -> tuple[Observations, Worker, Background]:
         from smara.observations.factory import ObservationParts, make_observations
 
-        return make_observations(
-            ObservationParts(
-                self.database,
-                self.scope,
-                self.store,
-                self.threads,
-                self.leases,
-                self.models,
-                self.project.clock,
-                self.project.new_id,
-                self.project.counter,
-                self.settings,
-                self.project.timezone,
-                self.overrides.extractors,
-                self._embed_a_while,
-                self.outages,
-                lambda: self.behavior.run_due().total,
-                lambda session, numbers: self._judge_code(session, "observation", numbers),
-            )
+        parts = ObservationParts(
+            self.store,
+            self.threads,
+            self.models,
+            extractors=self.overrides.extractors,
+            embed=self._embed_a_while,
+            gate=self.outages,
+            learn=lambda: self.behavior.run_due().total,
+            judge_code=lambda session, numbers: self._judge_code(session, "observation", numbers),
         )
+        return make_observations(self.project, parts)
 
     @cached_property
     def context(self) -> Processors:

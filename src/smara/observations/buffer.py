@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from smara.core import log
@@ -16,7 +16,7 @@ from smara.database.database import Session, marks
 from smara.database.fulltext import RecordTerms
 from smara.errors import LeaseLostError
 from smara.observations.models import Observation
-from smara.observations.store import ObservationStore
+from smara.observations.store import FailureKey, ObservationStore
 
 OPERATION = "buffer_reflection"
 CODE = "stale_reflection"
@@ -48,25 +48,15 @@ class BufferedReflections:
     def find(self, session: Session, record_no: int) -> BufferedReflection | None:
         row = session.one(
             self._store.sql(
-                "SELECT record_no, generation, sources, source_tokens, notes, tokens, digest, "
-                "created_at"
+                f"SELECT {', '.join(BufferedReflection._fields)}"
                 " FROM buffered_reflections WHERE project_no = :project AND record_no = ?"
             ),
             (record_no,),
         )
         if row is None:
             return None
-        _, generation, sources, source_tokens, notes, tokens, digest, created_at = row
-        return BufferedReflection(
-            record_no,
-            generation,
-            tuple(json.loads(sources)),
-            source_tokens=source_tokens,
-            notes=notes,
-            tokens=tokens,
-            digest=digest,
-            created_at=created_at,
-        )
+        values = dict(zip(BufferedReflection._fields, row, strict=True))
+        return BufferedReflection(**{**values, "sources": tuple(json.loads(values["sources"]))})
 
     def sources(
         self, session: Session, buffered: BufferedReflection
@@ -98,15 +88,15 @@ class BufferedReflections:
         session: Session,
         record_no: int,
         generation: int,
+        *,
         sources: Sequence[tuple[int, Observation]],
-        rows: Sequence[Sequence[Any]],
+        rows: Sequence[Mapping[str, Any]],
         now_ms: int,
     ) -> None:
         """Keep a generation aside; ``LeaseLostError`` when what it stands for has changed while it
         was thought.
         """
         self._store.add(session, rows)
-        self._store.index(session, [row[3] for row in rows])
         numbers = tuple(sorted(no for no, _ in sources))
         tokens = sum(row.tokens for _, row in sources)
         new = BufferedReflection(
@@ -183,31 +173,24 @@ class BufferedReflections:
     def drop(self, session: Session, buffered: BufferedReflection, why: str, now_ms: int) -> str:
         """Take away one that is no longer good, and leave a letter that says so; what it says."""
         self.remove(session, buffered)
-        told = (
+        message = (
             f"A reflection that was made ahead was dropped: {why}. What it stood for is as it "
             "was; another is made."
         )
-        before = self._store.failure(
-            session, buffered.record_no, 0, operation=OPERATION, first_seq=buffered.generation
-        )
-        attempts = before.attempts + 1 if before else 1
+        key = FailureKey(buffered.record_no, 0, OPERATION, first_seq=buffered.generation)
+        before = self._store.failure(session, key)
         self._store.put_failure(
             session,
-            (
-                buffered.record_no,
-                0,
-                OPERATION,
-                buffered.generation,
-                attempts,
-                CODE,
-                told,
-                1,
-                now_ms,
-                now_ms,
-            ),
+            key,
+            attempts=before.attempts + 1 if before else 1,
+            code=CODE,
+            message=message,
+            is_dead=True,
+            failed_at=now_ms,
+            retry_at=now_ms,
         )
         log.warning("reflections.dropped", generation=buffered.generation, why=why)
-        return told
+        return message
 
     def _notes(
         self, session: Session, buffered: BufferedReflection

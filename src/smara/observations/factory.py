@@ -8,25 +8,20 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from smara.config import Settings
-from smara.core.clock import Clock
 from smara.core.deadline import Abort
-from smara.core.ids import IdMaker
-from smara.core.scope import Scope as Wall
-from smara.core.tokens import TokenCounter
-from smara.database.database import Database
-from smara.database.leases import Leases
+from smara.database.projects import ProjectContext
 from smara.errors import ConfigError
 from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
 from smara.models.caller import Models
 from smara.models.chat import ChatReply, ChatRequest
 from smara.observations.background import Background
-from smara.observations.cycle import CycleSettings, ObservationCycle
+from smara.observations.cycle import ObservationCycle
 from smara.observations.models import MODES, AgentMode, Extractor, Observer, Reflector
-from smara.observations.observations import JudgeCode, Observations, known_text
+from smara.observations.observations import JudgeCode, Observations
 from smara.observations.offline import OfflineObserver, OfflineReflector
 from smara.observations.reflection import ReflectionCycle
 from smara.observations.retries import FailureLog, OutageGate
@@ -37,23 +32,15 @@ from smara.observations.worker import DueRules, Worker
 
 @dataclass(frozen=True, slots=True)
 class ObservationParts:
-    """What a memory hands to this room."""
+    """The parts of other rooms that this room uses."""
 
-    database: Database
-    wall: Wall
     messages: MessageStore
     threads: Threads
-    leases: Leases
     models: Models
-    clock: Clock
-    new_id: IdMaker
-    counter: TokenCounter
-    settings: Settings
-    timezone: str
     extractors: Sequence[Extractor] = ()
     embed: Callable[[], int] | None = None
     """What a worker does besides: vectors of what was written, which another room makes."""
-    gate: OutageGate | None = None
+    gate: OutageGate = field(default_factory=OutageGate)
     """What other projects of the process know of a model that cannot be reached."""
     learn: Callable[[], int] | None = None
     """What a worker does besides: deciding on sessions that have ended, and the daily jobs, in
@@ -64,7 +51,7 @@ class ObservationParts:
 
 
 class _PurposeModel:
-    """The models of a memory as one model, whose calls are told apart by their purpose."""
+    """The models of a memory as one model with one purpose."""
 
     def __init__(self, models: Models, purpose: str) -> None:
         self.name = ", ".join(models.names)
@@ -76,7 +63,7 @@ class _PurposeModel:
 
 
 def thresholds_of(settings: Settings) -> Thresholds:
-    """The limits that the settings ask for."""
+    """Return the limits that the settings name."""
     return Thresholds(
         settings.observe_after_tokens,
         settings.reflect_after_tokens,
@@ -90,7 +77,7 @@ def thresholds_of(settings: Settings) -> Thresholds:
 
 
 def parse_modes(text: str | None) -> dict[str, int]:
-    """Thresholds of modes as a setting names them.
+    """Read the thresholds of modes as a setting names them.
 
     >>> parse_modes("explore=50000; testing=20000"), parse_modes(None)
     ({'explore': 50000, 'testing': 20000}, {})
@@ -108,87 +95,65 @@ def parse_modes(text: str | None) -> dict[str, int]:
     return found
 
 
-def make_observations(parts: ObservationParts) -> tuple[Observations, Worker, Background]:
-    """The room, its worker, and the thread that works in the background."""
-    settings = parts.settings
+def make_observations(
+    project: ProjectContext, parts: ObservationParts
+) -> tuple[Observations, Worker, Background]:
+    """Make the room, its worker, and the thread that works in the background."""
+    settings, models = project.settings, parts.models
     base = thresholds_of(settings)
-    is_default = settings.observe_after_tokens == Thresholds().observe_after
-    store = ObservationStore(parts.database, parts.wall)
-    observer, reflector = _observer(parts.models), _reflector(parts.models)
-    owner = f"{socket.gethostname()}:{os.getpid()}:{parts.new_id()[-8:]}"
-    known = known_text(store, parts.timezone)
-
     overrides = parse_modes(settings.observe_modes)
-    failing = FailureLog(store, parts.clock, parts.gate)
+    store = ObservationStore(project.database, project.scope)
+    owner = f"{socket.gethostname()}:{os.getpid()}:{project.new_id()[-8:]}"
+    observer: Observer = OfflineObserver()
+    reflector: Reflector = OfflineReflector()
+    if not models.is_offline:
+        from smara.observations.observer import ModelObserver, ModelReflector
+
+        observer = ModelObserver(_PurposeModel(models, "observe"))
+        reflector = ModelReflector(_PurposeModel(models, "reflect"))
 
     def limits_for(mode: AgentMode) -> Thresholds:
         if mode in overrides:
             return replace(base, observe_after=overrides[mode])
-        return for_mode(base, mode, is_default)
+        return for_mode(base, mode, settings.observe_after_tokens == Thresholds().observe_after)
 
     def cycle_for(mode: AgentMode) -> ObservationCycle:
-        limits = limits_for(mode)
-        chosen = CycleSettings(
-            limits,
-            parts.timezone,
-            settings.observe_flavor,
-            instructions=settings.observe_instructions or "",
-            wants_suggested_response=settings.suggest_response,
-            extractors=parts.extractors,
-            most_batch_tokens=limits.observe_after,
-            most_waiting_tokens=2 * settings.observe_after_tokens,
-        )
         return ObservationCycle(
+            project,
             store,
             parts.messages,
-            parts.leases,
-            clock=parts.clock,
-            new_id=parts.new_id,
-            counter=parts.counter,
             observer=observer,
             fallback=OfflineObserver(),
-            settings=chosen,
+            limits=limits_for(mode),
+            failures=FailureLog(project.clock, store, parts.gate),
             owner=owner,
-            known=known,
-            failing=failing,
+            extractors=parts.extractors,
         )
 
-    reflecting = ReflectionCycle(
-        store,
-        parts.leases,
-        parts.clock,
-        new_id=parts.new_id,
-        counter=parts.counter,
-        reflector=reflector,
-        fallback=OfflineReflector(),
-        limits=base,
-        timezone=parts.timezone,
-        owner=owner,
-        flavor=settings.observe_flavor,
-        instructions=settings.observe_instructions or "",
-    )
     background = Background()
-    is_writing = settings.observe_enabled and not settings.observe_read_only
     observations = Observations(
+        project,
         store,
         parts.messages,
-        parts.threads,
+        threads=parts.threads,
         cycle_for=cycle_for,
-        reflecting=reflecting,
+        reflecting=ReflectionCycle(
+            project,
+            store,
+            reflector=reflector,
+            fallback=OfflineReflector(),
+            limits=base,
+            owner=owner,
+        ),
         background=background,
-        scope=settings.observe_scope,
         limits_for=limits_for,
-        timezone=parts.timezone,
-        is_writing=is_writing,
         judge_code=parts.judge_code,
     )
     worker = Worker(
+        project.clock,
         store,
         observations,
-        parts.clock,
-        scope=settings.observe_scope,
-        buffer_after_tokens=base.buffer_after,
-        stale_after_minutes=settings.observe_stale_minutes,
+        rules=due_rules(settings),
         embed=parts.embed,
         learn=parts.learn,
     )
@@ -196,25 +161,9 @@ def make_observations(parts: ObservationParts) -> tuple[Observations, Worker, Ba
 
 
 def due_rules(settings: Settings) -> DueRules:
-    """When a worker finds a thread due."""
+    """Return when a worker finds a thread due."""
     return DueRules(
         settings.observe_scope,
         thresholds_of(settings).buffer_after,
         settings.observe_stale_minutes * 60_000,
     )
-
-
-def _observer(models: Models) -> Observer:
-    if models.is_offline:
-        return OfflineObserver()
-    from smara.observations.observer import ModelObserver
-
-    return ModelObserver(_PurposeModel(models, "observe"))
-
-
-def _reflector(models: Models) -> Reflector:
-    if models.is_offline:
-        return OfflineReflector()
-    from smara.observations.observer import ModelReflector
-
-    return ModelReflector(_PurposeModel(models, "reflect"))

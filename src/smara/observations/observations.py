@@ -15,6 +15,7 @@ from smara.core import log
 from smara.core.freshness import Freshness
 from smara.core.scope import require_id
 from smara.database.database import Session, marks
+from smara.database.projects import ProjectContext
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.messages.compaction import CompactionResult, Compactions
 from smara.messages.messages import Messages
@@ -40,7 +41,7 @@ from smara.observations.models import (
 from smara.observations.reflection import ReflectionCycle
 from smara.observations.render import render, render_by_thread
 from smara.observations.retries import OUTAGE
-from smara.observations.store import Cursor, ObservationStore
+from smara.observations.store import Cursor, FailureKey, ObservationStore
 from smara.observations.thresholds import (
     ObservationPlan,
     PendingTokens,
@@ -60,18 +61,18 @@ class Observations:
 
     def __init__(
         self,
+        project: ProjectContext,
         store: ObservationStore,
         messages: MessageStore,
+        *,
         threads: Threads,
         cycle_for: Callable[[AgentMode], ObservationCycle],
         reflecting: ReflectionCycle,
         background: Background,
-        scope: Scope,
         limits_for: Callable[[AgentMode], Thresholds],
-        timezone: str,
-        is_writing: bool,
         judge_code: JudgeCode | None = None,
     ) -> None:
+        settings = project.settings
         self._store = store
         self._buffered = BufferedReflections(store)
         self._messages = messages
@@ -79,10 +80,10 @@ class Observations:
         self._cycle_for = cycle_for
         self._reflecting = reflecting
         self._background = background
-        self._scope = scope
+        self._scope: Scope = settings.observe_scope
         self._limits_for = limits_for
-        self._timezone = timezone
-        self._is_writing = is_writing
+        self._timezone = project.timezone
+        self._is_writing = settings.observe_enabled and not settings.observe_read_only
         self._judge_code = judge_code
         self._resources: dict[str, str] = {}
 
@@ -253,10 +254,7 @@ class Observations:
     def _cursor(self, thread_id: str) -> Cursor | None:
         with self._store.database.read() as session:
             record, _ = self._cycle_for("default").cursors(session, self.place(thread_id))
-            cursors = (
-                self._store.cursors(session, record.no, thread_id, None, False) if record else []
-            )
-        return cursors[0] if cursors else None
+            return self._store.cursor(session, record.no, thread_id) if record else None
 
     def unobserved_elsewhere(self, thread_id: str, *, limit: int = 20) -> builtins.list[Message]:
         """The newest messages of the resource's other threads that no active observation covers."""
@@ -265,7 +263,11 @@ class Observations:
         with self._store.database.read() as session:
             record, _ = self._cycle_for("default").cursors(session, place)
             cursors = self._store.cursors(
-                session, record.no if record else 0, None, place.resource_id, True
+                session,
+                record.no if record else 0,
+                None,
+                resource_id=place.resource_id,
+                is_pending_only=True,
             )
             for cursor in cursors[-limit:]:
                 if cursor.thread_id != thread_id:
@@ -422,7 +424,7 @@ class Observations:
     def failures(self, *, limit: int = 50) -> builtins.list[ObservationFailure]:
         """What went wrong and is tried again, or was given up, newest first."""
         with self._store.database.read() as session:
-            return self._store.failures(session, None, limit)
+            return self._store.failures(session, limit)
 
     def warnings(self, observation_id: str) -> tuple[str, ...]:
         """What was left out where this observation was made, and why."""
@@ -437,7 +439,7 @@ class Observations:
     def _waiting(self, session: Session, record_no: int, thread_id: str) -> dict[str, Any] | None:
         thread_no = self._messages.thread_no(session, thread_id)
         outage = (
-            self._store.failure(session, record_no, thread_no, operation=OUTAGE, first_seq=0)
+            self._store.failure(session, FailureKey(record_no, thread_no, OUTAGE, first_seq=0))
             if thread_no is not None
             else None
         )
@@ -474,25 +476,6 @@ class Observations:
             "lastReflectedAt": record.last_reflected_at if record else None,
             "waiting": waiting,
         }
-
-
-def known_text(
-    store: ObservationStore, timezone: str, most: int = 40
-) -> Callable[[Session, int], str]:
-    """What is known already, for an observer: the newest active observations."""
-
-    def known(session: Session, record_no: int) -> str:
-        rows = store.select(
-            session,
-            # A reflection that was made ahead says again what the rows it stands for say.
-            " AND o.record_no = ? AND (o.state = 'active' OR (o.state = 'buffered' AND o.kind = "
-            "'observation'))"
-            " ORDER BY o.no DESC LIMIT ?",
-            (record_no, most),
-        )
-        return render([row for _, row in reversed(rows)], timezone)
-
-    return known
 
 
 def check_mode(mode: AgentMode) -> AgentMode:

@@ -127,14 +127,14 @@ class ObservationPlan(NamedTuple):
 def plan(pending: PendingTokens, limits: Thresholds) -> ObservationPlan:
     """What the pending tokens ask for.
 
-    >>> plan(Pending(6_000, 6_000), Thresholds())
-    Plan(buffers=True, activates=False, blocks=False)
-    >>> plan(Pending(24_500, 500), Thresholds())
-    Plan(buffers=False, activates=True, blocks=False)
-    >>> plan(Pending(37_000, 37_000), Thresholds())
-    Plan(buffers=True, activates=False, blocks=True)
-    >>> plan(Pending(37_000, 1_000), Thresholds())  # activating brings it down again
-    Plan(buffers=False, activates=True, blocks=False)
+    >>> plan(PendingTokens(6_000, 6_000), Thresholds())
+    ObservationPlan(buffers=True, activates=False, blocks=False)
+    >>> plan(PendingTokens(24_500, 500), Thresholds())
+    ObservationPlan(buffers=False, activates=True, blocks=False)
+    >>> plan(PendingTokens(37_000, 37_000), Thresholds())
+    ObservationPlan(buffers=True, activates=False, blocks=True)
+    >>> plan(PendingTokens(37_000, 1_000), Thresholds())  # activating brings it down again
+    ObservationPlan(buffers=False, activates=True, blocks=False)
     """
     activates = pending.buffered > 0 and pending.tokens >= limits.activate_after
     left = pending.unbuffered if activates else pending.tokens
@@ -185,13 +185,13 @@ def chunks_to_activate(
     Chunks go as long as ``retain`` tokens of raw messages stay behind them; one always goes
     when the threshold was reached, however large it is, or nothing would ever shrink.
 
-    >>> chunks_to_activate([6_000, 6_000, 6_000, 6_000], Pending(24_000, 0), Thresholds())
+    >>> chunks_to_activate([6_000, 6_000, 6_000, 6_000], PendingTokens(24_000, 0), Thresholds())
     3
-    >>> chunks_to_activate([6_000] * 4, Pending(26_000, 2_000), Thresholds())
+    >>> chunks_to_activate([6_000] * 4, PendingTokens(26_000, 2_000), Thresholds())
     3
-    >>> chunks_to_activate([24_000], Pending(24_000, 0), Thresholds())
+    >>> chunks_to_activate([24_000], PendingTokens(24_000, 0), Thresholds())
     1
-    >>> chunks_to_activate([6_000, 6_000], Pending(12_000, 0), Thresholds(), is_forced=True)
+    >>> chunks_to_activate([6_000, 6_000], PendingTokens(12_000, 0), Thresholds(), is_forced=True)
     2
     """
     if is_forced:

@@ -15,7 +15,7 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.database.database import Database
 from smara.errors import SmaraError
-from smara.observations.models import CycleOutcome, Scope
+from smara.observations.models import Scope
 from smara.observations.observations import Observations
 from smara.observations.store import ObservationStore
 
@@ -56,69 +56,73 @@ class WorkerRound:
         return not (self.observed or self.reflected or self.embedded or self.learned)
 
 
+class DueRules(NamedTuple):
+    """When a thread is due; the same for all projects."""
+
+    scope: Scope
+    buffer_after_tokens: int
+    stale_after_ms: int
+
+
 class Worker:
     """Observes what is due: enough tokens, or a thread that has been silent for long."""
 
     def __init__(
         self,
+        clock: Clock,
         store: ObservationStore,
         observations: Observations,
-        clock: Clock,
-        scope: Scope,
-        buffer_after_tokens: int,
-        stale_after_minutes: int,
+        *,
+        rules: DueRules,
         embed: Callable[[], int] | None = None,
         learn: Callable[[], int] | None = None,
     ) -> None:
-        self._embed = embed
-        self._learn = learn
+        self._clock = clock
         self._store = store
         self._observations = observations
-        self._clock = clock
-        self._scope = scope
-        self._buffer_after = buffer_after_tokens
-        self._stale_ms = stale_after_minutes * 60_000
+        self._rules = rules
+        self._embed = embed
+        self._learn = learn
 
     def run_once(self) -> WorkerRound:
         """Look at every thread once; trouble with one does not keep the others waiting."""
         return together(self.steps())
 
     def steps(self, is_due: bool = True) -> Iterator[WorkerRound]:
-        """One round, thread by thread, so that somebody who serves several projects can take turns.
+        """Run one round thread by thread, so that several projects can take turns.
 
-        Who knows that no thread ``is_due`` spares the look at them.
+        Args:
+            is_due: False if it is known that no thread is due, which spares the look at them.
         """
         for thread_id, pending, updated_at in self._due() if is_due else ():
-            yield self._look_at(thread_id, pending, updated_at)
+            try:
+                yield self._look_at(thread_id, updated_at)
+            except SmaraError as error:
+                log.warning("worker.failed", thread=thread_id, error=error.code, pending=pending)
+                yield WorkerRound(1, failed=1)
         if self._embed is not None:
             yield WorkerRound(embedded=self._embed())
         if self._learn is not None:
-            yield WorkerRound(learned=self._learned())
+            try:
+                yield WorkerRound(learned=self._learn())
+            except SmaraError as error:
+                log.warning("worker.not_learned", error=error.code)
 
-    def _look_at(self, thread_id: str, pending: int, updated_at: int) -> WorkerRound:
-        try:
-            is_stale = self._clock.now_ms() - updated_at >= self._stale_ms
-            look = self._observations.end_session if is_stale else self._observations.buffer
-            outcome = look(thread_id)
-            observed = int(outcome.success and outcome.messages > 0)
-            return WorkerRound(1, observed, self._reflect(thread_id), failed=_failed(outcome))
-        except SmaraError as error:
-            log.warning("worker.failed", thread=thread_id, error=error.code, pending=pending)
-            return WorkerRound(1, failed=1)
-
-    def _learned(self) -> int:
-        try:
-            return self._learn() if self._learn is not None else 0
-        except SmaraError as error:
-            log.warning("worker.not_learned", error=error.code)
-            return 0
-
-    def _reflect(self, thread_id: str) -> int:
-        wanted = self._observations.planned_reflection(thread_id)
-        if not any(wanted):
-            return 0
-        outcome = self._observations.reflect(thread_id, is_buffered=wanted.buffers)
-        return int(outcome.success and outcome.notes > 0)
+    def _look_at(self, thread_id: str, updated_at: int) -> WorkerRound:
+        is_stale = self._clock.now_ms() - updated_at >= self._rules.stale_after_ms
+        observe = self._observations.end_session if is_stale else self._observations.buffer
+        outcome = observe(thread_id)
+        plan = self._observations.planned_reflection(thread_id)
+        reflected = False
+        if any(plan):
+            reflection = self._observations.reflect(thread_id, is_buffered=plan.buffers)
+            reflected = reflection.success and reflection.notes > 0
+        return WorkerRound(
+            1,
+            observed=int(outcome.success and outcome.messages > 0),
+            reflected=int(reflected),
+            failed=int(not outcome.success and outcome.code != "in_progress"),
+        )
 
     def run(
         self,
@@ -127,7 +131,7 @@ class Worker:
         leave_after_idle_seconds: float | None = 600.0,
         tell: Callable[[WorkerRound], None] | None = None,
     ) -> int:
-        """Go round until told to stop, or until nothing was to do for so long; how many rounds."""
+        """Go round until stopped, or idle for so long; return how many rounds."""
         return go_round(
             self.run_once,
             self._clock,
@@ -138,9 +142,7 @@ class Worker:
         )
 
     def _due(self) -> Iterator[tuple[str, int, int]]:
-        """(thread, pending tokens, last used) of the threads that have something to observe, oldest
-        first.
-        """
+        """Find (thread, pending tokens, last use) of the threads that are due, oldest first."""
         after = 0
         while True:
             with self._store.database.read() as session:
@@ -150,20 +152,20 @@ class Worker:
                         " WHERE t.project_no = :project AND t.no > ? AND t.kind <> 'compaction' "
                         "ORDER BY t.no LIMIT ?"
                     ),
-                    (self._scope, after, _PAGE),
+                    (self._rules.scope, after, _PAGE),
                 )
             if not rows:
                 return
             now = self._clock.now_ms()
             for _, thread_id, pending, updated_at, unbuffered in rows:
-                is_stale = pending > 0 and now - updated_at >= self._stale_ms
-                if unbuffered >= self._buffer_after or is_stale:
+                is_stale = pending > 0 and now - updated_at >= self._rules.stale_after_ms
+                if unbuffered >= self._rules.buffer_after_tokens or is_stale:
                     yield thread_id, pending, updated_at
             after = rows[-1][0]
 
 
 def together(rounds: Iterable[WorkerRound]) -> WorkerRound:
-    """Several rounds, or steps of one, as one."""
+    """Add up several rounds, or steps of one."""
     done = list(rounds)
     return WorkerRound(
         *(sum(getattr(each, field.name) for each in done) for field in fields(WorkerRound))
@@ -178,7 +180,7 @@ def go_round(
     leave_after_idle_seconds: float | None,
     tell: Callable[[WorkerRound], None] | None = None,
 ) -> int:
-    """Run rounds until told to stop, or until nothing was to do for so long; how many rounds."""
+    """Run rounds until stopped, or idle for so long; return how many rounds."""
     rounds = 0
     last_busy = clock.monotonic()
     while not stop.is_set():
@@ -195,24 +197,12 @@ def go_round(
     return rounds
 
 
-def _failed(outcome: CycleOutcome) -> int:
-    return int(not outcome.success and outcome.code != "in_progress")
-
-
 _MOST_SECONDS = 120.0
 _MOST_KEPT = 256
 _VISITED_BESIDES = 8
 """In each round so many further projects are visited in turn: they may have something to do besides
 observing.
 """
-
-
-class DueRules(NamedTuple):
-    """When a thread is due; the same for all projects."""
-
-    scope: Scope
-    buffer_after_tokens: int
-    stale_after_ms: int
 
 
 class StoreWorker:
@@ -229,7 +219,7 @@ class StoreWorker:
         self._last_visited = 0
 
     def run_once(self) -> WorkerRound:
-        """One round; trouble with one project does not keep the others waiting."""
+        """Run one round; trouble with one project does not keep the others waiting."""
         due = self._due()
         ends_at = self._clock.monotonic() + _MOST_SECONDS
         waiting = deque((project_id, self._steps(project_id, is_due=True)) for project_id in due)
@@ -256,7 +246,7 @@ class StoreWorker:
         leave_after_idle_seconds: float | None = 600.0,
         tell: Callable[[WorkerRound], None] | None = None,
     ) -> int:
-        """Go round until told to stop, or until nothing was to do for so long; how many rounds."""
+        """Go round until stopped, or idle for so long; return how many rounds."""
         return go_round(
             self.run_once,
             self._clock,
@@ -275,7 +265,7 @@ class StoreWorker:
         yield from self._workers[project_id].steps(is_due)
 
     def _due(self) -> list[str]:
-        """The projects with a thread that is due, the one that waits longest first."""
+        """Return the projects with a due thread, the longest waiting first."""
         rules = self._rules
         with self._database.read() as session:
             rows = session.all(
@@ -292,7 +282,7 @@ class StoreWorker:
         return [str(row[0]) for row in rows]
 
     def _besides(self, due: list[str]) -> list[str]:
-        """The next few projects in the order of their numbers, round after round."""
+        """Return the next few projects by number, round after round."""
         with self._database.read() as session:
             rows = session.all(
                 "SELECT no, id FROM projects WHERE no > ? ORDER BY no LIMIT ?",
