@@ -348,7 +348,7 @@ def is_statement(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and node.func.attr in _SESSION_METHODS
+        and node.func.attr.lstrip("_") in _SESSION_METHODS
     )
 
 
@@ -357,7 +357,8 @@ def test_sql_is_composed_from_constants_only():
         f"{name_of(path)}:{node.lineno} {ast.unparse(piece)}"
         for path in modules()
         for node in filter(is_statement, nodes_of(path))
-        for piece in (sql_pieces(node.args[0]) if node.args else ())
+        for argument in node.args[:2]  # a store's own ``_run`` takes the session first
+        for piece in sql_pieces(argument)
         if not is_constant(piece)
     ]
     assert broken == []

@@ -37,6 +37,9 @@ class BufferedReflection(NamedTuple):
     created_at: int
 
 
+_COLUMNS = ", ".join(BufferedReflection._fields)
+
+
 class BufferedReflections:
     """The reflections of one project that were made ahead. Every change is part of the caller's
     transaction.
@@ -48,7 +51,7 @@ class BufferedReflections:
     def find(self, session: Session, record_no: int) -> BufferedReflection | None:
         row = session.one(
             self._store.sql(
-                f"SELECT {', '.join(BufferedReflection._fields)}"
+                f"SELECT {_COLUMNS}"
                 " FROM buffered_reflections WHERE project_no = :project AND record_no = ?"
             ),
             (record_no,),

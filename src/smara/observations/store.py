@@ -142,13 +142,13 @@ class ObservationStore(ProjectStore):
     ) -> None:
         """Insert rows by column name; all have the same columns."""
         if rows:
-            names = list(rows[0])
+            columns = ", ".join(rows[0])
             session.run_many(
                 self.sql(
-                    f"INSERT INTO {table} (project_no, {', '.join(names)}) VALUES (:project,"
-                    f" {marks(len(names))}){rest}"
+                    f"INSERT INTO {table} (project_no, {columns})"
+                    f" VALUES (:project, {marks(len(rows[0]))}){rest}"
                 ),
-                [[row[name] for name in names] for row in rows],
+                [[row[name] for name in rows[0]] for row in rows],
             )
 
     def take_record(self, session: Session, record_no: int, now_ms: int) -> None:
@@ -161,20 +161,20 @@ class ObservationStore(ProjectStore):
 
     def note_observed(self, session: Session, record_no: int, tokens: int, now_ms: int) -> None:
         """Count tokens of messages as observed."""
-        changes = "observed_tokens = observed_tokens + ?, last_observed_at = ?"
-        self._change_record(session, record_no, changes, tokens, now_ms)
+        columns = "observed_tokens = observed_tokens + ?, last_observed_at = ?"
+        self._change_record(session, record_no, columns, tokens, now_ms)
 
     def note_reflected(
         self, session: Session, record_no: int, generation: int, now_ms: int
     ) -> None:
         """Set the generation that is in force."""
-        changes = "generation = ?, last_reflected_at = ?"
-        self._change_record(session, record_no, changes, generation, now_ms)
+        columns = "generation = ?, last_reflected_at = ?"
+        self._change_record(session, record_no, columns, generation, now_ms)
 
-    def _change_record(self, session: Session, record_no: int, changes: str, *values: int) -> None:
+    def _change_record(self, session: Session, record_no: int, columns: str, *values: int) -> None:
         self._run(
             session,
-            f"UPDATE observation_records SET {changes} WHERE project_no = :project AND no = ?",
+            f"UPDATE observation_records SET {columns} WHERE project_no = :project AND no = ?",
             (*values, record_no),
         )
 
@@ -262,9 +262,10 @@ class ObservationStore(ProjectStore):
 
     def add_batch(self, session: Session, **values: Any) -> int:
         """Insert a batch by column name; return its number."""
+        columns = ", ".join(values)
         row = self._one(
             session,
-            f"INSERT INTO observation_batches (project_no, {', '.join(values)}) VALUES (:project,"
+            f"INSERT INTO observation_batches (project_no, {columns}) VALUES (:project,"
             f" {marks(len(values))}) RETURNING no",
             list(values.values()),
         )
