@@ -140,3 +140,20 @@ def test_an_error_carries_its_facts_as_attributes():
     )
     with pytest.raises(AttributeError):
         error.walrus  # noqa: B018
+
+
+def test_attributes_of_a_memory_are_its_rooms_and_its_wiring_is_behind_one_name(tmp_path):
+    with smara.open(tmp_path / "s.db") as memory:
+        assert [name for name in dir(memory) if name.startswith("_") and "__" not in name] == [
+            "_rooms"
+        ]
+        assert {"messages", "tasks", "memories", "search", "settings"} <= set(dir(memory))
+        assert not {"database", "scope", "start", "store"} & set(dir(memory))
+
+
+@pytest.mark.parametrize("name", ["search", "search_threads", "search_tasks", "search_memories"])
+def test_help_of_a_search_lists_its_filters(name):
+    method = getattr(Memory, name)
+    assert "VAR_KEYWORD" not in parameters(method).values()
+    documented = (inspect.getdoc(method) or "").partition("Args:")[2]
+    assert [each for each in parameters(method) if f"    {each}: " not in documented] == []

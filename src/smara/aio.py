@@ -1,7 +1,8 @@
-"""The async face, derived from the synchronous one.
+"""Derive the async face from the synchronous one.
 
 Nothing is written twice: every method of every room runs in a worker thread, so an event
 loop is never held up by a disk. Generators become async generators, a page at a time.
+The types stand in ``aio.pyi``, which ``python -m tests.async_stub`` writes.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from functools import wraps
 from types import TracebackType
 from typing import Any
 
-from smara.memory import Memory, open_memory
+from smara.memory import Memory, Room, open_memory
 
 _END = object()
 
@@ -37,13 +38,13 @@ class AsyncMemory:
         self._memory = memory
 
     def __getattr__(self, name: str) -> Any:
+        if isinstance(inspect.getattr_static(Memory, name, None), Room):
+            return AsyncRoom(getattr(self._memory, name))
         value = getattr(self._memory, name)
-        if inspect.ismethod(value):
-            return derived(value)
-        return AsyncRoom(value) if type(value).__module__.startswith("smara.") else value
+        return derived(value) if inspect.ismethod(value) else value
 
     async def close(self) -> None:
-        """Close the database."""
+        """Close the database; safe to call twice."""
         await asyncio.to_thread(self._memory.close)
 
     async def __aenter__(self) -> AsyncMemory:
@@ -58,10 +59,34 @@ class AsyncMemory:
         await self.close()
 
 
+class OpeningMemory:
+    """A memory that is being opened: await it, or use it in ``async with``."""
+
+    def __init__(self, arguments: tuple[Any, ...], settings: dict[str, Any]) -> None:
+        self._arguments = arguments
+        self._settings = settings
+        self._memory: AsyncMemory | None = None
+
+    async def __aenter__(self) -> AsyncMemory:
+        opened = await asyncio.to_thread(open_memory, *self._arguments, **self._settings)
+        self._memory = AsyncMemory(opened)
+        return self._memory
+
+    def __await__(self) -> Generator[Any, None, AsyncMemory]:
+        return self.__aenter__().__await__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._memory is not None:
+            await self._memory.close()
+
+
 def derived(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The async form of a method: an async generator for a generator, a coroutine for anything
-    else.
-    """
+    """Return the async form of a method: a coroutine, or an async generator for a generator."""
     if inspect.isgeneratorfunction(method):
 
         @wraps(method)
@@ -74,13 +99,20 @@ def derived(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     async def call(*args: Any, **kwargs: Any) -> Any:
-        return await asyncio.to_thread(method, *args, **kwargs)
+        value = await asyncio.to_thread(method, *args, **kwargs)
+        return AsyncMemory(value) if isinstance(value, Memory) else value
 
     return call
 
 
-async def open_async(
-    path_or_url: str | os.PathLike[str] | None = None, **settings: Any
-) -> AsyncMemory:
-    """Open a memory for an async program; takes what :func:`smara.open` takes."""
-    return AsyncMemory(await asyncio.to_thread(open_memory, path_or_url, **settings))
+def open_async(path_or_url: str | os.PathLike[str] | None = None, **settings: Any) -> OpeningMemory:
+    """Open a memory for an async program.
+
+    Args:
+        path_or_url: As for :func:`smara.open`.
+        **settings: All else that :func:`smara.open` takes.
+
+    Returns:
+        What is awaited for the memory, or used as ``async with smara.open_async(…) as memory``.
+    """
+    return OpeningMemory((path_or_url,), settings)

@@ -19,7 +19,7 @@ def run(place):
 
     def start(story):
         async def whole():
-            async with await smara.open_async(
+            async with smara.open_async(
                 place.address, clock=place.clock, new_id=place.new_id, durability="normal"
             ) as memory:
                 return await story(memory)

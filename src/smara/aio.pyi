@@ -1,0 +1,1219 @@
+"""The types of the async face. Written by ``python -m tests.async_stub``."""
+
+import builtins
+import os
+import threading
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from datetime import datetime
+from types import TracebackType
+from typing import Any
+
+from smara.behavior.habits import Calibration, FilePair, KnownFailure, Prefetch
+from smara.behavior.methodology.contexts import PlannerContext, PrefetchedFile
+from smara.behavior.methodology.plugin import ExecutionContext, WorkUnitResult
+from smara.behavior.models import (
+    BehaviorStatus,
+    EarlyTrigger,
+    Finalized,
+    JobsDone,
+    Noticed,
+    Passed,
+    WatchedSession,
+)
+from smara.behavior.scratchpad import Pad
+from smara.behavior.sessions import WatchResult
+from smara.behavior.synthesis import Synthesized
+from smara.codegraph.history import HistoryReport
+from smara.codegraph.index.indexer import IndexTree, Progress
+from smara.codegraph.models import (
+    CoChange,
+    CodeLocation,
+    CodeMap,
+    CodeModule,
+    CodePiece,
+    Edge,
+    EntryPoint,
+    HotSpot,
+    ImpactWalk,
+    ImportCycle,
+    IndexReport,
+    Node,
+    SymbolCard,
+    TreeStatus,
+)
+from smara.codegraph.queries import CodeQueries
+from smara.config import Settings
+from smara.context.models import (
+    Context,
+    Injection,
+    Point,
+    PrecomputedInjections,
+    Receipt,
+    ReceiptTotals,
+)
+from smara.context.moments.draft import InjectionDraft
+from smara.context.moments.receipts import SessionState
+from smara.core.clock import Clock
+from smara.core.deadline import Abort
+from smara.core.events import HostEvent
+from smara.core.freshness import Freshness
+from smara.core.git import Repository
+from smara.core.ids import IdMaker
+from smara.core.scope import Scope
+from smara.database.database import Session
+from smara.database.leases import Lease
+from smara.database.probe import SessionProbe
+from smara.database.projects import Project
+from smara.intake.models import HostContact, Job
+from smara.knowledge.audit import Audit
+from smara.knowledge.decay import ConfidenceNow, FileHistory, Staleness
+from smara.knowledge.gate import SessionType
+from smara.knowledge.models import (
+    AcceptResult,
+    AddResult,
+    By,
+    MemoryEvent,
+    MemoryPage,
+    MemoryTotals,
+    MemoryType,
+    NewMemory,
+    Order,
+    PruneResult,
+    Relation,
+    State,
+    TrustTier,
+    TypedMemory,
+    UseOutcome,
+    Visibility,
+    WorkUnit,
+)
+from smara.knowledge.provenance import Why
+from smara.knowledge.trust import Tellable, TrustStatus, Verdict
+from smara.links.models import CodeLink, Link, LinkedMessage
+from smara.meaning.models import EmbeddingProgress, Space, Status
+from smara.memory import Memory
+from smara.messages.append import AppendResult
+from smara.messages.compaction import CompactionResult
+from smara.messages.messages import HistoryEntry, MessageList
+from smara.messages.models import (
+    Compaction,
+    Message,
+    NewMessage,
+    NewThread,
+    Part,
+    Role,
+    Thread,
+    ThreadKind,
+)
+from smara.messages.summarize import Summarizer
+from smara.models.chat import ChatModel, ChatReply, ChatRequest
+from smara.models.embedder import Embedder
+from smara.models.models import ModelCall, Pause, Remaining, WindowUsage
+from smara.models.reranker import Reranker
+from smara.observations.models import (
+    AgentMode,
+    CycleOutcome,
+    Extractor,
+    Observation,
+    ObservationFailure,
+    ObservationRecord,
+    ObservationWarning,
+    RecordKey,
+)
+from smara.observations.observations import CompactedThread
+from smara.observations.thresholds import ObservationPlan, PendingTokens, ReflectionPlan
+from smara.observations.worker import WorkerRound
+from smara.search.models import (
+    Answer,
+    Hit,
+    MemoryAnswer,
+    ObservationHit,
+    PackedAnswer,
+    TaskAnswer,
+    ThreadHit,
+)
+from smara.tasks.models import (
+    CloseReason,
+    DependencyType,
+    NewTask,
+    ReadyTasks,
+    Task,
+    TaskDetails,
+    TaskEvent,
+    TaskImportReport,
+    TaskPage,
+    TaskProgress,
+    TaskStatus,
+    TaskTotals,
+    TaskType,
+    TreeNode,
+)
+from smara.tasks.models import Relation as TasksRelation
+from smara.working.models import WorkingFormat, WorkingMemory, WorkingScope, WorkingVersion
+
+class AsyncThreads:
+    async def add(
+        self,
+        thread_id: str | None = ...,
+        *,
+        resource_id: str | None = ...,
+        title: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
+        kind: ThreadKind = ...,
+        parent_id: str | None = ...,
+        created_at: int | None = ...,
+    ) -> Thread: ...
+    async def put(self, new: NewThread) -> Thread: ...
+    async def row_for(self, new: NewThread) -> tuple[Any, ...]: ...
+    async def get(self, thread_id: str) -> Thread: ...
+    async def find(self, thread_id: str) -> Thread | None: ...
+    async def list(
+        self,
+        *,
+        resource_id: str | None = ...,
+        kind: ThreadKind | None = ...,
+        parent_id: str | None = ...,
+        limit: int | None = ...,
+        offset: int = ...,
+    ) -> list[Thread]: ...
+    async def update(
+        self, thread_id: str, *, title: str | None = ..., metadata: Mapping[str, Any] | None = ...
+    ) -> Thread: ...
+    async def totals(self) -> dict[str, int]: ...
+
+class AsyncMessages:
+    async def add(
+        self,
+        *,
+        thread_id: str,
+        role: Role,
+        content: str | Sequence[Part] | Sequence[Mapping[str, Any]],
+        client_id: str | None = ...,
+        created_at: int | None = ...,
+        task_id: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
+        resource_id: str | None = ...,
+        session_id: str | None = ...,
+    ) -> Message: ...
+    async def add_many(
+        self,
+        *,
+        thread_id: str,
+        messages: Iterable[NewMessage | Mapping[str, Any]],
+        resource_id: str | None = ...,
+        session_id: str | None = ...,
+    ) -> MessageList: ...
+    async def append_batch(
+        self,
+        thread: NewThread,
+        batch: Sequence[NewMessage | Mapping[str, Any]],
+        first: int = ...,
+        may_differ: bool = ...,
+        compact: bool = ...,
+        session_id: str | None = ...,
+    ) -> AppendResult: ...
+    async def known_client_ids(self, thread_id: str, client_ids: Sequence[str]) -> set[str]: ...
+    async def get(self, message_id: str) -> Message: ...
+    async def find(self, message_id: str) -> Message | None: ...
+    async def list(
+        self,
+        *,
+        thread_id: str,
+        limit: int | None = ...,
+        after: int | None = ...,
+        before: int | None = ...,
+    ) -> MessageList: ...
+    def stream(self, *, thread_id: str, after: int = ...) -> AsyncIterator[Message]: ...
+    async def last_tokens(
+        self, *, thread_id: str, tokens: int, before: int | None = ..., after: int = ...
+    ) -> MessageList: ...
+    async def around(
+        self, message_id: str, *, before: int = ..., after: int = ...
+    ) -> MessageList: ...
+    async def seal(self, *, thread_id: str, up_to_seq: int | None = ...) -> int: ...
+    async def extend(self, message_id: str, content: str | Sequence[Part]) -> Message: ...
+
+class AsyncCompactions:
+    async def compact_when_due(
+        self, thread_id: str, newest: Sequence[Message] = ...
+    ) -> CompactionResult: ...
+    async def compact(self, thread_id: str, keep: int = ...) -> CompactionResult: ...
+    async def end_session(self, thread_id: str) -> CompactionResult: ...
+    async def reaches_to(self, thread_id: str, keep: int = ..., is_when_due: bool = ...) -> int: ...
+    async def renew(self, thread_id: str, method: str) -> int: ...
+    async def list(self, thread_id: str) -> list[Compaction]: ...
+    async def undo(self, compaction_id: str) -> Compaction: ...
+
+class AsyncHistory:
+    async def window(
+        self,
+        thread_id: str,
+        *,
+        last: int | None = ...,
+        tokens: int | None = ...,
+        before: int | None = ...,
+    ) -> list[HistoryEntry]: ...
+
+class AsyncTasks:
+    async def add(
+        self,
+        title: str,
+        *,
+        description: str = ...,
+        type: TaskType = ...,
+        priority: int = ...,
+        labels: Sequence[str] = ...,
+        assignee: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
+        parent: str | None = ...,
+        depends_on: Sequence[str] = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+    ) -> Task: ...
+    async def update(
+        self,
+        task_id: str,
+        *,
+        title: str | None = ...,
+        description: str | None = ...,
+        priority: int | None = ...,
+        type: TaskType | None = ...,
+        labels: Sequence[str] | None = ...,
+        assignee: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+    ) -> Task: ...
+    async def claim(
+        self, task_id: str, *, actor: str | None = ..., session_id: str | None = ...
+    ) -> Task: ...
+    async def claim_next(
+        self,
+        *,
+        type: TaskType | None = ...,
+        label: str | None = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+    ) -> Task | None: ...
+    async def release(
+        self,
+        task_id: str,
+        *,
+        force: bool = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+    ) -> Task: ...
+    async def hand_over(
+        self,
+        task_id: str,
+        *,
+        to_session: str | None = ...,
+        to_assignee: str | None = ...,
+        force: bool = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+    ) -> Task: ...
+    async def close(
+        self,
+        task_id: str,
+        summary: str,
+        *,
+        reason: CloseReason = ...,
+        force: bool = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+    ) -> Task: ...
+    async def reopen(
+        self, task_id: str, *, actor: str | None = ..., session_id: str | None = ...
+    ) -> Task: ...
+    async def depend(
+        self,
+        task_id: str,
+        depends_on: str,
+        *,
+        type: DependencyType = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+    ) -> Task: ...
+    async def undepend(
+        self,
+        task_id: str,
+        depends_on: str,
+        *,
+        type: DependencyType | None = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+    ) -> Task: ...
+    async def history(self, task_id: str, *, limit: int = ...) -> builtins.list[TaskEvent]: ...
+    async def undo(
+        self,
+        task_id: str,
+        *,
+        force: bool = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+    ) -> Task: ...
+    async def get(self, task_id: str) -> Task: ...
+    async def find(self, task_id: str) -> Task | None: ...
+    async def show(self, task_id: str) -> TaskDetails: ...
+    async def ready(
+        self,
+        *,
+        limit: int = ...,
+        offset: int = ...,
+        type: TaskType | None = ...,
+        label: str | None = ...,
+        assignee: str | None = ...,
+    ) -> ReadyTasks: ...
+    async def list(
+        self,
+        *,
+        status: TaskStatus | None = ...,
+        type: TaskType | None = ...,
+        label: str | None = ...,
+        assignee: str | None = ...,
+        priority: int | None = ...,
+        parent: str | None = ...,
+        limit: int = ...,
+        offset: int = ...,
+    ) -> TaskPage: ...
+    async def blocked(self, tasks: Iterable[Task]) -> set[str]: ...
+    async def tree(self, task_id: str | None = ...) -> builtins.list[TreeNode]: ...
+    async def critical_path(self, task_id: str | None = ...) -> builtins.list[Task]: ...
+    async def progress(self, task_id: str) -> TaskProgress: ...
+    async def totals(self) -> TaskTotals: ...
+    async def problems(self) -> builtins.list[str]: ...
+    async def recount(self) -> TaskTotals: ...
+    async def seen(self, session_id: str) -> None: ...
+    async def end_session(self, session_id: str) -> builtins.list[Task]: ...
+    async def expire(self) -> builtins.list[Task]: ...
+    async def compact(self, *, now: int | None = ..., is_asked: bool = ...) -> int: ...
+    async def restore(
+        self, task_id: str, *, actor: str | None = ..., session_id: str | None = ...
+    ) -> Task: ...
+    async def put_many(
+        self, tasks: Iterable[NewTask], *, actor: str | None = ...
+    ) -> TaskImportReport: ...
+    def export(self) -> AsyncIterator[Task]: ...
+
+class AsyncWorking:
+    async def get(
+        self,
+        scope: WorkingScope | None = ...,
+        resource_id: str | None = ...,
+        thread_id: str | None = ...,
+    ) -> WorkingMemory: ...
+    async def find(
+        self,
+        scope: WorkingScope | None = ...,
+        resource_id: str | None = ...,
+        thread_id: str | None = ...,
+    ) -> WorkingMemory | None: ...
+    async def put(
+        self,
+        content: str | Mapping[str, Any] | None = ...,
+        *,
+        scope: WorkingScope | None = ...,
+        resource_id: str | None = ...,
+        thread_id: str | None = ...,
+        expected_version: int | None = ...,
+        template: str | None = ...,
+        schema: Mapping[str, Any] | str | None = ...,
+        format: WorkingFormat | None = ...,
+        actor: str | None = ...,
+        reason: str | None = ...,
+    ) -> WorkingMemory: ...
+    async def update(
+        self,
+        section: str | Mapping[str, Any],
+        content: Any = ...,
+        *,
+        scope: WorkingScope | None = ...,
+        resource_id: str | None = ...,
+        thread_id: str | None = ...,
+        expected_version: int | None = ...,
+        actor: str | None = ...,
+        reason: str | None = ...,
+    ) -> WorkingMemory: ...
+    async def history(
+        self,
+        scope: WorkingScope | None = ...,
+        resource_id: str | None = ...,
+        thread_id: str | None = ...,
+        *,
+        limit: int = ...,
+        before: int | None = ...,
+    ) -> list[WorkingVersion]: ...
+    async def get_version(
+        self,
+        version: int,
+        *,
+        scope: WorkingScope | None = ...,
+        resource_id: str | None = ...,
+        thread_id: str | None = ...,
+    ) -> WorkingVersion: ...
+    async def restore(
+        self,
+        version: int,
+        *,
+        scope: WorkingScope | None = ...,
+        resource_id: str | None = ...,
+        thread_id: str | None = ...,
+        expected_version: int | None = ...,
+        actor: str | None = ...,
+        reason: str | None = ...,
+    ) -> WorkingMemory: ...
+    async def render(
+        self,
+        scope: WorkingScope | None = ...,
+        resource_id: str | None = ...,
+        thread_id: str | None = ...,
+        *,
+        limit: int = ...,
+    ) -> str: ...
+
+class AsyncMemories:
+    async def get(self, memory_id: str) -> TypedMemory: ...
+    async def find(self, memory_id: str) -> TypedMemory | None: ...
+    async def list(
+        self,
+        *,
+        state: State = ...,
+        order: Order = ...,
+        limit: int = ...,
+        offset: int = ...,
+        **filters: Any,
+    ) -> MemoryPage: ...
+    async def for_files(
+        self,
+        paths: Sequence[str],
+        *,
+        types: Sequence[MemoryType] | None = ...,
+        limit: int = ...,
+        min_confidence: float = ...,
+        root: str | None = ...,
+        is_injectable_only: bool = ...,
+    ) -> builtins.list[TypedMemory]: ...
+    async def to_review(
+        self,
+        *,
+        session_id: str | None = ...,
+        type: MemoryType | None = ...,
+        limit: int = ...,
+        offset: int = ...,
+    ) -> MemoryPage: ...
+    async def history(self, memory_id: str, *, limit: int = ...) -> builtins.list[MemoryEvent]: ...
+    async def chain(self, memory_id: str) -> builtins.list[TypedMemory]: ...
+    async def why(self, memory_id: str) -> Why: ...
+    async def confidence(self, memory: TypedMemory) -> ConfidenceNow: ...
+    async def staleness(self, memory: TypedMemory) -> Staleness: ...
+    async def freshness(self, memories: Iterable[TypedMemory]) -> dict[str, Freshness]: ...
+    async def may_inject(self, memory: TypedMemory) -> Verdict: ...
+    async def tellable(self, memories: Sequence[TypedMemory]) -> builtins.list[Tellable]: ...
+    async def audit(self, *, examples: int = ...) -> Audit: ...
+    async def totals(self) -> MemoryTotals: ...
+    def export(self) -> AsyncIterator[TypedMemory]: ...
+    async def problems(self) -> builtins.list[str]: ...
+    async def trust(self) -> TrustStatus: ...
+    async def remember(
+        self,
+        text: str,
+        *,
+        type: MemoryType | None = ...,
+        files: Sequence[str] = ...,
+        modules: Sequence[str] = ...,
+        tags: Sequence[str] = ...,
+        citation: str | None = ...,
+        visibility: Visibility = ...,
+        is_pinned: bool = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+    ) -> AddResult: ...
+    async def add(
+        self,
+        content: str,
+        *,
+        type: MemoryType,
+        by: By = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+        session_type: SessionType = ...,
+        thread_id: str | None = ...,
+        already_told: Sequence[str] = ...,
+        **fields: Any,
+    ) -> AddResult: ...
+    async def add_many(
+        self,
+        new: Iterable[NewMemory],
+        *,
+        by: By = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+        session_type: SessionType = ...,
+        thread_id: str | None = ...,
+        already_told: Sequence[str] = ...,
+        put_aside: Mapping[str, str] | None = ...,
+        also: Callable[[Session, Sequence[AddResult]], object] | None = ...,
+    ) -> builtins.list[AddResult]: ...
+    async def guess_type(self, text: str) -> MemoryType: ...
+    async def update(
+        self,
+        memory_id: str,
+        *,
+        version: int | None = ...,
+        by: By = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+        thread_id: str | None = ...,
+        taint: Sequence[str] = ...,
+        **changes: Any,
+    ) -> TypedMemory: ...
+    async def pin(self, memory_id: str, *, by: By = ..., **who: Any) -> TypedMemory: ...
+    async def unpin(self, memory_id: str, *, by: By = ..., **who: Any) -> TypedMemory: ...
+    async def verify(self, memory_id: str, *, by: By = ..., **who: Any) -> TypedMemory: ...
+    async def forget(
+        self, memory_id: str, why: str = ..., *, by: By = ..., **who: Any
+    ) -> TypedMemory: ...
+    async def restore(self, memory_id: str, *, by: By = ..., **who: Any) -> TypedMemory: ...
+    async def used(
+        self, memory_id: str, outcome: UseOutcome, *, note: str = ..., by: By = ..., **who: Any
+    ) -> TypedMemory: ...
+    async def supersede(
+        self, old_id: str, new_id: str, *, why: str = ..., by: By = ..., **who: Any
+    ) -> TypedMemory: ...
+    async def merge(
+        self, keep_id: str, other_ids: Sequence[str], *, by: By = ..., **who: Any
+    ) -> TypedMemory: ...
+    async def relate(
+        self, memory_id: str, relation: Relation, *, by: By = ..., **who: Any
+    ) -> TypedMemory: ...
+    async def unrelate(
+        self, memory_id: str, relation: Relation, *, by: By = ..., **who: Any
+    ) -> TypedMemory: ...
+    async def mark_stale(
+        self, memory_id: str, why: str, *, by: By = ..., **who: Any
+    ) -> TypedMemory: ...
+    async def mark_fresh(self, memory_id: str, *, by: By = ..., **who: Any) -> TypedMemory: ...
+    async def undo(self, memory_id: str, *, by: By = ..., **who: Any) -> TypedMemory: ...
+    async def accept(
+        self,
+        memory_id: str,
+        *,
+        version: int | None = ...,
+        by: By = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+        **changes: Any,
+    ) -> TypedMemory: ...
+    async def accept_all(
+        self, *, session_id: str | None = ..., by: By = ..., actor: str | None = ...
+    ) -> AcceptResult: ...
+    async def reject(
+        self, memory_id: str, why: str = ..., *, by: By = ..., **who: Any
+    ) -> TypedMemory: ...
+    async def recount(self) -> MemoryTotals: ...
+    async def set_trust_level(
+        self, level: int, *, by: By = ..., actor: str | None = ...
+    ) -> TrustStatus: ...
+    async def decline_offer(self, *, by: By = ..., actor: str | None = ...) -> TrustStatus: ...
+    async def end_session(self, session_id: str) -> TrustStatus: ...
+    async def prune(self, *, dry_run: bool = ...) -> PruneResult: ...
+    async def check_files(self, files: FileHistory | None = ...) -> builtins.list[TypedMemory]: ...
+    async def check_code(self, paths: Sequence[str] | None = ...) -> builtins.list[TypedMemory]: ...
+
+class AsyncObservations:
+    async def observe(
+        self, thread_id: str, *, mode: AgentMode = ..., retain_tokens: int = ..., is_now: bool = ...
+    ) -> CycleOutcome: ...
+    async def buffer(
+        self, thread_id: str, *, mode: AgentMode = ..., is_now: bool = ...
+    ) -> CycleOutcome: ...
+    async def activate(
+        self, thread_id: str, *, mode: AgentMode = ..., is_forced: bool = ...
+    ) -> CycleOutcome: ...
+    async def reflect(
+        self, thread_id: str, *, is_forced: bool = ..., is_buffered: bool = ...
+    ) -> CycleOutcome: ...
+    async def activate_reflection(
+        self, thread_id: str, *, is_early: bool = ...
+    ) -> CycleOutcome: ...
+    async def end_session(self, thread_id: str, *, mode: AgentMode = ...) -> CycleOutcome: ...
+    async def merge(self, resource_id: str) -> int: ...
+    async def planned(self, thread_id: str, *, mode: AgentMode = ...) -> ObservationPlan: ...
+    async def look_after(self, thread_id: str, *, mode: AgentMode = ...) -> ObservationPlan: ...
+    async def planned_reflection(self, thread_id: str) -> ReflectionPlan: ...
+    async def is_reflection_due(self, thread_id: str) -> bool: ...
+    async def settled(self, timeout_seconds: float = ...) -> bool: ...
+    async def place(self, thread_id: str) -> RecordKey: ...
+    async def pending(self, thread_id: str) -> PendingTokens: ...
+    async def record(self, thread_id: str) -> ObservationRecord | None: ...
+    async def active(self, thread_id: str) -> builtins.list[Observation]: ...
+    async def observed_seq(self, thread_id: str) -> int: ...
+    async def covered_seq(self, thread_id: str) -> int: ...
+    async def unobserved_elsewhere(
+        self, thread_id: str, *, limit: int = ...
+    ) -> builtins.list[Message]: ...
+    async def rendered(self, thread_id: str, is_marked: bool = ...) -> str: ...
+    async def render(
+        self, observations: builtins.list[Observation], is_marked: bool = ...
+    ) -> str: ...
+    async def list(
+        self,
+        *,
+        thread_id: str | None = ...,
+        state: str | None = ...,
+        category: str | None = ...,
+        priority: str | None = ...,
+        limit: int = ...,
+        offset: int = ...,
+    ) -> builtins.list[Observation]: ...
+    async def get(self, observation_id: str) -> Observation: ...
+    async def freshness(self, observations: Iterable[Observation]) -> dict[str, Freshness]: ...
+    async def why(
+        self, observation_id: str, *, limit: int = ..., offset: int = ...
+    ) -> builtins.list[Message]: ...
+    async def extracted(
+        self, thread_id: str, *, limit: int = ...
+    ) -> builtins.list[dict[str, Any]]: ...
+    async def failures(self, *, limit: int = ...) -> builtins.list[ObservationFailure]: ...
+    async def warnings(self, observation_id: str) -> tuple[str, ...]: ...
+    async def warned(self, *, limit: int = ...) -> builtins.list[ObservationWarning]: ...
+    async def status(self, thread_id: str) -> dict[str, Any]: ...
+
+class AsyncBehavior:
+    async def observe(self, event: HostEvent) -> None: ...
+    async def observe_batch(self, events: Iterable[HostEvent]) -> WatchResult: ...
+    async def checkpoint(self, session_id: str, work_unit: WorkUnit | None = ...) -> None: ...
+    async def restore(self, session_id: str) -> WatchedSession: ...
+    async def pads(self, session_id: str) -> builtins.list[Pad]: ...
+    async def triggers(self, session_id: str) -> builtins.list[EarlyTrigger]: ...
+    async def state_type(self, session_id: str, type: SessionType) -> None: ...
+    async def finalize(
+        self,
+        session_id: str,
+        outcome: Passed | None = ...,
+        *,
+        type: SessionType | None = ...,
+        work_unit: WorkUnit | None = ...,
+    ) -> Finalized | None: ...
+    async def subtask_done(
+        self, session_id: str, work_unit: WorkUnit, *, is_success: bool = ...
+    ) -> Finalized | None: ...
+    async def work_unit_done(
+        self, methodology: str, context: ExecutionContext, result: WorkUnitResult
+    ) -> AddResult: ...
+    async def keep_work_state(
+        self,
+        session_id: str,
+        output: str,
+        *,
+        methodology: str = ...,
+        work_unit: WorkUnit | None = ...,
+    ) -> AddResult | None: ...
+    async def relay(
+        self,
+        methodology: str,
+        source: str,
+        target: str,
+        *,
+        modules: Sequence[str] = ...,
+        session_id: str | None = ...,
+        limit: int = ...,
+    ) -> str: ...
+    async def remember_as(
+        self, methodology: str, name: str, content: str, *, session_id: str, **fields: Any
+    ) -> AddResult: ...
+    async def run_due(self, limit: int = ...) -> JobsDone: ...
+    async def qa_report(
+        self, text: str, *, session_id: str, work_unit: WorkUnit | None = ...
+    ) -> builtins.list[AddResult]: ...
+    async def planner_context(
+        self, modules: Sequence[str], task: str = ..., methodology: str = ...
+    ) -> PlannerContext: ...
+    async def coder_files(
+        self, modules: Sequence[str], read: Callable[[str], str | None]
+    ) -> builtins.list[PrefetchedFile]: ...
+    async def qa_context(self, modules: Sequence[str] = ...) -> str: ...
+    async def step_limit(self, base: int, module: str, methodology: str = ...) -> int: ...
+    async def session(self, session_id: str) -> WatchedSession: ...
+    async def sessions(
+        self, limit: int = ..., offset: int = ...
+    ) -> builtins.list[WatchedSession]: ...
+    async def noticed(self, session_id: str) -> builtins.list[Noticed]: ...
+    async def status(self) -> BehaviorStatus: ...
+    async def failures_of(self, command: str, limit: int = ...) -> builtins.list[KnownFailure]: ...
+    async def failures(self, limit: int = ...) -> builtins.list[KnownFailure]: ...
+    async def prefetch(self, module: str) -> Prefetch | None: ...
+    async def calibration(self, module: str, methodology: str = ...) -> Calibration | None: ...
+    async def modules(self, limit: int = ...) -> builtins.list[tuple[str, int]]: ...
+    async def edges(self, path: str | None = ..., limit: int = ...) -> builtins.list[FilePair]: ...
+    async def synthesis_log(self, limit: int = ...) -> builtins.list[Synthesized]: ...
+    async def close(self) -> None: ...
+
+class AsyncCodeGraph:
+    async def index(
+        self,
+        root: str | os.PathLike[str] | None = ...,
+        *,
+        full: bool = ...,
+        progress: Progress | None = ...,
+        wait_seconds: float = ...,
+        workers: int | None = ...,
+        scip: str | os.PathLike[str] | None = ...,
+    ) -> IndexReport: ...
+    async def update(
+        self, paths: Sequence[str | os.PathLike[str]], root: str | os.PathLike[str] | None = ...
+    ) -> IndexReport: ...
+    async def get_ready(self, root: str | os.PathLike[str] | None = ...) -> None: ...
+    async def watch(
+        self,
+        stop: threading.Event | None = ...,
+        root: str | os.PathLike[str] | None = ...,
+        on_update: Callable[[IndexReport], None] | None = ...,
+    ) -> None: ...
+    async def status(self, root: str | os.PathLike[str] | None = ...) -> TreeStatus: ...
+    async def trees(self) -> list[TreeStatus]: ...
+    async def changed_paths(
+        self, root: str | os.PathLike[str] | None = ...
+    ) -> tuple[list[str], list[str], list[str]]: ...
+    async def forget(self, root: str | os.PathLike[str]) -> bool: ...
+    async def forget_gone(self) -> list[str]: ...
+    @property
+    def note(self) -> str | None: ...
+    async def catch_up(self) -> str | None: ...
+    async def asking(self, root: str | os.PathLike[str] | None = ...) -> CodeQueries: ...
+    async def locate(
+        self, text: str, limit: int = ..., *, tests: bool = ..., graph: bool = ...
+    ) -> list[CodeLocation]: ...
+    async def piece(self, place: str) -> CodePiece | None: ...
+    async def find(self, target: str) -> list[Node]: ...
+    async def impact(self, target: str, depth: int = ..., limit: int = ...) -> ImpactWalk: ...
+    async def deps(self, target: str, depth: int = ..., limit: int = ...) -> ImpactWalk: ...
+    async def callers(self, target: str, depth: int = ..., limit: int = ...) -> ImpactWalk: ...
+    async def tests_for(self, target: str, depth: int = ..., limit: int = ...) -> ImpactWalk: ...
+    async def symbol(self, target: str) -> SymbolCard: ...
+    async def edges(self, path: str) -> list[tuple[Node, Edge, Node]]: ...
+    async def map(
+        self, budget: int = ..., files: Collection[str] = ..., names: Collection[str] = ...
+    ) -> CodeMap: ...
+    async def modules(self, only: Collection[str] = ...) -> list[CodeModule]: ...
+    async def cycles(self, limit: int = ..., *, with_lazy: bool = ...) -> list[ImportCycle]: ...
+    async def entry_points(self, limit: int = ...) -> list[EntryPoint]: ...
+    async def hotspots(self, limit: int = ...) -> list[HotSpot]: ...
+    async def read_history(self) -> HistoryReport: ...
+    async def cochange(self, path: str, limit: int = ...) -> list[CoChange]: ...
+    async def tree(self, root: str | os.PathLike[str]) -> IndexTree: ...
+
+class AsyncCodeKnowledge:
+    async def about(self, nodes: Sequence[Node], limit: int = ...) -> list[CodeLink]: ...
+    async def links(self, limit: int = ...) -> list[CodeLink]: ...
+
+class AsyncCodeUpkeep:
+    async def indexed(self, root: str, paths: Sequence[str] | None) -> None: ...
+    async def anchor_pending(self, most: int = ...) -> int: ...
+
+class AsyncLinks:
+    async def claim(
+        self,
+        task_id: str,
+        *,
+        thread_id: str | None = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+    ) -> Task: ...
+    async def active(self, thread_id: str, *, session_id: str | None = ...) -> Task | None: ...
+    async def add(
+        self,
+        task_id: str,
+        message_id: str,
+        *,
+        relation: TasksRelation = ...,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+    ) -> Link: ...
+    async def remove(
+        self,
+        task_id: str,
+        message_id: str,
+        *,
+        actor: str | None = ...,
+        session_id: str | None = ...,
+    ) -> bool: ...
+    async def messages(
+        self, task_id: str, *, limit: int = ..., offset: int = ...
+    ) -> list[LinkedMessage]: ...
+    async def tasks(self, message_id: str) -> list[Task]: ...
+
+class AsyncProcessors:
+    async def process_input(
+        self,
+        thread_id: str,
+        incoming: Sequence[Mapping[str, Any] | NewMessage] = ...,
+        *,
+        step: int = ...,
+        mode: AgentMode = ...,
+        model: str | None = ...,
+        deadline_seconds: float | None = ...,
+    ) -> Context: ...
+    async def process_output(
+        self,
+        thread_id: str,
+        said: Sequence[Mapping[str, Any] | NewMessage],
+        *,
+        mode: AgentMode = ...,
+        resource_id: str | None = ...,
+        session_id: str | None = ...,
+    ) -> list[Message]: ...
+
+class AsyncMoments:
+    async def standing(self, session_id: str, is_emptied: bool = ...) -> SessionState: ...
+    @property
+    def has_arms(self) -> bool: ...
+    async def set_arms(self, is_on: bool, *, actor: str | None = ...) -> None: ...
+    async def keep(
+        self,
+        point: Point,
+        session_id: str,
+        draft: InjectionDraft,
+        standing: SessionState,
+        *,
+        source: str = ...,
+        agent: str = ...,
+        elapsed_ms: int = ...,
+    ) -> Injection | None: ...
+    async def empty(self, session_id: str, standing: SessionState) -> None: ...
+    async def deliver(
+        self,
+        injection: Mapping[str, Any] | Injection,
+        *,
+        session_id: str,
+        source: str = ...,
+        at_ms: int,
+        is_said: bool = ...,
+    ) -> bool: ...
+    async def mark_delivered(self, receipt_id: str) -> bool: ...
+    async def reached(self, session_id: str, words: Sequence[tuple[int, str]]) -> int: ...
+    async def mark_used(self, receipt_id: str, how: str) -> Receipt: ...
+    async def receipt(self, receipt_id: str) -> Receipt: ...
+    async def receipts(
+        self, session_id: str | None = ..., limit: int = ..., offset: int = ...
+    ) -> list[Receipt]: ...
+    async def totals(self) -> ReceiptTotals: ...
+    async def start(
+        self,
+        session_id: str,
+        *,
+        source: str = ...,
+        agent: str = ...,
+        cwd: str = ...,
+        files: Sequence[str] = ...,
+        known_texts: Sequence[str] = ...,
+    ) -> Injection | None: ...
+    async def first_message(self, session_id: str, text: str) -> Injection | None: ...
+    async def before_tool(
+        self,
+        session_id: str,
+        tool: str,
+        tool_input: Mapping[str, Any],
+        *,
+        known_texts: Sequence[str] = ...,
+    ) -> Injection | None: ...
+    async def after_tool(
+        self,
+        session_id: str,
+        tool: str,
+        tool_input: Mapping[str, Any],
+        output: str = ...,
+        error: str | None = ...,
+        *,
+        known_texts: Sequence[str] = ...,
+    ) -> Injection | None: ...
+    async def between_steps(
+        self,
+        session_id: str,
+        step: int,
+        recent: Sequence[Mapping[str, Any] | HostEvent] = ...,
+        *,
+        known_texts: Sequence[str] = ...,
+    ) -> Injection | None: ...
+    async def preview(
+        self,
+        *,
+        agent: str = ...,
+        cwd: str = ...,
+        files: Sequence[str] = ...,
+        known_texts: Sequence[str] = ...,
+    ) -> Injection: ...
+    async def prepared(
+        self, *, agent: str = ..., cwd: str = ..., known_texts: Sequence[str] = ...
+    ) -> PrecomputedInjections: ...
+    async def heed(self, events: Sequence[HostEvent]) -> int: ...
+    async def for_planner(
+        self,
+        modules: Sequence[str],
+        task: str = ...,
+        *,
+        methodology: str = ...,
+        session_id: str | None = ...,
+    ) -> PlannerContext: ...
+    async def for_coder(
+        self,
+        modules: Sequence[str],
+        read: Callable[[str], str | None],
+        *,
+        session_id: str | None = ...,
+    ) -> list[PrefetchedFile]: ...
+    async def for_qa(
+        self, modules: Sequence[str] = ..., *, session_id: str | None = ...
+    ) -> str: ...
+    async def step_limit(self, base: int, module: str, methodology: str = ...) -> int: ...
+
+class AsyncEmbeddings:
+    async def embed_pending(
+        self,
+        limit: int | None = ...,
+        deadline_seconds: float | None = ...,
+        *,
+        stop: threading.Event | None = ...,
+        tell: Callable[[EmbeddingProgress], object] | None = ...,
+    ) -> EmbeddingProgress: ...
+    async def evict_cache(self) -> int: ...
+    async def status(self) -> Status: ...
+    async def switch(self, setting: str) -> Space: ...
+    async def is_kept(self, setting: str) -> bool: ...
+    async def drop(self, model_id: str) -> int: ...
+    async def retry(self) -> int: ...
+    async def is_begun(self) -> bool: ...
+    async def problems(self) -> list[str]: ...
+    async def mend(self) -> int: ...
+
+class AsyncIndex:
+    async def problems(self, deep: bool = ...) -> list[str]: ...
+    async def check_at_open(self) -> None: ...
+    async def rebuild(self, progress: Callable[[int, int], None] | None = ...) -> int: ...
+    async def optimize(self) -> None: ...
+
+class AsyncModels:
+    @property
+    def is_offline(self) -> bool: ...
+    @property
+    def names(self) -> list[str]: ...
+    async def complete(
+        self, request: ChatRequest, purpose: str = ..., abort: Abort | None = ...
+    ) -> ChatReply: ...
+    @property
+    def reranker(self) -> Reranker | None: ...
+    @property
+    def embedder(self) -> Embedder | None: ...
+    async def open_embedder(self, setting: str | None = ...) -> Embedder | None: ...
+    async def embedder_status(self) -> dict[str, Any]: ...
+    async def pause(self, reason: str = ...) -> Pause: ...
+    async def resume(self) -> bool: ...
+    async def find_pause(self) -> Pause | None: ...
+    async def spent(self, window_ms: int = ...) -> WindowUsage: ...
+    async def remaining(self) -> list[Remaining]: ...
+    async def calls(self, limit: int = ...) -> list[ModelCall]: ...
+    async def status(self) -> dict[str, Any]: ...
+
+class AsyncIntake:
+    async def fresh(self, events: Sequence[HostEvent]) -> list[HostEvent]: ...
+    async def end(
+        self,
+        told: Sequence[HostEvent],
+        fresh: Sequence[HostEvent],
+        jobs: Iterable[Job],
+        lease: Lease,
+    ) -> None: ...
+    async def heard(self) -> list[HostContact]: ...
+    async def jobs(self) -> list[Job]: ...
+    async def due(self, limit: int = ...) -> list[Job]: ...
+    async def done(self, job: Job) -> None: ...
+    async def failed(self, job: Job, reason: str) -> None: ...
+    async def prune(self) -> int: ...
+
+class AsyncLeases:
+    async def acquire(self, name: str, owner: str, lease_seconds: float = ...) -> Lease | None: ...
+    async def renew(self, lease: Lease, lease_seconds: float = ...) -> Lease: ...
+    async def release(self, lease: Lease) -> bool: ...
+    async def guard(self, session: Session, lease: Lease) -> None: ...
+    async def find(self, name: str) -> Lease | None: ...
+
+class AsyncProjects:
+    async def named(self, project_id: str) -> Scope: ...
+    async def of_repository(self, repository: Repository) -> Scope: ...
+    async def list(self) -> list[Project]: ...
+
+class AsyncWorker:
+    async def run_once(self) -> WorkerRound: ...
+    def steps(self, is_due: bool = ...) -> AsyncIterator[WorkerRound]: ...
+    async def run(
+        self,
+        stop: threading.Event,
+        poll_seconds: float = ...,
+        leave_after_idle_seconds: float | None = ...,
+        tell: Callable[[WorkerRound], None] | None = ...,
+    ) -> int: ...
+
+class AsyncStoreWorker:
+    async def run_once(self) -> WorkerRound: ...
+    async def run(
+        self,
+        stop: threading.Event,
+        poll_seconds: float = ...,
+        leave_after_idle_seconds: float | None = ...,
+        tell: Callable[[WorkerRound], None] | None = ...,
+    ) -> int: ...
+
+class AsyncMemory:
+    threads: AsyncThreads
+    messages: AsyncMessages
+    compactions: AsyncCompactions
+    history: AsyncHistory
+    tasks: AsyncTasks
+    working: AsyncWorking
+    memories: AsyncMemories
+    observations: AsyncObservations
+    behavior: AsyncBehavior
+    code: AsyncCodeGraph
+    code_knowledge: AsyncCodeKnowledge
+    upkeep: AsyncCodeUpkeep
+    links: AsyncLinks
+    context: AsyncProcessors
+    moments: AsyncMoments
+    embeddings: AsyncEmbeddings
+    index: AsyncIndex
+    models: AsyncModels
+    intake: AsyncIntake
+    leases: AsyncLeases
+    projects: AsyncProjects
+    worker: AsyncWorker
+    workers: AsyncStoreWorker
+    def __init__(self, memory: Memory) -> None: ...
+    async def __aenter__(self) -> AsyncMemory: ...
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+    @property
+    def project(self) -> str: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def path(self) -> str | None: ...
+    @property
+    def used_rooms(self) -> frozenset[str]: ...
+    @property
+    def warnings(self) -> list[str]: ...
+    async def search(
+        self,
+        query: str,
+        limit: int = ...,
+        *,
+        sources: Collection[str] | None = ...,
+        thread_id: str | None = ...,
+        resource_id: str | None = ...,
+        role: str | Collection[str] | None = ...,
+        since: int | str | datetime | None = ...,
+        until: int | str | datetime | None = ...,
+        task_id: str | None = ...,
+        neighbors: int = ...,
+        phase: str | None = ...,
+        recent_tools: Sequence[str] = ...,
+        files: Sequence[str] = ...,
+        deep: bool = ...,
+        may_imagine: bool = ...,
+    ) -> Answer: ...
+    async def search_threads(
+        self,
+        query: str,
+        limit: int = ...,
+        *,
+        resource_id: str | None = ...,
+        role: str | Collection[str] | None = ...,
+        since: int | str | datetime | None = ...,
+        until: int | str | datetime | None = ...,
+        deep: bool = ...,
+    ) -> list[ThreadHit]: ...
+    async def search_tasks(
+        self,
+        query: str,
+        limit: int = ...,
+        *,
+        offset: int = ...,
+        status: str | None = ...,
+        include_messages: bool = ...,
+    ) -> TaskAnswer: ...
+    async def search_memories(
+        self,
+        query: str,
+        limit: int = ...,
+        *,
+        offset: int = ...,
+        types: Sequence[str] | None = ...,
+        files: Sequence[str] | None = ...,
+        tags: Sequence[str] | None = ...,
+        modules: Sequence[str] | None = ...,
+        min_confidence: float = ...,
+        min_tier: TrustTier | None = ...,
+        state: State = ...,
+    ) -> MemoryAnswer: ...
+    async def search_observations(
+        self, query: str, limit: int = ..., *, thread_id: str | None = ...
+    ) -> list[ObservationHit]: ...
+    async def search_pattern(self, pattern: str) -> Hit | None: ...
+    async def complete(self, prefix: str, limit: int = ...) -> list[str]: ...
+    async def pack(
+        self,
+        answer: Answer,
+        budget_tokens: int | None = ...,
+        *,
+        phase: str | None = ...,
+        is_unasked: bool = ...,
+    ) -> PackedAnswer: ...
+    async def status(self) -> dict[str, Any]: ...
+    async def compact(
+        self, thread_id: str, keep: int = ..., *, is_when_due: bool = ...
+    ) -> CompactedThread: ...
+    async def integrity(self) -> list[str]: ...
+    async def shrink_log(self) -> bool: ...
+    async def probe(self) -> Iterator[SessionProbe]: ...
+    async def with_settings(self, **changes: Any) -> AsyncMemory: ...
+    async def in_project(self, project_id: str) -> AsyncMemory: ...
+    async def close(self) -> None: ...
+
+class OpeningMemory:
+    def __await__(self) -> Generator[Any, None, AsyncMemory]: ...
+    async def __aenter__(self) -> AsyncMemory: ...
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+def open_async(
+    path_or_url: str | os.PathLike[str] | None = ...,
+    *,
+    project: str | None = ...,
+    clock: Clock | None = ...,
+    new_id: IdMaker | None = ...,
+    summarizer: Summarizer | None = ...,
+    chat_model: ChatModel | None = ...,
+    extractors: Sequence[Extractor] = ...,
+    rerank_model: Reranker | None = ...,
+    embedding_model: Embedder | None = ...,
+    vfs: str | None = ...,
+    check_index: bool = ...,
+    **settings: Any,
+) -> OpeningMemory: ...
