@@ -15,7 +15,13 @@ from smara.database.database import Session, marks
 from smara.database.fulltext import record_no, terms_of
 from smara.errors import InvalidInputError, NotFoundError
 from smara.knowledge import gate
-from smara.knowledge.change import absorb, inherited_fields, is_outranked, supersede
+from smara.knowledge.change import (
+    absorb,
+    inherited_fields,
+    is_outranked,
+    resolve_relation,
+    supersede,
+)
 from smara.knowledge.contradictions import Contradiction, find_contradiction, tells_of_change
 from smara.knowledge.journal import MemoryChange, require
 from smara.knowledge.kinds import subject_key
@@ -92,22 +98,16 @@ def find_candidates(
             session, " AND m.subject_key = ? AND m.deprecated_at IS NULL", (subject,)
         )
     if files:
-        best += _about(session, store, files[0])
+        about = session.all(
+            store.sql(
+                "SELECT memory_no FROM memory_keys WHERE project_no = :project AND kind = 'file'"
+                f" AND value = ? ORDER BY memory_no DESC LIMIT {CANDIDATES}"
+            ),
+            (files[0],),
+        )
+        best += [row[0] for row in about]
     found = store.by_numbers(session, best, has_relations=False)
     return [StoredMemory(no, memory) for no, memory in found.items() if memory.is_active]
-
-
-def _about(session: Session, store: KnowledgeStore, path: str) -> list[int]:
-    """The newest memories about a file."""
-    rows = session.all(
-        store.sql(
-            "SELECT memory_no FROM memory_keys WHERE project_no = :project AND kind = 'file' AND "
-            "value = ?"
-            f" ORDER BY memory_no DESC LIMIT {CANDIDATES}"
-        ),
-        (path,),
-    )
-    return [row[0] for row in rows]
 
 
 def find_known(
@@ -242,7 +242,9 @@ class Adder:
             self._turn.refuse_others("teach")
         if given.against:
             return AddResult("refused", None, given.against)
-        session_id = self._session_of(given.new)
+        session_id = self._turn.session_id
+        if given.new.session_id is not None:
+            session_id = clean_name(given.new.session_id, "session_id")
         refused = self._too_many(source, session_id) or self._unwanted(given)
         if refused:
             return AddResult("refused", None, (refused,))
@@ -268,13 +270,6 @@ class Adder:
         ]
         against += [(stored, Contradiction("stated", "it says so itself")) for stored in older]
         return self._store(given, draft, origins, against, known)
-
-    def _session_of(self, new: NewMemory) -> str | None:
-        return (
-            clean_name(new.session_id, "session_id")
-            if new.session_id is not None
-            else self._turn.session_id
-        )
 
     def _too_many(self, source: MemorySource, session_id: str | None) -> str | None:
         limit = gate.limit_for(source, self._session_type)
@@ -313,9 +308,8 @@ class Adder:
                 session, [memory.superseded_by] if memory.superseded_by else []
             )
             replaced = store.by_numbers(session, newer.values())
-            if any(
-                each.is_active and not self._is_named(each, given) for each in replaced.values()
-            ):
+            named = {require(session, store, each).memory.id for each in given.new.supersedes}
+            if any(each.is_active and each.id not in named for each in replaced.values()):
                 return (
                     f"the same words were superseded before ({memory.short_id}); name in "
                     "`supersedes` what has gone"
@@ -325,30 +319,25 @@ class Adder:
             return f"the same words were {row[1]} before ({row[0]})"
         return None
 
-    def _is_named(self, memory: TypedMemory, given: PreparedMemory) -> bool:
-        return any(
-            require(self._turn.session, self._turn.store, each).memory.id == memory.id
-            for each in given.new.supersedes
-        )
-
     def _draft(
         self, given: PreparedMemory, session_id: str | None, origins: Sequence[TypedMemory]
     ) -> TypedMemory:
         """The memory as it will be, with the trust of what it comes from."""
         turn, fields = self._turn, given.fields
         is_taught = fields["source"] == "user_taught"
-        taint = given.taint
+        taint = set(given.taint)
         if not is_taught:
-            taint = tuple(
-                sorted(
-                    {
-                        *taint,
-                        *self._ambient,
-                        *self._taint_of(given.evidence),
-                        *lowest_taint(origins),
-                    }
-                )
-            )
+            taint.update(self._ambient, lowest_taint(origins))
+            for shown in self._sources.shown(turn.session, given.evidence):
+                if shown.is_there is False:
+                    hint = "Name what is in this project."
+                    raise NotFoundError(
+                        f"The evidence {shown.evidence} was not found. {hint}",
+                        evidence=str(shown.evidence),
+                        brief=f"Evidence not found: {shown.evidence}",
+                        hint=hint,
+                    )
+                taint.update(shown.taint)
         is_verified = is_taught or (given.new.is_verified and turn.by == "person")
         if given.new.is_verified or given.new.is_pinned:
             turn.refuse_others("vouch for a memory or pin it")
@@ -359,23 +348,9 @@ class Adder:
             updated_at=turn.now_ms,
             session_id=session_id,
             session_ids=(session_id,) if session_id else (),
-            taint=taint,
+            taint=tuple(sorted(taint)),
             is_verified=is_verified,
         )
-
-    def _taint_of(self, evidence: Sequence[Evidence]) -> set[str]:
-        found: set[str] = set()
-        for shown in self._sources.shown(self._turn.session, evidence):
-            if shown.is_there is False:
-                hint = "Name what is in this project."
-                raise NotFoundError(
-                    f"The evidence {shown.evidence} was not found. {hint}",
-                    evidence=str(shown.evidence),
-                    brief=f"Evidence not found: {shown.evidence}",
-                    hint=hint,
-                )
-            found.update(shown.taint)
-        return found
 
     def _around(self, draft: TypedMemory, cosines: Mapping[int, float]) -> list[StoredMemory]:
         """The active memories it could repeat or contradict; those of the very same words first."""
@@ -421,12 +396,31 @@ class Adder:
         ]
         reasons = self._review_reasons(draft, disputed)
         relations = [
-            *self._resolved(given.relations),
+            *(resolve_relation(turn, each) for each in given.relations),
             *(Relation("derived_from", each.memory.id) for each in origins),
-            *(_dispute(old.memory, why) for old, why in disputed),
+            *(
+                Relation(
+                    "conflicts_with",
+                    old.memory.id,
+                    confidence=SURE if why.is_sure else UNSURE,
+                    is_auto=True,
+                )
+                for old, why in disputed
+            ),
         ]
+        columns = {
+            **given.fields,
+            "session_id": draft.session_id,
+            "session_ids": list(draft.session_ids),
+            "taint": list(draft.taint),
+            "is_verified": draft.is_verified,
+            "verified_at": turn.now_ms if draft.is_verified else None,
+            "verified_by": turn.actor if draft.is_verified else None,
+            "needs_review": bool(reasons),
+            "review_reasons": reasons,
+        }
         turn.next_operation()
-        stored = turn.insert(self._columns(given, draft, reasons), relations)
+        stored = turn.insert(columns, relations)
         turn.next_operation()
         for old, why in retired:
             stored = supersede(turn, old, stored, why=why.why)
@@ -452,27 +446,6 @@ class Adder:
             return False  # two files that disagree are a person's business
         return why.is_sure and not is_outranked(draft, old)
 
-    def _resolved(self, relations: Sequence[Relation]) -> list[Relation]:
-        """Relations with UUIDs in the place of short ids; what supersedes is told by
-        ``supersedes``.
-        """
-        found = []
-        for each in relations:
-            if each.type == "supersedes":
-                raise InvalidInputError(
-                    "Name what is superseded in `supersedes`, not as a relation."
-                )
-            target = each.memory_id
-            if target is not None:
-                target = require(self._turn.session, self._turn.store, target).memory.id
-            # An agent's word is no finding of ours: accepting it must not retire what it merely
-            # claims to contradict.
-            is_auto = each.is_auto and self._turn.by != "agent"
-            found.append(
-                Relation(each.type, target, each.path, confidence=each.confidence, is_auto=is_auto)
-            )
-        return found
-
     def _review_reasons(
         self, draft: TypedMemory, disputed: Sequence[tuple[StoredMemory, Contradiction]]
     ) -> list[str]:
@@ -493,32 +466,10 @@ class Adder:
             )
         return reasons
 
-    def _columns(
-        self, given: PreparedMemory, draft: TypedMemory, reasons: Sequence[str]
-    ) -> dict[str, Any]:
-        turn = self._turn
-        return {
-            **given.fields,
-            "session_id": draft.session_id,
-            "session_ids": list(draft.session_ids),
-            "taint": list(draft.taint),
-            "is_verified": draft.is_verified,
-            "verified_at": turn.now_ms if draft.is_verified else None,
-            "verified_by": turn.actor if draft.is_verified else None,
-            "needs_review": bool(reasons),
-            "review_reasons": list(reasons),
-        }
-
 
 def _stand_together(draft: TypedMemory, other: TypedMemory) -> bool:
     """Whether both come from one instruction file, which says both at the same time."""
     paths = {each.path for each in draft.evidence if each.path}
     return draft.source == other.source == "imported" and not paths.isdisjoint(
         each.path for each in other.evidence
-    )
-
-
-def _dispute(old: TypedMemory, why: Contradiction) -> Relation:
-    return Relation(
-        "conflicts_with", old.id, None, confidence=SURE if why.is_sure else UNSURE, is_auto=True
     )

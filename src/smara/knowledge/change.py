@@ -17,7 +17,14 @@ from smara.errors import ConflictError, InvalidInputError
 from smara.knowledge import prepare
 from smara.knowledge.decay import Staleness
 from smara.knowledge.journal import MemoryChange, plain, require
-from smara.knowledge.models import SCOPES, VISIBILITIES, Relation, TypedMemory, rank_of
+from smara.knowledge.models import (
+    MAX_CITATION_LENGTH,
+    SCOPES,
+    VISIBILITIES,
+    Relation,
+    TypedMemory,
+    rank_of,
+)
 from smara.knowledge.prepare import (
     MAX_EVIDENCE,
     MAX_ITEMS,
@@ -36,8 +43,9 @@ EDITABLE = (
 
 
 def edited_fields(memory: TypedMemory, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Changes as columns; ``None`` leaves a field as it is, and an empty text clears one that may
-    be empty.
+    """Return changes as columns.
+
+    ``None`` leaves a field as it is, and an empty text clears one that may be empty.
     """
     given = {name: value for name, value in changes.items() if value is not None}
     unknown = sorted(set(given) - set(EDITABLE))
@@ -47,7 +55,11 @@ def edited_fields(memory: TypedMemory, changes: Mapping[str, Any]) -> dict[str, 
         )
     fields: dict[str, Any] = {}
     for name, value in given.items():
-        fields.update(_column(name, value))
+        if name == "chunk":
+            fields |= prepare.clean_chunk(value or None)
+        elif name != "data":  # which depends on the type
+            column, clean = _CLEANED[name]
+            fields[column] = clean(value)
     kind = fields.get("type", memory.type)
     if "data" in given or kind != memory.type:
         merged = {**(memory.data if kind == memory.type else {}), **(given.get("data") or {})}
@@ -55,28 +67,23 @@ def edited_fields(memory: TypedMemory, changes: Mapping[str, Any]) -> dict[str, 
     return fields
 
 
-def _column(name: str, value: Any) -> dict[str, Any]:
-    if name == "chunk":
-        return prepare.clean_chunk(value or None)
-    if name in _TEXTS:
-        return {name: prepare.clean_optional(value, name, 500)}
-    if name in _CLEANED:
-        column, clean = _CLEANED[name]
-        return {column: clean(value)}
-    return {}  # data, which depends on the type
-
-
-_TEXTS = ("methodology", "target_node_id")
 _CLEANED: dict[str, tuple[str, Any]] = {
     "content": ("content", prepare.clean_content),
     "type": ("type", prepare.clean_type),
     "confidence": ("confidence", lambda value: prepare.clean_fraction(value, "confidence")),
-    "tags": ("tags", lambda value: list(prepare.clean_tags(value))),
-    "files": ("files", lambda value: list(prepare.clean_files(value))),
+    "tags": ("tags", lambda value: sorted(prepare.clean_list(value, "tags"))),
+    "files": ("files", lambda value: list(prepare.clean_list(value, "files", of_paths=True))),
+    "methodology": (
+        "methodology", lambda value: prepare.clean_optional(value, "methodology", 500),
+    ),
+    "target_node_id": (
+        "target_node_id", lambda value: prepare.clean_optional(value, "target_node_id", 500),
+    ),
     "modules": ("modules", lambda value: list(prepare.clean_list(value, "modules"))),
     "scope": ("scope", lambda value: one_of(value, SCOPES, "scope")),
     "visibility": ("visibility", lambda value: one_of(value, VISIBILITIES, "visibility")),
-    "citation": ("citation", prepare.clean_citation),
+    "citation": ("citation",
+     lambda value: prepare.clean_optional(value, "citation", MAX_CITATION_LENGTH)),
     "half_life_days": ("half_life_days", lambda value: prepare.clean_half_life(value or None)),
     "commit": ("commit_sha", prepare.clean_commit),
     "evidence": ("evidence",
@@ -100,9 +107,7 @@ _PLACES = frozenset(
 def update(
     turn: MemoryChange, stored: StoredMemory, fields: Mapping[str, Any], taint: set[str]
 ) -> StoredMemory:
-    """Give fields new values; unchanged ones are no change. What an agent brings in adds its
-    taint.
-    """
+    """Set fields to new values; what an agent brings in adds its taint."""
     memory = stored.memory
     refuse_deprecated(memory)
     _refuse_agents(turn, memory, "edit", is_upkeep=_PLACES.issuperset(fields))
@@ -120,7 +125,7 @@ def update(
 
 
 def pin(turn: MemoryChange, stored: StoredMemory, is_pinned: bool) -> StoredMemory:
-    """Keep a memory from fading and from being pruned, or no longer."""
+    """Pin a memory, or unpin it."""
     turn.refuse_others("pin a memory")
     refuse_deprecated(stored.memory)
     if stored.memory.is_pinned == is_pinned:
@@ -158,15 +163,14 @@ def forget(turn: MemoryChange, stored: StoredMemory, why: str) -> StoredMemory:
     refuse_deprecated(memory)
     _refuse_agents(turn, memory, "forget")
     fields = {"deprecated_at": turn.now_ms, "deprecated_because": "forgotten"}
-    return turn.change(stored, "forgotten", fields, _told(why))
+    reason = clean_optional(why, "why", 500)
+    return turn.change(stored, "forgotten", fields, {"why": reason} if reason else {})
 
 
 def put_aside(
     turn: MemoryChange, reasons: Mapping[str, str]
 ) -> list[tuple[StoredMemory, StoredMemory]]:
-    """Forget memories by their ids, those that are there and active; each as it was and as it
-    is.
-    """
+    """Forget active memories by their ids; return each before and after."""
     numbers = turn.store.numbers_of_ids(turn.session, list(reasons))
     there = turn.store.by_numbers(turn.session, numbers.values())
     found = [
@@ -178,15 +182,13 @@ def put_aside(
 
 
 def restore(turn: MemoryChange, stored: StoredMemory) -> StoredMemory:
-    """Bring back a memory that was put aside; what a person put aside, only a person brings
-    back.
-    """
+    """Restore a deprecated memory; only a person restores what a person deprecated."""
     memory = stored.memory
     if memory.is_active:
         return stored
-    if memory.deprecated_because not in ("pruned", "forgotten") or _was_put_aside_by_person(
-        turn, stored
-    ):
+    events = turn.store.events(turn.session, stored.no, memory.id, 1_000)
+    forgotten_by = next((event.by for event in events if event.kind == "forgotten"), None)
+    if memory.deprecated_because not in ("pruned", "forgotten") or forgotten_by == "person":
         turn.refuse_others(f"restore a memory that was {memory.deprecated_because}")
     fields: dict[str, Any] = {
         "deprecated_at": None,
@@ -198,13 +200,8 @@ def restore(turn: MemoryChange, stored: StoredMemory) -> StoredMemory:
     return turn.change(stored, "restored", fields)
 
 
-def _was_put_aside_by_person(turn: MemoryChange, stored: StoredMemory) -> bool:
-    events = turn.store.events(turn.session, stored.no, stored.memory.id, 1_000)
-    return next((event.by == "person" for event in events if event.kind == "forgotten"), False)
-
-
 def mark_stale(turn: MemoryChange, stored: StoredMemory, why: str) -> StoredMemory:
-    """Say that a memory no longer holds; it is kept and found, and told to nobody unasked."""
+    """Mark a memory as no longer true; it is found, but never injected."""
     refuse_deprecated(stored.memory)
     _refuse_agents(turn, stored.memory, "mark as stale", is_upkeep=True)
     if stored.memory.is_stale:
@@ -214,7 +211,7 @@ def mark_stale(turn: MemoryChange, stored: StoredMemory, why: str) -> StoredMemo
 
 
 def mark_fresh(turn: MemoryChange, stored: StoredMemory) -> StoredMemory:
-    """Take the mark away."""
+    """Remove the mark of a stale memory."""
     refuse_deprecated(stored.memory)
     _refuse_agents(turn, stored.memory, "mark as fresh", is_upkeep=True)
     if not stored.memory.is_stale:
@@ -223,9 +220,7 @@ def mark_fresh(turn: MemoryChange, stored: StoredMemory) -> StoredMemory:
 
 
 def note_staleness(turn: MemoryChange, stored: StoredMemory, found: Staleness) -> StoredMemory:
-    """What became of the files of a memory: gone, so it is stale; rewritten, so it is looked at
-    again.
-    """
+    """Mark a memory as stale if its files are gone, or ask for a review."""
     if found.is_gone:
         return mark_stale(turn, stored, found.reasons[0].text)
     if not found.needs_review or stored.memory.needs_review:
@@ -235,9 +230,7 @@ def note_staleness(turn: MemoryChange, stored: StoredMemory, found: Staleness) -
 
 
 def note_code(turn: MemoryChange, stored: StoredMemory, found: Freshness) -> StoredMemory:
-    """Ask for a review of a memory whose code has changed, and no longer when the code is as it
-    was.
-    """
+    """Ask for a review of a memory whose code changed, or withdraw it."""
     memory = stored.memory
     others = [reason for reason in memory.review_reasons if not reason.startswith(CODE_CHANGED)]
     reasons = [*others, (found.hedge or CODE_CHANGED)[:500]] if found.needs_review else others
@@ -249,8 +242,8 @@ def note_code(turn: MemoryChange, stored: StoredMemory, found: Freshness) -> Sto
 
 
 def relate(turn: MemoryChange, stored: StoredMemory, relation: Relation) -> StoredMemory:
-    """Say what a memory has to do with another, or with a file; twice is the same as once."""
-    resolved = _resolved(turn, clean_relation(relation))
+    """Relate a memory to another or to a file; twice is the same as once."""
+    resolved = resolve_relation(turn, clean_relation(relation))
     if resolved.memory_id == stored.memory.id:
         raise InvalidInputError("A memory has no relation to itself. Name another memory.")
     if any(_is_same(each, resolved) for each in stored.memory.relations):
@@ -266,8 +259,8 @@ def relate(turn: MemoryChange, stored: StoredMemory, relation: Relation) -> Stor
 
 
 def unrelate(turn: MemoryChange, stored: StoredMemory, relation: Relation) -> StoredMemory:
-    """Take a relation away."""
-    resolved = _resolved(turn, clean_relation(relation))
+    """Remove a relation."""
+    resolved = resolve_relation(turn, clean_relation(relation))
     there = [each for each in stored.memory.relations if _is_same(each, resolved)]
     if not there:
         return stored
@@ -305,7 +298,7 @@ def plain_relation(relation: Relation) -> dict[str, Any]:
 
 
 def refuse_deprecated(memory: TypedMemory) -> None:
-    """``ConflictError`` for what was put aside."""
+    """Raise ``ConflictError`` for a deprecated memory."""
     if not memory.is_active:
         hint = "Restore it first."
         raise ConflictError(
@@ -335,15 +328,15 @@ def _refuse_agents(
     )
 
 
-def _told(why: str) -> dict[str, Any]:
-    reason = clean_optional(why, "why", 500)
-    return {"why": reason} if reason else {}
-
-
-def _resolved(turn: MemoryChange, relation: Relation) -> Relation:
+def resolve_relation(turn: MemoryChange, relation: Relation) -> Relation:
+    """Return a relation with the UUID of its memory in the place of a short id."""
     if relation.type == "supersedes":
-        raise InvalidInputError("Use supersede() to put one memory in the place of another.")
-    is_auto = relation.is_auto and turn.by != "agent"  # an agent's word is no finding of ours
+        raise InvalidInputError(
+            "Use supersede() or `supersedes` to put one memory in the place of another."
+        )
+    # An agent's word is no finding of ours: accepting it must not retire what it merely claims to
+    # contradict.
+    is_auto = relation.is_auto and turn.by != "agent"
     other = relation.memory_id and require(turn.session, turn.store, relation.memory_id).memory.id
     return Relation(
         relation.type, other, relation.path, confidence=relation.confidence, is_auto=is_auto
@@ -355,12 +348,12 @@ def _is_same(one: Relation, other: Relation) -> bool:
 
 
 def is_outranked(new: TypedMemory, old: TypedMemory) -> bool:
-    """Whether a newer memory is too little trusted to take the place of an older one by itself."""
+    """Return True if a newer memory is less trusted than the one it would replace."""
     return rank_of(new.tier) < rank_of(old.tier) or (old.is_pinned and new.tier != "confirmed")
 
 
 def supersede(turn: MemoryChange, old: StoredMemory, new: StoredMemory, why: str) -> StoredMemory:
-    """The newer memory takes the place of the older; the newer one, as it is then."""
+    """Replace the older memory by the newer; return the newer as it is then."""
     _refuse_same(old, new)
     for stored in (old, new):
         refuse_deprecated(stored.memory)
@@ -376,9 +369,7 @@ def supersede(turn: MemoryChange, old: StoredMemory, new: StoredMemory, why: str
 
 
 def merge(turn: MemoryChange, keep: StoredMemory, others: Iterable[StoredMemory]) -> StoredMemory:
-    """Memories that say the same become one: the one that is kept, with what the others know
-    besides.
-    """
+    """Merge memories that say the same; return the one that is kept."""
     for other in others:
         _refuse_same(keep, other)
         for stored in (keep, other):
@@ -390,7 +381,7 @@ def merge(turn: MemoryChange, keep: StoredMemory, others: Iterable[StoredMemory]
 
 
 def absorb(turn: MemoryChange, keep: StoredMemory, other: StoredMemory) -> StoredMemory:
-    """Put one memory aside in favor of another that says the same."""
+    """Deprecate one memory in favor of another that says the same."""
     keep = turn.change(
         keep,
         "absorbed",
@@ -407,9 +398,7 @@ def absorb(turn: MemoryChange, keep: StoredMemory, other: StoredMemory) -> Store
 
 
 def inherited_fields(keep: TypedMemory, other: TypedMemory) -> dict[str, Any]:
-    """What a memory gains from one that says the same; from a less trusted one only where it was
-    seen.
-    """
+    """Return what a memory gains from one that says the same."""
     fields: dict[str, Any] = {"session_ids": _joined(keep.session_ids, other.session_ids)}
     if rank_of(other.tier) >= rank_of(keep.tier):
         fields["tags"] = sorted(_joined(keep.tags, other.tags))
@@ -419,15 +408,7 @@ def inherited_fields(keep: TypedMemory, other: TypedMemory) -> dict[str, Any]:
         fields["evidence"] = [plain_evidence(each) for each in evidence][:MAX_EVIDENCE]
         if not keep.is_verified:
             fields["taint"] = sorted({*keep.taint, *other.taint})
-    return {name: value for name, value in fields.items() if value != _now(keep, name)}
-
-
-def _now(memory: TypedMemory, name: str) -> list[Any]:
-    return (
-        [plain_evidence(each) for each in memory.evidence]
-        if name == "evidence"
-        else list(getattr(memory, name))
-    )
+    return {name: value for name, value in fields.items() if value != plain(keep, name)}
 
 
 def _joined(one: Iterable[str], other: Iterable[str]) -> list[str]:

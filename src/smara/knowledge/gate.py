@@ -27,6 +27,7 @@ LEARNED_PER_SESSION: Mapping[SessionType, int] = {
 RECORDED_PER_SESSION = 20
 """The most that an agent may record itself in one session."""
 
+_LONGEST_PARAGRAPH = 2_000
 _LEAST_WORDS = 3
 _LONGEST_INFERRED = 1_500
 _ECHO_SHARE = 0.9
@@ -74,40 +75,30 @@ _JUNK: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 
 def without_injected(text: str) -> str:
-    """A text without the blocks that a memory put into it; what is learned from the rest was not
-    recalled.
+    """Return a text without the blocks that a memory put into it.
 
     >>> without_injected("before <observations>* (09:00) used pnpm</observations> after")
     'before  after'
     """
     kept: list[str] = []
     at = 0
-    for start, end in _injected(text):
+    ends: dict[str, int] = {}
+    spans = []
+    for tag in reversed(list(_TAG.finditer(text))):
+        # A tag without its other half stands for itself.
+        if tag[1]:
+            ends[tag[2].lower()] = tag.end()
+        end = tag.end() if tag[1] else ends.get(tag[2].lower(), tag.end())
+        spans.append((tag.start(), end))
+    for start, end in reversed(spans):
         if start >= at:
             kept.append(text[at:start])
         at = max(at, end)
     return "".join((*kept, text[at:]))
 
 
-def _injected(text: str) -> list[tuple[int, int]]:
-    """Where blocks of ours stand, from tag to tag; a tag without its other half stands for
-    itself.
-    """
-    tags = list(_TAG.finditer(text))
-    ends: dict[str, int] = {}
-    found = []
-    for tag in reversed(tags):
-        name = tag[2].lower()
-        if tag[1]:
-            ends[name] = tag.end()
-            found.append(tag.span())
-        else:
-            found.append((tag.start(), ends.get(name, tag.end())))
-    return found[::-1]
-
-
 def holds_injected(text: str) -> bool:
-    """Whether a text has blocks or citations of ours in it, and so repeats what it was given."""
+    """Return True if a text has blocks or citations of ours in it."""
     return bool(_TAG.search(text) or _CITATION.search(text))
 
 
@@ -141,13 +132,14 @@ def reasons_against(
 
 
 def is_echo(statement: Statement, already_told: Sequence[str]) -> bool:
-    """Whether nearly all words of a statement, and nearly all of its facts, stand together in one
-    text told before.
-    """
+    """Return True if nearly all of a statement stands in one text told before."""
     if len(statement.content_set) < _LEAST_WORDS:
         return False
     for text in already_told:
-        for part in _passages(text):
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        paragraphs = [block.strip() for block in re.split(r"\n\s*\n", text) if block.strip()]
+        short = (block for block in paragraphs if len(block) <= _LONGEST_PARAGRAPH)
+        for part in dict.fromkeys([*lines, *short]):
             told = parse_statement(part)
             words = len(statement.content_set & told.content_set) / len(statement.content_set)
             has_same_sign = statement.negations % 2 == told.negations % 2
@@ -157,9 +149,7 @@ def is_echo(statement: Statement, already_told: Sequence[str]) -> bool:
 
 
 def limit_for(source: MemorySource, session_type: SessionType) -> int | None:
-    """How many memories of a source one session may bring; ``None`` for as many as a person
-    likes.
-    """
+    """Return how many memories of a source a session may bring; None for any number."""
     if source in INFERRED:
         return LEARNED_PER_SESSION[session_type]
     return RECORDED_PER_SESSION if source == "agent_explicit" else None
@@ -177,7 +167,8 @@ def _form(statement: Statement, source: MemorySource) -> list[str]:
         found.append("it is a question")
     if source in INFERRED and len(text) > _LONGEST_INFERRED:
         found.append(f"it has {len(text)} characters: what was learned fits into a sentence or two")
-    if _is_repetitive(statement):
+    stems = [word.stem for word in statement.words]
+    if len(stems) >= 24 and len(set(stems)) / len(stems) < 0.25:
         found.append("it repeats itself")
     return found
 
@@ -198,15 +189,3 @@ def _origin(content: str, source: MemorySource, evidence: Sequence[Evidence]) ->
     ):
         found.append(f"it comes from {paths[0]}, which agents read anyway; import the file instead")
     return found
-
-
-def _is_repetitive(statement: Statement) -> bool:
-    words = [word.stem for word in statement.words]
-    return len(words) >= 24 and len(set(words)) / len(words) < 0.25
-
-
-def _passages(text: str) -> list[str]:
-    """The paragraphs and lines of a longer text."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    paragraphs = [block.strip() for block in re.split(r"\n\s*\n", text) if block.strip()]
-    return list(dict.fromkeys([*lines, *(block for block in paragraphs if len(block) <= 2_000)]))

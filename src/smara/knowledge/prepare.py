@@ -103,31 +103,27 @@ def clean_line(value: object, what: str, longest: int = _MAX_NAME_LENGTH) -> str
 
 
 def clean_optional(value: object, what: str, longest: int = _MAX_NAME_LENGTH) -> str | None:
-    return None if value is None or value == "" else clean_line(value, what, longest)
+    """Return one line of text, or None for an empty one; redaction may not lengthen it."""
+    return None if value is None or value == "" else clean_line(value, what, longest)[:longest]
 
 
-def clean_citation(value: object) -> str | None:
-    """A few words to show in the place of the whole, at most 40 characters."""
-    line = clean_optional(value, "citation", MAX_CITATION_LENGTH)
-    return None if line is None else line[:MAX_CITATION_LENGTH]
-
-
-def clean_list(values: object, what: str, longest: int = _MAX_NAME_LENGTH) -> tuple[str, ...]:
-    """Texts of one line, each once, in the order given."""
+def clean_list(
+    values: object, what: str, longest: int = _MAX_NAME_LENGTH, of_paths: bool = False
+) -> tuple[str, ...]:
+    """Return texts of one line, or paths, each once, in the order given."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise invalid(
-            f"{what} must be a list of texts, not {type(values).__name__}", "Give a list.", what
-        )
-    found = dict.fromkeys(clean_line(value, what, longest) for value in values)
+        kind = "paths" if of_paths else "texts"
+        problem = f"{what} must be a list of {kind}, not {type(values).__name__}"
+        raise invalid(problem, "Give a list.", what)
+    found = dict.fromkeys(
+        clean_path(value, what) if of_paths else clean_line(value, what, longest)
+        for value in values
+    )
     if len(found) > MAX_ITEMS:
         raise invalid(
             f"{len(found)} {what} are too many", f"At most {MAX_ITEMS} are allowed.", what
         )
     return tuple(found)
-
-
-def clean_tags(values: object) -> tuple[str, ...]:
-    return tuple(sorted(clean_list(values, "tags")))
 
 
 def plain_path(path: str) -> str:
@@ -145,19 +141,6 @@ def plain_path(path: str) -> str:
 def clean_path(value: object, what: str = "files") -> str:
     """A path given by a caller, checked and redacted, as it is compared."""
     return plain_path(clean_line(value, what, MAX_PATH_LENGTH))
-
-
-def clean_files(values: object) -> tuple[str, ...]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise invalid(
-            f"files must be a list of paths, not {type(values).__name__}", "Give a list.", "files"
-        )
-    found = tuple(dict.fromkeys(clean_path(value) for value in values))
-    if len(found) > MAX_ITEMS:
-        raise invalid(
-            f"{len(found)} files are too many", f"At most {MAX_ITEMS} are allowed.", "files"
-        )
-    return found
 
 
 def clean_fraction(value: object, what: str) -> float:
@@ -253,7 +236,12 @@ def _one_evidence(value: Any) -> Evidence:
                 "Give the first and the last line.",
                 "evidence",
             )
-    quote = None if given.quote is None else _quoted(given.quote)
+    quote = given.quote
+    if quote is not None:
+        if not isinstance(quote, str):
+            raise invalid("a quotation must be a text", "Give the words themselves.", "evidence")
+        quote = redact(quote.strip()).text
+        quote = quote if len(quote) <= MAX_QUOTE_LENGTH else quote[: MAX_QUOTE_LENGTH - 1] + "…"
     return Evidence(
         None if given.message_id is None else require_id(given.message_id, "message_id"),
         None
@@ -265,13 +253,6 @@ def _one_evidence(value: Any) -> Evidence:
         last_line=last,
         quote=quote,
     )
-
-
-def _quoted(quote: object) -> str:
-    if not isinstance(quote, str):
-        raise invalid("a quotation must be a text", "Give the words themselves.", "evidence")
-    text = redact(quote.strip()).text
-    return text if len(text) <= MAX_QUOTE_LENGTH else text[: MAX_QUOTE_LENGTH - 1] + "…"
 
 
 def clean_data(type_: MemoryType, data: object, is_strict: bool) -> dict[str, Any]:
@@ -349,8 +330,8 @@ def fields_of(new: NewMemory) -> dict[str, Any]:
         "type": kind,
         "content": clean_content(new.content),
         "confidence": confidence,
-        "tags": list(clean_tags(new.tags)),
-        "files": list(clean_files(new.files)),
+        "tags": sorted(clean_list(new.tags, "tags")),
+        "files": list(clean_list(new.files, "files", of_paths=True)),
         "modules": list(clean_list(new.modules, "modules")),
         "scope": one_of(new.scope or KINDS[kind].scope, SCOPES, "scope"),
         "source": source,
@@ -362,7 +343,7 @@ def fields_of(new: NewMemory) -> dict[str, Any]:
         "target_node_id": clean_optional(new.target_node_id, "target_node_id", 500),
         "impacted_node_ids": list(clean_list(new.impacted_node_ids, "impacted_node_ids", 500)),
         "half_life_days": clean_half_life(new.half_life_days),
-        "citation": clean_citation(new.citation),
+        "citation": clean_optional(new.citation, "citation", MAX_CITATION_LENGTH),
         **clean_chunk(new.chunk),
         "data": clean_data(kind, new.data, source in INFERRED),
         "is_pinned": bool(new.is_pinned),

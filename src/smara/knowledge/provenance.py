@@ -21,9 +21,7 @@ from smara.knowledge.trust import TrustReport, Verdict
 
 @dataclass(frozen=True, slots=True)
 class SourceExcerpt:
-    """A piece of evidence as it can be looked at: whether it is there, what it says, and its
-    taint.
-    """
+    """A piece of evidence as it can be looked at, and its taint."""
 
     evidence: Evidence
     is_there: bool | None
@@ -36,25 +34,19 @@ class SourceExcerpt:
 
 
 class Sources(Protocol):
-    """Answers for messages and observations."""
+    """The messages and observations that memories rest on."""
 
     def shown(self, session: Session, evidence: Sequence[Evidence]) -> list[SourceExcerpt]:
-        """Pieces of evidence with what they say, in their order."""
-        ...
-
-    def ambient_taint(self, session: Session, thread_id: str) -> tuple[str, ...]:
-        """What came into a conversation from outside, up to now."""
-        ...
-
-
-class NoSources:
-    """Nobody answers: evidence is taken as it is given."""
-
-    def shown(self, session: Session, evidence: Sequence[Evidence]) -> list[SourceExcerpt]:
+        """Return pieces of evidence with what they say, in their order."""
         return [SourceExcerpt(each, None, each.quote or "") for each in evidence]
 
     def ambient_taint(self, session: Session, thread_id: str) -> tuple[str, ...]:
+        """Return what came into a conversation from outside, up to now."""
         return ()
+
+
+class NoSources(Sources):
+    """Sources without messages: evidence is taken as it is given."""
 
 
 _NAMING = ("content", "files", "evidence", "commit", "data")
@@ -62,58 +54,35 @@ _NAMING = ("content", "files", "evidence", "commit", "data")
 
 
 class NamedCode(Protocol):
-    """Knows the code that memories name. Nothing it does may keep a memory from being written or
-    read.
-    """
+    """The code that memories name; it never keeps a memory from being written or read."""
 
     def written(self, memories: Sequence[StoredMemory]) -> None:
-        """Memories were made or changed: find the code they name. What they named before stays as
-        it was.
-        """
-        ...
+        """Find the code that new or changed memories name; what they named before stays."""
+        return
 
     def verified(self, memories: Sequence[StoredMemory]) -> None:
-        """A person said that they are true today: the code of today is what they speak of."""
-        ...
+        """Take the code of today for memories that a person confirmed today."""
+        return
 
     def taken_back(self, memories: Sequence[StoredMemory], since_ms: int) -> None:
-        """What a person said at some moment was taken back: what they spoke of before is what they
-        speak of.
-        """
-        ...
+        """Take the code of before for memories whose confirmation was reverted."""
+        return
 
     def freshness(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Freshness]:
-        """How memories stand to the code they name, by number; those that name none are left
-        out.
-        """
-        ...
-
-    def named_in(self, session: Session, paths: Sequence[str] | None) -> Sequence[int]:
-        """The numbers of the memories that name code in some files, or any."""
-        ...
-
-
-class NoCode:
-    """Nobody reads code here."""
-
-    def written(self, memories: Sequence[StoredMemory]) -> None:
-        return None
-
-    def verified(self, memories: Sequence[StoredMemory]) -> None:
-        return None
-
-    def taken_back(self, memories: Sequence[StoredMemory], since_ms: int) -> None:
-        return None
-
-    def freshness(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Freshness]:
+        """Return how memories stand to the code they name, by number."""
         return {}
 
     def named_in(self, session: Session, paths: Sequence[str] | None) -> Sequence[int]:
+        """Return the numbers of the memories that name code in some files, or any."""
         return ()
 
 
+class NoCode(NamedCode):
+    """A project without code: no memory names any."""
+
+
 def notify_code(code: NamedCode, before: TypedMemory | None, after: StoredMemory) -> None:
-    """Tell who reads code what a change of a memory means for it: nothing, mostly."""
+    """Tell the code what a change of a memory means for it: nothing, mostly."""
     if before is None:
         code.written([after])
         return
@@ -136,9 +105,7 @@ _WIDTH = 160
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Where a memory came from, how far it is trusted, what it is worth today, and what happened to
-    it.
-    """
+    """The explanation of a memory: sources, trust, worth today, history."""
 
     memory: TypedMemory
     sources: tuple[SourceExcerpt, ...]
@@ -158,7 +125,7 @@ class Why:
     """How it stands to the code it names; ``None`` when it names none that is known here."""
 
     def lines(self) -> list[str]:
-        """The whole of it as text, for a terminal."""
+        """Return the whole of it as text, for a terminal."""
         memory = self.memory
         found = [f"{memory.short_id}  {memory.type}  {_short(memory.content)}", ""]
         found += ["Where it came from", *self._sources()]
@@ -184,9 +151,19 @@ class Why:
             found += [
                 "",
                 "What took the place of what",
-                *(f"  {_mark(each, memory)}" for each in self.chain),
+                *(
+                    f"  {'→ ' if each.id == memory.id else '  '}{each.short_id} "
+                    f"{_day(each.created_at)} ({each.deprecated_because or 'active'}) "
+                    f"{_short(each.content)}"
+                    for each in self.chain
+                ),
             ]
-        found += ["", "What happened", *(f"  {_event(event)}" for event in self.events)]
+        found += ["", "What happened"]
+        for event in self.events:
+            more = event.after.get("why") or event.after.get("outcome") or ""
+            undone = " (undone)" if event.is_undone else ""
+            what = f"{event.kind.replace('_', ' ')} by {event.actor} ({event.by}){undone}"
+            found.append(f"  {_day(event.at)} {what} {more}".rstrip())
         return found
 
     def _sources(self) -> list[str]:
@@ -203,21 +180,6 @@ class Why:
         return lines + [
             f"  derived from {each.short_id}: {_short(each.content)}" for each in self.origins
         ]
-
-
-def _mark(memory: TypedMemory, shown: TypedMemory) -> str:
-    here = "→ " if memory.id == shown.id else "  "
-    state = memory.deprecated_because or "active"
-    return f"{here}{memory.short_id} {_day(memory.created_at)} ({state}) {_short(memory.content)}"
-
-
-def _event(event: MemoryEvent) -> str:
-    more = event.after.get("why") or event.after.get("outcome") or ""
-    undone = " (undone)" if event.is_undone else ""
-    return (
-        f"{_day(event.at)} {event.kind.replace('_', ' ')} by {event.actor} "
-        f"({event.by}){undone} {more}"
-    ).rstrip()
 
 
 def _day(milliseconds: int) -> str:
