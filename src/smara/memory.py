@@ -27,13 +27,13 @@ from smara.rooms import Overrides, Rooms, redacted
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from smara.actions.intake import Intake
     from smara.behavior.behavior import Behavior
     from smara.codegraph.graph import CodeGraph
     from smara.context.moments.moments import Moments
     from smara.context.processors import Processors
     from smara.database.leases import Leases
     from smara.database.probe import SessionProbe
-    from smara.intake.intake import Intake
     from smara.knowledge.memories import Memories
     from smara.knowledge.models import State, TrustTier
     from smara.links.code import CodeKnowledge, CodeUpkeep

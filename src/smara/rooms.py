@@ -14,6 +14,7 @@ from smara.database.projects import ProjectContext, Projects
 from smara.messages.store import MessageStore
 
 if TYPE_CHECKING:
+    from smara.actions.intake import Intake
     from smara.behavior.behavior import Behavior
     from smara.codegraph.anchors.anchors import Anchors
     from smara.codegraph.graph import CodeGraph
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from smara.core.scope import Scope
     from smara.database.database import Session
     from smara.database.leases import Leases
-    from smara.intake.intake import Intake
     from smara.knowledge.memories import Memories
     from smara.knowledge.store import KnowledgeStore
     from smara.links.code import CodeKnowledge, CodeUpkeep
@@ -411,7 +411,7 @@ class Rooms:
 
     @cached_property
     def intake(self) -> Intake:
-        from smara.intake.intake import Intake, IntakeStore
+        from smara.actions.intake import Intake, IntakeStore
 
         return Intake(IntakeStore(self.database, self.scope), self.project.clock, self.leases)
 

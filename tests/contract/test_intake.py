@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from smara.actions.models import Job
 from smara.core.events import HostEvent
 from smara.errors import LeaseLostError
-from smara.intake.models import Job
 from tests.contract.both import ON_BOTH
 
 pytestmark = ON_BOTH

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 import smara
+from smara.actions.intake import Intake
 from smara.adapters.hosts import spool
 from smara.adapters.hosts.drain import drain
 from smara.adapters.hosts.hook_store import drain_in_background
-from smara.intake.intake import Intake
 from tests.faults.sizes import SEED, count
 from tests.unit.hosts.hooks import claude, spooled
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
+from smara.actions.paths import module_of
 from smara.adapters.git_candidates import (
     CandidateChange,
     CommitCandidate,
@@ -23,7 +24,6 @@ from smara.adapters.git_candidates import (
     own_address,
     present_files,
 )
-from smara.behavior.paths import module_of
 from smara.core.git import find_repository
 from smara.errors import InvalidInputError
 from smara.knowledge.models import Evidence, MemorySource, NewMemory, TypedMemory

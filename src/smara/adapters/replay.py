@@ -8,7 +8,6 @@ bounded; what it skips is reported and is learned by importing again.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from smara.adapters.host_specs import HOOKS, host_of_format
 from smara.adapters.records import Imported, Record
 from smara.adapters.sniff import read_records
-from smara.adapters.tool_output import bare
+from smara.actions.tool_output import bare
 from smara.core.clock import Clock, SystemClock
 from smara.core.events import Agent, HostEvent, Kind, event_key
 from smara.core.tool_names import tool_arguments, tool_name
@@ -26,11 +25,6 @@ from smara.messages.models import NewMessage, NewThread, Part
 
 OUTPUT_CHARACTERS = 200_000
 _MOST_CALLS = 10_000
-# What Codex writes above the output of a command; of the exit code the kind of the event tells.
-_HEADING = re.compile(
-    r"(?:(?:Chunk ID|Exit code|Wall time|Process exited|Original token "
-    r"count)[^\n]{0,100}\n){1,6}Output:\n"
-)
 _SAID_BY_A_PERSON = (None, "command", "queued_prompt", "shell_input", "user_message")
 
 
@@ -198,8 +192,7 @@ def _answered(
     if call is None:
         return
     tool, given = call
-    heading = _HEADING.match(part.text)
-    output = bare(part.text[heading.end() if heading else 0 :])[:OUTPUT_CHARACTERS]
+    output = bare(part.text)[:OUTPUT_CHARACTERS]
     yield teller.event(
         "tool_fail" if part.is_error else "tool_post",
         place,

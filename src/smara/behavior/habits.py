@@ -9,8 +9,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from smara.behavior.commands import parse
-from smara.behavior.failures import fingerprint, is_harness, lacking, telling_line
+from smara.actions.commands import read_command
+from smara.actions.failures import fingerprint, is_harness, lacking, telling_line
 from smara.behavior.scratchpad import quote
 from smara.behavior.signals.file_access import ALWAYS, FREQUENT
 from smara.behavior.store import BehaviorStore
@@ -103,7 +103,7 @@ class Habits:
 
     def failures_of(self, command: str, limit: int = 3) -> list[KnownFailure]:
         """What is known of a command that is about to run: the very same one failed before."""
-        parsed = parse(command)
+        parsed = read_command(command)
         text = parsed.text if parsed is not None else command.strip()
         with self._store.database.read() as session:
             found = self._failures(
@@ -136,9 +136,9 @@ class Habits:
                 begin = to_storable(f"{program} ")
                 found += self._failures(
                     session,
-                    " AND tool_name = 'Bash' AND substr(command, 1, ?) = ?"
+                    " AND tool_name = 'Bash' AND (substr(command, 1, ?) = ? OR command LIKE ?)"
                     " ORDER BY resolved_count DESC, last_seen_at DESC",
-                    (len(begin), begin),
+                    (len(begin), begin, f"%=% {begin}%"),  # or behind variables
                     limit=_MOST_OF_A_PROGRAM,
                 )
         return [each for each in found if starts(command, lacking(each.command, each.error))]
@@ -147,7 +147,7 @@ class Habits:
         """What is known of an error that a command has just ended with: the same program failed so
         before.
         """
-        parsed, line = parse(command), telling_line(told)
+        parsed, line = read_command(command), telling_line(told)
         if parsed is None or not line or is_harness(told):
             return []
         print_ = fingerprint("Bash", parsed.head, quote(line, ERROR_LENGTH))

@@ -258,7 +258,7 @@ _NINE_OF_TEN = 1.2816
 def wilson_lower_bound(times: int, of: int) -> float:
     """The share that is at least behind a count, nine times out of ten (Wilson's lower bound).
 
-    >>> [round(surely(*each), 2) for each in ((3, 3), (3, 5), (30, 50))]
+    >>> [round(wilson_lower_bound(*each), 2) for each in ((3, 3), (3, 5), (30, 50))]
     [0.65, 0.33, 0.51]
     """
     share, width = times / of, _NINE_OF_TEN**2 / of

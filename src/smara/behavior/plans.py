@@ -6,12 +6,10 @@ import hashlib
 import re
 from typing import Any
 
+from smara.actions.tool_calls import PLAN_CHANGES, PLAN_MAKES
 from smara.behavior.scratchpad import Pad, quote
 from smara.core.events import HostEvent
 
-LISTS = frozenset({"TodoWrite", "update_plan", "todo_write", "write_todos", "todowrite"})
-MAKES, CHANGES = "TaskCreate", "TaskUpdate"
-TOOLS = LISTS | {MAKES, CHANGES}
 DONE, BEGUN, OPEN = "done", "begun", "open"
 _STATUS = {
     "completed": DONE,
@@ -31,9 +29,9 @@ def planned(pad: Pad, event: HostEvent) -> None:
     if not facts["todos"]:
         facts["plan_task"] = facts["asked"]
     facts["todos_at"] = facts["prompts"]
-    if event.tool == MAKES:
+    if event.tool == PLAN_MAKES:
         _made(pad, event)
-    elif event.tool == CHANGES:
+    elif event.tool == PLAN_CHANGES:
         _changed(pad, event)
     else:
         _listed(pad, event)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from smara.actions.paths import is_config, is_prose, is_source, is_test
 from smara.behavior.models import FindingVerdict, Kind, MemoryDraft, Passed, Seen, SignalFinding
-from smara.behavior.paths import is_config, is_prose, is_source, is_test
 from smara.behavior.scratchpad import Pad
 from smara.behavior.signals.co_access import is_implied
 from smara.behavior.signals.registry import draft_of, signal_of

@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from smara.behavior import actions as running
+from smara.actions.failures import has_failed, is_absent, is_harness, was_changed_by_others
+from smara.actions.models import Action
+from smara.actions.paths import is_config, is_source, is_test, module_of, root_of, stem_of
+from smara.actions.tool_calls import actions_of
 from smara.behavior import plans, work_state
-from smara.behavior.actions import ToolAction, actions_of
-from smara.behavior.failures import has_failed, is_absent, is_harness, was_changed_by_others
-from smara.behavior.paths import is_config, is_source, is_test, module_of, root_of, stem_of
+from smara.behavior import runs as running
 from smara.behavior.scratchpad import QUOTE, RECENT, Pad, quote
 from smara.behavior.signals import e2e
 from smara.behavior.speech_cues import listen
@@ -122,26 +123,24 @@ def _tool(pad: Pad, event: HostEvent) -> None:
     _outside(pad, event, actions)
 
 
-def _name(tool: str, actions: list[ToolAction]) -> str:
+def _name(tool: str, actions: list[Action]) -> str:
     command = actions[0].command if actions else None
     return f"{tool}:{command.head}"[:60] if command else tool[:60]
 
 
-def _outside(pad: Pad, event: HostEvent, actions: list[ToolAction]) -> None:
+def _outside(pad: Pad, event: HostEvent, actions: list[Action]) -> None:
     """Where something from outside came in; what is said from the next step on may come from
     there.
     """
     outside = pad.facts["outside"]
     for action in actions:
-        if action.verb == "fetch" or (
-            action.command is not None and action.command.purpose == "network"
-        ):
+        if action.verb == "fetch" or (action.command is not None and action.command.has("network")):
             outside.setdefault("web", pad.step)
         elif action.verb == "mcp":
             outside.setdefault("mcp", pad.step)
 
 
-def _failed(pad: Pad, event: HostEvent, action: ToolAction, told: str) -> None:
+def _failed(pad: Pad, event: HostEvent, action: Action, told: str) -> None:
     if action.verb == "edit" and was_changed_by_others(told):
         entry = pad["files"].count(action.subject, pad.step)
         entry["x"] = entry.get("x", 0) + 1
@@ -153,7 +152,7 @@ def _failed(pad: Pad, event: HostEvent, action: ToolAction, told: str) -> None:
         pad["searches"].count(action.subject, pad.step)
 
 
-def _read(pad: Pad, event: HostEvent, action: ToolAction) -> None:
+def _read(pad: Pad, event: HostEvent, action: Action) -> None:
     path = action.subject
     pad.facts["reads"] += 1
     _answer(pad, path)
@@ -163,7 +162,7 @@ def _read(pad: Pad, event: HostEvent, action: ToolAction) -> None:
     _weigh(pad, path, event.tool_output)
 
 
-def _edit(pad: Pad, event: HostEvent, action: ToolAction) -> None:
+def _edit(pad: Pad, event: HostEvent, action: Action) -> None:
     facts, path = pad.facts, action.subject
     facts["edits"] += 1
     facts["last_edit"] = pad.step
@@ -235,7 +234,7 @@ def _answer(pad: Pad, path: str) -> None:
             facts["open_glob"] = None
 
 
-def _search(pad: Pad, event: HostEvent, action: ToolAction) -> None:
+def _search(pad: Pad, event: HostEvent, action: Action) -> None:
     key = action.subject
     pad["searches"].count(key, pad.step)
     root = pad.facts["root"]
@@ -243,7 +242,7 @@ def _search(pad: Pad, event: HostEvent, action: ToolAction) -> None:
     pad.facts["open_search"] = [key[:300], pad.step, found]
 
 
-def _glob(pad: Pad, event: HostEvent, action: ToolAction) -> None:
+def _glob(pad: Pad, event: HostEvent, action: Action) -> None:
     pad["globs"].count(action.subject, pad.step)
     found = _paths_in(event.tool_output, pad.facts["root"])[:60]
     pad.facts["open_glob"] = [action.subject[:300], pad.step, found]
@@ -335,7 +334,7 @@ def _mark(text: str) -> str:
     return hashlib.blake2b(text[:20_000].encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def _fetch(pad: Pad, event: HostEvent, action: ToolAction) -> None:
+def _fetch(pad: Pad, event: HostEvent, action: Action) -> None:
     pad.facts["fetches"] += 1
     if event.tool == "WebFetch" and action.subject.startswith(("http://", "https://")):
         entry = pad["references"].count(action.subject.split("#", 1)[0], pad.step)
@@ -346,15 +345,15 @@ def _fetch(pad: Pad, event: HostEvent, action: ToolAction) -> None:
                 modules.append(module)
 
 
-def _plan(pad: Pad, event: HostEvent, action: ToolAction) -> None:
+def _plan(pad: Pad, event: HostEvent, action: Action) -> None:
     plans.planned(pad, event)
 
 
-def _mcp(pad: Pad, event: HostEvent, action: ToolAction) -> None:
+def _mcp(pad: Pad, event: HostEvent, action: Action) -> None:
     e2e.saw(pad, event, failed=False)
 
 
-def _accept(pad: Pad, event: HostEvent, action: ToolAction) -> None:
+def _accept(pad: Pad, event: HostEvent, action: Action) -> None:
     pad.facts["accepted"] = True
 
 
@@ -391,7 +390,7 @@ _BY_KIND: dict[str, Callable[[Pad, HostEvent], None]] = {
     "prompt": _prompt, "tool_pre": _before, "tool_post": _tool, "tool_fail": _tool, "task": _task,
     "turn_end": _turn,
 }  # fmt: skip
-_BY_VERB: dict[str, Callable[[Pad, HostEvent, ToolAction], None]] = {
+_BY_VERB: dict[str, Callable[[Pad, HostEvent, Action], None]] = {
     "read": _read, "edit": _edit, "search": _search, "glob": _glob, "fetch": _fetch, "plan": _plan,
     "mcp": _mcp,
     "accept": _accept,

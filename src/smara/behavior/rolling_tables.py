@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from smara.behavior.failures import ABSENT_WORDS, lacking
-from smara.behavior.paths import module_of
+from smara.actions.failures import ABSENT_WORDS, lacking
+from smara.actions.paths import module_of
 from smara.behavior.scratchpad import Entry, Pad
 from smara.behavior.signals.step_overrun import main_module
 from smara.behavior.store import BehaviorStore

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from smara.actions.paths import is_lock, is_test_of, module_of
 from smara.behavior.habits import FilePair, Habits, KnownFailure
 from smara.behavior.models import MemoryDraft, wilson_lower_bound
-from smara.behavior.paths import is_lock, is_test_of, module_of
 from smara.behavior.phrase import PROMPTS, ModelAccess
 from smara.behavior.scratchpad import code, quote
 from smara.behavior.signals.co_access import Pair, coupled

@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from smara.actions.paths import module_of
 from smara.behavior import plans
 from smara.behavior.methodology.plugin import Methodology, WorkUnitResult
-from smara.behavior.paths import module_of
 from smara.behavior.scratchpad import Pad, quote
 from smara.knowledge.models import Evidence, NewMemory, TypedMemory, WorkUnit
 

@@ -163,7 +163,7 @@ class ToolTrigger:
     """One thing that would be said around a tool call, and the call that brings it up.
 
     Of ``file`` (from the root of the repository), ``command`` (as it is compared, see
-    ``behavior.commands``), ``pattern`` (one identifier of what is searched for, in lower case),
+    ``actions.commands``), ``pattern`` (one identifier of what is searched for, in lower case),
     ``needs`` (a program with subcommands and options, see ``core.triggers.starts``) and ``words``
     (all of which an error's text must hold) one is given.
     """

@@ -21,6 +21,7 @@ _TEST = re.compile(
     r"|\S{0,40}mvnw|lein|stack|cabal"
     r"|dart|flutter)\s+(?:\S+\s+)?(?:\w{1,20}:)?(?:test\w{0,20}|nextest)\b"
     r"|^make\s+(?:-\S{1,20}\s+)*(?:\S*[-_:/.])?test|playwright\s+test|cypress\s+run"
+    r"|manage\.py\s+test\b"
 )
 _CHECK = re.compile(
     r"(?:^|/|\s)(?:ruff|flake8|pylint|mypy|pyright|black|isort|eslint|prettier|tsc|clippy"

@@ -88,7 +88,7 @@ def shell_line(words: list[Any]) -> str:
     if (
         len(texts) == 3
         and texts[0].rsplit("/", 1)[-1] in ("bash", "sh", "zsh")
-        and texts[1] in ("-c", "-lc")
+        and texts[1] in ("-c", "-lc", "-ic")
     ):
         return texts[2]
     import shlex

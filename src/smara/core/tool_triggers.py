@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 _JOINTS = re.compile(r"&&|\|\||[;|\n&(){}]")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=\S*")
+ASSIGNMENT = r"[A-Za-z_]\w{0,60}=(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\$\([^()]*\)|[^\s\"'()])*(?=\s|$)"
+"""The pattern of a variable that is set for one command."""
+_ASSIGNMENT = re.compile(ASSIGNMENT)
+_TRIMS_OUTPUT = re.compile(
+    r"(?:\w+_)?PAGER=|NO_COLOR=|FORCE_COLOR=|CLICOLOR|COLUMNS=|LINES=|TERM=|PYTHONUNBUFFERED="
+)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{3,}")
 _ENDS_A_COMMAND = ("&&", "||", ";", "|", ">", "1>", "2>", "&>", ")", "&")
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
@@ -106,12 +111,24 @@ def words_of(pattern: str) -> list[str]:
     ]
 
 
-def runs(line: str, command: str) -> bool:
-    """Whether a command line runs a command, whatever is set before it and done with its output
-    after it.
+def trims_output(variable: str) -> bool:
+    """Return True if a variable only changes how an output looks.
 
-    >>> runs("cd web && CI=1 npm test 2>&1 | tail -5", "npm test"), runs("npm test -- --watch", "npm test")
+    >>> trims_output("GIT_PAGER=cat"), trims_output("PYTHONPATH=src")
     (True, False)
+    """
+    return _TRIMS_OUTPUT.match(variable) is not None
+
+
+def runs(line: str, command: str) -> bool:
+    """Return True if a command line runs a command with just these variables.
+
+    What wraps it and what is done with its output makes no difference.
+
+    >>> runs("cd web && time npm test 2>&1 | tail -5", "npm test"), runs("npm test -- --watch", "npm test")
+    (True, False)
+    >>> runs("PYTHONPATH=src pytest", "pytest"), runs("sudo PYTHONPATH=src pytest", "PYTHONPATH=src pytest")
+    (False, True)
     """  # noqa: E501
     text = " ".join(line[:_MOST_CHARACTERS].replace("\n", " ; ").split())
     start = text.find(command) if command else -1
@@ -163,17 +180,12 @@ def looks_elsewhere(line: str) -> str:
 
 
 def _only_prepares(before: str) -> bool:
-    """Whether what stands before a command, back to the last joint, only sets variables or wraps
-    it.
-    """
+    """Return True if what stands before a command, back to the last joint, only wraps it."""
     last = _JOINTS.split(before)[-1]
     if last and not last.endswith(" "):
         return False
     return all(
-        word in _BEFORE_A_PROGRAM
-        or word.startswith("-")
-        or word.isdigit()
-        or _ASSIGNMENT.fullmatch(word)
+        word in _BEFORE_A_PROGRAM or word.startswith("-") or word.isdigit() or trims_output(word)
         for word in last.split()
     )
 
@@ -190,9 +202,9 @@ _MOST_FILES = 4
 def shown_files(command: str) -> list[str]:
     """The files that a command line writes to the screen, as far as it names them plainly.
 
-    >>> files_shown("cd web && sed -n '1,80p' src/cart.py"), files_shown("nl -ba src/a.py | head -n 20")
+    >>> shown_files("cd web && sed -n '1,80p' src/cart.py"), shown_files("nl -ba src/a.py | head -n 20")
     (['src/cart.py'], ['src/a.py'])
-    >>> files_shown("cat > src/a.py"), files_shown("sed -i s/a/b/ src/a.py"), files_shown("git log | head -5")
+    >>> shown_files("cat > src/a.py"), shown_files("sed -i s/a/b/ src/a.py"), shown_files("git log | head -5")
     ([], [], [])
     """  # noqa: E501
     found: list[str] = []

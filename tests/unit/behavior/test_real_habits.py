@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import pytest
 
-from smara.behavior.commands import is_same_aim, parse
-from smara.behavior.failures import failed_tests, has_failed, is_passing
+from smara.actions.commands import is_same_aim, read_command
+from smara.actions.failures import has_failed, is_passing
+from smara.actions.models import FailedTest
+from smara.actions.paths import module_of, project_path, root_of
+from smara.actions.reports import failed_tests
 from smara.behavior.models import Seen, SignalFinding
-from smara.behavior.paths import module_of, project_path, root_of
 from smara.behavior.signals.external_reference import site_of
 from smara.behavior.signals.registry import draft_of
 from smara.core.events import HostEvent
@@ -214,17 +216,19 @@ def test_two_sessions_that_were_refused_at_the_same_time_are_in_conflict():
 
 def test_failed_tests_of_go_and_bun_are_named_with_their_reason():
     plain = "--- FAIL: TestRun (0.02s)\n    run_test.go:41: got 3, want 4\nFAIL\n"
-    assert failed_tests(plain) == [("TestRun", "got 3, want 4", "run_test.go")]
+    assert failed_tests(plain) == [FailedTest("TestRun", "got 3, want 4", "run_test.go")]
     testify = (
         "--- FAIL: TestSum (0.00s)\n    sum_test.go:7: \n        Error Trace:\t/w/sum_test.go:7\n"
         "        Error:      \tNot equal: expected 4\n"
     )
-    assert failed_tests(testify) == [("TestSum", "Not equal: expected 4", "sum_test.go")]
+    assert failed_tests(testify) == [FailedTest("TestSum", "Not equal: expected 4", "sum_test.go")]
     bun = (
         "error: expect(received).toBe(expected)\n\nExpected: 2\n      at a.test.ts:3\n(fail) "
         "cart > adds up [1.20ms]\n"
     )
-    assert failed_tests(bun) == [("cart > adds up", "expect(received).toBe(expected)", "")]
+    assert failed_tests(bun) == [
+        FailedTest("cart > adds up", "expect(received).toBe(expected)", "")
+    ]
 
 
 def test_a_test_of_the_changed_file_itself_guards_nothing_unexpected():
@@ -263,7 +267,7 @@ def test_another_program_is_a_fix_only_when_it_is_given_the_same_to_do(failed, w
     "asked", ["workmux list", "entire checkpoint search --help", "docker compose ls", "bd status"]
 )
 def test_a_program_that_is_asked_how_things_stand_mends_nothing(asked):
-    assert parse(asked).purpose == "look"
+    assert read_command(asked).purpose == "look"
     script = (
         Script()
         .fail("git fetch origin", "fatal: repository not found")

@@ -199,7 +199,7 @@ def test_a_program_that_was_found_elsewhere_is_told_with_its_place():
     script.run('export PATH="/opt/go/bin:$PATH" && go build', "")
     assert content(only(script, "error_retry"), 2) == (
         "Running `go build` failed with `bash: go: command not found`; "
-        'what worked: `PATH="/opt/go/bin:$PATH" && go build`.'
+        'what worked: `PATH="/opt/go/bin:$PATH" go build`.'
     )
 
 
@@ -394,7 +394,7 @@ def test_what_few_of_all_sessions_did_is_not_how_it_is_done_here():
         ("go build ./pkg/a/...", "go test -race ./pkg/a/..."),
         ("git fetch", "git rebase main"),
         ("rtk git diff a.py", "rtk git commit"),
-        ("sh -c 'x'", "make a"),
+        ("node -e 'x'", "make a"),
     ],
 )
 def test_what_everybody_does_and_what_is_done_once_is_no_recipe(commands):

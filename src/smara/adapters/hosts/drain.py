@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from zlib import crc32
 
+from smara.actions.models import JobKind
 from smara.adapters.hosts.event_queue import (
     ProjectRouter,
     SpoolFile,
@@ -28,7 +29,6 @@ from smara.adapters.hosts.session import Transcripts, jobs_of, run_due, store_tu
 from smara.core import log
 from smara.database.leases import Lease, host_name, is_gone
 from smara.errors import DatabaseError, SmaraError
-from smara.intake.models import JobKind
 from smara.memory import Memory
 
 BATCH = 200

@@ -11,6 +11,7 @@ import json
 import os
 import re
 
+from smara.actions.exit_codes import exit_code_field, host_exit_code
 from smara.core.host_table import WITHOUT_EXIT_CODES
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
@@ -25,12 +26,8 @@ AT_HAND = 1 << 17
 """How much of a record's end a hook looks at: the call it is told of has just ended."""
 _SIZES = (1 << 18, 1 << 22, 1 << 26)
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
-_HEADING = re.compile(
-    r"\A(?:[^\n]{0,200}\n){0,4}?(?:Process exited with code|Exit code:?) (-?\d{1,10})\s*$", re.M
-)
 _TELLING = re.compile(rb'exit_code|exited with code|"Exit code')
 _IDS = re.compile(rb'"(?:call_id|id)": ?"([^"\\]{1,200})"')
-_INNER = re.compile(r'"metadata":\s*\{[^{}]*"exit_code":\s*(-?\d{1,10})')
 
 
 def failure_at_hand(told: Mapping[str, Any], output: str) -> str | None:
@@ -115,16 +112,11 @@ def _code_in(line: bytes, call_id: str) -> int | None:
         told = payload["item"] if kind == "item_completed" else payload
         if (told.get("call_id") or told.get("id")) != call_id:
             return None
-        code = told.get("exit_code")
-        if isinstance(code, int) and not isinstance(code, bool):
-            return code
+        code = exit_code_field(told)
         output = told.get("output") if kind in _OUTPUTS else None
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return None
-    if not isinstance(output, str):
-        return None
-    match = _INNER.search(output) if output.startswith("{") else _HEADING.search(output[:2_000])
-    return int(match[1]) if match else None
+    return host_exit_code(output) if code is None and isinstance(output, str) else code
 
 
 def _end_of(path: str, most: int) -> bytes:

@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from smara.actions.intake import MOST_ATTEMPTS
+from smara.actions.models import HostContact, Job
 from smara.adapters.host import Setup, is_own_hook
 from smara.adapters.host_specs import host_named
 from smara.adapters.hosts import brief
@@ -24,8 +26,6 @@ from smara.adapters.jsonc import read_object
 from smara.config import Settings, store_exists
 from smara.doctor import Finding
 from smara.errors import SmaraError
-from smara.intake.intake import MOST_ATTEMPTS
-from smara.intake.models import HostContact, Job
 from smara.memory import open_memory
 
 OLD_EVENT_MS = 2 * 3_600_000

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
+from smara.actions.tool_output import failure_of, text_of
 from smara.adapters.hook_output import own_words
 from smara.adapters.host import Fields, Hooks
 from smara.adapters.host_specs import HOOKS
 from smara.adapters.host_specs.generic import GENERIC
 from smara.adapters.lines import milliseconds
-from smara.adapters.tool_output import failure_of, text_of
 from smara.core.events import Agent, HostEvent, Kind, event_key
 from smara.core.tool_names import tool_arguments, tool_name
 
@@ -128,7 +128,7 @@ def _with_tool(made: HostEvent, event: str, payload: Mapping[str, Any], hooks: H
     output = text_of(response)[:_OUTPUT_CHARACTERS]
     error = made.error
     if made.kind == "tool_post" and error is None:
-        error = failure_of(payload, response)
+        error = failure_of(payload, response, tool)
     kind: Kind = "tool_fail" if made.kind == "tool_post" and error is not None else made.kind
     use_id = _text(payload, fields.tool_use_id)
     return replace(

@@ -375,10 +375,10 @@ def _error(event: str, told: Mapping[str, Any], tool: str) -> str | None:
     """What went wrong with a call; ``None`` when nothing did."""
     if event in FAILURES:
         return _text(told, FIELDS["error"])
-    from smara.adapters.tool_output import failure_of, text_of
+    from smara.actions.tool_output import failure_of, text_of
 
     answer = next((told[name] for name in FIELDS["tool_output"] if told.get(name)), None)
-    found = failure_of(told, answer)
+    found = failure_of(told, answer, tool)
     if (
         found is None and tool == "Bash" and "turn_id" in told
     ):  # Codex, which does not tell how a command ended

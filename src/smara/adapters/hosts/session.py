@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from smara.actions.models import Job, JobKind
 from smara.adapters.host_specs import TRANSCRIPTS, host_named
 from smara.adapters.importer import Importer
 from smara.adapters.lines import mapping_in, milliseconds
@@ -22,7 +23,6 @@ from smara.core import log
 from smara.core.events import HostEvent
 from smara.core.memory_block import CLOSING, OPENING
 from smara.errors import DatabaseError, SmaraError
-from smara.intake.models import Job, JobKind
 from smara.memory import Memory
 from smara.messages.models import NewMessage, NewThread, Role
 

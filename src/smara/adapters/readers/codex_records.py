@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from smara.actions.exit_codes import host_exit_code
 from smara.adapters.blocks import parts_of, read_arguments, words_of
 from smara.adapters.lines import mapping_in, milliseconds, text_in
 from smara.adapters.records import bounded_id, shorten_title
@@ -201,13 +202,6 @@ def _descent(meta: Mapping[str, Any]) -> tuple[ThreadKind, str, dict[str, Any]]:
     return ("subagent" if source or parent else "conversation"), parent, agent
 
 
-# In the heading that newer versions write above the output; not further down, where the output may
-# say anything.
-_EXIT = re.compile(r"^(?:Process exited with code|Exit code:?) (-?\d{1,10})\s*$", re.M)
-_HEADING_CHARS = 400
-_OUTPUT_MARK = re.compile(r"^(?:Output|Total output lines):", re.M)
-
-
 @dataclass(frozen=True, slots=True)
 class Output:
     """The words of a result, what it was about, and placeholders for images in it."""
@@ -238,14 +232,8 @@ def _of_text(text: str) -> Output:
         told = read_arguments(text)
         if isinstance(told, dict) and isinstance(told.get("output"), str):
             return _of_exit(told["output"], mapping_in(told.get("metadata")))
-    heading = text[:_HEADING_CHARS]
-    mark = _OUTPUT_MARK.search(heading)
-    code = _EXIT.search(heading[: mark.start()] if mark else heading)
-    # Without the mark it is no heading of Codex, unless the text begins with the words themselves.
-    if code is None or (mark is None and code.start() > 0):
-        return Output(text)
-    number = int(code[1])
-    return Output(text, number != 0, {"exit_code": number})
+    code = host_exit_code(text)
+    return Output(text) if code is None else Output(text, code != 0, {"exit_code": code})
 
 
 def _of_exit(text: str, metadata: Mapping[str, Any]) -> Output:

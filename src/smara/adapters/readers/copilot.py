@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from smara.actions.tool_output import failure_in
 from smara.adapters.blocks import parts_of
 from smara.adapters.lines import (
     MAX_LINE_BYTES,
@@ -33,7 +34,6 @@ from smara.adapters.records import (
     has_content,
     shorten_title,
 )
-from smara.adapters.tool_output import failure_in
 from smara.core.memory_block import without_memory_blocks
 from smara.messages.models import NewThread, Part, Role
 

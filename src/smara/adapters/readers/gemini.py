@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from smara.actions.tool_output import failure_in
 from smara.adapters.blocks import parts_of, words_of
 from smara.adapters.documents import elements, entry_of, is_document
 from smara.adapters.hook_output import own_words, words_of_hooks
@@ -37,7 +38,6 @@ from smara.adapters.records import (
     has_content,
     shorten_title,
 )
-from smara.adapters.tool_output import failure_in
 from smara.messages.models import NewThread, Part, Role
 
 __all__ = ["project_root_of", "read_chat"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
+from smara.actions.paths import is_lock, is_prose, is_test, is_test_of, module_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, wilson_lower_bound
-from smara.behavior.paths import is_lock, is_prose, is_test, is_test_of, module_of
 from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(

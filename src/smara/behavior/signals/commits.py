@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from smara.actions.paths import module_of
 from smara.behavior.commit_reasons import reason_of, revert_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
-from smara.behavior.paths import module_of
 from smara.behavior.scratchpad import Pad, quote
 
 SIGNAL = Signal(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from smara.actions.paths import is_manifest, is_source, module_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
-from smara.behavior.paths import is_manifest, is_source, module_of
 from smara.behavior.scratchpad import Pad, code
 from smara.behavior.signals.co_access import is_lifted, support_of
 

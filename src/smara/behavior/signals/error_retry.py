@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smara.behavior.commands import is_of_the_moment, is_same_program
-from smara.behavior.failures import is_option, is_passing
+from smara.actions.commands import is_of_the_moment, is_same_program
+from smara.actions.failures import is_option, is_passing
+from smara.actions.paths import module_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
-from smara.behavior.paths import module_of
 from smara.behavior.scratchpad import Entry, Pad, code
 
 SIGNAL = Signal(

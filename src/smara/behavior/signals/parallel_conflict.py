@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from smara.actions.paths import module_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
-from smara.behavior.paths import module_of
 from smara.behavior.scratchpad import Entry, Pad, code
 
 SIGNAL = Signal(

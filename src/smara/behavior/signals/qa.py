@@ -6,9 +6,10 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
-from smara.behavior.failures import constant_part, failed_tests
+from smara.actions.failures import constant_part, ends_of
+from smara.actions.paths import is_test, is_test_of, module_of
+from smara.actions.reports import failed_tests
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
-from smara.behavior.paths import is_test, is_test_of, module_of
 from smara.behavior.scratchpad import Pad, code, quote
 
 SIGNAL = Signal(
@@ -105,18 +106,18 @@ def read_report(text: str) -> list[SignalFinding]:
     found = [
         SignalFinding(
             "qa_report",
-            f"{name}|{constant_part(why)}"[:280],
-            f"{name}: {why}"[:160],
+            f"{test.name}|{constant_part(test.reason)}"[:280],
+            f"{test.name}: {test.reason}"[:160],
             step=0,
             data={
-                "issue": quote(f"{name} failed: {why}", 300),
-                "test": quote(name, 200),
-                "why": quote(why, 240),
+                "issue": quote(f"{test.name} failed: {test.reason}", 300),
+                "test": quote(test.name, 200),
+                "why": quote(test.reason, 240),
             },
             is_proven=True,
         )
-        for name, why, _ in failed_tests(text)
-        if why
+        for test in failed_tests(ends_of(text))
+        if test.reason
     ]
     for match in _ISSUE.finditer(text[:40_000]):
         said = quote(match["text"].strip("* "), 300)

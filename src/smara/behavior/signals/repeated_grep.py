@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from smara.actions.paths import module_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
-from smara.behavior.paths import module_of
 from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(

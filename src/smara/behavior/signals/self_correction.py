@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from smara.actions.paths import module_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
-from smara.behavior.paths import module_of
 from smara.behavior.scratchpad import Pad
 from smara.knowledge.models import MemoryType
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from smara.behavior.commands import is_of_the_moment
+from smara.actions.commands import is_of_the_moment
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
 

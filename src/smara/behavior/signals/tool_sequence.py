@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from smara.actions.commands import split_variables
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
 
@@ -73,7 +74,7 @@ def runs_of(steps: Sequence[str]) -> list[str]:
 
 def own_runs(steps: Sequence[str]) -> set[str]:
     """The commands of a sequence that belong to the project: everybody commits and lists files."""
-    return {step for step in runs_of(steps) if not _OF_EVERYBODY.match(step)}
+    return {step for step in runs_of(steps) if not _OF_EVERYBODY.match(split_variables(step)[1])}
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:

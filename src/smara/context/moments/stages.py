@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from smara.actions.paths import module_of, project_path
 from smara.behavior.habits import Habits
 from smara.behavior.methodology.contexts import (
     CODER_FILES,
@@ -18,7 +19,6 @@ from smara.behavior.methodology.contexts import (
     PlannerContext,
     PrefetchedFile,
 )
-from smara.behavior.paths import module_of, project_path
 from smara.context.models import BUDGETS, InjectionItem, Point
 from smara.context.moments.candidates import MemoryFinder
 from smara.context.moments.draft import (

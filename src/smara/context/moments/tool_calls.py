@@ -9,10 +9,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from smara.behavior.commands import is_named_anew, is_of_the_moment
-from smara.behavior.failures import has_failed, is_passing, lacking
+from smara.actions.commands import is_named_anew, is_of_the_moment
+from smara.actions.failures import has_failed, is_passing, lacking
+from smara.actions.paths import project_path
 from smara.behavior.habits import Habits, KnownFailure
-from smara.behavior.paths import project_path
 from smara.context.moments.candidates import MemoryFinder
 from smara.context.moments.draft import InjectionLine, line_of_failure, line_of_memory
 from smara.core.events import HostEvent

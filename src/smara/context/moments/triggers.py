@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from smara.behavior.failures import constant_part, lacking
+from smara.actions.failures import constant_part, lacking
 from smara.behavior.habits import Habits, KnownFailure
 from smara.behavior.methodology.registry import tell_work_state
 from smara.context.models import (

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from smara.behavior.commands import parse
-from smara.behavior.failures import has_failed
+from smara.actions.commands import read_command
+from smara.actions.failures import has_failed
 from smara.behavior.habits import KnownFailure
 from smara.core.events import HostEvent
 from smara.core.tool_names import tool_arguments, tool_name
@@ -87,12 +87,12 @@ def names_of(text: str) -> list[str]:
 
 def _commands(text: str) -> list[str]:
     """The commands of several words that a text puts between backticks."""
-    found = [parse(each) for each in _BACKTICKED.findall(text) if " " in each.strip()]
+    found = [read_command(each) for each in _BACKTICKED.findall(text) if " " in each.strip()]
     return list(dict.fromkeys(each.text for each in found if each is not None))
 
 
 def _plain(command: str) -> str:
-    parsed = parse(command)
+    parsed = read_command(command)
     return parsed.text if parsed is not None else command.strip()
 
 

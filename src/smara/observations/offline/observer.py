@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
+from smara.actions.commands import TELLING
+from smara.actions.models import Command
 from smara.core.dates import zone_of
 from smara.core.extract import word_set
 from smara.messages.models import Message
@@ -41,7 +43,6 @@ from smara.observations.offline.notes import (
 from smara.observations.offline.person import Person, speakers_in
 from smara.observations.offline.runs import (
     Run,
-    ShellCommand,
     background_id,
     command_text,
     commit_note,
@@ -169,7 +170,7 @@ class AgentWork:
         """Every file that was changed, with the message of its last change."""
         self._stretch = _Stretch()
         self._broken: dict[str, _Broken] = {}
-        self._background: dict[str, ShellCommand] = {}
+        self._background: dict[str, Command] = {}
         self._contents: dict[str, str] = {}
         self.notes: list[Note] = []
 
@@ -233,14 +234,14 @@ class AgentWork:
             return
         line, command = command_text(call), run.command
         self._changed(written_by_shell(line), call)
-        is_idle = command.kind == "idle" and bool(command.shown)
+        is_idle = run.weight == 0 and bool(run.shown)
         if name := background_id(call):
             self._background[name] = command
-        elif command.kind not in ("look", "idle"):
+        elif run.weight >= TELLING:
             self._settle(run)
         elif name := next((name for name in self._background if name in line), ""):
             self._background_output(call, name)
-        elif is_idle and (run.outcome == "failed" or command.key in self._broken):
+        elif is_idle and (run.outcome == "failed" or run.aim in self._broken):
             self._settle(run)
         else:
             self._stretch.looks.command(self._scene, command, call)
@@ -258,13 +259,13 @@ class AgentWork:
     def _settle(self, run: Run) -> None:
         """Take a run that has ended: a failure waits, a success may mend one."""
         if run.outcome == "failed":
-            self._broken.setdefault(run.command.key, _Broken([])).runs.append(run)
+            self._broken.setdefault(run.aim, _Broken([])).runs.append(run)
             self._stretch.has_result = True
             return
         is_mended = run.outcome == "ok" and self._mend(run)
-        if not is_mended and run.command.kind not in ("commit", "idle"):
+        if not is_mended and run.command.purpose != "commit" and run.weight:
             self._stretch.runs.append(run)
-        if run.command.kind == "commit" and run.outcome == "ok":
+        if run.command.purpose == "commit" and run.outcome == "ok":
             self._add(commit_note(self._scene, run))
             self.end_stretch()
         elif run.tests is not None:
@@ -273,14 +274,15 @@ class AgentWork:
     def _mend(self, run: Run) -> bool:
         """End the failures that a success speaks for; return True if a fix tells of the run."""
         command, is_mended = run.command, False
-        for key in [key for key in self._broken if key in command.keys]:
-            if key != command.key or _covers(run, self._broken[key].runs[0]):
+        aims = {part.aim for part in command.parts}
+        for key in [key for key in self._broken if key in aims]:
+            if key != run.aim or _covers(run, self._broken[key].runs[0]):
                 broken = self._broken.pop(key)
                 changed = list(dict.fromkeys(broken.changed))
                 self._add(fix_note(self._scene, broken.runs, run, changed=changed))
-                is_mended = is_mended or key == command.key
-        is_checked = command.kind in ("test", "build", "commit")
-        if not is_mended and is_checked and self._known.is_failing(command.key):
+                is_mended = is_mended or key == run.aim
+        is_checked = command.purpose in ("test", "check", "commit")
+        if not is_mended and is_checked and self._known.is_failing(run.aim):
             # It failed in messages that were observed before.
             fix = fix_note(self._scene, [], run, changed=list(self._changed_at))
             first = min([run.call.seq, *self._changed_at.values()])
@@ -316,10 +318,14 @@ class AgentWork:
 
 def _covers(run: Run, failed: Run) -> bool:
     """Return True if a success speaks for a failure: tests of other files do not."""
-    if run.command.kind != "test":
+    if run.command.purpose != "test":
         return True
     here, there = (
-        {word.partition("::")[0] for word in each.command.arguments if "/" in word or "." in word}
+        {
+            word.partition("::")[0]
+            for word in each.command.main.arguments
+            if "/" in word or "." in word
+        }
         for each in (run, failed)
     )
     return not here or there <= here

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from smara.actions.failures import failure_in
 from smara.observations.models import Category, Note, Priority
 from smara.observations.offline import phrases
 from smara.observations.offline.acts import (
@@ -34,7 +35,6 @@ from smara.observations.offline.notes import (
     refers_to,
     sentences,
 )
-from smara.observations.offline.output import failure_in
 
 STRONGEST: tuple[Act, ...] = ("request", "question", "report", "outcome", "statement", "chat")
 """A passage is what its strongest sentence is."""
@@ -298,5 +298,5 @@ def _details(parts: TextOutline) -> list[str]:
         lines = fence.code.splitlines()
         failure = failure_in(lines)
         defined = [piece.text for piece in definitions(lines, fence.label).all()[:4]]
-        shown += [failure.line] if failure else defined or [clip(fence.code, 160)]
+        shown += [clip(failure.line, 220)] if failure else defined or [clip(fence.code, 160)]
     return shown

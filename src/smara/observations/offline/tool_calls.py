@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from smara.actions.failures import failure_in
+from smara.actions.models import Command
 from smara.messages.models import plain
 from smara.observations.models import Note
 from smara.observations.offline import phrases
@@ -25,8 +27,7 @@ from smara.observations.offline.notes import (
     make_note,
     outline,
 )
-from smara.observations.offline.output import REJECTED, failure_in
-from smara.observations.offline.runs import ShellCommand
+from smara.observations.offline.output import REJECTED
 
 _NOTHING = (
     "No files found",
@@ -79,12 +80,12 @@ class Looks:
             self.searches.get(pattern, False) or call.output is None or not is_empty
         )
 
-    def command(self, scene: Scene, command: ShellCommand, call: ToolCall) -> None:
+    def command(self, scene: Scene, command: Command, call: ToolCall) -> None:
         """Take a command that only looks, if it names what it looks at."""
-        program = command.key.split(" ")[0]
-        words = [word.strip("'\"") for word in command.arguments]
+        program = command.main.aim.split(" ")[0]
+        words = [word.strip("'\"") for word in command.main.arguments]
         paths = [word for word in words if "." in word and "/" in word and not is_of_host(word)]
-        pattern = _NAME.search(command.shown) or _SOUGHT.search(command.shown)
+        pattern = _NAME.search(command.main.text) or _SOUGHT.search(command.main.text)
         if program in _SEARCHING and pattern:
             self.search(next(group for group in pattern.groups() if group).strip("'\""), call)
         elif program in _READING and paths:
@@ -294,7 +295,7 @@ def tool_note(scene: Scene, calls: Sequence[ToolCall]) -> Note:
         use = f"{call.name} ({arguments})" if arguments else call.name
         if call.is_error:
             failure = failure_in(output_lines(call, 400))
-            use += f": {phrases.FAILED}" + (f": {failure.line}" if failure else "")
+            use += f": {phrases.FAILED}" + (f": {clip(failure.line, 220)}" if failure else "")
         uses.append(use)
     return make_note(
         scene,

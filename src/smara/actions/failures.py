@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import takewhile
 
-from smara.behavior.commands import VERB, parse
+from smara.actions.commands import VERB, read_command, split_variables
+from smara.actions.exit_codes import exit_code
+from smara.actions.models import LOOKING, Failure
 from smara.core.events import HostEvent
 from smara.core.tool_triggers import starts
 
-_EXIT = re.compile(
-    r"^\W{0,3}(?:exit code:? |Exit code |exit status |Process exited with code "
-    r"|Command failed with exit code )([1-9]\d{0,2})"
-    r"|[\"']exit_code[\"']: ?([1-9]\d{0,2})",
-    re.IGNORECASE | re.MULTILINE,
-)
 _SURROUNDINGS = (
     "command not found", "No such file or directory", "ermission denied", "not recognized as",
     "annot find",
@@ -104,14 +101,15 @@ _PASSING = re.compile(
     r"|non-fast-forward|fix conflicts|could not apply",
     re.IGNORECASE,
 )
+_NOT_RUN = (
+    "sibling tool call errored", "has not been read yet", "string to replace not found",
+    "no changes to make", "exceeds maximum allowed tokens", "inputvalidationerror",
+)  # fmt: skip
 _HARNESS = (
-    "tool_use_error", "doesn't want to proceed", "request interrupted", "interrupted by user",
-    "to replace not found",
-    "has not been read", "no changes to make", "exceeds maximum allowed"
-                                               " tokens", "sibling tool call", "requires approval",
-    "require approval", "requires permission", "was rejected", "permission to use", "hook error",
-    "blocked by hook",
-    "eisdir", "inputvalidationerror", "matches of the string",
+    *_NOT_RUN, "tool_use_error", "doesn't want to proceed", "request interrupted",
+    "interrupted by user", "to replace not found", "has not been read", "sibling tool call",
+    "requires approval", "require approval", "requires permission", "was rejected",
+    "permission to use", "hook error", "blocked by hook", "eisdir", "matches of the string",
 )  # fmt: skip
 _CHANGED = re.compile(
     r"modified since (?:it was )?(?:last )?read|has been (?:unexpectedly )?modified|changed on "
@@ -122,19 +120,6 @@ _ABSENT = re.compile(
     r"(?:File|Path|path) does not exist|ENOENT|No such file|file not found|cannot find the file",
     re.IGNORECASE,
 )
-_RED = re.compile(
-    r"\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|^FAIL(?:ED|:)?\b|--- FAIL|test result: "
-    r"FAILED|Tests:.*\bfailed"
-    r"|AssertionError|assertion .*failed|FAILED \(",
-    re.MULTILINE | re.IGNORECASE,
-)
-_GREEN = re.compile(
-    r"\b\d+ (?:passed|passing|tests?, 0 failures)\b|^OK\b|test result: ok|^ok\s+\S+|All tests "
-    r"passed|\b0 fail(?:ed"
-    r"|ures|ing)?\b",
-    re.MULTILINE | re.IGNORECASE,
-)
-_NO_TESTS = re.compile(r"no tests (?:ran|found|collected)|collected 0 items", re.IGNORECASE)
 _VARIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\x1b\[[\d;]*m"), ""),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\b\d\d:\d\d:\d\d\S*"), "TIME"),
@@ -146,8 +131,6 @@ _VARIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\s+"), " "),
 )  # fmt: skip
 _HEAD, _TAIL = 600, 2_000
-_SUMMARY = 1_200
-"""Where a test run says how it went: at its end."""
 
 
 def has_failed(event: HostEvent) -> bool:
@@ -157,7 +140,7 @@ def has_failed(event: HostEvent) -> bool:
     if event.kind == "tool_fail" or event.error:
         return True
     return event.tool == "Bash" and (
-        _EXIT.search(event.tool_output[:200]) is not None or _is_masked(event)
+        exit_code(event.tool_output) not in (None, 0) or _is_masked(event)
     )
 
 
@@ -174,12 +157,9 @@ def _is_masked(event: HostEvent) -> bool:
     first = output.lstrip().split("\n", 1)[0]
     if not _PAGED.search(line) or not _REFUSED.match(first) or not is_absent_tool(first):
         return False
-    command = parse(line)
-    return command is not None and command.purpose not in (
-        "read",
-        "search",
-        "look",
-    )  # these print what others said
+    command = read_command(line)
+    # What only looks prints what others said.
+    return command is not None and command.purpose not in LOOKING
 
 
 def ends_of(text: str) -> str:
@@ -224,11 +204,7 @@ def _plain(line: str) -> str:
         return ""
     plain = _VARIES[0][0].sub("", line).strip()[:300]
     letters = sum(map(str.isalpha, plain))
-    return (
-        plain
-        if letters >= _LEAST_LETTERS and not _EXIT.match(plain) and not _SAYS_NOTHING.search(plain)
-        else ""
-    )
+    return plain if letters >= _LEAST_LETTERS and not _SAYS_NOTHING.search(plain) else ""
 
 
 @lru_cache(maxsize=512)
@@ -248,8 +224,14 @@ def fingerprint(tool: str, head: str, line: str) -> str:
     ).hexdigest()[:16]
 
 
+def was_not_run(text: str) -> bool:
+    """Return True if the host refused a call for a reason of its own."""
+    lowered = text[:600].lower()
+    return any(map(lowered.__contains__, (*_NOT_RUN, "has been modified since", "was cancelled")))
+
+
 def is_harness(text: str) -> bool:
-    """Whether it is the agent's own program that refused: no fact about the project."""
+    """Return True if the agent's own program refused: no fact about the project."""
     return _is_harness(text[:600])
 
 
@@ -283,6 +265,7 @@ def lacking(command: str, line: str) -> tuple[str, ...]:
     >>> lacking("gh pr diff 7 --stat", "unknown flag: --stat"), lacking("rtk bun test", "unrecognized subcommand 'bun'")
     (('gh', 'pr', 'diff', '--stat'), ('rtk', 'bun'))
     """  # noqa: E501
+    command = split_variables(command)[1]
     program, *rest = command.split() or [""]
     absent = _ABSENT_PROGRAM.search(line)
     if absent is not None:
@@ -321,84 +304,137 @@ def is_absent(text: str) -> bool:
     return bool(_ABSENT.search(text[:600]))
 
 
-def has_run_tests(output: str) -> bool:
-    """Whether a run says how many tests passed or failed: whatever else it prints, it could run."""
-    ends = output[-_SUMMARY:]
-    return bool(_RED.search(ends) or _GREEN.search(ends))
+def _one_of(*alternatives: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+    return re.compile("|".join(alternatives), flags)
 
 
-def test_verdict(output: str, failed: bool) -> bool | None:
-    """Whether tests were green; ``None`` when no test has run."""
-    ends = output[-_SUMMARY:]
-    lowered = ends.lower()
-    if (
-        not failed
-        and "fail" not in lowered
-        and "no tests" not in lowered
-        and "collected 0" not in lowered
-    ):
-        return True if lowered.strip() else None
-    if _NO_TESTS.search(ends):
+# One look that spares most lines the patterns below.
+_HINT = _one_of(
+    r"error|exception|fail|fatal|panic|denied|not found|no such|cannot|could not|undefined"
+    r"|unresolved|traceback|abort",
+    r"refused|timed? ?out|invalid|unable|✘|\*\* \(|ENOENT|EACCES|assert|is required|not formatted",
+)
+_RANKED = (
+    re.compile(
+        r"(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning|Fault|Interrupt|Exit)\b[:( "
+        r"].{0,300}"
+    ),
+    re.compile(r"(?i).{0,60}\berror(?:\[\w{1,12}\]|\s\w{2,4}\d{2,6})?\s?: .{1,300}"),
+    re.compile(r"\*\* \(\w.{1,300}"),
+    re.compile(
+        r"(?i)(?:fatal|panic|npm err!|e:|err!?|\[error\]|✘|× |failed|failure|aborted|rejected)[:! "
+        r"].{1,300}"
+    ),
+    re.compile(
+        r"(?i).{0,160}(?:no such file|not found|permission denied|cannot |could not |undefined "
+        r"|refused|timed out"
+        r"|unable to |must be |is required|not formatted|does not exist|beyond a symbolic|is not "
+        r"a).{0,200}"
+    ),
+    re.compile(r"(?i).{0,160}(?:\bfail|\berror|exception|invalid|assertion).{0,200}"),
+)
+_BORING = _one_of(
+    r"\b(?:0 (?:errors?|failures?|failed|warnings?)|no (?:errors?|issues|problems)|failures?: 0"
+    r"|errors?: 0)",
+    r"\b(?:build failed with \d{1,6} errors?:?$|fix these issues|exit code \d{1,5}$)",
+)
+_TYPE = _one_of(
+    r"\b((?:\w{1,40}\.){0,4}[A-Z]\w{1,60}(?:Error|Exception|Fault|Warning)"
+    r"|error\[?[A-Z]{1,3}\d{2,6}\]?"
+    r"|[A-Z]{2,3}\d{3,5}|E[A-Z]{4,12}|panic|fatal)\b",
+    flags=0,
+)
+_PLACE = _one_of(
+    r"((?:[A-Za-z]:)?[\w./@+-]{1,160}\.[A-Za-z]\w{0,5}):(\d{1,6})\b",
+    r"File \"([^\"\n]{1,200})\", line (\d{1,6})",
+    r"([\w./@+-]{1,160}\.[A-Za-z]{1,4})\((\d{1,6})[,)]",
+)
+_LIBRARY = (
+    "node_modules/",
+    "site-packages/",
+    "/deps/",
+    "deps/",
+    "/usr/",
+    "<frozen",
+    "lib/python",
+    "internal/",
+)
+_CERTAIN = 3
+_MARGIN = " \t│|┃>└─"
+
+MOST_LINES = 4_000
+
+
+def failure_in(lines: Iterable[str]) -> Failure | None:
+    """The failure that an output tells of, or None when no line of it sounds like one."""
+    search = _FailureSearch()
+    for number, line in enumerate(lines):
+        if number > MOST_LINES:
+            break
+        search.look_for_place(line)
+        search.look_for_code(line)
+        if _HINT.search(line) and not _BORING.search(line):
+            search.look_for_words(line)
+    found = search.words or search.words_at_place
+    if not found:
         return None
-    if failed:
-        return False if _RED.search(ends) or not is_environment(telling_line(ends)) else None
-    zero = re.sub(r"\b0 (?:failed|failing|failures?|errors?)\b", "", ends, flags=re.IGNORECASE)
-    is_red = bool(
-        re.search(
-            r"\b[1-9]\d* (?:failed|failing|failures)\b|test result: FAILED|^FAIL\b|--- FAIL",
-            zero,
-            re.MULTILINE,
-        )
+    kind = _TYPE.search(found)
+    file, line_number = search.place
+    is_certain = search.rank <= _CERTAIN and "arning" not in found
+    return Failure(
+        found,
+        kind[1] if kind else "",
+        file,
+        line_number=line_number,
+        trace=tuple(search.trace),
+        is_certain=is_certain,
     )
-    if is_red:
-        return False
-    return True if _GREEN.search(ends) or ends.strip() else None
 
 
-_MOST = 12
-_LINES: tuple[re.Pattern[str], ...] = (
-    # pytest
-    re.compile(r"^(?:FAILED|ERROR) (?P<name>[\w./\\-]+(?:::[^\s]+)+)(?: - (?P<why>.+))?$",
-    re.MULTILINE),
-    re.compile(r"^\s*--- FAIL: (?P<name>\S+)[^\n]*"
-               r"(?:\n\s+(?P<path>[\w./-]+_test\.go):\d+:[ \t]*(?P<why>[^\n]{0,240})"
-               # go, testify
-               r"(?:\n\s+Error Trace:[^\n]*\n\s+Error:\s+(?P<wanted>[^\n]{3,240}))?)?",
-                   re.MULTILINE),
-    re.compile(r"^error: (?P<why>[^\n]{3,240})\n(?:[^\n]*\n){0,40}?"
-               r"\(fail\) (?P<name>[^\n]{3,160}?)(?: \[[\d.]+m?s\])?$", re.MULTILINE),  # bun
-    re.compile(r"^test (?P<name>[\w:]+) \.\.\. FAILED(?P<why>)", re.MULTILINE),  # cargo
-    # jest
-    re.compile(r"^\s*● (?P<name>[^\n]{3,160} › [^\n]{2,160})\n+\s*(?P<why>[^\n]{0,240})",
-    re.MULTILINE),
-    # vitest
-    re.compile(r"^ (?:FAIL|×)\s+(?P<name>\S+ > [^\n]{2,160})\n+\s*(?P<why>[^\n]{0,240})",
-    re.MULTILINE),
-    re.compile(r"^(?:FAIL|ERROR): (?P<name>\w+ \([\w.]+\))(?P<why>)", re.MULTILINE),  # unittest
-    re.compile(r"^\s*\d+\) test (?P<name>[^\n]{3,160} \([\w.]+\))"
-               r"\n\s+(?P<path>\S+:\d+)\n\s+(?P<why>[^\n]{0,240})", re.MULTILINE),  # ExUnit
-)  # fmt: skip
-_REASON = re.compile(r"^E\s+(?P<why>\w*(?:Error|Exception|assert)\b.{0,240})$", re.MULTILINE)
+class _FailureSearch:
+    """The best line so far, and the first place in the code."""
 
+    def __init__(self) -> None:
+        self.words = ""
+        self.words_at_place = ""
+        self.place = ("", 0)
+        self.trace: list[str] = []
+        self.rank = len(_RANKED)
+        self._is_traceback = False
+        self._before = ""
+        self._wants_code = False
 
-def failed_tests(output: str) -> list[tuple[str, str, str]]:
-    """(name, why, file) of the failed tests, at most a dozen; the file is empty where a run does
-    not name it.
-    """
-    ends = ends_of(output)
-    found: dict[str, str] = {}
-    files: dict[str, str] = {}
-    for pattern in _LINES:
-        for match in pattern.finditer(ends):
-            name = match["name"].strip()
-            given = match.groupdict()
-            found.setdefault(name, (given.get("wanted") or given["why"] or "").strip())
-            place = given.get("path") or (
-                name.split("::", 1)[0] if "::" in name and "/" in name else ""
-            )
-            files.setdefault(name, place.rsplit(":", 1)[0] if place.count(":") == 1 else place)
-    if len(found) == 1:
-        reason = _REASON.search(ends)
-        name = next(iter(found))
-        found[name] = found[name] or (reason["why"] if reason else "")
-    return [(name, why, files[name]) for name, why in list(found.items())[:_MOST]]
+    def look_for_code(self, line: str) -> None:
+        """Behind "Assertion failed" the next line says what was asserted."""
+        if self._wants_code and line.strip():
+            self._wants_code = False
+            self.words = f"{self.words}; {line.strip(_MARGIN)}"
+
+    def look_for_words(self, line: str) -> None:
+        self._is_traceback = self._is_traceback or line.startswith("Traceback")
+        stripped = line.strip(_MARGIN)
+        if stripped.startswith("E  "):  # the margin of pytest
+            stripped = stripped[1:].lstrip()
+        rank = next(
+            (rank for rank, pattern in enumerate(_RANKED) if pattern.match(stripped)), len(_RANKED)
+        )
+        # Python tells the error last; the others tell the first error first.
+        if rank < self.rank or (self._is_traceback and rank == self.rank == 0):
+            self.rank, self.words = rank, stripped
+            self._wants_code = "ssertion" in stripped
+
+    def look_for_place(self, line: str) -> None:
+        """The first place outside of libraries. A linter says what is wrong beside it or in the
+        line before.
+        """
+        is_candidate = ":" in line or "(" in line or 'File "' in line
+        if is_candidate and (match := _PLACE.search(line)):
+            file, number = [group for group in match.groups() if group]
+            if len(self.trace) < 5:
+                self.trace.append(" ".join(line.split()))
+            if not self.place[0] and not any(map(file.__contains__, _LIBRARY)):
+                self.place = (file, int(number))
+                beside = line[match.end() :].strip(_MARGIN + ":0123456789")
+                self.words_at_place = line.strip(_MARGIN) if beside.count(" ") > 1 else self._before
+        elif line.strip(_MARGIN):
+            self._before = line.strip(_MARGIN)

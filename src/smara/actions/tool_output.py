@@ -10,6 +10,8 @@ import json
 import re
 from collections.abc import Mapping
 
+from smara.actions.exit_codes import closing_mark, exit_code_field, host_exit_code, unwrap_json
+
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
 if TYPE_CHECKING:
@@ -20,17 +22,15 @@ _NAMES = (
     "message",
     "returnDisplay",
 )  # fmt: skip
-_EXIT = re.compile(r"\A\s*(?:Process exited with code|Exit code:?|exit status) (\d+)", re.I)
-_LAST_EXIT = re.compile(r"^Exit Code: (\d+)[ \t]*$", re.M)
-_REPORTS = ("Command: ", "Output: ", "Stdout: ")
-"""How a report begins that tells a command, what it wrote and its exit code, line by line."""
-_EXIT_NAMES = ("exit_code", "exitCode", "exit", "code")
 _WRAPPED = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.S)
 """What Gemini CLI puts around whatever a tool brought from outside."""
+_HEADING = re.compile(
+    r"(?:(?:Chunk ID|Exit code|Wall time|Process exited|Original token "
+    r"count)[^\n]{0,100}\n){1,6}Output:\n"
+)
+"""What Codex writes above the output of a command."""
 _NUMBERS = re.compile(r"\n(?:Process Group PGID|Background PIDs): [\d, ]+(?=\n|\Z)")
 """Lines that differ from run to run, so that one error would look like many."""
-_ENDED = re.compile(r"\n?<(?:shellId: \w+ completed|exited) with exit code (-?\d+)>\s*\Z")
-"""How Copilot CLI ends the output of a command."""
 
 
 def text_of(response: Any) -> str:
@@ -40,7 +40,8 @@ def text_of(response: Any) -> str:
     if response is None:
         return ""
     if isinstance(response, str):
-        return _unwrapped(response)
+        inner = unwrap_json(response)
+        return bare(response) if inner is None else text_of(inner)
     if isinstance(response, list):
         return "\n".join(filter(None, map(text_of, response)))
     if not isinstance(response, Mapping):
@@ -57,19 +58,16 @@ def text_of(response: Any) -> str:
     return json.dumps(response, ensure_ascii=False, default=str) if response else ""
 
 
-def failure_in(response: Any) -> str | None:
+def failure_in(response: Any, tool: str = "Bash") -> str | None:
     """What went wrong, when a response that was told as a result is one of a failure; ``None`` when
     it is not.
     """
     if isinstance(response, str):
-        inner = _inner(response)
+        inner = unwrap_json(response)
         if inner is not None:
             return failure_in(inner)
-        words = bare(response)
-        code = _EXIT.match(words) or (
-            _LAST_EXIT.search(words) if words.startswith(_REPORTS) else _ending(response)
-        )
-        return words if code and code[1] != "0" else None
+        wrapped = _WRAPPED.match(response)
+        return bare(response) if host_exit_code(wrapped[1] if wrapped else response) else None
     if not isinstance(response, Mapping):
         return None
     if response.get("error"):
@@ -79,69 +77,45 @@ def failure_in(response: Any) -> str | None:
         or response.get("isError") is True
         or response.get("success") is False
         or _first(response, ("resultType", "result_type")) in ("failure", "error")
-        or _code(response) not in (None, 0)
+        or exit_code_field(response, is_command=tool == "Bash") not in (None, 0)
     )
     if has_failed:
         return text_of(response) or "failed"
     said = _first(response, ("llmContent", "textResultForLlm", "text_result_for_llm"))
-    return failure_in(said) if isinstance(said, str) else None
+    return failure_in(said, tool) if isinstance(said, str) else None
 
 
-def failure_of(payload: Mapping[str, Any], response: Any) -> str | None:
-    """The same for a response whose exit code stands beside it in the payload."""
-    found = failure_in(response)
+def failure_of(payload: Mapping[str, Any], response: Any, tool: str = "Bash") -> str | None:
+    """Return the failure of a response whose exit code may stand beside it in the payload."""
+    failure = failure_in(response, tool)
     if (
-        found is None
+        failure is None
         and isinstance(payload.get("metadata"), Mapping)
-        and _code(payload["metadata"]) not in (None, 0)
+        and exit_code_field(payload["metadata"], is_command=tool == "Bash") not in (None, 0)
     ):
         return text_of(response) or "failed"
-    return found
-
-
-def _code(response: Mapping[str, Any]) -> int | None:
-    inside = response.get("metadata")
-    for place in (response, inside if isinstance(inside, Mapping) else {}):
-        for name in _EXIT_NAMES:
-            if isinstance(place.get(name), int) and not isinstance(place[name], bool):
-                return int(place[name])
-    return None
+    return failure
 
 
 def bare(text: str) -> str:
-    """The words of a tool without what a host puts around them.
+    """Return the words of a tool without what a host puts around them.
 
     >>> bare("<untrusted_context>\\nOutput: no\\nExit Code: 1\\nProcess Group PGID: 77\\n</untrusted_context>")
     'Output: no\\nExit Code: 1'
     >>> bare("no such file\\n<shellId: 3 completed with exit code 1>")
     'no such file'
+    >>> bare("Wall time: 1 s\\nProcess exited with code 2\\nOutput:\\nno such file")
+    'no such file'
     """  # noqa: E501
+    heading = _HEADING.match(text)
+    if heading:
+        return text[heading.end() :]
     wrapped = _WRAPPED.match(text)
     if wrapped:
         return _NUMBERS.sub("", wrapped[1])
-    ended = _ending(text)
+    ended = closing_mark(text)
     return text[: ended.start()] if ended else text
-
-
-def _ending(text: str) -> re.Match[str] | None:
-    return _ENDED.search(text, max(0, len(text) - 200))
-
-
-def _unwrapped(text: str) -> str:
-    inner = _inner(text)
-    return bare(text) if inner is None else text_of(inner)
 
 
 def _first(response: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((response[name] for name in names if name in response), None)
-
-
-def _inner(text: str) -> Mapping[str, Any] | None:
-    """Some hosts hand over their answer as JSON in a text, with the exit code beside it."""
-    if not text.startswith('{"output"'):
-        return None
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None

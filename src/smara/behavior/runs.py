@@ -1,143 +1,30 @@
-"""Read tool calls as actions, and record the runs of commands.
+"""Record the runs of commands in the scratchpad.
 
-Agents read a file with Read, cat or sed -n: each becomes the same action. Runs are
-followed from a failure to its fix, with tests, commits and repeated sequences.
+Runs are followed from a failure to its fix, with tests, commits and repeated sequences.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
-from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-from smara.behavior import commands, plans
-from smara.behavior.commands import Command, parse
-from smara.behavior.failures import (
-    failed_tests,
+from smara.actions import commands
+from smara.actions.commands import read_commit
+from smara.actions.failures import (
+    ends_of,
     fingerprint,
-    has_run_tests,
     is_absent_tool,
     is_environment,
     is_harness,
     telling_line,
-    test_verdict,
 )
-from smara.behavior.paths import project_path, stem_of
+from smara.actions.models import LOOKING, Action, Command
+from smara.actions.paths import stem_of
+from smara.actions.reports import are_tests_green, failed_tests, has_run_tests
 from smara.behavior.scratchpad import QUOTE, Entry, Pad, quote
 from smara.core.events import HostEvent
 from smara.core.tool_triggers import looks_elsewhere
 from smara.secrets import redact
-
-Verb = Literal["read", "edit", "search", "glob", "run", "fetch", "plan", "mcp", "accept"]
-
-_IN_PLACE = re.compile(r"\bsed\s+(?:-\w+\s+)*-i\S*\s")
-_WRITTEN = re.compile(
-    r"(?:^|[;&\s])(?:cat|tee|echo|printf)\b[^|;&\n]*?>{1,2}\s*([\w./@+-]+)"
-    r"|\btee\s+(?:-a\s+)?([\w./@+-]+)"
-)
-_RANGE = re.compile(r"^['\"]?[\d,$p]+['\"]?$")
-_MOST_FILES = 20
-_REDACTED = 4_000
-
-
-class ToolAction(NamedTuple):
-    """One thing that was done. ``subject`` is a path, a pattern, an address or the name of a
-    tool.
-    """
-
-    verb: Verb
-    subject: str = ""
-    command: Command | None = None
-
-
-def actions_of(event: HostEvent, root: str) -> list[ToolAction]:
-    """What a tool call did, in order; empty for tools that nothing is learned from."""
-    tool, given = event.tool, event.tool_input
-    if tool == "Bash":
-        return _shell(event, root)
-    if tool in ("Edit", "Write", "Read"):
-        verb: Verb = "read" if tool == "Read" else "edit"
-        named = (
-            given.get("files")
-            if isinstance(given.get("files"), list | tuple)
-            else [given.get("file_path")]
-        )
-        paths = [project_path(each, root, event.cwd) for each in list(named or [])[:_MOST_FILES]]
-        return [ToolAction(verb, path) for path in paths if path]
-    if tool in ("Grep", "Glob"):
-        pattern: Any = given.get("pattern")
-        return (
-            [ToolAction("search" if tool == "Grep" else "glob", redact(pattern[:300]).text)]
-            if _is_text(pattern)
-            else []
-        )
-    if tool in ("WebFetch", "WebSearch"):
-        subject = given.get("url") or given.get("query") or ""
-        return [ToolAction("fetch", redact(str(subject)[:300]).text)]
-    if tool.startswith("mcp:"):
-        return [ToolAction("mcp", tool)]
-    if tool in plans.TOOLS:
-        return [ToolAction("plan")]
-    return [ToolAction("accept")] if tool == "ExitPlanMode" else []
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _shell(event: HostEvent, root: str) -> list[ToolAction]:
-    line = event.tool_input.get("command")
-    if not isinstance(line, str):
-        return []
-    line, command = _understood(line[:_REDACTED])
-    if command is None:
-        return []
-    found = [ToolAction("run", command.text, command)]
-    if command.purpose in ("read", "search"):
-        words = _words(command.text)
-        if command.purpose == "search" and words:
-            found.append(ToolAction("search", words[0][:300]))
-        else:
-            paths = [
-                project_path(word, root, event.cwd) for word in words if not _RANGE.match(word)
-            ]
-            found += [
-                ToolAction("read", path)
-                for path in paths[-3:]
-                if path and ("." in path or "/" in path)
-            ]
-    if _IN_PLACE.search(line):
-        words = [word for word in _words(line) if "." in word and not word.startswith("s/")]
-        found += [
-            ToolAction("edit", path)
-            for word in words[-2:]
-            if (path := project_path(word, root, event.cwd))
-        ]
-    for match in _WRITTEN.finditer(line.split("\n", 1)[0]):
-        path = project_path(match[1] or match[2], root, event.cwd)
-        if path and not path.startswith("dev/"):
-            found.append(ToolAction("edit", path))
-    return found
-
-
-@lru_cache(maxsize=256)
-def _understood(line: str) -> tuple[str, Command | None]:
-    """A command line without secrets, and what it does; agents run the same ones again and
-    again.
-    """
-    clean = redact(line).text
-    return clean, parse(clean)
-
-
-def _words(text: str) -> list[str]:
-    """The arguments of a command, without its program and options."""
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        words = text.split()
-    return [word for word in words[1:] if not word.startswith("-") and word not in ("grep",)]
-
 
 _MOST_OPEN = 6
 _FIX_STEPS = 12
@@ -145,12 +32,6 @@ _FIX_STEPS = 12
 _OPEN_STEPS = 60
 _MOST_BETWEEN = 4
 _CHAIN = 5
-_COMMITTED = re.compile(
-    r"^\[(?P<branch>\S+)(?: \(root-commit\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$",
-    re.MULTILINE,
-)
-_MESSAGE = re.compile(r"(?:-m|--message)[ =](?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL)
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\s*\1", re.DOTALL)
 _PATHS = re.compile(r"[\w./@+-]+")
 _WORK = frozenset({"test", "check"})
 """Commands that take as long as their work takes; others wait for a person's leave, or for a
@@ -158,7 +39,7 @@ network.
 """
 
 
-def ran(pad: Pad, event: HostEvent, action: ToolAction, failed: bool) -> None:
+def ran(pad: Pad, event: HostEvent, action: Action, failed: bool) -> None:
     """A command has run."""
     command = action.command
     if command is None:
@@ -173,22 +54,24 @@ def ran(pad: Pad, event: HostEvent, action: ToolAction, failed: bool) -> None:
         facts["chain"] = []
         _open(pad, command, told)
         return
-    if command.purpose == "commit":
+    if command.has("commit"):
         _committed(pad, event)
-    elif command.purpose == "review":
+    if command.has("review"):
         facts["reviewed"] = True
-    elif command.purpose == "revert":
+    if command.has("revert"):
         _reverted(pad, command)
-    if command.purpose not in ("read", "search", "look"):
+    if command.purpose not in LOOKING:
         where = looks_elsewhere(str(event.tool_input.get("command", ""))[:QUOTE])
+        where = "" if where in command.text else where  # a variable is part of the command
         if not where:
             pad["worked"].count(command.text, pad.step)
         _close(pad, command, f"{redact(where).text} && {command.text}" if where else command.text)
-        for each in command.text.split(" && "):
-            # A commit has another message each time, and is the same step; so has a push another
-            # branch.
-            is_named = commands.is_named_anew(each)
-            _chained(pad, commands.head_of(each) if is_named else each[:80])
+        for part in command.parts:
+            if part.purpose not in LOOKING and part.purpose != "edit":
+                # A commit has another message each time, and is the same step; so has a push
+                # another branch.
+                is_named = commands.is_named_anew(part.text)
+                _chained(pad, part.head if is_named else part.text[:80])
 
 
 def _time(pad: Pad, event: HostEvent, command: Command) -> None:
@@ -222,7 +105,7 @@ def _open(pad: Pad, command: Command, told: str) -> None:
     print_ = fingerprint("Bash", command.head, shown)
     entry = pad["errors"].count(print_, pad.step)
     entry.update(tool="Bash", cmd=command.text, line=shown, env=is_surroundings)
-    if command.purpose not in ("read", "search", "look"):  # nothing is run in the place of a look
+    if command.purpose not in LOOKING:  # nothing is run in the place of a look
         _note_open(pad, print_, command.text, is_simple=command.is_simple)
 
 
@@ -328,7 +211,7 @@ def edited(pad: Pad, path: str) -> None:
 
 def _tested(pad: Pad, command: Command, told: str, failed: bool) -> None:
     facts = pad.facts
-    verdict = test_verdict(told, failed)
+    verdict = are_tests_green(told, failed)
     if verdict is None:
         return
     facts["test_runs"] += 1
@@ -343,10 +226,11 @@ def _tested(pad: Pad, command: Command, told: str, failed: bool) -> None:
             if entry.get("red") and not entry.get("green") and entry["cmd"] == command.head:
                 entry["green"] = pad.step
         return
-    for name, why, path in failed_tests(told):
-        entry = pad["tests"].count(quote(name, 280), pad.step)
+    for test in failed_tests(ends_of(told)):
+        path = test.file
+        entry = pad["tests"].count(quote(test.name, 280), pad.step)
         entry.setdefault("red", pad.step)
-        entry.setdefault("why", quote(why, 240))
+        entry.setdefault("why", quote(test.reason, 240))
         entry["cmd"] = command.head
         entry.pop("green", None)
         entry["at"] = quote(path, 160)
@@ -368,16 +252,13 @@ def _is_edited(pad: Pad, path: str) -> bool:
 def _committed(pad: Pad, event: HostEvent) -> None:
     facts = pad.facts
     facts["last_commit"] = pad.step
-    found_ = _COMMITTED.search(event.tool_output)
-    if found_ is None:
+    commit = read_commit(str(event.tool_input.get("command") or ""), event.tool_output)
+    if not commit.sha:
         return
-    facts["branch"] = quote(found_["branch"], 100)
-    line = str(event.tool_input.get("command") or "")[:6_000]
-    document, given = _HEREDOC.search(line), _MESSAGE.findall(line)
-    message = document[2] if document else "\n\n".join(one or other for one, other in given)
-    entry = pad["commits"].count(found_["sha"], pad.step)
+    facts["branch"] = quote(commit.branch, 100)
+    entry = pad["commits"].count(commit.sha, pad.step)
     entry["message"] = quote(
-        (message or found_["subject"]).replace("\\n", "\n").replace("\n", " ¶ "), 3 * QUOTE
+        (commit.message or commit.subject).replace("\\n", "\n").replace("\n", " ¶ "), 3 * QUOTE
     )
     since = facts["committed_at"]
     entry["files"] = [path for path, each in pad["files"] if each.get("e") and each["s"] > since][

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
+from smara.actions.models import HostContact, Job
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent, is_duplicate_key, stem_of
 from smara.database.database import Row, Session, marks, parts
 from smara.database.leases import Lease, Leases
 from smara.database.project_store import ProjectStore
-from smara.intake.models import HostContact, Job
 from smara.secrets.redact import dump_metadata
 
 _JOB = "kind, session_id, facts, due_at, attempts, error"

@@ -1,0 +1,442 @@
+"""Read shell commands: purpose, program, variables, sameness.
+
+A line is split into parts, a part into the programs of its pipe. Variables before a program are
+part of its text: `PYTHONPATH=src pytest` is not `pytest`. Wrappers (`sudo`, `timeout`) and what
+only trims the output (`| tail`, `2>&1`, `NO_COLOR=1`) are not.
+"""
+
+from __future__ import annotations
+
+import re
+
+from smara.actions.models import LOOKING, Command, CommandPart, Commit, Purpose
+from smara.core.command_kinds import is_check_run, is_test_run
+from smara.core.extract import word_set
+from smara.core.tool_triggers import ASSIGNMENT, trims_output
+
+LONGEST = 280
+_MOST_CHARACTERS, _MOST_PARTS, _MOST_WORDS = 20_000, 40, 40
+_WEIGHTS: tuple[frozenset[Purpose], ...] = (
+    frozenset({"idle", "edit", "stage"}),
+    frozenset({"look", "read", "search"}),
+    frozenset({"other", "network", "review"}),
+    frozenset({"git", "revert"}),
+    frozenset({"query"}),
+    frozenset({"install"}),
+    frozenset({"check"}),
+    frozenset({"test"}),
+    frozenset({"commit"}),
+)
+"""From the least telling purpose to the most: this one gives a line its purpose."""
+WEIGHT: dict[Purpose, int] = {
+    purpose: weight for weight, purposes in enumerate(_WEIGHTS) for purpose in purposes
+}
+TELLING = 2
+"""The weight from which on a part is worth a mention beside others."""
+
+_INNER_LINE = re.compile(r"^\s*(?:\S*/)?(?:ba|z|da)?sh\s+-l?i?c\s+(?:'([^']*)'|\"([^\"]*)\")\s*$")
+_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w{1,40})['\"]?")
+_JOINTS = re.compile(
+    r"'[^']{0,4000}'|\"(?:[^\"\\]|\\.){0,4000}\"|\$\((?:[^()]|\([^()]*\)){0,2000}\)|\\."
+    r"|(?P<joint>&&|\|\||[;\n])|(?P<pipe>\|&?)",
+    re.DOTALL,
+)
+_REDIRECT = re.compile(
+    r"\s*(?:(?:[12]|&)?>{1,2}\s*(?:&[12]\b|(?:/dev/null|/tmp/\S{1,200})(?=\s|$))|<\s*/dev/null)"
+)
+_TRIMS = word_set(
+    "head tail cat less more tee wc sort uniq grep egrep rg cut tr awk sed jq column nl"
+)
+"""Programs that show a part of what the one before them wrote."""
+_WRAPPER = re.compile(
+    r"^(?:sudo(?:\s+-[ug]\s+\S+|\s+-\w+)*|time(?:\s+-p)?|nice(?:\s+-n\s*-?\d+)?|nohup"
+    r"|timeout(?:\s+-\S+)*\s+[\d.]+\w?|env(?=\s+\S+=)|command(?!\s+-)|exec|xargs(?:\s+-\S+)*"
+    r"|do|then|else|!)\s+"
+)
+_BLOCK = re.compile(
+    r"^(?:for|while|until|if|elif|case|do|done|then|else|fi|esac|function)\b|^[{}()]"
+)
+_PREPARES = re.compile(
+    rf"^(?:(?:cd|pushd)\s+[^\s;&|]+|(?:export\s+)?{ASSIGNMENT}|set\s+[-+]\w+(?:\s+\w+)?"
+    r"|source\s+\S+|\.\s+\S+/activate)\s*$"
+)
+_EXPORT = re.compile(rf"^export\s+({ASSIGNMENT})\s*$")
+_VARIABLE = re.compile(rf"^({ASSIGNMENT})\s+")
+_MESSAGE = re.compile(
+    r"\s+(?:-\w*m|--message)[ =]?(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\S+)|\s+-a?m$", re.DOTALL
+)
+_RUNNER = re.compile(
+    r"^(?:(?:npx|bunx|pnpx|uvx|pipx\s+run|(?:npm|pnpm|yarn|bun|mise)\s+(?:exec|x|dlx)(?:\s+--)?"
+    r"|(?:uv|poetry|pdm|pipenv|hatch)\s+run|bundle\s+exec|python[\d.]*\s+-m)\s+"
+    r"|(?:\./)?\.?venv/bin/|(?:\./)?node_modules/\.bin/|\./)"
+)
+"""What is put before a program so that it is found."""
+_FOUND_BY = re.compile(
+    rf"{_RUNNER.pattern}|(?:npm|pnpm|yarn|bun|mise)\s+run|docker(?:\s+compose)?\s+exec|\S*/bin/\w"
+)
+
+_GIT_OPTIONS = re.compile(r"^(?:\S*/)?git\s+(?:(?:-[Cc]\s+\S+|--no-pager|-P|--git-dir=\S+)\s+)*")
+_GIT_COMMIT = re.compile(r"^git\s+commit\b(?!.*--dry-run)")
+_GIT_REVERT = re.compile(
+    r"^git\s+(?:checkout\s+(?:\S+\s+)?--\s|checkout\s+\.|restore\b(?!.*--staged\s+\S+$)"
+    r"|reset\s+--hard|revert\b)"
+)
+_GIT_LOOK = re.compile(
+    r"^git\s+(?:status|diff|log|show|branch|blame|remote|rev-parse|ls-files|config|describe|tag"
+    r"|stash\s+list|reflog|shortlog|cat-file|worktree\s+list|commit)(?:\s|$)"
+)
+_IDLE = word_set(
+    "cd echo true false sleep export set unset printf clear exit wait pushd popd source . : test [ "
+    "read return break continue for while until if elif case done fi esac"
+)
+_LOOK = word_set(
+    "ls pwd tree find fd which whereis type date whoami uname env printenv wc stat file du df ps "
+    "top diff cmp jq cut sort uniq id hostname lsof history basename dirname realpath readlink xxd "
+    "od md5sum sha256sum awk sed command"
+)
+_READ = re.compile(r"^(?:cat|bat|head|tail|less|more|nl|sed\s+-n)\b")
+_SEARCH = re.compile(r"^(?:rg|grep|egrep|ag|ack|git\s+grep)\b")
+_WRITES = re.compile(
+    r"^(?:sed|perl)\s+(?:-\w+\s+)*-\w*i|^(?:cat|echo|printf)\b[^|]*>{1,2}\s*[^\s&>]|^tee\s+\S"
+)
+_DELETES = re.compile(r"^find\b.*\s-(?:delete|exec(?:dir)?\s+(?:rm|mv|sed)\b)")
+_ASKS = re.compile(
+    r"^(?:gh\s+(?:pr|issue|run|repo)\s+(?:view|list|diff|status|checks)|docker\s+(?:ps|images"
+    r"|logs)|kubectl\s+(?:get|describe|logs)|bd\s+(?:show|list|ready|stats)"
+    r"|\S+(?:\s+[a-z][\w-]*){0,3}?\s+(?:list|ls|status|show|view|info|help|--help|-h|--version"
+    r"|-V))(?:\s|$)"
+)
+"""A program that is asked how things stand changes nothing."""
+_REVIEW = re.compile(r"^gh\s+pr\s+(?:review|comment)\b|^glab\s+mr\s+(?:note|approve)\b")
+_INSTALL = re.compile(
+    r"^(?:pip3?|uv\s+pip|conda|mamba|apt|apt-get|brew|gem|dnf|yum|apk|pacman|choco|winget|cargo|go"
+    r"|pipx|poetry|bundle|composer|pre-commit)\s+(?:-\S{1,40}\s+){0,4}(?:install|add)\b"
+    r"|^(?:npm|pnpm|yarn|bun)\s+(?:install|i|add|remove|uninstall|rm|upgrade|up|update|ci)\b"
+    r"|^(?:yarn|bundle)$|^(?:uv|pdm|rye)\s+sync\b"
+    r"|^(?:uv|poetry|cargo|pdm|hatch|bundle|rye|deno|dotnet)\s+(?:add|remove)\b"
+    r"|^go\s+(?:get|mod\s+(?:download|tidy))\b|^composer\s+require\b"
+    r"|^mix\s+deps\.(?:get|update|add)\b"
+)
+_BUILD = re.compile(
+    r"^make(?:\s+-\S+)*(?:\s+all)?$"
+    r"|^(?:\S*/)?(?:webpack|esbuild|rollup|rustc|gcc|g\+\+|clang|cmake|ninja|javac|pre-commit)\b"
+    r"|^(?:docker|docker-compose|nx|turbo|deno|terraform|vite|npm|pnpm|yarn|bun)"
+    r"\s+(?:run\s+|compose\s+)?(?:\w{1,20}:)?(?:build|validate|plan|package|generate|codegen"
+    r"|check|fmt|lint)"
+)
+_QUERY = re.compile(
+    r"(?:^|\s)(?:psql|sqlite3|mysql|mongosh?|redis-cli|bq|duckdb"
+    r"|clickhouse-client)\b"
+)
+_NETWORK = re.compile(r"(?:^|\s|/)(?:curl|wget|http|https|lynx|w3m|aria2c)\s")
+_PURPOSES: tuple[tuple[Purpose, re.Pattern[str]], ...] = (
+    ("edit", _WRITES), ("search", _SEARCH), ("read", _READ), ("other", _DELETES),
+    ("review", _REVIEW), ("install", _INSTALL),
+)  # fmt: skip
+
+_FAILS_BY_NATURE = re.compile(
+    r"^(?:rg|grep|egrep|ag|git\s+grep|test|\[|diff|cmp|which|type|git\s+diff|pgrep|ls|find"
+    r"|command)(?:\s|$)"
+)
+_OF_THE_MOMENT = re.compile(
+    r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/tmp/|<<|\$\(|\n|/(?:Users|home)/|#\d|\b\d{4,}\b"
+    r"|[\"'][^\"']{20}"
+)
+_OF_THE_MOMENT_LENGTH = 160
+_NAMED_ANEW = re.compile(
+    r"^git\s+(?:commit|add|push|pull|checkout|switch|rm|mv)\b|^gh\s+(?:pr|issue)\s+(?:create"
+    r"|edit)\b"
+)
+_TOKEN = re.compile(r"[\w.@:/+-]+")
+_EMPTY = re.compile(r"-{1,2}[\w-]*|[\d.]+|origin|run|/+")
+VERB = re.compile(r"[a-z][a-z0-9:_-]{1,24}")
+_PYTHON = re.compile(r"^python[\d.]*$")
+_INTERPRETERS = word_set("node python ruby bash sh zsh perl php deno elixir julia Rscript bun")
+_SCRIPT = re.compile(r"\.(?:py|[cm]?[jt]sx?|rb|sh|pl|php|exs?|jl|R)$")
+
+
+def read_command(line: object) -> Command | None:
+    """Read a command line; None if it runs nothing, such as ``cd app``.
+
+    >>> command = read_command("cd /w && CI=1 npm run build 2>&1 | tail -5")
+    >>> command.text, command.head, command.purpose, command.is_simple
+    ('CI=1 npm run build', 'npm run build', 'check', True)
+    """
+    if not isinstance(line, str) or not line.strip():
+        return None
+    text = line.strip()[:_MOST_CHARACTERS]
+    inner = _INNER_LINE.match(text)
+    text = (inner[1] or inner[2] or text) if inner else text
+    bodiless = _without_documents(text)
+    parts: list[CommandPart] = []
+    exported: list[str] = []
+    is_piped = is_block = False
+    for programs in _split(bodiless):
+        if _PREPARES.match(programs[0]):
+            exported += [match[1] for match in [_EXPORT.match(programs[0])] if match]
+            continue
+        is_block = is_block or bool(_BLOCK.match(programs[0]))
+        is_piped = is_piped or len(programs) > 1
+        part = _read_part(programs, exported)
+        if part is not None:
+            parts.append(part)
+    if not parts:
+        return None
+    changing = [part for part in parts if part.purpose not in LOOKING] or parts
+    main = max(reversed(parts), key=lambda part: WEIGHT[part.purpose])
+    # What a line writes into a file is known as an edit, and is another text each time.
+    shown = [part for part in changing if part.purpose != "edit"] or changing
+    whole = " && ".join(part.text for part in shown)
+    if is_block:
+        whole = "; ".join(" | ".join(programs) for programs in _split(bodiless))
+    is_simple = len(changing) == 1 and not is_block and bodiless == text
+    return Command(tuple(parts), main, whole[:LONGEST], is_simple=is_simple, is_piped=is_piped)
+
+
+def _without_documents(line: str) -> str:
+    """Remove the bodies of here-documents: text that is fed to a command."""
+    for _ in range(_MOST_PARTS):
+        here = _HEREDOC.search(line)
+        if here is None:
+            break
+        body = line.find("\n", here.end())
+        if body < 0:
+            return line[: here.start()] + line[here.end() :]
+        end = line.find(f"\n{here[1]}", body)
+        rest = line[end + 1 + len(here[1]) :] if end >= 0 else ""
+        line = line[: here.start()] + line[here.end() : body] + rest
+    return line
+
+
+def _split(line: str) -> list[list[str]]:
+    """Split a line into commands, each a list of piped programs; quotations stay whole.
+
+    >>> _split("cd app && python -c 'a; b' | tail; ls")
+    [['cd app'], ["python -c 'a; b'", 'tail'], ['ls']]
+    """
+    found: list[list[str]] = [[]]
+    start = 0
+    for match in _JOINTS.finditer(line):
+        if match.lastgroup is None:
+            continue
+        found[-1].append(line[start : match.start()])
+        start = match.end()
+        if match.lastgroup == "joint":
+            found.append([])
+    found[-1].append(line[start:])
+    commands = [[" ".join(each.split()) for each in programs] for programs in found]
+    return [programs for programs in commands if programs[0] and not programs[0].startswith("#")][
+        :_MOST_PARTS
+    ]
+
+
+def _read_part(programs: list[str], exported: list[str]) -> CommandPart | None:
+    """Read one command of a line from the programs of its pipe."""
+    while len(programs) > 1 and _program(programs[-1]) in _TRIMS and ">" not in programs[-1]:
+        programs = programs[:-1]
+    variables, first = split_variables(programs[0])
+    if not first:
+        return None
+    bases = [first, *(split_variables(program)[1] for program in programs[1:])]
+    purpose, main = max(
+        ((_purpose_of(base), base) for base in bases), key=lambda each: WEIGHT[each[0]]
+    )
+    bare = _RUNNER.sub("", main)
+    words = bare.split()[1:_MOST_WORDS]
+    kept = [variable for variable in [*exported, *variables] if not trims_output(variable)]
+    piped = " | ".join([first, *(_REDIRECT.sub("", program) for program in programs[1:])])
+    return CommandPart(
+        " ".join([*kept, piped]),
+        head_of(main),
+        head_of(bare),
+        purpose=purpose,
+        arguments=tuple(word for word in words if not word.startswith("-")),
+    )
+
+
+def split_variables(text: str) -> tuple[list[str], str]:
+    """Split a command into the variables set for it and the rest without wrappers.
+
+    >>> split_variables("sudo -E FOO='a b' timeout 60 git -C sub push > /dev/null")
+    (["FOO='a b'"], 'git push')
+    """
+    variables: list[str] = []
+    text, before = _REDIRECT.sub("", text).strip(), None
+    while text != before:
+        before = text
+        while match := _VARIABLE.match(text):
+            variables.append(match[1])
+            text = text[match.end() :]
+        text = _WRAPPER.sub("", text, count=1)
+    text = _GIT_OPTIONS.sub("git ", text).removesuffix(" &")
+    if text.startswith("git commit"):
+        text = _MESSAGE.sub("", text)  # another message each time, and the same command
+    return variables, text
+
+
+def _purpose_of(text: str) -> Purpose:
+    """Return the purpose of one program with its arguments."""
+    bare = _RUNNER.sub("", text)
+    program = _program(bare)
+    if program == "git" and not _SEARCH.match(bare):
+        if _GIT_COMMIT.match(text):
+            return "commit"
+        if _GIT_REVERT.match(text):
+            return "revert"
+        if _GIT_LOOK.match(text) or _ASKS.match(text):
+            return "look"
+        return "stage" if re.match(r"git\s+(?:add|stage)\b", text) else "git"
+    for purpose, pattern in _PURPOSES:
+        if pattern.search(bare):
+            return purpose
+    if program in _IDLE:
+        return "idle"
+    if program in _LOOK or _ASKS.match(text):
+        return "look"
+    if is_test_run(bare):
+        return "test"
+    if is_check_run(bare) or _BUILD.match(bare):
+        return "check"
+    if _QUERY.search(bare):
+        return "query"
+    return "network" if _NETWORK.search(f"{text} ") else "other"
+
+
+def head_of(text: str) -> str:
+    """Return the program of a command and the word that says what it shall do.
+
+    >>> head_of("git push -u origin x"), head_of("./run.sh --fast"), head_of(".venv/bin/python -m pytest tests")
+    ('git push', 'run.sh', 'python -m pytest')
+    >>> head_of("CI=1 npm run build -- --fast"), head_of("docker compose up -d"), head_of("python scripts/seed.py")
+    ('npm run build', 'docker compose up', 'python seed.py')
+    """  # noqa: E501
+    words = split_variables(text)[1].split()
+    if not words:
+        return ""
+    program = _named(words[0])
+    if program == "python" and len(words) > 2 and words[1] == "-m":
+        return f"python -m {words[2]}"
+    following = [word for word in words[1:_MOST_WORDS] if not word.startswith("-")][:2]
+    if program in _INTERPRETERS and following and _SCRIPT.search(following[0]):
+        return f"{program} {following[0].rpartition('/')[2]}"
+    verbs = following if following[:1] in (["run"], ["exec"], ["compose"]) else following[:1]
+    if not all(VERB.fullmatch(word) for word in verbs):
+        verbs = [word for word in verbs[:1] if VERB.fullmatch(word)]
+    return " ".join([program, *verbs])
+
+
+def _program(text: str) -> str:
+    """Return the name of the program that a command starts."""
+    return _named(text.split(None, 1)[0]) if text.strip() else ""
+
+
+def _named(word: str) -> str:
+    name = word.rsplit("/", 1)[-1]
+    return "python" if _PYTHON.match(name) else {"pip3": "pip", "nodejs": "node"}.get(name, name)
+
+
+def is_of_the_moment(text: str) -> bool:
+    """Return True if a command has something in it that no other session has.
+
+    That is a long script, a commit, the number of a comment.
+    """
+    return len(text) > _OF_THE_MOMENT_LENGTH or bool(_OF_THE_MOMENT.search(text))
+
+
+def is_named_anew(text: str) -> bool:
+    """Return True if a command names something else at each run.
+
+    Such as a message, files, a branch.
+    """
+    return bool(_NAMED_ANEW.match(split_variables(text)[1]))
+
+
+def fails_by_nature(text: str) -> bool:
+    """Return True if a failing status is an answer and no trouble, as with ``grep``."""
+    return bool(_FAILS_BY_NATURE.match(split_variables(text)[1]))
+
+
+def is_same_program(one: str, other: str) -> bool:
+    """Return True if two commands start the same program, however it is found.
+
+    >>> is_same_program("ruff check --x", "uv run ruff check"), is_same_program("golangci-lint run", "staticcheck .")
+    (True, False)
+    """  # noqa: E501
+    program = head_of(one).split(" ")[0]
+    base = split_variables(other)[1]
+    return program == head_of(base).split(" ")[0] or bool(
+        _FOUND_BY.match(base) and program in _words(base)
+    )
+
+
+def is_same_aim(failed: str, worked: str) -> bool:
+    """Return True if a command that worked does the same as one that failed.
+
+    It has the same words, or the same program with other variables.
+
+    >>> is_same_aim("npm test", "pnpm test"), is_same_aim("python x.py", ".venv/bin/python x.py")
+    (True, True)
+    >>> is_same_aim("pytest", "PYTHONPATH=src pytest"), is_same_aim("pytest", "pytest")
+    (True, False)
+    """
+    if failed == worked:
+        return False
+    failed, worked = (
+        split_variables(each)[1].replace("docker-compose ", "docker compose ", 1)
+        for each in (failed, worked)
+    )
+    if failed == worked:
+        return True
+    # `git status` and `git read-tree` of one folder have the folder in common, and no aim.
+    (program, *verb), (other_program, *other_verb) = (
+        [word for word in head_of(each).split(" ") if word != "run"] for each in (failed, worked)
+    )
+    if program == other_program and verb and other_verb and verb != other_verb:
+        return False
+    one, other = _words(failed), _words(worked)
+    if not one or not other:
+        return False
+    # `make seed` and `make reset` have only their program in common.
+    aims, others = one - {program}, other - {program}
+    if not aims:
+        return program == other_program or bool(_FOUND_BY.match(worked) and program in other)
+    # Nor have `git add one.py` and `git add two.py` more in common than what they do.
+    aims = aims - {head_of(failed).rpartition(" ")[2]} or aims
+    shared = len(aims & others)
+    # Another program must be given the same to do.
+    least = 0.5 if program == other_program else 2 / 3
+    return shared / len(aims) >= least and shared / max(1, len(others)) >= 1 / 4
+
+
+def _words(text: str) -> set[str]:
+    """Return the words of a command without options and numbers; of a path its last part."""
+    words = [word for word in _TOKEN.findall(text) if not _EMPTY.fullmatch(word)]
+    return {_named(word.rstrip("/")) for word in words}
+
+
+_COMMITTED = re.compile(
+    r"^\[(?P<branch>[^\]\n]{1,120}?)(?: \(root-commit\))? (?P<sha>[0-9a-f]{7,40})\] "
+    r"(?P<subject>.+)$",
+    re.MULTILINE,
+)
+_MESSAGES = re.compile(r"(?:-\w*m|--message)[ =]?(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL)
+_DOCUMENT = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\s*\1", re.DOTALL)
+
+
+def read_commit(line: str, output: str) -> Commit:
+    """Read a commit from its command line and from the output of git.
+
+    >>> read_commit("git commit -m 'fix: it' -m 'why'", "[main 1a2b3c4] fix: it")
+    Commit(branch='main', sha='1a2b3c4', subject='fix: it', message='fix: it\\n\\nwhy')
+    """
+    line = line[:_MOST_CHARACTERS]
+    document = _DOCUMENT.search(line)
+    message = (
+        document[2]
+        if document
+        else "\n\n".join(one or other for one, other in _MESSAGES.findall(line))
+    ).strip()
+    stated = _COMMITTED.search(output[:_MOST_CHARACTERS])
+    if stated is None:
+        return Commit("", "", message.partition("\n")[0].strip(), message)
+    return Commit(stated["branch"], stated["sha"], stated["subject"], message)

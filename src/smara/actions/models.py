@@ -1,0 +1,158 @@
+"""Define what agents did as frozen records: commands, outcomes, failures, tests, jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Purpose = Literal[
+    "idle",
+    "edit",
+    "stage",
+    "look",
+    "read",
+    "search",
+    "other",
+    "network",
+    "review",
+    "git",
+    "revert",
+    "query",
+    "install",
+    "check",
+    "test",
+    "commit",
+]
+"""What a command is for. ``check`` builds, formats or lints; ``stage`` is ``git add``."""
+LOOKING: frozenset[Purpose] = frozenset({"idle", "look", "read", "search"})
+"""Commands that change nothing: neither a fix nor a step of a recipe."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPart:
+    """One command of a line: its variables, its program, its arguments."""
+
+    text: str
+    """With its variables, without wrappers and without what only trims its output."""
+    head: str
+    """The program and its verb, such as ``git push``."""
+    aim: str
+    """The same without a runner: ``npx jest`` and ``jest`` have one aim."""
+    purpose: Purpose
+    arguments: tuple[str, ...] = ()
+    """The words that are no options."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line by its most telling part."""
+
+    parts: tuple[CommandPart, ...]
+    main: CommandPart
+    text: str
+    """The parts that change something, joined by ``&&``; all where none does."""
+    is_simple: bool
+    """Whether it is one command, so that its failure is the failure of this."""
+    is_piped: bool = False
+    """Whether the exit code is that of a pager or a filter."""
+
+    @property
+    def head(self) -> str:
+        return self.main.head
+
+    @property
+    def purpose(self) -> Purpose:
+        return self.main.purpose
+
+    def has(self, purpose: Purpose) -> bool:
+        """Return True if any part has this purpose."""
+        return any(part.purpose == purpose for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit as its command and its output state it; fields may be empty."""
+
+    branch: str
+    sha: str
+    subject: str
+    message: str
+
+
+Verb = Literal["read", "edit", "search", "glob", "run", "fetch", "plan", "mcp", "accept"]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that a tool call did."""
+
+    verb: Verb
+    subject: str = ""
+    """A path, a pattern, an address, a command or the name of a tool."""
+    command: Command | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error in an output: its line, type and place."""
+
+    line: str
+    type: str = ""
+    file: str = ""
+    line_number: int = 0
+    trace: tuple[str, ...] = ()
+    is_certain: bool = True
+    """Whether the line is one that only a failing program prints."""
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line_number}" if self.file else ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTest:
+    """A test that failed; reason and file are empty where the run does not give them."""
+
+    name: str
+    reason: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TestRun:
+    """The report of a test run; ``summary`` is the program's own line."""
+
+    __test__ = False  # not a test, whatever its name says
+
+    summary: str
+    has_failures: bool
+    failing: tuple[str, ...] = ()
+    coverage: str = ""
+    counts: tuple[tuple[str, int], ...] = ()
+
+
+JobKind = Literal["transcript", "finalize"]
+
+
+@dataclass(frozen=True, slots=True)
+class HostContact:
+    """A host's last event of one kind, with counts of events and duplicates."""
+
+    agent: str
+    kind: str
+    last_at: int
+    event_count: int
+    repeat_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work for a session at its time; one of each kind per session."""
+
+    kind: JobKind
+    session_id: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    due_at: int = 0
+    attempts: int = 0
+    error: str | None = None

@@ -1,0 +1,116 @@
+"""Read tool calls as actions: which files, commands, searches, pages.
+
+Agents read a file with Read, cat or sed -n: each becomes the same action.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from functools import lru_cache
+from typing import Any
+
+from smara.actions.commands import read_command
+from smara.actions.models import Action, Command, Verb
+from smara.actions.paths import project_path
+from smara.core.events import HostEvent
+from smara.secrets import redact
+
+PLAN_LISTS = frozenset({"TodoWrite", "update_plan", "todo_write", "write_todos", "todowrite"})
+"""Tools that write a whole plan."""
+PLAN_MAKES, PLAN_CHANGES = "TaskCreate", "TaskUpdate"
+"""Tools that make or change one item of a plan."""
+_IN_PLACE = re.compile(r"\bsed\s+(?:-\w+\s+)*-i\S*\s")
+_WRITTEN = re.compile(
+    r"(?:^|[;&\s])(?:cat|tee|echo|printf)\b[^|;&\n]*?>{1,2}\s*([\w./@+-]+)"
+    r"|\btee\s+(?:-a\s+)?([\w./@+-]+)"
+)
+_RANGE = re.compile(r"^['\"]?[\d,$p]+['\"]?$")
+_MOST_FILES = 20
+_REDACTED = 4_000
+
+
+def actions_of(event: HostEvent, root: str) -> list[Action]:
+    """What a tool call did, in order; empty for tools that nothing is learned from."""
+    tool, given = event.tool, event.tool_input
+    if tool == "Bash":
+        return _shell(event, root)
+    if tool in ("Edit", "Write", "Read"):
+        verb: Verb = "read" if tool == "Read" else "edit"
+        named = (
+            given.get("files")
+            if isinstance(given.get("files"), list | tuple)
+            else [given.get("file_path")]
+        )
+        paths = [project_path(each, root, event.cwd) for each in list(named or [])[:_MOST_FILES]]
+        return [Action(verb, path) for path in paths if path]
+    if tool in ("Grep", "Glob"):
+        pattern: Any = given.get("pattern")
+        return (
+            [Action("search" if tool == "Grep" else "glob", redact(pattern[:300]).text)]
+            if _is_text(pattern)
+            else []
+        )
+    if tool in ("WebFetch", "WebSearch"):
+        subject = given.get("url") or given.get("query") or ""
+        return [Action("fetch", redact(str(subject)[:300]).text)]
+    if tool.startswith("mcp:"):
+        return [Action("mcp", tool)]
+    if tool in PLAN_LISTS or tool in (PLAN_MAKES, PLAN_CHANGES):
+        return [Action("plan")]
+    return [Action("accept")] if tool == "ExitPlanMode" else []
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _shell(event: HostEvent, root: str) -> list[Action]:
+    line = event.tool_input.get("command")
+    if not isinstance(line, str):
+        return []
+    line, command = _understood(line[:_REDACTED])
+    if command is None:
+        return []
+    found = [Action("run", command.text, command)]
+    if command.purpose in ("read", "search"):
+        words = _words(command.text)
+        if command.purpose == "search" and words:
+            found.append(Action("search", words[0][:300]))
+        else:
+            paths = [
+                project_path(word, root, event.cwd) for word in words if not _RANGE.match(word)
+            ]
+            found += [
+                Action("read", path) for path in paths[-3:] if path and ("." in path or "/" in path)
+            ]
+    if _IN_PLACE.search(line):
+        words = [word for word in _words(line) if "." in word and not word.startswith("s/")]
+        found += [
+            Action("edit", path)
+            for word in words[-2:]
+            if (path := project_path(word, root, event.cwd))
+        ]
+    for match in _WRITTEN.finditer(line.split("\n", 1)[0]):
+        path = project_path(match[1] or match[2], root, event.cwd)
+        if path and not path.startswith("dev/"):
+            found.append(Action("edit", path))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _understood(line: str) -> tuple[str, Command | None]:
+    """A command line without secrets, and what it does; agents run the same ones again and
+    again.
+    """
+    clean = redact(line).text
+    return clean, read_command(clean)
+
+
+def _words(text: str) -> list[str]:
+    """The arguments of a command, without its program and options."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    return [word for word in words[1:] if not word.startswith("-") and word not in ("grep",)]

@@ -1,0 +1,174 @@
+"""Outputs: exit codes, the line that says what went wrong, the reports of test runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from smara.actions.exit_codes import exit_code, host_exit_code
+from smara.actions.failures import constant_part, failure_in, fingerprint, has_failed, telling_line
+from smara.actions.models import FailedTest
+from smara.actions.reports import are_tests_green, failed_tests, read_test_run
+from smara.actions.tool_output import failure_in as failure_of_response
+from smara.core.events import HostEvent
+
+
+@pytest.mark.parametrize(
+    ("output", "code"),
+    [
+        ("Exit code 1\nboom", 1),
+        ("boom\nExit Code: 1", 1),
+        ("Process exited with code 2\nboom", 2),
+        ("boom\n<exited with exit code 3>", 3),
+        ("boom\n<shellId: 7 completed with exit code 0>", 0),
+        ("exit status 2\nboom", 2),
+        ("make: *** [x] Error 2\nexit status 2", 2),
+        ("[exit code: 1]\nboom", 1),
+        ('{"output":"boom","metadata":{"exit_code":1}}', 1),
+        ("Command failed with exit code 1", 1),
+        ("error Command failed with exit code 1.", 1),
+        ("<exit_code>1</exit_code>\nboom", 1),
+        ("Wall time: 1 s\nProcess exited with code 0\nOutput:\nexit status 9", 0),
+        ("Command: make\nOutput: boom\nExit Code: 2\nSignal: (none)", 2),
+        ("Exit code -1\nkilled", -1),
+        ("the handler returns exit code 1 on purpose\nall went well", None),
+        ("a\n" * 400 + "exit status 1\n" + "b\n" * 400, None),
+        ("exit code 1 is what it ends with\nfine", None),
+        ("", None),
+    ],
+)
+def test_the_exit_code_of_an_output_is_read_alike_for_every_host(output, code):
+    assert exit_code(output) == code
+    event = HostEvent("claude", "tool_post", "s", at_ms=1, tool="Bash", tool_output=output)
+    assert has_failed(event) is (code not in (None, 0))
+
+
+def test_what_a_program_says_in_its_last_line_is_no_word_of_the_host():
+    assert host_exit_code("read this log\nexit status 1") is None
+    assert failure_of_response("read this log\nexit status 1") is None
+    assert failure_of_response("boom\n<exited with exit code 3>") == "boom"
+
+
+def test_the_code_of_a_page_is_no_exit_code():
+    page = {"code": 200, "codeText": "OK", "result": "words", "url": "https://example.org"}
+    assert failure_of_response(page, "WebFetch") is None
+    assert failure_of_response({"code": 3, "output": "boom"}, "Bash") == "boom"
+
+
+def test_the_line_that_tells_is_found_in_a_long_output():
+    noise = "building something\n" * 3_000
+    assert telling_line(f"{noise}ModuleNotFoundError: No module named 'yaml'\nmore\n") == (
+        "ModuleNotFoundError: No module named 'yaml'"
+    )
+    assert telling_line("Exit code 1\nsomething odd") == "something odd"
+    assert telling_line("") == ""
+
+
+def test_numbers_times_hashes_and_folders_do_not_change_an_error():
+    one = constant_part("/tmp/x1/app.py:31: Error at 2026-01-02T10:00:00 in 3f2a9c1d after 12 ms")
+    other = constant_part("/home/u/app.py:7: Error at 2027-05-06T11:11:11 in 99aabb01 after 9 ms")
+    assert one == other
+    assert fingerprint("Bash", "npm test", "Error 1") != fingerprint(
+        "Bash", "npm test", "Failure 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("output", "failed", "verdict"),
+    [
+        ("41 passed in 2s", False, True), ("1 failed, 40 passed", True, False),
+        ("1 failed, 40 passed", False, False),
+        ("bash: pytest: command not found", True, None), ("no tests ran in 0.1s", True, None),
+        ("5 tests, 0 failures", False, True), ("ok  \tshop/cart\t0.2s", False, True),
+        ("--- FAIL: TestX", True, False),
+    ],
+)  # fmt: skip
+def test_a_run_of_tests_is_green_red_or_none_at_all(output, failed, verdict):
+    assert are_tests_green(output, failed) is verdict
+
+
+@pytest.mark.parametrize(
+    ("output", "found"),
+    [
+        ("FAILED tests/a.py::test_x - ValueError: no\n", ("tests/a.py::test_x", "ValueError: no",
+        "tests/a.py")),
+        ("--- FAIL: TestCart (0.00s)\n", ("TestCart", "", "")),
+        ("test cart::adds ... FAILED\n", ("cart::adds", "", "")),
+        ("  ● Cart › adds\n\n    Expected 1\n", ("Cart › adds", "Expected 1", "")),
+        ("  1) test adds (CartTest)\n     test/c_test.exs:4\n     no\n", ("adds (CartTest)", "no",
+        "test/c_test.exs")),
+    ],
+)  # fmt: skip
+def test_failed_tests_are_named_with_what_is_said_of_them(output, found):
+    assert failed_tests(output) == [FailedTest(*found)]
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("building\nError: could not find libfoo\n[test] ERROR task failed\n",
+        "Error: could not find libfoo"),
+        ("[lint] ERROR task failed", ""),
+        ("}\n", ""),
+        ("fatal: The branch x has no upstream branch.\nexit status 128",
+        "fatal: The branch x has no upstream branch."),
+        ("! [rejected] main (fetch first)\nerror: failed to push some refs to 'x'",
+        "! [rejected] main (fetch first)"),
+        ("[Parser] Warning: could not parse\nError: broken pipe at last",
+        "Error: broken pipe at last"),
+        ("x" * 900 + " does not exist " + "y" * 900, ""),
+    ],
+)  # fmt: skip
+def test_the_line_that_says_why_is_found_and_none_where_none_says_it(output, line):
+    assert telling_line(output) == line
+
+
+@pytest.mark.parametrize(
+    ("output", "summary", "has_failures"),
+    [
+        ("=== 1 failed, 41 passed in 2.31s ===", "1 failed, 41 passed in 2.31s", True),
+        ("Tests:       1 failed, 5 passed, 6 total", "Tests: 1 failed, 5 passed, 6 total", True),
+        ("18 tests, 0 failures", "18 tests, 0 failures", False),
+        ("14 doctests, 68 tests, 2 failures", "14 doctests, 68 tests, 2 failures", True),
+        (
+            "test result: ok. 5 passed; 0 failed; 0 ignored",
+            "test result: ok. 5 passed; 0 failed; 0 ignored",
+            False,
+        ),
+        ("12 examples, 0 failures", "12 examples, 0 failures", False),
+        ("  7 passing (2s)", "7 passing (2s)", False),
+        ("OK (5 tests, 9 assertions)", "OK (5 tests, 9 assertions)", False),
+        ("Tests run: 5, Failures: 1, Errors: 0", "Tests run: 5, Failures: 1, Errors: 0", True),
+        ("ok  \tgithub.com/a/b\t0.010s", "ok github.com/a/b 0.010s", False),
+    ],
+)
+def test_the_count_of_a_test_run_is_its_own_line(output, summary, has_failures):
+    run = read_test_run(output.split("\n"))
+    assert run is not None
+    assert (run.summary, run.has_failures) == (summary, has_failures)
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nKeyError: 'id'",
+        "KeyError: 'id'"),
+        ("src/a.ts(3,5): error TS2345: Argument of type X",
+        "src/a.ts(3,5): error TS2345: Argument of type X"),
+        ("error[E0382]: borrow of moved value: `x`", "error[E0382]: borrow of moved value: `x`"),
+        ("npm ERR! code EACCES", "npm ERR! code EACCES"),
+        ("working\nfatal: The branch has no upstream branch.",
+        "fatal: The branch has no upstream branch."),
+        ("** (RuntimeError) no secret", "** (RuntimeError) no secret"),
+        ("bash: frobnicate: command not found", "bash: frobnicate: command not found"),
+        ("[D] Nested modules could be aliased.\n   lib/a.ex:135:5",
+        "[D] Nested modules could be aliased."),
+    ],
+)  # fmt: skip
+def test_of_a_failing_output_the_telling_line_is_found(output, line):
+    failure = failure_in(output.split("\n"))
+    assert failure is not None
+    assert failure.line == line
+
+
+def test_an_output_without_a_failure_has_none():
+    assert failure_in(["Compiling 3 files", "0 errors, 0 warnings", "done"]) is None
