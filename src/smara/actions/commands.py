@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 
 from smara.actions.models import LOOKING, Command, CommandPart, Commit, Purpose
-from smara.core.command_kinds import is_check_run, is_test_run
 from smara.core.extract import word_set
 from smara.core.tool_triggers import ASSIGNMENT, trims_output
 
@@ -116,6 +115,33 @@ _INSTALL = re.compile(
     r"|^(?:uv|poetry|cargo|pdm|hatch|bundle|rye|deno|dotnet)\s+(?:add|remove)\b"
     r"|^go\s+(?:get|mod\s+(?:download|tidy))\b|^composer\s+require\b"
     r"|^mix\s+deps\.(?:get|update|add)\b"
+)
+_TASK_RUNNER = (
+    r"(?:npm|pnpm|yarn|bun|deno)(?:\s+(?:-r|--filter[ =]\S+|-F\s+\S+|-w\s+\S+|run|-\S{1,20}))*"
+    r"|(?:mise|task|just|nox|hatch|poetry|uv|pdm|pixi|nx|turbo|invoke|inv|composer|moon)(?:\s+run)?"
+)
+_TEST_RUN = re.compile(
+    r"(?:^|/|\s)(?:pytest|py\.test|tox|nosetests|jest|vitest|mocha|rspec|phpunit|ctest|ava|karma"
+    r"|behave)(?:\s|$)"
+    r"|^(?:python[\d.]*\s+-m\s+)?(?:pytest|unittest)\b|^nox\b"
+    rf"|^(?:{_TASK_RUNNER})\s+(?:[\w-]{{1,20}}:)*[\w-]*\btest|^npm\s+t\b"
+    r"|^(?:go|cargo|mix|dotnet|swift|zig|sbt|rake|rails|bazel|gradle|\S{0,40}gradlew|mvn"
+    r"|\S{0,40}mvnw|lein|stack|cabal"
+    r"|dart|flutter)\s+(?:\S+\s+)?(?:\w{1,20}:)?(?:test\w{0,20}|nextest)\b"
+    r"|^make\s+(?:-\S{1,20}\s+)*(?:\S*[-_:/.])?test|playwright\s+test|cypress\s+run"
+    r"|manage\.py\s+test\b"
+)
+_CHECK_RUN = re.compile(
+    r"(?:^|/|\s)(?:ruff|flake8|pylint|mypy|pyright|black|isort|eslint|prettier|tsc|clippy"
+    r"|golangci-lint|shellcheck|credo"
+    r"|dialyzer|rubocop|stylelint|biome|swiftlint|hadolint)(?:\s|$)"
+    rf"|^(?:{_TASK_RUNNER})\s+(?:[\w-]{{1,20}}:)*(?:lint|fmt|format|check|typecheck|type-check|build"
+    r"|compile|clippy)\b"
+    r"|^(?:go|cargo|mix|dotnet|swift|zig|sbt|gradle|\S{0,40}gradlew|mvn|\S{0,40}mvnw|bazel"
+    r"|flutter|stack|cabal|next)"
+    r"\s+(?:build|compile|check|clippy|credo|format|fmt|vet|lint|dialyzer)\b"
+    r"|^make\s+(?:-\S{1,20}\s+)*(?:lint|check|format|fmt|build|typecheck)\b|^gofmt\b"
+    r"|pre-commit\s+run"
 )
 _BUILD = re.compile(
     r"^make(?:\s+-\S+)*(?:\s+all)?$"
@@ -300,6 +326,26 @@ def _purpose_of(text: str) -> Purpose:
     if _QUERY.search(bare):
         return "query"
     return "network" if _NETWORK.search(f"{text} ") else "other"
+
+
+def is_test_run(command: str) -> bool:
+    """Return True if a command runs tests.
+
+    >>> [is_test_run(each) for each in ("go test", "npm run test:ci", "uv run pytest -q", "make latest", "go vet")]
+    [True, True, True, False, False]
+    """  # noqa: E501
+    return _TEST_RUN.search(command) is not None
+
+
+def is_check_run(command: str) -> bool:
+    """Return True if a command builds, formats or checks code.
+
+    Its findings are work, and no trouble with the environment.
+
+    >>> [is_check_run(each) for each in ("cargo clippy", "npx tsc --noEmit", "mise run lint", "npm start")]
+    [True, True, True, False]
+    """  # noqa: E501
+    return _CHECK_RUN.search(command) is not None
 
 
 def head_of(text: str) -> str:
