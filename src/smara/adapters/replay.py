@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from smara.actions.tool_output import bare
 from smara.adapters.host_specs import HOOKS, host_of_format
 from smara.adapters.records import Imported, Record
 from smara.adapters.sniff import read_records
-from smara.actions.tool_output import bare
 from smara.core.clock import Clock, SystemClock
 from smara.core.events import Agent, HostEvent, Kind, event_key
 from smara.core.tool_names import tool_arguments, tool_name
