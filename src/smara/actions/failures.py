@@ -12,8 +12,8 @@ from functools import lru_cache
 from itertools import takewhile
 
 from smara.actions.commands import VERB, read_command, split_variables
-from smara.actions.exit_codes import exit_code
 from smara.actions.models import LOOKING, Failure
+from smara.actions.tool_output import exit_code
 from smara.core.events import HostEvent
 from smara.core.tool_triggers import starts
 

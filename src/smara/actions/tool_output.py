@@ -1,7 +1,8 @@
-"""Extract the text and the failure from a tool's output.
+"""Extract the text, the exit code and the failure from a tool's output.
 
-Every host wraps the output of a tool differently. Hooks load this on demand, so it imports
-little.
+Every host wraps the output of a tool differently. Hosts state an exit code in a heading, in a
+report, in a closing mark, in a tag or in JSON; programs state it in their last line. Hooks load
+this module: keep its imports few.
 """
 
 from __future__ import annotations
@@ -10,12 +11,105 @@ import json
 import re
 from collections.abc import Mapping
 
-from smara.actions.exit_codes import closing_mark, exit_code_field, host_exit_code, unwrap_json
-
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
 if TYPE_CHECKING:
     from typing import Any
+
+_STATEMENT = re.compile(
+    r"^[^\w\n]{0,3}(?:process exited with code|(?:(?:error:? )?command failed with )?exit (?:code"
+    r"|status)|exited with(?: code| status)?|return code|exit_code)[:= ]{1,3}(-?\d{1,10})"
+    r"[^\w\n]{0,3}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A whole line that says nothing but the code."""
+_OUTPUT_MARK = re.compile(r"^(?:Output|Total output lines):", re.MULTILINE)
+_REPORTS = ("Command: ", "Output: ", "Stdout: ")
+"""The openings of a report that has a command, its output and its exit code, line by line."""
+_CLOSING = re.compile(r"\n?<(?:shellId: \w+ completed|exited) with exit code (-?\d+)>\s*\Z")
+"""How Copilot CLI ends the output of a command."""
+_TAG = re.compile(r"<exit_code>(-?\d{1,10})</exit_code>|[\"']exit_?code[\"']: ?(-?\d{1,10})", re.I)
+_HEADING_CHARACTERS = 400
+_END_CHARACTERS = 300
+_MOST_JSON = 2_000_000
+
+
+def exit_code(output: str) -> int | None:
+    """Return the exit code that a command's output states; None if it states none.
+
+    >>> exit_code("Exit code 1\\nboom"), exit_code("boom\\n<exited with exit code 3>"), exit_code("ok")
+    (1, 3, None)
+    """  # noqa: E501
+    stated = host_exit_code(output)
+    if stated is not None:
+        return stated
+    head, end = output[:_END_CHARACTERS], output[-_END_CHARACTERS:].rstrip()
+    statement = _STATEMENT.search(head) or _STATEMENT.search(end, end.rfind("\n") + 1)
+    if statement is not None:
+        return int(statement[1])
+    tag = _TAG.search(head) or _TAG.search(end)
+    return int(tag[1] or tag[2]) if tag else None
+
+
+def host_exit_code(output: str) -> int | None:
+    """Return the exit code that a host put around an output; None if it put none.
+
+    What stands further down may be anything: a log, or a file that speaks of exit codes.
+
+    >>> host_exit_code("Wall time: 1 s\\nProcess exited with code 2\\nOutput:\\nboom")
+    2
+    >>> host_exit_code("see the log\\nexit status 2") is None
+    True
+    """
+    unwrapped = unwrap_json(output)
+    if unwrapped is not None:
+        return exit_code_field(unwrapped)
+    heading = output[:_HEADING_CHARACTERS]
+    mark = _OUTPUT_MARK.search(heading)
+    statement = _STATEMENT.search(heading[: mark.start()] if mark else heading)
+    if statement is not None and (mark or not heading[: statement.start()].strip()):
+        return int(statement[1])
+    if output.startswith(_REPORTS):
+        codes = _STATEMENT.findall(output)
+        return int(codes[-1]) if codes else None
+    closing = closing_mark(output)
+    return int(closing[1]) if closing else None
+
+
+def closing_mark(output: str) -> re.Match[str] | None:
+    """Find the mark with which a host ends the output of a command."""
+    return _CLOSING.search(output, max(0, len(output) - 200))
+
+
+def exit_code_field(fields: Mapping[str, Any], is_command: bool = True) -> int | None:
+    """Return the exit code among the fields of a result; None if there is none.
+
+    Args:
+        fields: The result as a mapping, or one with ``metadata``.
+        is_command: False for tools whose ``code`` is another one, such as that of HTTP.
+    """
+    inside = fields.get("metadata")
+    names = ("exit_code", "exitCode", "exit", "code") if is_command else ("exit_code", "exitCode")
+    for place in (fields, inside if isinstance(inside, dict) else {}):
+        for name in names:
+            if isinstance(place.get(name), int) and not isinstance(place[name], bool):
+                return int(place[name])
+    return None
+
+
+def unwrap_json(output: str) -> dict[str, Any] | None:
+    """Parse an output that a host gives as JSON with its exit code beside it."""
+    if not output.startswith(('{"output"', '{"stdout"', '{"exit', '{"metadata"')):
+        return None
+    try:
+        fields = json.loads(output) if len(output) <= _MOST_JSON else None
+    except (ValueError, RecursionError):
+        return None
+    has_text = isinstance(fields, dict) and isinstance(
+        fields.get("output", fields.get("stdout")), str
+    )
+    return fields if has_text else None
+
 
 _NAMES = (
     "llmContent", "textResultForLlm", "text_result_for_llm", "text", "output", "content", "result",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from smara.actions.exit_codes import exit_code, host_exit_code
 from smara.actions.failures import constant_part, failure_in, fingerprint, has_failed, telling_line
 from smara.actions.models import FailedTest
 from smara.actions.reports import are_tests_green, failed_tests, read_test_run
+from smara.actions.tool_output import exit_code, host_exit_code
 from smara.actions.tool_output import failure_in as failure_of_response
 from smara.core.events import HostEvent
 

@@ -11,7 +11,7 @@ import json
 import os
 import re
 
-from smara.actions.exit_codes import exit_code_field, host_exit_code
+from smara.actions.tool_output import exit_code_field, host_exit_code
 from smara.core.host_table import WITHOUT_EXIT_CODES
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names

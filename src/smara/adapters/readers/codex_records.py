@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from smara.actions.exit_codes import host_exit_code
+from smara.actions.tool_output import host_exit_code
 from smara.adapters.blocks import parts_of, read_arguments, words_of
 from smara.adapters.lines import mapping_in, milliseconds, text_in
 from smara.adapters.records import bounded_id, shorten_title

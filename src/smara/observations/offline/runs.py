@@ -6,15 +6,15 @@ Successful runs share one line. Each failure, each commit and each fix has its o
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from smara.actions.commands import TELLING, WEIGHT, head_of, read_command, read_commit
-from smara.actions.exit_codes import exit_code, exit_code_field, unwrap_json
 from smara.actions.failures import failure_in, was_not_run
 from smara.actions.models import Command, CommandPart, Failure, TestRun
 from smara.actions.reports import read_test_run
+from smara.actions.tool_output import exit_code, exit_code_field, unwrap_json
 from smara.core.tool_names import shell_line
 from smara.observations.models import Note, Priority
 from smara.observations.offline import phrases
@@ -27,12 +27,7 @@ from smara.observations.offline.notes import (
     joined,
     make_note,
     one_line,
-)
-from smara.observations.offline.output import (
-    first_words,
-    last_words,
-    variables_in,
-    verdict_in,
+    one_of,
 )
 
 Outcome = Literal["ok", "failed", "unknown"]
@@ -163,6 +158,79 @@ def background_id(call: ToolCall) -> str:
     output = call.output or ""
     match = _BACKGROUND.search(output[:400]) or _BACKGROUND.search(output[-600:])
     return match[1] if match else ""
+
+
+_VARIABLE = re.compile(
+    r"\s{0,12}(?:\w{1,12}: )?([A-Za-z_][\w.\[\]]{0,40})\s{0,3}(?:=|:)\s{1,4}(\S.{0,80})"
+)
+REJECTED = "The user doesn't want to proceed with this tool use"
+
+_PREAMBLE = (
+    "warning",
+    "Compiling",
+    "Generated",
+    "Exit code",
+    "Checking ",
+    "Running ",
+    "Getting ",
+    "hint:",
+    "> ",
+)
+_VERDICT = one_of(
+    r"\b(?:\d{1,9}|no|found|zero)\b.{0,40}"
+    r"\b(?:issues?|errors?|warnings?|problems?|suggestions?|violations?|offenses?)\b",
+    r"all checks passed|success",
+)
+
+
+def verdict_in(lines: Iterable[str], characters: int = 110) -> str:
+    """The last line in which a checker says what it found: "found no issues", "2 errors"."""
+    verdict = ""
+    for line in lines:
+        if _VERDICT.search(line[:300]):
+            verdict = line
+    return clip(verdict, characters)
+
+
+def last_words(lines: Iterable[str], characters: int = 110) -> str:
+    """The last line of an output that has words in it."""
+    for line in reversed(list(lines)[-40:]):
+        if sum(map(str.isalpha, line[:60])) >= 4:
+            return clip(line, characters)
+    return ""
+
+
+def first_words(lines: Iterable[str], characters: int = 110) -> str:
+    """The first line of an output that has words in it, else its first line."""
+    first = ""
+    for number, line in enumerate(lines):
+        words = one_line(line)
+        first = first or words
+        if number > 60:
+            break
+        is_margin = line[:1] in "└│┃" or line.startswith("    ")
+        if (
+            sum(map(str.isalpha, words[:60])) >= 4
+            and not is_margin
+            and not words.startswith(_PREAMBLE)
+        ):
+            return clip(words, characters)
+    return (
+        clip(first, characters)
+        if any(map(str.isalnum, first)) and not first.startswith(_PREAMBLE)
+        else ""
+    )
+
+
+def variables_in(lines: Iterable[str], most: int = 8) -> dict[str, str]:
+    """Values that an output shows: ``left: []``, ``user_id = 42``."""
+    found: dict[str, str] = {}
+    for line in lines:
+        if len(found) >= most:
+            break
+        if match := _VARIABLE.fullmatch(line.rstrip()):
+            found.setdefault(match[1], clip(match[2], 80))
+    return found
 
 
 _INLINE = 420

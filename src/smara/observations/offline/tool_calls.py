@@ -27,7 +27,7 @@ from smara.observations.offline.notes import (
     make_note,
     outline,
 )
-from smara.observations.offline.output import REJECTED
+from smara.observations.offline.runs import REJECTED
 
 _NOTHING = (
     "No files found",
