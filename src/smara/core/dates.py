@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache, partial
@@ -280,10 +281,9 @@ def find_days(text: str, said_on: date) -> Days | None:
 
 
 def find_past_days(text: str, today: date) -> Days | None:
-    """The days that a question looks back on: as in ``days_meant``, and "the past two weeks", which
-    end today.
+    """Return the days that a question looks back on, "the past two weeks" among them.
 
-    >>> days_asked("what did I bake in the past two weeks?", date(2026, 3, 11)).render()
+    >>> find_past_days("what did I bake in the past two weeks?", date(2026, 3, 11)).render()
     '2026-02-25..2026-03-11'
     """
     read = _QUOTED.sub(" ", text[:_READ_CHARACTERS])
@@ -414,3 +414,85 @@ _RESOLVERS: tuple[
     (_END_OF_MONTH, _end_of_month),
     (_WEEKDAY, _weekday),
 )
+
+_ORDINAL = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_NAME = rf"(?P<name>{_MONTH})\.?"
+_DAY_FORMS = tuple(
+    re.compile(form, re.IGNORECASE)
+    for form in (
+        r"(?P<year>\d{4})\s?[-/.年]\s?(?P<month>\d{1,2})\s?[-/.月]\s?(?P<day>\d{1,2})日?",
+        rf"{_NAME}\s+{_ORDINAL}(?:,?\s+(?P<year>\d{{4}}))?",
+        rf"{_ORDINAL}\.?\s+(?:of\s+)?{_NAME}(?:,?\s+(?P<year>\d{{4}}))?",
+        r"(?P<month>\d{1,2})[/.](?P<day>\d{1,2})[/.](?P<year>\d{4}|\d{2})",
+        r"(?P<day>\d{1,2})[/.](?P<month>\d{1,2})[/.](?P<year>\d{4}|\d{2})",
+    )
+)
+_WEEKDAY_NAME = re.compile(
+    r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b[.,]?", re.IGNORECASE
+)
+_WHOLE_MONTH = re.compile(rf"({_MONTH})\.?,?\s+(\d{{4}})|(\d{{4}})-(\d{{2}})", re.IGNORECASE)
+_DAYS_OF_MONTH = re.compile(
+    rf"({_MONTH}\.?)\s+(\d{{1,2}})\s*(?:-|–|—|to)\s*(\d{{1,2}}),?\s+(\d{{4}})", re.IGNORECASE
+)
+_BETWEEN = re.compile(
+    r"\s*(?:\.\.+|…|–|—|\bto\b|\buntil\b|\bthrough\b|/(?=\d{4})|\s-\s)\s*", re.IGNORECASE
+)
+_VAGUE = re.compile(
+    r"\b(?:approximately|approx\.?|about|around|circa|ca\.|early|mid|late|end of|beginning of|the"
+    r"|on|by|before|after|week of)\b|[~≈?]|[(\[][^()\[\]]{0,40}[)\]]",
+    re.IGNORECASE,
+)
+
+
+def parse_day(text: str, near: Collection[date] = ()) -> date | None:
+    """Read a text that is a date and nothing else.
+
+    Args:
+        text: The date in figures or words, with or without its weekday.
+        near: Days it could be, which decide where the text leaves something open.
+
+    >>> parse_day("Thursday, Dec 4, 2025"), parse_day("4. December", {date(2025, 12, 4)})
+    (datetime.date(2025, 12, 4), datetime.date(2025, 12, 4))
+    """
+    bare = _WEEKDAY_NAME.sub(" ", text[:80]).strip(" ,.\t")
+    readings: list[date] = []
+    for form in _DAY_FORMS:
+        if match := form.fullmatch(bare):
+            given = match.groupdict()
+            name, year = given.get("name"), given["year"]
+            month = _MONTHS[name.lower()] if name else int(given["month"])
+            years = [int(year) + 2000 * (len(year) == 2)] if year else {day.year for day in near}
+            for each in years:
+                with suppress(ValueError):
+                    readings += (
+                        [date(each, month, int(given["day"]))] if 1900 <= each <= 2200 else []
+                    )
+    # 04/12 is April in one country and December in another: the one that can be is taken.
+    return min(
+        readings, key=lambda day: min((abs(day - each) for each in near), default=0), default=None
+    )
+
+
+def parse_days(text: str, near: Collection[date] = ()) -> Days | None:
+    """Read a text that is a day, a span of days, a month or a year, and nothing else.
+
+    >>> parse_days("Dec 1 to Dec 7, 2025").render(), parse_days("March 2026").render()
+    ('2025-12-01..2025-12-07', '2026-03-01..2026-03-31')
+    """
+    bare = _VAGUE.sub(" ", text).strip(" ,.;:\t-")
+    ends = _BETWEEN.split(bare, maxsplit=1)
+    if match := _DAYS_OF_MONTH.fullmatch(bare):
+        ends = [f"{match[1]} {match[2]}", f"{match[1]} {match[3]}, {match[4]}"]
+    if len(ends) == 2:
+        last = parse_day(ends[1], near)
+        first = parse_day(ends[0], {last}) if last else None
+        return Days(first, last) if first and last and first <= last else None
+    if day := parse_day(bare, near):
+        return Days(day, day + timedelta(days=6) if "week of" in text.lower() else day)
+    if match := _WHOLE_MONTH.fullmatch(bare):
+        year, month = int(match[2] or match[3]), int(match[4] or 0)
+        month = _MONTHS.get(match[1].lower(), 0) if match[1] else month
+        return _month(year, month) if 1900 <= year <= 2200 and 1 <= month <= 12 else None
+    if re.fullmatch(r"(?:19|20)\d\d|2100", bare):
+        return Days(date(int(bare), 1, 1), date(int(bare), 12, 31))
+    return None

@@ -80,7 +80,15 @@ def check_reply(text: str, finish: Finish, messages: int) -> str:
         raise refuse(
             "empty", "The model only thought aloud.", "it held no observation, only thoughts."
         )
-    if _is_cut_off(said, finish):
+    sections = split_reply(said)
+    # Models also forget the last tag of a complete reply: then the model says that it stopped by
+    # itself, and its last line ends like a line. If only a later section was cut off, what is lost
+    # is less than another call costs.
+    is_open = sections.unclosed == OBSERVATIONS or (
+        sections.unclosed is not None and OBSERVATIONS not in sections.lines
+    )
+    has_end = said.rstrip().rstrip("`").rstrip().endswith(_COMPLETE_END)
+    if is_open and not (finish == "stop" and has_end):
         raise _cut_off()
     return said
 
@@ -93,21 +101,6 @@ def _cut_off() -> BadReplyError:
     )
 
 
-def _is_cut_off(text: str, finish: Finish) -> bool:
-    """Whether a reply stops in the middle: its last section was never closed, and nothing shows
-    that it is complete.
-
-    Models also forget the last tag of a complete reply. Then the model says that it stopped
-    by itself, and its last line ends like a line.
-    """
-    sections = split_reply(text)
-    if sections.unclosed is None:
-        return False
-    if sections.unclosed != OBSERVATIONS and OBSERVATIONS in sections.lines:
-        return False  # the observations are whole; what is lost is less than another call costs
-    return finish != "stop" or not text.rstrip().rstrip("`").rstrip().endswith(_COMPLETE_END)
-
-
 # repetition
 
 
@@ -115,20 +108,17 @@ def _check_repetition(text: str, messages: int) -> None:
     lines = [
         line for written in text.splitlines() if any(map(str.isalnum, line := written.strip()))
     ]
-    if _is_verbatim_loop(lines) or _is_counting_loop(lines, messages) or any(map(_is_stuck, lines)):
+    # Most of the reply was said before, word for word and with the same times.
+    distinct = sum(map(len, dict.fromkeys(lines)))
+    is_verbatim = len(lines) >= _LEAST_LINES and distinct < sum(map(len, lines)) * (
+        1 - _VERBATIM_SHARE
+    )
+    if is_verbatim or _is_counting_loop(lines, messages) or any(map(_is_stuck, lines)):
         raise refuse(
             "repeated",
             "The model repeated itself without end.",
             "it said the same again and again. Note each thing once.",
         )
-
-
-def _is_verbatim_loop(lines: Sequence[str]) -> bool:
-    """Whether most of the reply was said before, word for word and with the same times."""
-    if len(lines) < _LEAST_LINES:
-        return False
-    whole = sum(map(len, lines))
-    return sum(len(line) for line in dict.fromkeys(lines)) < whole * (1 - _VERBATIM_SHARE)
 
 
 def _is_counting_loop(lines: Sequence[str], messages: int) -> bool:
@@ -299,25 +289,20 @@ def check_facts(draft: ObservationDraft, source: SourceText) -> ObservationDraft
             f"{len(missing)} of {checked} names and numbers of the reply are not in the messages.",
             f"it named what is not in the history: {', '.join(name[:40] for name in missing[:5])}.",
         )
-    return _with_true_task(_only(draft, kept, invented), source)
-
-
-def _only(draft: ObservationDraft, kept: Sequence[Note], invented: int) -> ObservationDraft:
-    if not invented:
+    warnings = list(draft.warnings)
+    if invented:
+        warnings.append(f"{invented} lines were left out: nothing they name is in the messages")
+    task = draft.current_task
+    count, absent = _checked(task or "", source)
+    # An invented task would lead the agent astray first of all.
+    if len(absent) >= _INVENTED_LEAST and 2 * len(absent) > count:
+        task = None
+        warnings.append(
+            "the current task was left out: most of what it names is not in the messages"
+        )
+    if len(warnings) == len(draft.warnings):
         return draft
-    warning = f"{invented} lines were left out: nothing they name is in the messages"
-    return replace(draft, notes=tuple(kept), warnings=(*draft.warnings, warning))
-
-
-def _with_true_task(draft: ObservationDraft, source: SourceText) -> ObservationDraft:
-    """The draft without its current task when that is invented: it would lead the agent astray
-    first of all.
-    """
-    found, absent = _checked(draft.current_task or "", source)
-    if len(absent) < _INVENTED_LEAST or 2 * len(absent) <= found:
-        return draft
-    warning = "the current task was left out: most of what it names is not in the messages"
-    return replace(draft, current_task=None, warnings=(*draft.warnings, warning))
+    return replace(draft, notes=tuple(kept), current_task=task, warnings=tuple(warnings))
 
 
 def _checked(text: str, source: SourceText) -> tuple[int, list[str]]:

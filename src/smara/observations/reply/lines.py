@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
+from smara.core.dates import parse_days
 from smara.core.escape import neutralize
 from smara.observations.models import Category, Priority
-from smara.observations.reply.dates import When, parse_heading, parse_span, take_time
+from smara.observations.reply.dates import When, parse_heading, take_time
 from smara.observations.reply.sections import unescaped
 
 _SUBJECTS = {
@@ -144,63 +145,43 @@ def subject_of(text: str) -> str | None:
 
 
 def category_of(text: str) -> Category:
-    """The kind of a line.
+    """Return the kind of a line, by its subject and its first verb.
 
-    >>> category_of("User asked how to test it"), category_of("User asked to test it"), category_of("Agent ran pytest")
-    ('question', 'request', 'command')
-    """  # noqa: E501
+    >>> category_of("User asked how to test it"), category_of("User asked to test it")
+    ('question', 'request')
+    """
     head = text[:_LOOKED_AT].lstrip(" \"'*`")
     words = _WORD.findall(head.lower())
     subject = subject_of(head)
-    if subject is None:
-        return (
-            _of_beginning(words)
-            or _of_phrases(head)
-            or ("error" if _FAILED.search(head) else "note")
-        )
-    said = [word for word in words if word not in _OVERLOOKED and not word.endswith("ly")][1:12]
+    if subject is not None:
+        words = [word for word in words if word not in _OVERLOOKED and not word.endswith("ly")]
+        words = words[1:12]
+    first = words[0] if words else ""
+    is_testing = first in _TESTING and bool({"test", "tests"} & set(words[1:6]))
     if subject == "agent":
-        return _of_agent(said) or "note"
-    return _of_user(said) or _of_phrases(head) or "statement"
-
-
-def _of_user(said: list[str]) -> Category | None:
-    if not said:
-        return None
-    verb, rest = said[0], [word for word in said[1:] if word not in _SUBJECTS]
-    if verb in _ASK:
-        return "request" if rest and rest[0] in _ASKED_TO else "question"
-    if verb == "told" or verb in _WANT:
-        is_order = len(said) > 1 and said[1] in _SUBJECTS and "to" in rest[:2]
-        return "request" if is_order else _USER.get(verb)
-    return _USER.get(verb)
-
-
-def _of_agent(said: list[str]) -> Category | None:
-    if not said:
-        return None
-    return "test" if _is_about_tests(said) else _AGENT.get(said[0])
-
-
-def _is_about_tests(words: list[str]) -> bool:
-    return words[0] in _TESTING and bool({"test", "tests"} & set(words[1:6]))
-
-
-def _of_beginning(words: list[str]) -> Category | None:
-    if not words:
-        return None
-    if words[0].endswith(("error", "exception")):
+        return "test" if is_testing else _AGENT.get(first, "note")
+    phrase = next(
+        (category for category, form in _PHRASES.items() if re.search(form, head, re.IGNORECASE)),
+        None,
+    )
+    if subject == "user":
+        return _of_user(words) or phrase or "statement"
+    if first.endswith(("error", "exception")):
         return "error"
     if words[:2] == ["not", "found"]:
         return "finding"
-    return "test" if _is_about_tests(words) else _BEGINNING.get(words[0])
+    category = "test" if is_testing else _BEGINNING.get(first) or phrase
+    return category or ("error" if _FAILED.search(head) else "note")
 
 
-def _of_phrases(text: str) -> Category | None:
-    return next(
-        (category for category, words in _PHRASES.items() if re.search(words, text, re.IGNORECASE)),
-        None,
-    )
+def _of_user(words: list[str]) -> Category | None:
+    if not words:
+        return None
+    verb, rest = words[0], [word for word in words[1:] if word not in _SUBJECTS]
+    if verb in _ASK:
+        return "request" if rest and rest[0] in _ASKED_TO else "question"
+    is_order = len(words) > 1 and words[1] in _SUBJECTS and "to" in rest[:2]
+    return "request" if is_order and (verb == "told" or verb in _WANT) else _USER.get(verb)
 
 
 MOST_CHARACTERS = 10_000
@@ -238,7 +219,6 @@ _CITED = re.compile(
     re.IGNORECASE,
 )
 _TOPIC = re.compile(r"#{1,6}\s.*|\*\*[^*]{1,200}\*\*:?|\*\*[^*]{1,200}:\*\*")
-_INDENT = re.compile(r"[ \t>]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,38 +245,36 @@ class ReplyLine:
 
 
 def read_line(line: str, days: Collection[date] = ()) -> ReplyLine:
-    """What a line of a reply is; ``days`` are those on which something happened."""
+    """Read a line of a reply; ``days`` are those on which something happened."""
     line = line[:MOST_CHARACTERS]
-    indent = _INDENT.match(line)
-    start = indent.end() if indent else 0
-    bare = line[start:].rstrip()
-    if not bare or not any(map(str.isalnum, bare)):
+    bare = line.lstrip(" \t>").rstrip()
+    if not any(map(str.isalnum, bare)):
         return ReplyLine("nothing")
     if (day := parse_heading(bare, days)) is not None:
         return ReplyLine("heading", day=day)
     if _TOPIC.fullmatch(bare):
         return ReplyLine("nothing")
-    is_indented = line[:start].expandtabs(4).count(" ") >= 2
-    return _read(bare, is_indented, days)
-
-
-def _read(bare: str, is_indented: bool, days: Collection[date]) -> ReplyLine:
+    is_indented = line[: len(line) - len(line.lstrip(" \t>"))].expandtabs(4).count(" ") >= 2
     bullet = _BULLET.match(bare)
     rest = (bare[bullet.end() :] if bullet else bare).lstrip()
     if arrow := _ARROW.match(rest):
         return ReplyLine("detail", cleaned(rest[arrow.end() :]))
     head = _Head(rest)
-    text, refers_to, meaning = _take_meaning(cleaned(head.rest), days)
+    text = cleaned(head.rest).rstrip(f" {_DONE}\ufe0f")
+    refers_to = meaning = None
+    if match := _MEANING.search(text):
+        span = parse_days(match[1], days)
+        refers_to, meaning = (span.render(), None) if span else (None, match[1].strip())
+        text = text[: match.start()].rstrip()
     if not any(map(str.isalnum, text)):
         return ReplyLine("nothing")
     is_marked = head.priority is not None or head.has_time
-    is_about_somebody = subject_of(text) is not None
+    has_subject = subject_of(text) is not None
     if is_indented and not is_marked:
         return ReplyLine("detail" if bullet else "more", f"✅ {text}" if head.is_done else text)
-    if not (bullet or is_marked or head.is_done or is_about_somebody):
+    if not (bullet or is_marked or head.is_done or has_subject):
         return ReplyLine("more", text)
-    is_done = head.is_done or _ends_done(head.rest)
-    is_certain = is_marked or is_done or (bullet is not None and is_about_somebody)
+    is_done = head.is_done or head.rest.rstrip("\ufe0f .").endswith(tuple(_DONE))
     return ReplyLine(
         "note",
         text,
@@ -305,8 +283,7 @@ def _read(bare: str, is_indented: bool, days: Collection[date]) -> ReplyLine:
         when=head.when,
         refers_to=refers_to,
         meaning=meaning,
-        day=None,
-        is_certain=is_certain,
+        is_certain=is_marked or is_done or (bullet is not None and has_subject),
     )
 
 
@@ -366,19 +343,3 @@ def cleaned(text: str) -> str:
     """The words of a line as they may be kept: no entities, no bold, no tag of ours, one line."""
     plain = _BOLD.sub(r"\1", unescaped(text[:MOST_CHARACTERS]))
     return neutralize(" ".join(plain.split())).strip()
-
-
-def _take_meaning(text: str, days: Collection[date]) -> tuple[str, str | None, str | None]:
-    """A text without the date it refers to at its end; that date, or the words that stand for
-    one.
-    """
-    text = text.rstrip(f" {_DONE}\ufe0f")
-    match = _MEANING.search(text)
-    if match is None:
-        return text, None, None
-    span = parse_span(match[1], days)
-    return text[: match.start()].rstrip(), span, None if span else match[1].strip()
-
-
-def _ends_done(text: str) -> bool:
-    return text.rstrip("\ufe0f .").endswith(tuple(_DONE))

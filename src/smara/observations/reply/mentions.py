@@ -31,7 +31,6 @@ _LINES = re.compile(
     re.I,
 )
 _NUMBER = re.compile(r"(?<![\w.,@])\d++(?:[.,]\d++)*")
-_QUOTED = re.compile(r"`([^`\n]{2,200})`|\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”")
 _TIME_OR_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.\.\d{4}-\d{2}-\d{2})?|\b\d{1,2}:\d{2}\b")
 _FOLDED = re.compile(r"[\W_]+")
 
@@ -109,11 +108,6 @@ def mentions_in(text: str) -> TextMentions:
             names.setdefault(word)
     numbers = dict.fromkeys(plain_number(found) for found in _NUMBER.findall(bare))
     return TextMentions(tuple(names), tuple(number for number in numbers if len(number) > 1))
-
-
-def quotes_in(text: str) -> tuple[str, ...]:
-    """What stands between quotes or back quotes."""
-    return tuple(dict.fromkeys(next(filter(None, found)) for found in _QUOTED.findall(text)))
 
 
 def _is_name(word: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NoReturn
 from smara.core.dates import find_days
 from smara.core.escape import neutralize
 from smara.errors import BadReplyError, InvalidInputError
-from smara.observations.models import AgentMode, Extractor, Note, ObservationDraft, Priority
+from smara.observations.models import AgentMode, Extractor, Note, ObservationDraft
 from smara.observations.render import local
 from smara.observations.reply.dates import Moment, Timeline, When
 from smara.observations.reply.lines import ReplyLine, category_of, cleaned, read_line
@@ -70,14 +70,6 @@ _WORDS: dict[Kind, str] = {
 }
 
 
-def field_name(written: str, mode: AgentMode) -> str | None:
-    """The field of a mode that was meant, however it is cased and joined; ``None`` for none of
-    them.
-    """
-    folded = _fold(written)
-    return next((name for name in MODE_FIELDS[mode] if _fold(name) == folded), None)
-
-
 def as_field(value: Any, kind: Kind) -> Any:
     """A value in the shape that a field has, where that can be done without guessing; else
     ``None``.
@@ -103,10 +95,6 @@ def as_field(value: Any, kind: Kind) -> Any:
         if isinstance(item, Mapping) or (isinstance(item, str) and item.strip())
     ]
     return objects or None
-
-
-def _fold(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).lower()
 
 
 MOST_CHARACTERS = 100_000
@@ -216,7 +204,20 @@ def parse_reply(text: str, reading: ReplyContext) -> ObservationDraft:
     warnings: list[str] = []
     found = _notes(sections, reading, warnings)
     if not found:
-        raise _nothing_in(text, sections)
+        is_empty = OBSERVATIONS in sections.lines and not sections.text(OBSERVATIONS)
+        if not text.strip() or is_empty:
+            raise BadReplyError(
+                "The model noted nothing. The messages stay as they are and are observed again "
+                "later.",
+                reason="empty",
+                hint="it held no observation.",
+            )
+        raise BadReplyError(
+            "The model's reply holds no observation that can be read. The messages stay as they "
+            "are, to be observed later.",
+            reason="unparsable",
+            hint="no line in it had the form of an observation inside <observations>.",
+        )
     notes = _without_repetition(found, reading)
     if not notes:
         raise BadReplyError(
@@ -241,21 +242,6 @@ def parse_reply(text: str, reading: ReplyContext) -> ObservationDraft:
     )
 
 
-def _nothing_in(text: str, sections: Sections) -> BadReplyError:
-    if not text.strip() or (OBSERVATIONS in sections.lines and not sections.text(OBSERVATIONS)):
-        return BadReplyError(
-            "The model noted nothing. The messages stay as they are and are observed again later.",
-            reason="empty",
-            hint="it held no observation.",
-        )
-    return BadReplyError(
-        "The model's reply holds no observation that can be read. The messages stay as they are, "
-        "to be observed later.",
-        reason="unparsable",
-        hint="no line in it had the form of an observation inside <observations>.",
-    )
-
-
 @dataclass(slots=True)
 class _NoteLines:
     """A note that is being read: further lines may still belong to it."""
@@ -274,15 +260,19 @@ class _NoteLines:
 
 
 def _notes(sections: Sections, reading: ReplyContext, warnings: list[str]) -> list[Note]:
-    if OBSERVATIONS in sections.lines:
-        found = _read_notes(sections.lines[OBSERVATIONS], reading, is_inside=True)
-    else:
-        # Without the tag only lines that cannot be anything else are taken.
-        found = _read_notes(sections.outside, reading, is_inside=False)
+    # Without the tag only lines that cannot be anything else are taken.
+    is_inside = OBSERVATIONS in sections.lines
+    lines = sections.lines[OBSERVATIONS] if is_inside else sections.outside
+    found = _read_notes(lines, reading, is_inside)
     if len(found) > MOST_NOTES:
         warnings.append(f"{len(found) - MOST_NOTES} of {len(found)} lines were left out")
-    timezone = reading.timeline.timezone
-    return [_note(each, moment, timezone) for each, moment in _located(found[:MOST_NOTES], reading)]
+    notes: list[Note] = []
+    previous: int | None = None
+    for each in found[:MOST_NOTES]:
+        moment = reading.timeline.locate(each.line.when, each.day, previous)
+        previous = moment.at
+        notes.append(_note(each, moment, reading.timeline.timezone))
+    return notes
 
 
 def _read_notes(lines: Sequence[str], reading: ReplyContext, is_inside: bool) -> list[_NoteLines]:
@@ -311,25 +301,19 @@ def _read_notes(lines: Sequence[str], reading: ReplyContext, is_inside: bool) ->
     return [each for each in found if not each.is_topic]
 
 
-def _located(found: Sequence[_NoteLines], reading: ReplyContext) -> list[tuple[_NoteLines, Moment]]:
-    previous: int | None = None
-    placed: list[tuple[_NoteLines, Moment]] = []
-    for each in found:
-        moment = reading.timeline.locate(each.line.when, each.day, previous)
-        previous = moment.at
-        placed.append((each, moment))
-    return placed
-
-
 def _note(found: _NoteLines, moment: Moment, timezone: str) -> Note:
     line = found.line
-    refers_to = line.refers_to or _meant(line.meaning, moment, timezone)
-    unresolved = [f"(meaning {line.meaning})"] if line.meaning and refers_to is None else []
+    refers_to, unresolved = line.refers_to, []
+    if line.meaning and refers_to is None:
+        # Words such as "next week", seen from the day on which they were said.
+        days = find_days(line.meaning, local(moment.at, timezone).date())
+        refers_to = days.render() if days else None
+        unresolved = [] if days else [f"(meaning {line.meaning})"]
     text = " ".join([line.text, *unresolved, *found.more])
     details = tuple(detail for detail in found.details if detail)[:_MOST_DETAILS]
     whole = "\n".join([text, *details])
     return Note(
-        line.priority or _unmarked(line),
+        line.priority or ("high" if line.is_done else "medium"),
         "completion" if line.is_done else category_of(text),
         text,
         said_at=moment.at,
@@ -340,16 +324,6 @@ def _note(found: _NoteLines, moment: Moment, timezone: str) -> Note:
         first_seq=moment.first_seq,
         last_seq=moment.last_seq,
     )
-
-
-def _meant(words: str | None, moment: Moment, timezone: str) -> str | None:
-    """The days that words such as "next week" mean, seen from the day on which they were said."""
-    days = find_days(words, local(moment.at, timezone).date()) if words else None
-    return days.render() if days else None
-
-
-def _unmarked(line: ReplyLine) -> Priority:
-    return "high" if line.is_done else "medium"
 
 
 def _without_repetition(notes: Sequence[Note], reading: ReplyContext) -> list[Note]:
@@ -415,7 +389,8 @@ def _by_time(value: Any) -> list[tuple[str | None, Mapping[str, Any]]]:
 def _fields(values: Mapping[str, Any], mode: AgentMode, warnings: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for written, value in values.items():
-        name = field_name(written, mode)
+        names = (name for name in MODE_FIELDS[mode] if fold(name) == fold(written))
+        name = next(names, None)
         if name is None:
             continue
         checked = as_field(value, MODE_FIELDS[mode][name])

@@ -98,24 +98,18 @@ class _Splitter:
                 self._add(line[: closing.start()])
                 self._close()
                 line = line[closing.end() :].lstrip()
-        self._read_inside(line, is_start)
-
-    def _read_inside(self, line: str, is_start: bool) -> None:
         closing = self._closing(line)
-        if closing is None:
-            if self.current is None and self._closed_in_passing and _LISTED.match(line):
-                # The line that seemed to end the section only spoke of its tag: the section goes
-                # on.
-                self.current = self._closed_in_passing
-            if line or is_start:
-                self._add(line)
+        if closing is not None:
+            before, section = line[: closing.start()], self.current
+            self._add(before)
+            self._close()
+            self._closed_in_passing = section if before.strip() else None
             return
-        before = line[: closing.start()]
-        was = self.current
-        self._add(before)
-        self._close()
-        if before.strip():
-            self._closed_in_passing = was
+        if self.current is None and self._closed_in_passing and _LISTED.match(line):
+            # The line that seemed to end the section only spoke of its tag: the section goes on.
+            self.current = self._closed_in_passing
+        if line or is_start:
+            self._add(line)
 
     def _closing(self, line: str) -> re.Match[str] | None:
         """The closing tag of the current section, at the beginning or at the end of a line."""
@@ -140,10 +134,8 @@ class _Splitter:
         self._closed_in_passing = None
 
     def _add(self, line: str) -> None:
-        if self.current is None:
-            self.found.outside.append(line)
-        else:
-            self.found.lines[self.current].append(line)
+        section = self.found.outside if self.current is None else self.found.lines[self.current]
+        section.append(line)
 
 
 def without_thinking(text: str) -> str:
