@@ -60,21 +60,18 @@ def head_of(root: str) -> GitHead:
     match = _BRANCH.fullmatch(text)
     if match is None:
         return GitHead()
-    return GitHead(match[1], _commit_of(folder, f"refs/heads/{match[1]}"))
-
-
-def _commit_of(folder: GitFolder, name: str) -> str | None:
+    name = f"refs/heads/{match[1]}"
     if ".." in name:
-        return None
+        return GitHead(match[1])
     for base in (folder.common, folder.own):
         text = _text(os.path.join(base, *name.split("/")), _SMALL)
         if _COMMIT.fullmatch(text):
-            return text
+            return GitHead(match[1], text)
     for line in _text(os.path.join(folder.common, "packed-refs"), _PACKED).splitlines():
         commit, _, packed = line.partition(" ")
         if packed == name and _COMMIT.fullmatch(commit):
-            return commit
-    return None
+            return GitHead(match[1], commit)
+    return GitHead(match[1])
 
 
 def exclude_lines(root: str) -> list[str]:
@@ -274,7 +271,10 @@ class GitFiles:
         whole = self.commit(commit)
         if whole is None:
             return None
-        return self._status("diff", "--quiet", whole, "--", path)
+        answer = ask_git(
+            self.root, "diff", "--quiet", whole, "--", path, timeout_seconds=self._seconds
+        )
+        return None if answer is None or answer.code not in (0, 1) else bool(answer.code)
 
     def knows(self, path: str) -> bool | None:
         """Whether a file of this name is part of the commit that is checked out.
@@ -307,10 +307,6 @@ class GitFiles:
         if answer is None or answer.code != 0 or len(answer.output) > MOST_BYTES:
             return None
         return answer.output
-
-    def _status(self, *arguments: str) -> bool | None:
-        answer = ask_git(self.root, *arguments, timeout_seconds=self._seconds)
-        return None if answer is None or answer.code not in (0, 1) else bool(answer.code)
 
 
 def _line(told: bytes | None) -> str | None:

@@ -14,7 +14,7 @@ from smara.codegraph.git import MOST_COMMITS, Commit, checked_out, commits, is_a
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import CoChange
 from smara.core.escape import from_storable, to_storable
-from smara.database.database import Session, marks
+from smara.database.database import Session, marks, parts
 
 MOST_TOGETHER = 30
 """A commit of more files is a mass commit: 30 files are 435 pairs, of which hardly one means
@@ -22,7 +22,6 @@ anything.
 """
 MOST_PAIRS = 100_000
 LEAST_TOGETHER = 2
-_AT_ONCE = 300
 
 
 @dataclass(slots=True)
@@ -112,6 +111,9 @@ class HistoryReport:
     pairs: int = 0
 
 
+_PATH_COLUMNS = (("code_churn", "path"), ("code_cochange", "path"), ("code_cochange", "other"))
+
+
 class CodeHistory:
     """The tables ``code_churn`` and ``code_cochange`` of one tree."""
 
@@ -147,7 +149,7 @@ class CodeHistory:
         with self._lookup.database.write(is_derived=True) as session:
             # SQLite has locked everything already; on PostgreSQL this locks the tree.
             session.run(
-                self._sql(
+                self._lookup.sql(
                     "UPDATE code_trees SET history = history WHERE project_no = :project AND no = ?"
                 ),
                 (self._lookup.tree_no,),
@@ -162,17 +164,30 @@ class CodeHistory:
             if is_whole:
                 for name in ("code_churn", "code_cochange"):
                     session.run(
-                        self._sql(
+                        self._lookup.sql(
                             f"DELETE FROM {name} WHERE project_no = :project AND tree_no = ?"
                         ),
                         (self._lookup.tree_no,),
                     )
                 self._bound(tally, set(self._lookup.paths(session)))
             else:
-                self._forget(session, _touched(found))
+                for some in parts(_touched(found)):
+                    for name, column in _PATH_COLUMNS:
+                        session.run(
+                            self._lookup.sql(
+                                f"DELETE FROM {name} WHERE project_no = :project AND tree_no = ?"
+                                f" AND {column} IN ({marks(len(some))})"
+                            ),
+                            (self._lookup.tree_no, *some),
+                        )
             pairs = tally.pairs()
             self._insert(session, tally, pairs)
-            self._note(session, head, len(found))
+            session.run(
+                self._lookup.sql(
+                    "UPDATE code_trees SET history = ? WHERE project_no = :project AND no = ?"
+                ),
+                (json.dumps({"head": head, "commits": len(found)}), self._lookup.tree_no),
+            )
         return HistoryReport(len(found), is_whole, len(tally.churn), pairs=len(pairs))
 
     def _bound(self, tally: Tally, existing: set[str]) -> None:
@@ -197,7 +212,7 @@ class CodeHistory:
     def churn(self, session: Session) -> dict[str, Churn]:
         """How every file changed, by path."""
         rows = session.all(
-            self._sql(
+            self._lookup.sql(
                 "SELECT path, commits, counted, authors, first_at, last_at FROM code_churn"
                 " WHERE project_no = :project AND tree_no = ?"
             ),
@@ -217,14 +232,14 @@ class CodeHistory:
         """
         tree_no, stored = self._lookup.tree_no, to_storable(path)
         whole = session.one(
-            self._sql(
+            self._lookup.sql(
                 "SELECT counted FROM code_churn WHERE project_no = :project AND tree_no = ? AND "
                 "path = ?"
             ),
             (tree_no, stored),
         )
         rows = session.all(
-            self._sql(
+            self._lookup.sql(
                 "SELECT other, together, last_at FROM code_cochange"
                 " WHERE project_no = :project AND tree_no = ? AND path = ? AND together >= ?"
                 " UNION ALL SELECT path, together, last_at FROM code_cochange"
@@ -244,28 +259,21 @@ class CodeHistory:
         ]
         return sorted(found, key=lambda each: (-each.confidence, -each.last_at, each.path))[:limit]
 
-    def _sql(self, text: str) -> str:
-        return self._lookup.sql(text)
-
     def _state(self, session: Session) -> str | None:
         row = session.one(
-            self._sql("SELECT history FROM code_trees WHERE project_no = :project AND no = ?"),
+            self._lookup.sql(
+                "SELECT history FROM code_trees WHERE project_no = :project AND no = ?"
+            ),
             (self._lookup.tree_no,),
         )
         return row[0] if row else None
 
-    def _note(self, session: Session, head: str, count: int) -> None:
-        session.run(
-            self._sql("UPDATE code_trees SET history = ? WHERE project_no = :project AND no = ?"),
-            (json.dumps({"head": head, "commits": count}), self._lookup.tree_no),
-        )
-
     def _known(self, session: Session, paths: Sequence[str], with_pairs: bool = True) -> Tally:
         """What is stored of some paths and of all pairs they are in."""
         tally = Tally()
-        for some in _slices(paths):
+        for some in parts(paths):
             rows = session.all(
-                self._sql(
+                self._lookup.sql(
                     "SELECT path, commits, counted, authors, first_at, last_at FROM code_churn"
                     f" WHERE project_no = :project AND tree_no = ? AND path IN ({marks(len(some))})"
                 ),
@@ -276,7 +284,7 @@ class CodeHistory:
             )
             for column in ("path", "other") if with_pairs else ():
                 for one, other, together, last_at in session.all(
-                    self._sql(
+                    self._lookup.sql(
                         "SELECT path, other, together, last_at FROM code_cochange"
                         f" WHERE project_no = :project AND tree_no = ? AND {column} IN "
                         f"({marks(len(some))})"
@@ -288,27 +296,12 @@ class CodeHistory:
                     tally.near.setdefault(second, {})[first] = (int(together), int(last_at))
         return tally
 
-    def _forget(self, session: Session, paths: Sequence[str]) -> None:
-        for some in _slices(paths):
-            for name, column in (
-                ("code_churn", "path"),
-                ("code_cochange", "path"),
-                ("code_cochange", "other"),
-            ):
-                session.run(
-                    self._sql(
-                        f"DELETE FROM {name} WHERE project_no = :project AND tree_no = ?"
-                        f" AND {column} IN ({marks(len(some))})"
-                    ),
-                    (self._lookup.tree_no, *some),
-                )
-
     def _insert(
         self, session: Session, tally: Tally, pairs: dict[tuple[str, str], tuple[int, int]]
     ) -> None:
         tree_no = self._lookup.tree_no
         session.run_many(
-            self._sql(
+            self._lookup.sql(
                 "INSERT INTO code_churn (project_no, tree_no, path, commits, counted, authors, "
                 "first_at, last_at)"
                 " VALUES (:project, ?, ?, ?, ?, ?, ?, ?)"
@@ -327,7 +320,7 @@ class CodeHistory:
             ),
         )
         session.run_many(
-            self._sql(
+            self._lookup.sql(
                 "INSERT INTO code_cochange (project_no, tree_no, path, other, together, last_at)"
                 " VALUES (:project, ?, ?, ?, ?, ?)"
             ),
@@ -343,7 +336,3 @@ def _touched(found: Iterable[Commit]) -> list[str]:
     paths = {path for commit in found for path in commit.changed}
     paths |= {path for commit in found for pair in commit.renamed for path in pair}
     return sorted(to_storable(path) for path in paths)
-
-
-def _slices(paths: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (paths[start : start + _AT_ONCE] for start in range(0, len(paths), _AT_ONCE))

@@ -28,7 +28,6 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, neutralize, to_storable
 from smara.core.prompts import load_prompt
-from smara.database.database import Session
 from smara.errors import BadReplyError
 from smara.models.caller import Models
 from smara.models.chat import ChatRequest
@@ -268,32 +267,30 @@ class Descriptions:
         """Keep what was said of some folders."""
         version = load_prompt(_PROMPTS, "describe_system").version
         with self._lookup.database.write(is_derived=True) as session:
-            for path, each in found.items():
-                self._put_one(session, path, each, version=version)
-
-    def _put_one(self, session: Session, path: str, each: Described, version: int) -> None:
-        session.run(
-            self._lookup.sql(
-                "INSERT INTO code_modules (project_no, tree_no, path, purpose, flows, source, "
-                "model, prompt_version,"
-                " fingerprint, made_at) VALUES (:project, ?, ?, ?, ?, 'model', ?, ?, ?, ?)"
-                " ON CONFLICT (tree_no, path) DO UPDATE SET purpose = excluded.purpose, flows = "
-                "excluded.flows,"
-                " source = excluded.source, model = excluded.model, prompt_version = "
-                "excluded.prompt_version,"
-                " fingerprint = excluded.fingerprint, made_at = excluded.made_at"
-            ),
-            (
-                self._lookup.tree_no,
-                to_storable(path),
-                to_storable(each.purpose),
-                json.dumps(each.flows),
-                each.model,
-                version,
-                each.fingerprint,
-                self._clock.now_ms(),
-            ),
-        )
+            session.run_many(
+                self._lookup.sql(
+                    "INSERT INTO code_modules (project_no, tree_no, path, purpose, flows, source, "
+                    "model, prompt_version, fingerprint, made_at)"
+                    " VALUES (:project, ?, ?, ?, ?, 'model', ?, ?, ?, ?)"
+                    " ON CONFLICT (tree_no, path) DO UPDATE SET purpose = excluded.purpose,"
+                    " flows = excluded.flows, source = excluded.source, model = excluded.model,"
+                    " prompt_version = excluded.prompt_version,"
+                    " fingerprint = excluded.fingerprint, made_at = excluded.made_at"
+                ),
+                [
+                    (
+                        self._lookup.tree_no,
+                        to_storable(path),
+                        to_storable(each.purpose),
+                        json.dumps(each.flows),
+                        each.model,
+                        version,
+                        each.fingerprint,
+                        self._clock.now_ms(),
+                    )
+                    for path, each in found.items()
+                ],
+            )
 
 
 def with_words(

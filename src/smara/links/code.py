@@ -63,7 +63,7 @@ class MemoryCode:
             return {}
 
     def named_in(self, session: Session, paths: Sequence[str] | None) -> Sequence[int]:
-        return self._anchors.owners_at(session, "memory", paths)
+        return self._anchors.store.owners_at(session, "memory", paths)
 
     def _try(self, act: Callable[[], object]) -> None:
         try:
@@ -233,9 +233,9 @@ class CodeKnowledge:
         anchors = self._find_anchors()
         with self._knowledge.database.read() as session:
             # What moved here is anchored elsewhere: all are judged when few are there.
-            numbers = anchors.owners_at(session, "memory", None)
+            numbers = anchors.store.owners_at(session, "memory", None)
             if len(numbers) > MOST and paths is not None:
-                numbers = anchors.owners_at(session, "memory", paths)
+                numbers = anchors.store.owners_at(session, "memory", paths)
             return list(self._links(session, anchors, list(numbers)[-MOST:]))
 
     def _links(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from smara.codegraph.anchors.models import Anchor, AnchorTree, CodePlace, Named, NewAnchor, Owner
 from smara.codegraph.anchors.store import AnchorStore
 from smara.core.clock import Clock
-from smara.core.freshness import AnchorVerdict, Freshness, Policy, combine_verdicts
+from smara.core.freshness import Freshness, Policy, combine_verdicts
 from smara.core.git import find_repository
 from smara.database.database import Session
 from smara.database.projects import ProjectContext
@@ -82,7 +82,12 @@ class Anchors:
         """
         here, indexed = self._find_root(), self.store.trees(session)
         real = os.path.realpath(here) if here is not None else None
-        if real is not None and (real in indexed or self._is_mine(session, real, indexed)):
+        mine = _repository_of(real) if real is not None else ""
+        if real is not None and (
+            any(_repository_of(each) == mine for each in indexed)
+            if indexed
+            else self.store.repository(session) in (None, mine)
+        ):
             root = real
         else:
             root = next((each for each in indexed if os.path.isdir(each)), "")
@@ -90,12 +95,6 @@ class Anchors:
             return None
         no, is_ready = indexed.get(root, (None, False))
         return AnchorTree(root, _repository_of(root), no, is_ready=is_ready)
-
-    def _is_mine(self, session: Session, root: str, indexed: Collection[str]) -> bool:
-        found = _repository_of(root)
-        if indexed:
-            return any(_repository_of(each) == found for each in indexed)
-        return self.store.repository(session) in (None, found)
 
     # judging
 
@@ -195,7 +194,15 @@ class Anchors:
             there = self.store.of(session, statement.owner, [statement.no]).get(statement.no, [])
             stands = self.judge(session, statement.owner, [statement.no]).get(statement.no)
             followed = [
-                Named(each.now_path, each.now_symbol, *_lines_of(each), None, "evidence")
+                # Lines tell where something without a name is; a file has none that matter.
+                Named(
+                    each.now_path,
+                    each.now_symbol,
+                    each.first_line if each.is_lines and not each.now_symbol else None,
+                    last_line=each.last_line if each.is_lines and not each.now_symbol else None,
+                    commit=None,
+                    named_by="evidence",
+                )
                 for each in (stands.anchors if stands is not None else ())
                 if each.now_path is not None
             ]
@@ -279,10 +286,6 @@ class Anchors:
             below = found[-1]
         self._looked_at[owner, tree.root] = newest
 
-    def owners_at(self, session: Session, owner: Owner, paths: Sequence[str] | None) -> list[int]:
-        """Who names code in some files, or any."""
-        return self.store.owners_at(session, owner, paths)
-
     def _commit_of(self, statement: AnchorStatement, past: GitFiles) -> str | None:
         """Where to read the code: at a commit, when that is not the one checked out; ``None`` for
         the folder itself.
@@ -311,12 +314,6 @@ def _is_named(anchor: Anchor, statement: AnchorStatement) -> bool:
         and (each.path == anchor.path or anchor.path.endswith(f"/{each.path}"))
         for each in statement.named
     )
-
-
-def _lines_of(verdict: AnchorVerdict) -> tuple[int | None, int | None]:
-    """The lines of what has no name; a file has none that matter."""
-    is_lines = not verdict.now_symbol and verdict.is_lines
-    return (verdict.first_line, verdict.last_line) if is_lines else (None, None)
 
 
 def _repository_of(root: str) -> str:

@@ -130,14 +130,11 @@ class Disk:
         if path in self._texts:
             return self._texts[path]
         self._reads_left -= 1
-        self._texts[path] = data = self._read(path)
-        return data
-
-    def _read(self, path: str) -> bytes | None:
         try:
-            return self._reader.read(path, MOST_BYTES).data
+            self._texts[path] = self._reader.read(path, MOST_BYTES).data
         except NotRead:
-            return None
+            self._texts[path] = None
+        return self._texts[path]
 
     def _at(self, path: str) -> str:
         return os.path.join(self._real_root, path)

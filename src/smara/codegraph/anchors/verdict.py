@@ -71,7 +71,18 @@ def _new_home(anchor: NewAnchor, same: Sequence[CodePlace]) -> CodePlace | None:
         not known.are_all and len(same) > 1
     ):  # it stands in many places: only one of the same name can be it
         found = [each for each in found if each.symbol == anchor.symbol]
-    return max(found, key=lambda each: _nearness(anchor, each), default=None)
+    last = anchor.symbol.rpartition(".")[2]
+    # A renamed file keeps the names in it, a renamed function its file; else the first in the tree.
+    return max(
+        found,
+        key=lambda each: (
+            each.symbol == anchor.symbol,
+            each.symbol.rpartition(".")[2] == last,
+            each.path == anchor.path,
+            -each.first_line,
+        ),
+        default=None,
+    )
 
 
 def _carried(anchor: NewAnchor, named: Sequence[CodePlace], likeness: Likeness) -> CodePlace | None:
@@ -87,19 +98,6 @@ def _carried(anchor: NewAnchor, named: Sequence[CodePlace], likeness: Likeness) 
         and not known.includes(each.path, each.symbol)
     ]
     return max(found, key=lambda each: likeness(anchor.sketch, each.sketch), default=None)
-
-
-def _nearness(anchor: NewAnchor, place: CodePlace) -> tuple[bool, bool, bool, int]:
-    """A renamed file keeps the names in it, a renamed function its file; of others, the first in
-    the tree.
-    """
-    last = anchor.symbol.rpartition(".")[2]
-    return (
-        place.symbol == anchor.symbol,
-        place.symbol.rpartition(".")[2] == last,
-        place.path == anchor.path,
-        -place.first_line,
-    )
 
 
 def _differs(anchor: NewAnchor, place: CodePlace, likeness: Likeness) -> float:
@@ -300,7 +298,8 @@ class AnchorJudge:
         if all(verdict.verdict == "moved" for _, verdict in judged):
             return judged
         elsewhere += self._new_places
-        is_all = self._is_all_read
+        # Only now, after the new places were looked at, nothing may be left to look at.
+        is_all = self._new_paths is not None and _NOT_PARSED.isdisjoint(self._states.values())
         return [
             (
                 anchor,
@@ -363,13 +362,6 @@ class AnchorJudge:
             else:
                 self._states[path] = "unread"
         return found
-
-    @property
-    def _is_all_read(self) -> bool:
-        """Whether nothing is left in which a body may stand; asked after the new places were looked
-        at.
-        """
-        return self._new_paths is not None and _NOT_PARSED.isdisjoint(self._states.values())
 
     # files and lines
 

@@ -10,7 +10,7 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
@@ -231,12 +231,6 @@ def holds_secrets(path: str) -> bool:
     return _SECRET_NAMES.match(name) is not None and _EXAMPLES.match(name) is None
 
 
-def is_made_folder(name: str, inside: Collection[str]) -> bool:
-    """Whether a folder is a machine's, by its name or by what lies in it."""
-    is_environment = "pyvenv.cfg" in inside or "CACHEDIR.TAG" in inside
-    return is_environment or is_generated_folder(name)
-
-
 def rules_in(
     reader: TreeReader, folder: str, names: Collection[str], above: Sequence[IgnoreRules]
 ) -> Sequence[IgnoreRules]:
@@ -244,7 +238,11 @@ def rules_in(
     lines: list[str] = []
     for name in RULE_FILES:
         if name in names:
-            lines += _lines(reader, f"{folder}/{name}" if folder else name)
+            try:
+                data = reader.read(f"{folder}/{name}" if folder else name, _LARGEST_RULES).data
+            except NotRead:
+                continue
+            lines += data.decode("utf-8", "replace").splitlines()[:_MOST_RULES]
     spec = spec_of(lines)
     return above if spec is None else (*above, IgnoreRules(f"{folder}/" if folder else "", spec))
 
@@ -262,21 +260,14 @@ def _spec_of(lines: tuple[str, ...]) -> GitIgnoreSpec | None:
     """Kept, since compiling the patterns of a repository takes longer than reading a saved file."""
     from pathspec import GitIgnoreSpec
 
-    try:
+    with suppress(Exception):
         return GitIgnoreSpec.from_lines(lines)
-    except Exception:  # noqa: BLE001 - a pattern git would ignore too; the others still count
-        usable = [line for line in lines if _is_pattern(line)]
+    usable = []  # without a pattern that means nothing, as git does
+    for line in lines:
+        with suppress(Exception):
+            GitIgnoreSpec.from_lines([line])
+            usable.append(line)
     return GitIgnoreSpec.from_lines(usable) if usable else None
-
-
-def _is_pattern(line: str) -> bool:
-    from pathspec import GitIgnoreSpec
-
-    try:
-        GitIgnoreSpec.from_lines([line])
-    except Exception:  # noqa: BLE001 - whatever the matcher says of it
-        return False
-    return True
 
 
 def is_ignored(rules: Sequence[IgnoreRules], path: str, is_folder: bool) -> bool:
@@ -287,14 +278,6 @@ def is_ignored(rules: Sequence[IgnoreRules], path: str, is_folder: bool) -> bool
         if verdict is not None:
             return verdict
     return False
-
-
-def _lines(reader: TreeReader, path: str) -> list[str]:
-    try:
-        data = reader.read(path, _LARGEST_RULES).data
-    except NotRead:
-        return []
-    return data.decode("utf-8", "replace").splitlines()[:_MOST_RULES]
 
 
 MOST_BYTES = 1_000_000
@@ -362,12 +345,24 @@ class FileWalk:
         passed over.
         """
         walked = WalkResult()
-        for folder, names in _by_folder(paths).items():
+        by_folder: dict[str, set[str]] = {}
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            by_folder.setdefault(folder, set()).add(name)
+        for folder, names in by_folder.items():
             rules = self._rules_down_to(folder)
             if rules is None:
                 walked.skipped["ignored"] += len(names)
                 continue
-            self._take(folder, names, rules, walked)
+            try:
+                with self._reader.listing(folder) as listed:
+                    entries = [(e.name, *_looked_at(e)) for e in listed if e.name in names]
+            except NotRead:
+                continue
+            for name, mode, found in entries:
+                if not stat.S_ISDIR(mode):
+                    path = f"{folder}/{name}" if folder else name
+                    self._consider(path, mode, found, rules=rules, walked=walked)
         return walked
 
     def _rules_down_to(self, folder: str) -> Sequence[IgnoreRules] | None:
@@ -381,19 +376,16 @@ class FileWalk:
             path = f"{above}/{name}" if above else name
             if name and self._is_left_out(path, name, rules):
                 return None
-            inside = self._special_names(path)
-            if inside is None or (name and self._is_foreign(path, name, inside)):
+            try:
+                with self._reader.listing(path) as entries:
+                    inside = {entry.name for entry in entries if entry.name in _SPECIAL}
+            except NotRead:
+                return None
+            if name and self._is_foreign(path, name, inside):
                 return None
             rules = rules_in(self._reader, path, inside, above=rules)
             above = path
         return rules
-
-    def _special_names(self, folder: str) -> frozenset[str] | None:
-        try:
-            with self._reader.listing(folder) as entries:
-                return frozenset(entry.name for entry in entries if entry.name in _SPECIAL)
-        except NotRead:
-            return None
 
     def _list(self, folder: WalkFolder, walked: WalkResult) -> list[WalkFolder]:
         try:
@@ -420,44 +412,17 @@ class FileWalk:
                 continue  # git's own, and nothing that was left out of the code
             path = f"{folder.path}/{name}" if folder.path else name
             if stat.S_ISDIR(mode):
-                reason = self._reason_against_folder(path, name, folder.depth, rules=rules)
-                if reason is None:
-                    below.append(WalkFolder(path, folder.depth + 1, rules))
+                if not is_sayable(path):
+                    walked.skipped["unreadable"] += 1
+                elif folder.depth + 1 >= DEEPEST:
+                    walked.skipped["too_many"] += 1
+                elif self._is_left_out(path, name, rules):
+                    walked.skipped["ignored"] += 1
                 else:
-                    walked.skipped[reason] += 1
+                    below.append(WalkFolder(path, folder.depth + 1, rules))
             else:
                 self._consider(path, mode, found, rules=rules, walked=walked)
         return below
-
-    def _take(
-        self,
-        folder: str,
-        names: Sequence[str],
-        rules: Sequence[IgnoreRules],
-        walked: WalkResult,
-    ) -> None:
-        wanted = frozenset(names)
-        try:
-            with self._reader.listing(folder) as listed:
-                entries = [
-                    (entry.name, *_looked_at(entry)) for entry in listed if entry.name in wanted
-                ]
-        except NotRead:
-            return
-        for name, mode, found in entries:
-            if not stat.S_ISDIR(mode):
-                self._consider(
-                    f"{folder}/{name}" if folder else name, mode, found, rules=rules, walked=walked
-                )
-
-    def _reason_against_folder(
-        self, path: str, name: str, depth: int, rules: Sequence[IgnoreRules]
-    ) -> SkipReason | None:
-        if not is_sayable(path):
-            return "unreadable"
-        if depth + 1 >= DEEPEST:
-            return "too_many"
-        return "ignored" if self._is_left_out(path, name, rules) else None
 
     def _is_left_out(self, path: str, name: str, rules: Sequence[IgnoreRules]) -> bool:
         if is_generated_folder(name):
@@ -470,7 +435,7 @@ class FileWalk:
         """Whether a folder is a machine's, or another worktree: a tree of its own, with all of
         these files again.
         """
-        if is_made_folder(name, inside):
+        if "pyvenv.cfg" in inside or "CACHEDIR.TAG" in inside or is_generated_folder(name):
             return path not in self._tracked_folders or "pyvenv.cfg" in inside
         if ".git" not in inside:
             return False
@@ -547,11 +512,3 @@ def _folders(paths: frozenset[str]) -> frozenset[str]:
             found.add(folder)
             folder = folder.rpartition("/")[0]
     return frozenset(found)
-
-
-def _by_folder(paths: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for path in paths:
-        folder, _, name = path.rpartition("/")
-        found.setdefault(folder, []).append(name)
-    return found

@@ -10,8 +10,8 @@ import hashlib
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,21 +61,6 @@ class IndexPlan:
     unchanged: int = 0
 
 
-class Tracked:
-    """The files git tracks, asked again only when git's index changed."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-        self._stamp: tuple[int, int] | None = None
-        self._paths: frozenset[str] | None = None
-
-    def paths(self) -> frozenset[str] | None:
-        stamp = git.index_stamp(self._root)
-        if stamp is None or stamp != self._stamp:
-            self._paths, self._stamp = git.tracked_paths(self._root), stamp
-        return self._paths
-
-
 class IndexTree:
     """One working folder and what this process holds of its index."""
 
@@ -84,7 +69,7 @@ class IndexTree:
         self.root = os.path.realpath(root)
         self.held = TreeCache()
         self.numbers = Numbers(parts.store)
-        self.tracked = Tracked(self.root)
+        self._tracked: tuple[tuple[int, int] | None, frozenset[str] | None] = (None, None)
         self.lock = threading.RLock()
         """Held by whoever changes the index in this process: what is held in mind is of one thread
         at a time.
@@ -106,7 +91,11 @@ class IndexTree:
         return f"code:{self.parts.store.scope.project_no}:{name}"
 
     def walk(self) -> FileWalk:
-        return FileWalk(TreeReader(self.root), git.exclude_lines(self.root), self.tracked.paths())
+        """Return a walk over the folder; git is asked again only when its index changed."""
+        stamp = git.index_stamp(self.root)
+        if stamp is None or stamp != self._tracked[0]:
+            self._tracked = (stamp, git.tracked_paths(self.root))
+        return FileWalk(TreeReader(self.root), git.exclude_lines(self.root), self._tracked[1])
 
     def row(self) -> TreeRow | None:
         with self.parts.store.database.read() as session:
@@ -189,8 +178,16 @@ class _Run:
         )
         self._mark(plan, walked)
         writer = Writer(store, row.no, self._tree.held, numbers=self._tree.numbers)
-        removed = self._remove(writer, plan.removed)
-        with self._pool(len(plan.read)) as pool:
+        removed = 0
+        for start in range(0, len(plan.removed), _BATCH_FILES):
+            with self._writing() as session:
+                some = plan.removed[start : start + _BATCH_FILES]
+                removed += writer.remove(session, some, clock.now_ms())
+        count = self._workers
+        if count is None:
+            count = WORKERS if len(plan.read) > SMALL else 0
+        workers = Pool(self._tree.root, self._has_text, count) if count > 0 else nullcontext()
+        with workers as pool:
             indexed, same = self._read(writer, plan, pool, is_first)
             if is_first:
                 with self._writing() as session:
@@ -221,19 +218,6 @@ class _Run:
         if late:
             with self._writing() as session:
                 self._store.mark_stale(session, late, self._parts.clock.now_ms())
-
-    def _remove(self, writer: Writer, rows: Sequence[FileRow]) -> int:
-        removed = 0
-        for start in range(0, len(rows), _BATCH_FILES):
-            with self._writing() as session:
-                removed += writer.remove(
-                    session, rows[start : start + _BATCH_FILES], self._parts.clock.now_ms()
-                )
-        return removed
-
-    def _pool(self, files: int) -> AbstractContextManager[Pool | None]:
-        count = self._workers if self._workers is not None else (WORKERS if files > SMALL else 0)
-        return Pool(self._tree.root, self._has_text, count) if count > 0 else nullcontext()
 
     def _read(
         self, writer: Writer, plan: IndexPlan, pool: Pool | None, is_first: bool

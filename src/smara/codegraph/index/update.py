@@ -85,11 +85,13 @@ def _update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexRe
     row = tree.row()
     wanted = _inside(tree.root, paths)
     is_behind = row is None or row.finished_at is None or row.version != VERSION
+    full = [os.path.join(tree.root, *path.split("/")) for path in wanted]
     if (
         row is None
         or is_behind
         or len(wanted) > MOST_PATHS
-        or _concerns_everything(tree.root, wanted)
+        or any(os.path.basename(path) in RULE_FILES for path in full)
+        or any(os.path.isdir(path) and not os.path.islink(path) for path in full)
     ):
         return index(tree)
     walked = tree.walk().some(wanted)
@@ -202,14 +204,6 @@ def _inside(root: str, paths: Sequence[str | os.PathLike[str]]) -> list[str]:
         if full.startswith(root + os.sep):
             found[full[len(root) + 1 :].replace(os.sep, "/")] = None
     return list(found)
-
-
-def _concerns_everything(root: str, paths: Sequence[str]) -> bool:
-    return any(
-        path.rpartition("/")[2] in RULE_FILES or (os.path.isdir(full) and not os.path.islink(full))
-        for path in paths
-        for full in (os.path.join(root, *path.split("/")),)
-    )
 
 
 MOST_FILES = 200

@@ -205,7 +205,7 @@ class ScriptRules(LanguageRules):
         self._prototypes.clear()
 
     def result(self, target: NameTarget, depth: int = 0) -> NameTarget | None:
-        meant = self._called(target)
+        meant = self.meant(target)
         where, place, is_instance = meant
         is_definition = isinstance(where, FileOutline) and place >= 0 and not is_instance
         if (
@@ -255,8 +255,8 @@ class ScriptRules(LanguageRules):
                 return super().attribute(main, name, depth)
         return found
 
-    def _called(self, target: NameTarget) -> NameTarget:
-        """A module that is called or extended means what it exports as its default."""
+    def meant(self, target: NameTarget) -> NameTarget:
+        """Return what a module exports as its default, when it is called or extended."""
         for _ in range(DEEPEST):
             where = target.where
             main = (
@@ -269,17 +269,10 @@ class ScriptRules(LanguageRules):
             target = main
         return target
 
-    def meant(self, target: NameTarget) -> NameTarget:
-        return self._called(target)
-
     def _find(self, from_path: str, name: str) -> str | None:
         if name.startswith((".", "/")):
-            folder = from_path.rpartition("/")[0]
-            return (
-                self._file_at(join(folder, name))
-                if name.startswith(".")
-                else self._file_at(name.lstrip("/"))
-            )
+            folder = from_path.rpartition("/")[0] if name.startswith(".") else ""
+            return self._file_at(join(folder, name.lstrip("/")))
         if name.startswith("#"):
             return self._inner(from_path, name)
         return self._by_config(from_path, name) or self._by_package(name)
@@ -311,7 +304,11 @@ class ScriptRules(LanguageRules):
 
     def _by_config(self, from_path: str, name: str) -> str | None:
         for folder in folders_above(from_path):
-            config = self._config(folder)
+            if folder not in self._configs:
+                paths = (join(folder, each) for each in ("tsconfig.json", "jsconfig.json"))
+                path = next((each for each in paths if each in self.project.paths), None)
+                self._configs[folder] = read_config(self.project, path) if path else None
+            config = self._configs[folder]
             if config is None:
                 continue
             for pattern, places in config.paths:
@@ -326,16 +323,6 @@ class ScriptRules(LanguageRules):
             if found is not None:
                 return found
         return None
-
-    def _config(self, folder: str) -> ScriptConfig | None:
-        if folder not in self._configs:
-            self._configs[folder] = None
-            for name in ("tsconfig.json", "jsconfig.json"):
-                path = join(folder, name)
-                if path in self.project.paths:
-                    self._configs[folder] = read_config(self.project, path)
-                    break
-        return self._configs[folder]
 
     def _by_package(self, name: str) -> str | None:
         """A package of the same tree, by its name, or a file below it."""

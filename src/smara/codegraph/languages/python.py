@@ -77,13 +77,12 @@ class PythonRules(LanguageRules):
 
     def submodule(self, outline: FileOutline, name: str) -> NameTarget | None:
         folder, _, file = outline.path.rpartition("/")
-        return self._step(folder, name) if file.startswith("__init__.") else None
+        return (
+            self._target(self._path_below(folder, name)) if file.startswith("__init__.") else None
+        )
 
     def package_member(self, package: Package, name: str) -> NameTarget | None:
-        return self._step(package.folder, name)
-
-    def _step(self, folder: str, name: str) -> NameTarget | None:
-        return self._target(self._path_below(folder, name))
+        return self._target(self._path_below(package.folder, name))
 
     def _target(self, found: str | Package | None) -> NameTarget | None:
         return (

@@ -70,7 +70,9 @@ class RustRules(LanguageRules):
 
     def _find_name(self, outline: FileOutline, name: str) -> NameTarget | None:
         if name == "crate":
-            root = self._root_of(outline.path)
+            if outline.path not in self._roots:
+                self._roots[outline.path] = _crate_root(self.project, outline.path)
+            root = self._roots[outline.path]
             return self.file(root) if root is not None else None
         if name == "self":
             return NameTarget(outline, -1)
@@ -155,27 +157,6 @@ class RustRules(LanguageRules):
                 return self.file(path)
         return None
 
-    def _root_of(self, path: str) -> str | None:
-        """The file at which the crate of a file begins."""
-        if path not in self._roots:
-            self._roots[path] = self._find_root(path)
-        return self._roots[path]
-
-    def _find_root(self, path: str) -> str | None:
-        if path.rpartition("/")[2] in ("lib.rs", "main.rs", "build.rs"):
-            return path
-        above = folders_above(path)
-        if above[0].rpartition("/")[2] in _OWN_ROOTS:
-            return path
-        for folder in above:
-            for name in ("lib.rs", "main.rs"):
-                if join(folder, name) in self.project.paths:
-                    return join(folder, name)
-            if join(folder, "Cargo.toml") in self.project.paths:
-                declared = _lib_path(self.project.text(join(folder, "Cargo.toml")) or "", folder)
-                return declared if declared in self.project.paths else None
-        return None
-
     def _workspace(self) -> dict[str, str]:
         """The root file of each library crate of the tree, by the name that code calls it."""
         if self._crates is None:
@@ -191,6 +172,23 @@ class RustRules(LanguageRules):
                 if name and isinstance(name, str) and root in self.project.paths:
                     self._crates[name.replace("-", "_")] = root
         return self._crates
+
+
+def _crate_root(project: ProjectFiles, path: str) -> str | None:
+    """Return the file at which the crate of a file begins."""
+    if path.rpartition("/")[2] in ("lib.rs", "main.rs", "build.rs"):
+        return path
+    above = folders_above(path)
+    if above[0].rpartition("/")[2] in _OWN_ROOTS:
+        return path
+    for folder in above:
+        for name in ("lib.rs", "main.rs"):
+            if join(folder, name) in project.paths:
+                return join(folder, name)
+        if join(folder, "Cargo.toml") in project.paths:
+            declared = _lib_path(project.text(join(folder, "Cargo.toml")) or "", folder)
+            return declared if declared in project.paths else None
+    return None
 
 
 def _manifest(text: str) -> dict[str, dict[str, object]]:

@@ -148,7 +148,16 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
         place, level, heading = line, 0, ""
         if found := _HEADING.match(text):
             level, heading = len(found[1]), found[2]
-        elif (found := _UNDERLINE.match(text)) and line > 1 and _may_be_title(lines, line - 2):
+        elif (
+            line > 1
+            and (found := _UNDERLINE.match(text))
+            # Alone, and not a row of a table.
+            and (title := lines[line - 2].strip())
+            and "|" not in title
+            and (
+                line < 3 or not lines[line - 3].strip() or _UNDERLINE.match(lines[line - 3].strip())
+            )
+        ):
             if found[1] not in marks:
                 marks.append(found[1])
             place, level, heading = line - 1, marks.index(found[1]) + 1, lines[line - 2].strip()
@@ -156,13 +165,6 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
             above = [outer for outer in above if outer[0] < level]
             above.append((level, heading))
             yield place, " > ".join(title for _, title in above)[-_LONGEST_NAME:]
-
-
-def _may_be_title(lines: Sequence[str], place: int) -> bool:
-    """Say whether the line above an underline is a title: alone, and not a row of a table."""
-    title = lines[place].strip()
-    before = lines[place - 1].strip() if place else ""
-    return bool(title) and "|" not in title and (not before or _UNDERLINE.match(before) is not None)
 
 
 def parts(

@@ -274,8 +274,11 @@ class DefinitionReader:
             text = self.source.text(title.start_byte, title.end_byte).strip("\"'`")
             return " ".join(text.split())[:LONGEST_NAME] or "test", title.start_byte, title.end_byte
         found = name_node(node)
-        if found is None or (label == "constant" and self._is_required(node)):
+        if found is None:
             return None
+        value = node.child_by_field_name("value") if label == "constant" else None
+        if value is not None and self.source.data.startswith(b"require(", value.start_byte):
+            return None  # it only names an imported module: ``const fs = require("fs")``
         start, end = found.start_byte, found.end_byte
         name = self.source.data[start:end].decode("utf-8", "replace")
         if found.type == "property_identifier" and node.type == "assignment_expression":
@@ -287,11 +290,6 @@ class DefinitionReader:
             return inside or name, start, end
         name = name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME]
         return (name, start, end) if name else None
-
-    def _is_required(self, node: Node) -> bool:
-        """Say whether a constant only names an imported module: ``const fs = require("fs")``."""
-        value = node.child_by_field_name("value")
-        return value is not None and self.source.data.startswith(b"require(", value.start_byte)
 
     def _owner(self, node: Node, name: str, place: int) -> tuple[str, str, int, bool]:
         """Return what a definition belongs to, its own last name, its parent's place, and whether

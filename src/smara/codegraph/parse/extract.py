@@ -109,22 +109,15 @@ def captures(language: Language, root: Node) -> dict[str, list[Node]]:
     """
     from tree_sitter import QueryCursor
 
-    if root.has_error and _is_hopeless(root):
-        return {}
-    cursor = QueryCursor(query(language))
-    cursor.set_max_start_depth(DEEPEST_LEVEL)
-    return cursor.captures(root)
-
-
-def _is_hopeless(root: Node) -> bool:
-    """Say whether an error under a node has so many children that a search would not come back."""
-    waiting = [root]
+    waiting = [root] if root.has_error else []
     while waiting:
         node = waiting.pop()
         if node.is_error and node.child_count > MOST_CHILDREN_OF_AN_ERROR:
-            return True
+            return {}  # a search would not come back
         waiting.extend(child for child in node.children if child.has_error)
-    return False
+    cursor = QueryCursor(query(language))
+    cursor.set_max_start_depth(DEEPEST_LEVEL)
+    return cursor.captures(root)
 
 
 _ANY_VERB = frozenset({"ROUTE", "API_ROUTE", "ALL", "HANDLE", "HANDLEFUNC", "REQUEST"})

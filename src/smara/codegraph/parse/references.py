@@ -305,7 +305,12 @@ def split_use(text: bytes, separators: tuple[bytes, ...]) -> tuple[str, str]:
         return name, receiver
     if " " in written:
         written = _WORDS_BEFORE.sub("", written)
-    written = _without_angles("".join(written.split())).replace("{}", "")
+    written = "".join(written.split())
+    for _ in range(4):  # one inside the other: ``Map<K,List<V>>`` is ``Map``
+        if "<" not in written:
+            break
+        written = _INSIDE_ANGLES.sub("", written)
+    written = written.replace("{}", "")
     cut, width = -1, 0
     for separator in separators:
         mark = separator.decode()
@@ -319,17 +324,6 @@ def split_use(text: bytes, separators: tuple[bytes, ...]) -> tuple[str, str]:
         return name, ""
     receiver = _plain_receiver(written[:cut].rstrip("?!"))
     return name, receiver if receiver and len(receiver) <= LONGEST_RECEIVER else UNKNOWN
-
-
-def _without_angles(text: str) -> str:
-    """Return a name without its type arguments, one inside the other: ``Map<K,List<V>>`` is
-    ``Map``.
-    """
-    for _ in range(4):
-        if "<" not in text:
-            break
-        text = _INSIDE_ANGLES.sub("", text)
-    return text
 
 
 def _plain_receiver(text: str) -> str:
@@ -466,21 +460,17 @@ def hidden_names(
     known.update(each.alias or each.name or each.module.partition(".")[0] for each in imports)
     told = {(each.name, each.scope) for each in bindings}
     for place, definition in enumerate(definitions):
-        if definition.kind in ("function", "method", "test") and not _is_made(definition):
+        signature = definition.signature
+        # The default of a file may be the result of a call, ``memo(Button)``: what stands in its
+        # brackets is used there and is no parameter.
+        is_made = not signature or (
+            definition.name == "default" and "(" in signature and not _FUNCTION.search(signature)
+        )
+        if definition.kind in ("function", "method", "test") and not is_made:
             for name in _parameters(definition.signature):
                 if name in known and name != definition.name and (name, place) not in told:
                     told.add((name, place))
                     yield Binding(name, "", place)
-
-
-def _is_made(definition: Definition) -> bool:
-    """Whether a file's default is the result of a call, ``memo(Button)``: what stands in its
-    brackets is used there.
-    """
-    signature = definition.signature
-    return not signature or (
-        definition.name == "default" and "(" in signature and not _FUNCTION.search(signature)
-    )
 
 
 def _parameters(signature: str) -> list[str]:

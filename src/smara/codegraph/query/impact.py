@@ -83,7 +83,13 @@ def walk(
     tests = 0
     for number, ring in enumerate(rings.places, 1):
         worth = _worth_telling(graph, ring, has_told)
-        told = worth[_is_a_test(graph, worth)] if only_tests else worth
+        told = worth
+        if only_tests:
+            # Tests themselves, and files of tests; not what helps them.
+            of_worth = graph.kinds[worth]
+            is_file = of_worth == NODE_KIND_NO["file"]
+            is_test = (of_worth == NODE_KIND_NO["test"]) | (is_file & graph.is_test[worth])
+            told = worth[is_test]
         if not len(told):
             continue
         by_depth[number] = len(told)
@@ -110,14 +116,6 @@ def _worth_telling(graph: Graph, ring: Ints, has_told: Flags) -> Ints:
     has_told[graph.files[ring[~is_file]]] = True
     worth: Ints = ring[~is_file | ~has_told[graph.files[ring]]]
     return worth
-
-
-def _is_a_test(graph: Graph, places: Ints) -> Flags:
-    """Tests themselves, and files of tests; not what helps them."""
-    kinds = graph.kinds[places]
-    is_file: Flags = kinds == NODE_KIND_NO["file"]
-    found: Flags = (kinds == NODE_KIND_NO["test"]) | (is_file & graph.is_test[places])
-    return found
 
 
 def _heaviest(places: Ints, weights: Floats32, count: int) -> Ints:
@@ -286,28 +284,20 @@ def draw(walk: ImpactWalk, picture: Picture, *, is_backward: bool = True) -> str
     """A walk as a graph: files as boxes around their symbols, the targets marked, unsure edges
     dashed.
     """
-    nodes, lines = _parts(walk, is_backward)
-    return _dot(walk, nodes, lines) if picture == "dot" else _mermaid(walk, nodes, lines)
-
-
-def _parts(walk: ImpactWalk, is_backward: bool) -> tuple[dict[int, Node], list[Line]]:
-    """Every node of the paths, and the steps between them, each once."""
     nodes = {node.no: node for node in walk.targets}
-    lines: dict[tuple[int, int, str], bool] = {}
+    steps: dict[tuple[int, int, str], bool] = {}
     for reached in walk.reached:
         at = reached.node
         nodes[at.no] = at
         for hop in reached.path:
             nodes[hop.node.no] = hop.node
             one, other = (at, hop.node) if is_backward else (hop.node, at)
+            step = (one.no, other.no, hop.kind)
             is_unsure = hop.source == "guess" or hop.confidence < _UNSURE
-            lines[one.no, other.no, hop.kind] = (
-                lines.get((one.no, other.no, hop.kind), True) and is_unsure
-            )
+            steps[step] = steps.get(step, True) and is_unsure
             at = hop.node
-    return nodes, [
-        (one, other, kind, is_unsure) for (one, other, kind), is_unsure in sorted(lines.items())
-    ]
+    lines = [(*step, is_unsure) for step, is_unsure in sorted(steps.items())]
+    return _dot(walk, nodes, lines) if picture == "dot" else _mermaid(walk, nodes, lines)
 
 
 def _by_file(nodes: dict[int, Node]) -> dict[str, list[Node]]:

@@ -230,17 +230,12 @@ def _symbol_ranks(
     links = links_of(graph)
     drawn = np.where(is_named[links.targets], links.weights * _NAMED, links.weights)
     links = WeightedLinks(links.size, links.sources, links.targets, weights=drawn)
-    found = rank(links, _restart(graph, in_files, is_named)) * _worth(graph, names, in_files)
-    return np.where(is_named & (graph.kinds != NODE_KIND_NO["file"]), found * _NAMED, found)
-
-
-def _restart(graph: Graph, in_files: Ints, is_named: Ints) -> Floats:
-    everywhere = np.full(graph.size, 1.0 / graph.size)
+    begin: Floats = np.full(graph.size, 1.0 / graph.size)
     shares = [flags / flags.sum() for flags in (in_files, is_named) if flags.any()]
-    if not shares:
-        return everywhere
-    begin: Floats = _IN_PLAY * sum(shares) / len(shares) + (1 - _IN_PLAY) * everywhere
-    return begin
+    if shares:
+        begin = _IN_PLAY * sum(shares) / len(shares) + (1 - _IN_PLAY) * begin
+    found = rank(links, begin) * _worth(graph, names, in_files)
+    return np.where(is_named & (graph.kinds != NODE_KIND_NO["file"]), found * _NAMED, found)
 
 
 def _worth(graph: Graph, names: Sequence[str], in_files: Ints) -> Floats:
@@ -251,19 +246,21 @@ def _worth(graph: Graph, names: Sequence[str], in_files: Ints) -> Floats:
     by_kind[NODE_KIND_NO["file"]] = 0.0
     for kind, factor in _FACTORS.items():
         by_kind[NODE_KIND_NO[kind]] = factor  # type: ignore[index]  # kinds of the table above
-    worth = by_kind[graph.kinds] * np.array([_name_worth(name) for name in names])
+    by_name = [
+        _SPECIAL
+        if name.startswith("__") and name.endswith("__")
+        else _PRIVATE
+        if name.startswith(("_", "#"))
+        else _SHORT
+        if len(name) < 3
+        else 1.0
+        for name in names
+    ]
+    worth = by_kind[graph.kinds] * np.array(by_name)
     worth = np.where(in_files, worth * _KNOWN, worth)
     outside = graph.file_is_test[graph.files] & ~in_files
     found: Floats = np.where(outside, worth * _IN_TESTS, worth)
     return found
-
-
-def _name_worth(name: str) -> float:
-    if name.startswith("__") and name.endswith("__"):
-        return _SPECIAL
-    if name.startswith(("_", "#")):
-        return _PRIVATE
-    return _SHORT if len(name) < 3 else 1.0
 
 
 def _with_containers(graph: Graph, places: Ints, fetch: FetchNodes) -> dict[int, Node]:
@@ -403,18 +400,11 @@ def components(size: int, links: Mapping[int, Mapping[int, int]]) -> list[list[i
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
                 if low[node] == index[node]:
-                    found.append(_released(node, held, is_held))
+                    found.append([])
+                    while not found[-1] or found[-1][-1] != node:
+                        found[-1].append(held.pop())
+                        is_held[found[-1][-1]] = False
     return found
-
-
-def _released(root: int, held: list[int], is_held: list[bool]) -> list[int]:
-    component = []
-    while True:
-        node = held.pop()
-        is_held[node] = False
-        component.append(node)
-        if node == root:
-            return component
 
 
 def _way_around(
@@ -506,8 +496,14 @@ def entry_candidates(
     """The places of likely entries, and why each is thought to be one."""
     found: dict[int, str] = {}
     for module, name, why in declared(manifests):
-        for place in _declared_places(graph, names, module, name=name):
-            found.setdefault(place, why)
+        wanted = re.compile(rf"(?:^|.*/){re.escape(module)}(?:/__init__|/__main__|/index)?\.\w+$")
+        files = [number for number, path in enumerate(graph.paths) if wanted.fullmatch(path)]
+        inside = np.flatnonzero(np.isin(graph.files, files)).tolist()
+        last = name.rpartition(".")[2]
+        named = [place for place in inside if last and names[place] == last]
+        for place in named or inside:
+            if named or graph.kinds[place] == NODE_KIND_NO["file"]:
+                found.setdefault(place, why)
     for place in np.flatnonzero(graph.kinds == NODE_KIND_NO["route"]).tolist():
         found.setdefault(place, "a route")
     is_test, entry_files = graph.is_test, tables().entry_files
@@ -522,15 +518,6 @@ def entry_candidates(
         elif name in _MAIN_NAMES and kind in (NODE_KIND_NO["function"], NODE_KIND_NO["method"]):
             found.setdefault(place, "a main function")
     return found
-
-
-def _declared_places(graph: Graph, names: Sequence[str], module: str, name: str) -> list[int]:
-    wanted = re.compile(rf"(?:^|.*/){re.escape(module)}(?:/__init__|/__main__|/index)?\.\w+$")
-    files = [number for number, path in enumerate(graph.paths) if wanted.fullmatch(path)]
-    inside = np.flatnonzero(np.isin(graph.files, files)).tolist()
-    last = name.rpartition(".")[2]
-    named = [place for place in inside if last and names[place] == last]
-    return named or [place for place in inside if graph.kinds[place] == NODE_KIND_NO["file"]]
 
 
 def reach(graph: Graph, place: int) -> int:

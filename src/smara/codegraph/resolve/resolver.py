@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from smara.codegraph.language import languages
-from smara.codegraph.models import EdgeKind, FileFacts, Language, NewEdge, ReferenceKind
+from smara.codegraph.models import EdgeKind, FileFacts, NewEdge, ReferenceKind
 from smara.codegraph.resolve.rules import LanguageRules, ReferenceWalk
 from smara.codegraph.resolve.scip import OUTSIDE, Precise
 from smara.codegraph.resolve.symbols import (
@@ -63,28 +63,11 @@ writeln yield zip
 """
 
 
-def _of_builtins() -> set[str]:
-    types = (
-        str,
-        bytes,
-        bytearray,
-        list,
-        dict,
-        set,
-        tuple,
-        int,
-        float,
-        complex,
-        type,
-        object,
-        BaseException,
-        memoryview,
-    )
-    streams = (io.TextIOWrapper, io.BytesIO, io.BufferedReader, Path)
-    return {name for each in (*types, *streams) for name in dir(each)}
-
-
-COMMON_NAMES = frozenset(_WORDS.split()) | _of_builtins()
+_BUILTINS = (
+    str, bytes, bytearray, list, dict, set, tuple, int, float, complex, type, object,
+    BaseException, memoryview, io.TextIOWrapper, io.BytesIO, io.BufferedReader, Path,
+)  # fmt: skip
+COMMON_NAMES = frozenset(_WORDS.split()).union(*map(dir, _BUILTINS))
 
 
 def is_telling(name: str) -> bool:
@@ -142,7 +125,9 @@ def add_test_edges(
     is none.
     """
     is_test_file = is_test_path(outline.path)
-    in_test = _inside_tests(outline)
+    in_test: list[bool] = []
+    for place, parent in enumerate(outline.parents):
+        in_test.append(outline.kinds[place] == "test" or (0 <= parent < place and in_test[parent]))
     if not is_test_file and True not in in_test:
         return
     own_tests = {no for place, no in enumerate(outline.nos) if in_test[place]}
@@ -168,14 +153,6 @@ def add_test_edges(
         found.path_of[named_after.file_no] = named_after.path
     for edge in added:
         found.put(edge, found.path_of[edge.to_no])
-
-
-def _inside_tests(outline: FileOutline) -> list[bool]:
-    """For each definition, whether it is a test or stands in one."""
-    inside: list[bool] = []
-    for place, parent in enumerate(outline.parents):
-        inside.append(outline.kinds[place] == "test" or (0 <= parent < place and inside[parent]))
-    return inside
 
 
 def _named_after(
@@ -241,7 +218,10 @@ class Resolver:
         outline = self._table.outline(facts.path) or outline_of(
             facts, 0, [0] * len(facts.definitions)
         )
-        rules = self._rules_for(facts.language)
+        make = languages()[facts.language].rules
+        if make not in self._rules:
+            self._rules[make] = make(self._table, self._project)
+        rules = self._rules[make]
         walk = ReferenceWalk(rules, facts, outline)
         found = FoundEdges()
         _add_imports(rules, facts, outline, found=found)
@@ -258,13 +238,6 @@ class Resolver:
         self._named.clear()
         for rules in self._rules.values():
             rules.forget()
-
-    def _rules_for(self, language: Language) -> LanguageRules:
-        make = languages()[language].rules
-        rules = self._rules.get(make)
-        if rules is None:
-            rules = self._rules[make] = make(self._table, self._project)
-        return rules
 
     def _add_by_name(self, walk: ReferenceWalk, left: list[Left], found: FoundEdges) -> None:
         """Join what is left by qualified names, as a linker would, and then by names that one place

@@ -129,8 +129,13 @@ def parse_scip(data: bytes, name: str = "the index") -> ScipIndex:
     try:
         for field, value in _fields(memoryview(data)):
             if field == 2 and isinstance(value, memoryview):
-                path, occurrences = _document(value)
-                documents.setdefault(path, []).extend(occurrences)
+                path, occurrences = "", []
+                for inner, part in _fields(value):
+                    if inner == 1 and isinstance(part, memoryview):
+                        path = bytes(part).decode("utf-8").replace("\\", "/")
+                    elif inner == 2 and isinstance(part, memoryview):
+                        occurrences.append(_occurrence(part))
+                documents.setdefault(path, []).extend(each for each in occurrences if each)
     except (ValueError, IndexError, UnicodeDecodeError) as error:
         raise InvalidInputError(
             f"{name} is no SCIP index ({error}); make it again with the language's indexer"
@@ -146,21 +151,6 @@ def name_of(symbol: str) -> str:
         return ""
     found = _LAST_NAME.search(symbol)
     return "" if found is None else (found.group(1) or found.group(2)).replace("``", "`")
-
-
-def _document(data: memoryview) -> tuple[str, list[Occurrence]]:
-    path = ""
-    occurrences: list[Occurrence] = []
-    for field, value in _fields(data):
-        if not isinstance(value, memoryview):
-            continue
-        if field == 1:
-            path = bytes(value).decode("utf-8").replace("\\", "/")
-        elif field == 2:
-            found = _occurrence(value)
-            if found is not None:
-                occurrences.append(found)
-    return path, occurrences
 
 
 def _occurrence(data: memoryview) -> Occurrence | None:
