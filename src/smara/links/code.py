@@ -5,18 +5,17 @@ A link knows whether the code still is as the memory states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from smara.codegraph.anchors.anchors import Anchors, AnchorStatement
 from smara.codegraph.anchors.models import Named, Owner
-from smara.codegraph.models import LinkKind, Node
+from smara.codegraph.models import Node
 from smara.core import log
-from smara.core.freshness import AnchorVerdict, Freshness
+from smara.core.freshness import Freshness
 from smara.core.scope import Scope
 from smara.database.database import Database, Session, marks
 from smara.errors import SmaraError
-from smara.knowledge.models import TypedMemory
 from smara.knowledge.store import KnowledgeStore, StoredMemory
 from smara.links.models import CodeLink
 
@@ -39,23 +38,21 @@ class MemoryCode:
         self._anchors = anchors
 
     def written(self, memories: Sequence[StoredMemory]) -> None:
-        """Find the code that new or changed memories name. What they named before stays as it
-        was.
-        """
+        """Find the code that new or changed memories name; what they named before stays."""
         self._try(lambda: self._anchors.put(memory_statement(each) for each in memories))
 
     def verified(self, memories: Sequence[StoredMemory]) -> None:
-        """A person said that they are true today: they speak of the code of today."""
+        """Anchor memories that a person confirmed to the code of today."""
         for each in memories:
             self._try(lambda stored=each: self._anchors.verify(memory_statement(stored)))  # type: ignore[misc]
 
     def taken_back(self, memories: Sequence[StoredMemory], since_ms: int) -> None:
-        """A verification was undone, and with it what the memories were anchored to by it."""
+        """Revert the anchors of a reverted confirmation."""
         for each in memories:
             self._try(lambda no=each.no: self._anchors.take_back("memory", no, since_ms))  # type: ignore[misc]
 
     def freshness(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Freshness]:
-        """How memories stand to the code they name."""
+        """Return how memories stand to the code they name."""
         try:
             return self._anchors.judge(session, "memory", numbers)
         except TROUBLE as error:
@@ -73,9 +70,7 @@ class MemoryCode:
 
 
 class CodeUpkeep:
-    """Keeps anchors and reviews up with the code: when it is first indexed, and whenever it
-    changes.
-    """
+    """The upkeep of anchors and reviews when code is indexed or changes."""
 
     def __init__(
         self,
@@ -90,10 +85,13 @@ class CodeUpkeep:
         self._find_memories = find_memories
 
     def indexed(self, root: str, paths: Sequence[str] | None) -> None:
-        """The index of a tree has changed, in some files or as a whole: anchor what waits, ask for
-        what to review.
+        """Anchor what waits, and ask for reviews, after a tree was indexed.
 
-        Never raises: an index is not worth less because of it.
+        It never raises: an index is not worth less because of it.
+
+        Args:
+            root: The folder of the tree.
+            paths: The files that changed; None for the whole tree.
         """
         try:
             with self._knowledge.database.read() as session:
@@ -107,20 +105,35 @@ class CodeUpkeep:
             log.warning("anchors.upkeep_failed", error=str(error))
 
     def anchor_pending(self, most: int = 10_000) -> int:
-        """Look at up to so many memories and observations that were never looked at for code; how
-        many.
+        """Anchor memories and observations that were never looked at for code.
 
         Those that were there before the code was indexed are anchored to the code as it was when
         they were made.
+
+        Args:
+            most: About how many to look at.
+
+        Returns:
+            How many were looked at.
         """
+        from smara.observations.store import ObservationStore  # who looks up memories does without
+
+        notes = ObservationStore(self._database, self._scope)
+        owners: tuple[Owner, ...] = ("memory", "observation")
         done = 0
-        owners: tuple[tuple[Owner, Callable[[Sequence[int]], Iterator[AnchorStatement]]], ...] = (
-            ("memory", self._memories),
-            ("observation", self._noted),
-        )
-        for owner, load in owners:
+        for owner in owners:
             for numbers in self._anchors.pending(owner, _AT_ONCE):
-                for statement in load(numbers):
+                with self._database.read() as session:
+                    if owner == "memory":
+                        found = self._knowledge.by_numbers(session, numbers, has_relations=False)
+                        statements = [
+                            memory_statement(StoredMemory(*each)) for each in found.items()
+                        ]
+                    else:
+                        rest = f" AND o.no IN ({marks(len(numbers))})"
+                        rows = notes.select(session, rest, numbers)
+                        statements = [observation_statement(no, each) for no, each in rows]
+                for statement in statements:
                     self._anchors.catch_up(statement)
                 done += len(numbers)
                 if done >= most:
@@ -129,64 +142,40 @@ class CodeUpkeep:
             log.event("anchors.caught_up", statements=done)
         return done
 
-    def _memories(self, numbers: Sequence[int]) -> Iterator[AnchorStatement]:
-        with self._knowledge.database.read() as session:
-            found = self._knowledge.by_numbers(session, numbers, has_relations=False)
-        return (memory_statement(StoredMemory(no, memory)) for no, memory in found.items())
-
-    def _noted(self, numbers: Sequence[int]) -> Iterator[AnchorStatement]:
-        from smara.observations.store import ObservationStore  # who looks up memories does without
-
-        store = ObservationStore(self._database, self._scope)
-        with self._database.read() as session:
-            found = store.select(session, f" AND o.no IN ({marks(len(numbers))})", numbers)
-        return (observation_statement(no, each) for no, each in found)
-
 
 def memory_statement(stored: StoredMemory) -> AnchorStatement:
-    """The code that a memory names, in its own words."""
+    """Return the code that a memory names, in its own words."""
     memory = stored.memory
-    made_at = memory.verified_at or memory.created_at
+    # What was imported rests on the lines of an instruction file, which the import follows by
+    # itself.
+    named = [
+        Named(
+            each.path,
+            "",
+            each.first_line,
+            last_line=each.last_line,
+            commit=each.commit,
+            named_by="evidence",
+        )
+        for each in (memory.evidence if memory.source != "imported" else ())
+        if each.path is not None
+    ]
+    example, line = memory.data.get("example_file"), memory.data.get("example_line")
+    if isinstance(example, str):
+        at = line if isinstance(line, int) else None
+        named.append(Named(example, "", at, last_line=None, commit=None, named_by="evidence"))
     return AnchorStatement(
         "memory",
         stored.no,
-        list(_named(memory)),
+        [*named, *map(Named, memory.files)],
         text=memory.content,
         commit=memory.commit,
-        made_at=made_at,
+        made_at=memory.verified_at or memory.created_at,
     )
 
 
-def _named(memory: TypedMemory) -> Iterator[Named]:
-    # What was imported rests on the lines of an instruction file, which the import follows by
-    # itself.
-    for each in memory.evidence if memory.source != "imported" else ():
-        if each.path is not None:
-            yield Named(
-                each.path,
-                "",
-                each.first_line,
-                last_line=each.last_line,
-                commit=each.commit,
-                named_by="evidence",
-            )
-    example = memory.data.get("example_file")
-    if isinstance(example, str):
-        line = memory.data.get("example_line")
-        yield Named(
-            example,
-            "",
-            line if isinstance(line, int) else None,
-            last_line=None,
-            commit=None,
-            named_by="evidence",
-        )
-    for path in memory.files:
-        yield Named(path)
-
-
 def observation_statement(no: int, observation: Observation) -> AnchorStatement:
-    """The code that an observation names."""
+    """Return the code that an observation names."""
     text = "\n".join((observation.text, *observation.details))
     named = [Named(path) for path in observation.files]
     return AnchorStatement(
@@ -199,32 +188,36 @@ _APPLIED = ("pattern", "workflow_recipe")
 
 
 class CodeKnowledge:
-    """The third layer of the graph: what was said about the code, joined to it."""
+    """The third layer of the graph: statements about the code, joined to it."""
 
     def __init__(self, find_anchors: Callable[[], Anchors], knowledge: KnowledgeStore) -> None:
         self._find_anchors = find_anchors
         self._knowledge = knowledge
 
     def about(self, nodes: Sequence[Node], limit: int = 10) -> list[CodeLink]:
-        """What is known about some files or symbols, what speaks of the very symbol first.
+        """Return what is known about files or symbols, the very symbol first.
 
         A file is spoken of by all that speaks of something in it, a symbol also by what speaks of
-        its whole file. Empty when there is trouble: nobody's question fails over it.
+        its whole file. On an error the answer is empty.
         """
         try:
             found = self._all([node.path for node in nodes])
         except TROUBLE as error:
             log.warning("links.not_read", error=str(error))
             return []
-        near = [
-            (distance, link) for link in found if (distance := _distance(link, nodes)) is not None
-        ]
-        return [link for _, link in sorted(near, key=lambda pair: (pair[0], pair[1].memory_id))][
-            :limit
-        ]
+        near: list[tuple[int, CodeLink]] = []
+        for link in found:
+            # A link to a whole file names no symbol.
+            symbols = ["" if n.kind == "file" else n.qualname for n in nodes if n.path == link.path]
+            distances = (_symbol_distance(link.symbol, symbol) for symbol in symbols)
+            nearest = min((each for each in distances if each is not None), default=None)
+            if nearest is not None:
+                near.append((nearest, link))
+        near.sort(key=lambda pair: (pair[0], pair[1].memory_id))
+        return [link for _, link in near[:limit]]
 
     def links(self, limit: int = MOST) -> list[CodeLink]:
-        """Every link between a memory and code, by path."""
+        """Return every link between a memory and code, by path."""
         return sorted(
             self._all(None)[:limit], key=lambda each: (each.path, each.symbol, each.memory_id)
         )
@@ -236,53 +229,32 @@ class CodeKnowledge:
             numbers = anchors.store.owners_at(session, "memory", None)
             if len(numbers) > MOST and paths is not None:
                 numbers = anchors.store.owners_at(session, "memory", paths)
-            return list(self._links(session, anchors, list(numbers)[-MOST:]))
-
-    def _links(
-        self, session: Session, anchors: Anchors, numbers: Sequence[int]
-    ) -> Iterable[CodeLink]:
-        memories = self._knowledge.by_numbers(session, numbers, has_relations=False)
-        judged = anchors.judge(session, "memory", numbers)
-        for no, memory in memories.items():
-            if memory.is_active and no in judged:
-                yield from (_link(memory, judged[no], each) for each in judged[no].anchors)
-
-
-def _link(memory: TypedMemory, freshness: Freshness, anchor: AnchorVerdict) -> CodeLink:
-    kind: LinkKind = "applies_pattern" if memory.type in _APPLIED else "documents"
-    return CodeLink(
-        kind,
-        memory.id,
-        memory.short_id,
-        type=memory.type,
-        text=memory.content,
-        path=anchor.now_path or anchor.path,
-        symbol=anchor.now_symbol or anchor.symbol,
-        verdict=anchor.verdict,
-        hedge=freshness.hedge,
-    )
+            numbers = list(numbers)[-MOST:]
+            memories = self._knowledge.by_numbers(session, numbers, has_relations=False)
+            judged = anchors.judge(session, "memory", numbers)
+        return [
+            CodeLink(
+                "applies_pattern" if memory.type in _APPLIED else "documents",
+                memory.id,
+                memory.short_id,
+                type=memory.type,
+                text=memory.content,
+                path=anchor.now_path or anchor.path,
+                symbol=anchor.now_symbol or anchor.symbol,
+                verdict=anchor.verdict,
+                hedge=judged[no].hedge,
+            )
+            for no, memory in memories.items()
+            if memory.is_active and no in judged
+            for anchor in judged[no].anchors
+        ]
 
 
-def _distance(link: CodeLink, nodes: Sequence[Node]) -> int | None:
-    """0 for the very symbol, 1 for something in it or around it, 2 for its whole file; ``None`` for
-    something else.
-    """
-    found = [
-        _symbol_distance(link.symbol, _symbol(node)) for node in nodes if node.path == link.path
-    ]
-    return min((each for each in found if each is not None), default=None)
-
-
-def _symbol(node: Node) -> str:
-    """The name that a link would have; a file's own name is its path, and a link to a whole file
-    has none.
-    """
-    return "" if node.kind == "file" else node.qualname
-
-
-def _symbol_distance(said: str, asked: str) -> int | None:
-    if said == asked:
+def _symbol_distance(linked: str, symbol: str) -> int | None:
+    """Return 0 for the same symbol, 1 inside or around it, 2 for its file, or None."""
+    if linked == symbol:
         return 0
-    if not asked or said.startswith(f"{asked}.") or (said and asked.startswith(f"{said}.")):
+    is_around = bool(linked) and symbol.startswith(f"{linked}.")
+    if not symbol or linked.startswith(f"{symbol}.") or is_around:
         return 1
-    return 2 if not said else None
+    return 2 if not linked else None

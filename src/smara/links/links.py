@@ -90,26 +90,33 @@ class Links:
     ) -> Task:
         """Claim a task, and make it the active task of a thread.
 
-        Messages appended to the thread from now on belong to the task, for as long as this
-        session holds it. The thread is made on first use.
+        Messages appended to the thread from now on belong to the task, for as long as this session
+        holds it.
+
+        Args:
+            task_id: The task.
+            thread_id: The thread; it is made on first use.
+            actor: Who claims it, for the history.
+            session_id: The session that holds it.
+
+        Raises:
+            TaskClaimedError: If another session holds it.
         """
         if thread_id is not None:
             require_id(thread_id, "thread_id")
         task = self._tasks.claim(task_id, actor=actor, session_id=session_id)
         if thread_id is not None:
-            self._mark(thread_id, task)
+            self._threads.put(NewThread(thread_id))
+            active = {ACTIVE_TASK: task.id, ACTIVE_SESSION: task.session_id}
+            self._threads.update(thread_id, metadata=active)
         return task
 
-    def _mark(self, thread_id: str, task: Task) -> None:
-        self._threads.put(NewThread(thread_id))
-        self._threads.update(
-            thread_id, metadata={ACTIVE_TASK: task.id, ACTIVE_SESSION: task.session_id}
-        )
-
     def active(self, thread_id: str, *, session_id: str | None = None) -> Task | None:
-        """The task that new messages of a thread belong to, when ``session_id`` writes them.
+        """Return the task that new messages of a thread belong to.
 
-        Without one it is the session that claimed the task in this thread.
+        Args:
+            thread_id: The thread.
+            session_id: Who writes; without it, the session that claimed the task in this thread.
         """
         thread = self._threads.find(thread_id)
         marked = thread.metadata.get(ACTIVE_TASK) if thread is not None else None
@@ -129,7 +136,18 @@ class Links:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Link:
-        """Link a message of the past to a task; twice is the same as once."""
+        """Link a message of the past to a task; twice is the same as once.
+
+        Args:
+            task_id: The task.
+            message_id: The message.
+            relation: What the message is to the task.
+            actor: Who links them, for the history.
+            session_id: The session in which it happens.
+
+        Raises:
+            NotFoundError: If there is no such task or message.
+        """
         one_of(relation, RELATIONS, "relation")
         with self._turns.begin(actor, session_id) as turn:
             stored = require_task(turn.session, self._store, task_id)
@@ -156,9 +174,15 @@ class Links:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> bool:
-        """Take a link away; whether there was one.
+        """Remove a link.
 
         A message that was written while the task was active says so itself, and keeps saying it.
+
+        Returns:
+            True if there was one.
+
+        Raises:
+            NotFoundError: If there is no such task or message.
         """
         with self._turns.begin(actor, session_id) as turn:
             stored = require_task(turn.session, self._store, task_id)
@@ -170,7 +194,7 @@ class Links:
         return relation is not None
 
     def messages(self, task_id: str, *, limit: int = 50, offset: int = 0) -> list[LinkedMessage]:
-        """The messages of a task, linked by hand or written while it was active; oldest first."""
+        """Return the messages of a task, oldest first."""
         check_page(limit, offset)
         with self._store.database.read() as session:
             stored = require_task(session, self._store, task_id)
@@ -182,7 +206,7 @@ class Links:
         return [LinkedMessage(found[row[0]], row[1]) for row in rows if row[0] in found]
 
     def tasks(self, message_id: str) -> list[Task]:
-        """The tasks a message belongs to."""
+        """Return the tasks a message belongs to."""
         with self._store.database.read() as session:
             no = self._message_no(session, message_id)
             rows = session.all(

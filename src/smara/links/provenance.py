@@ -78,12 +78,10 @@ class TreeFiles:
         committed = self._asked(root, "modified", path, lambda past: past.modified_at(path))
         if committed is not None:
             return committed
+        if os.path.exists(os.path.join(root, ".git")):
+            return None
         try:
-            return (
-                None
-                if os.path.exists(os.path.join(root, ".git"))
-                else _mtime(os.path.join(root, path))
-            )
+            return os.stat(os.path.join(root, path)).st_mtime_ns // 1_000_000
         except OSError:
             return None
 
@@ -106,10 +104,6 @@ class TreeFiles:
         self._left -= time.monotonic() - begin
         self._known[key] = found  # type: ignore[assignment]
         return found
-
-
-def _mtime(path: str) -> int:
-    return os.stat(path).st_mtime_ns // 1_000_000
 
 
 _LOOKED_BACK = 400
@@ -169,7 +163,14 @@ class Provenance:
 
     def shown(self, session: Session, evidence: Sequence[Evidence]) -> list[SourceExcerpt]:
         """Pieces of evidence with what they say, in their order."""
-        return [self._one(session, each) for each in evidence]
+        return [
+            self._message(session, each, each.message_id)
+            if each.message_id is not None
+            else self._observation(session, each, each.observation_id)
+            if each.observation_id is not None
+            else SourceExcerpt(each, None, each.quote or "")
+            for each in evidence
+        ]
 
     def ambient_taint(self, session: Session, thread_id: str) -> tuple[str, ...]:
         """What came into a conversation from outside, up to now."""
@@ -187,13 +188,6 @@ class Provenance:
         )
         found = self._messages.by_numbers(session, [row[0] for row in rows])
         return tuple(word for word in taint_of(found.values()) if word not in LOCAL_TAINT)
-
-    def _one(self, session: Session, evidence: Evidence) -> SourceExcerpt:
-        if evidence.message_id is not None:
-            return self._message(session, evidence, evidence.message_id)
-        if evidence.observation_id is not None:
-            return self._observation(session, evidence, evidence.observation_id)
-        return SourceExcerpt(evidence, None, evidence.quote or "")
 
     def _message(self, session: Session, evidence: Evidence, message_id: str) -> SourceExcerpt:
         found = self._messages.find_message(session, message_id) if is_id(message_id) else None

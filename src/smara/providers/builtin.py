@@ -64,37 +64,39 @@ def as_messages(turn: Turn) -> list[NewMessage]:
 
 
 def as_turns(messages: Iterable[Message]) -> Iterator[Turn]:
-    """The turns that messages belong to, in order; a message of no turn is a turn of its own."""
+    """Yield the turns of messages in order; a message of no turn is a turn of its own."""
     for turn_id, group in groupby(
         messages, key=lambda message: str(message.metadata.get("turn") or message.id)
     ):
-        yield _turn(turn_id, list(group))
-
-
-def _turn(turn_id: str, messages: list[Message]) -> Turn:
-    parts = [(message.role, part) for message in messages for part in message.parts]
-    results = {part.call_id: part for _, part in parts if part.type == "tool_result"}
-    uses = [_use(part, results.get(part.call_id)) for _, part in parts if part.type == "tool_call"]
-    source = messages[0].metadata.get("source")
-    return Turn(
-        turn_id,
-        input=_texts(parts, "user"),
-        output=_texts(parts, "assistant"),
-        input_source=source if isinstance(source, str) else None,
-        tool_uses=tuple(uses),
-        thinking="\n".join(part.text for _, part in parts if part.type == "reasoning"),
-        timestamp=messages[0].created_at,
-    )
-
-
-def _use(call: Part, result: Part | None) -> ToolUse:
-    arguments = call.arguments if isinstance(call.arguments, dict) else {}
-    text, is_error = (result.text, result.is_error) if result is not None else ("", False)
-    return ToolUse(call.name or "tool", arguments, text, is_error=is_error, call_id=call.call_id)
-
-
-def _texts(parts: list[tuple[Any, Part]], role: str) -> str:
-    return "\n".join(part.text for who, part in parts if who == role and part.type == "text")
+        first, *rest = group
+        parts = [(message.role, part) for message in (first, *rest) for part in message.parts]
+        results = {part.call_id: part for _, part in parts if part.type == "tool_result"}
+        uses = []
+        for call in (part for _, part in parts if part.type == "tool_call"):
+            result = results.get(call.call_id)
+            uses.append(
+                ToolUse(
+                    call.name or "tool",
+                    call.arguments if isinstance(call.arguments, dict) else {},
+                    result.text if result is not None else "",
+                    is_error=result is not None and result.is_error,
+                    call_id=call.call_id,
+                )
+            )
+        texts = {
+            role: "\n".join(part.text for who, part in parts if (who, part.type) == (role, "text"))
+            for role in ("user", "assistant")
+        }
+        source = first.metadata.get("source")
+        yield Turn(
+            turn_id,
+            input=texts["user"],
+            output=texts["assistant"],
+            input_source=source if isinstance(source, str) else None,
+            tool_uses=tuple(uses),
+            thinking="\n".join(part.text for _, part in parts if part.type == "reasoning"),
+            timestamp=first.created_at,
+        )
 
 
 def _call_id(turn: Turn, number: int, use: ToolUse) -> str:
@@ -168,17 +170,15 @@ class WindowProvider:
         for thread_id in self._threads():  # the newest thread first
             if len(found) >= limit:
                 break
-            newest = self._newest(
-                thread_id, (limit - len(found)) * _MESSAGES_OF_A_TURN + _MESSAGES_OF_A_TURN
+            left = limit - len(found)
+            newest = self.memory.messages.list(
+                thread_id=thread_id, limit=(left + 1) * _MESSAGES_OF_A_TURN
             )
-            found = [*list(as_turns(newest))[-(limit - len(found)) :], *found]
+            found = [*list(as_turns(newest))[-left:], *found]
         return found[-limit:] if limit > 0 else []
 
     def close(self) -> None:
         self.memory.close()
-
-    def _newest(self, thread_id: str, count: int) -> list[Message]:
-        return self.memory.messages.list(thread_id=thread_id, limit=count)
 
     def _threads(self) -> list[str]:
         mine = self.memory.threads.list(resource_id=self._resource_id)
@@ -229,11 +229,8 @@ class ObservationalProvider(WindowProvider):
         )
 
     def save_turn(self, turn: Turn) -> None:
-        batch = as_messages(turn)
-        if batch:
-            self.memory.messages.append_batch(
-                NewThread(self.thread_id, self._resource_id), batch, may_differ=True
-            )
+        super().save_turn(turn)
+        if as_messages(turn):
             self.memory.observations.look_after(self.thread_id)
 
     def recall(self, hint: str | None = None) -> list[ChatMessage]:
@@ -271,9 +268,6 @@ class ObservationalProvider(WindowProvider):
                     shown.add(each.id)
                     told.append(neutralize(f"[{each.role}] {each.content}"))
         return told
-
-    def on_wake(self, identity: Mapping[str, Any]) -> None:
-        super().on_wake(identity)
 
     def on_sleep(self) -> None:
         """Observe what is pending, so that the next waking finds it."""

@@ -17,8 +17,11 @@ Factory = Callable[[Memory], MemoryProvider]
 
 
 def create_provider(name: str, memory: Memory) -> MemoryProvider:
-    """The provider of that name, over a memory that is open; an unknown name is answered with the
-    list.
+    """Create the provider of a name over an open memory.
+
+    Raises:
+        InvalidInputError: If there is none of that name; it lists those there are.
+        ConfigError: If a package registers something that cannot be called.
     """
     if name == "window":
         from smara.providers.builtin import WindowProvider
@@ -30,7 +33,13 @@ def create_provider(name: str, memory: Memory) -> MemoryProvider:
         return ObservationalProvider(memory)
     for entry in entry_points(group=GROUP):
         if entry.name == name:
-            return _loaded(entry.load(), name)(memory)
+            factory: Factory = entry.load()
+            if not callable(factory):
+                raise ConfigError(
+                    f"The memory provider {name!r} is nothing that can be called. "
+                    "Ask its package's authors."
+                )
+            return factory(memory)
     raise InvalidInputError(
         f"There is no memory provider {name!r}. Available: {', '.join(available_providers())}.",
         name=name,
@@ -39,14 +48,5 @@ def create_provider(name: str, memory: Memory) -> MemoryProvider:
 
 
 def available_providers() -> list[str]:
-    """The names that can be asked for."""
+    """Return the names that can be asked for."""
     return sorted({"window", "observational", *(entry.name for entry in entry_points(group=GROUP))})
-
-
-def _loaded(factory: object, name: str) -> Factory:
-    if not callable(factory):
-        raise ConfigError(
-            f"The memory provider {name!r} is nothing that can be called. Ask its package's "
-            "authors."
-        )
-    return factory
