@@ -79,8 +79,8 @@ def test_without_a_file_all_agents_are_asked(shop):
     assert [line.split("\t")[:2] for line in table[1:]] == [
         ["claude-code", "1"],
         ["codex", "2"],
-        ["gemini", "4"],
         ["copilot", "2"],
+        ["gemini", "4"],
         ["opencode", "2"],
         ["pi", "1"],
     ]

@@ -143,7 +143,17 @@ def _parts_of_block(block: Any) -> tuple[Part, ...]:
     if is_google_block(block):
         return google_parts(block)
     if name == "tool_result" or name.endswith("_tool_result") or name == "function_call_output":
-        return _tool_result(block)
+        fields = _plain_fields(block)
+        content = next(
+            (block[key] for key in ("text", "content", "output") if block.get(key) is not None),
+            None,
+        )
+        inner = (
+            parts_of(content) if isinstance(content, (str, list)) else parts_of(words_of(content))
+        )
+        words = "\n".join(part.text for part in inner if part.type not in ("image", "file"))
+        placeholders = tuple(part for part in inner if part.type in ("image", "file"))
+        return (Part("tool_result", words, **fields), *placeholders)
     kind = _TYPES.get(name)
     if (
         name == "function_call"
@@ -169,17 +179,6 @@ def _tool_call(block: Mapping[str, Any]) -> Part:
         fields["call_id"] = _optional(block.get("id"))
     arguments = block.get("arguments", block.get("input"))
     return Part("tool_call", text_in(block.get("text")), arguments=arguments, **fields)
-
-
-def _tool_result(block: Mapping[str, Any]) -> tuple[Part, ...]:
-    fields = _plain_fields(block)
-    content = next(
-        (block[key] for key in ("text", "content", "output") if block.get(key) is not None), None
-    )
-    inner = parts_of(content) if isinstance(content, (str, list)) else parts_of(words_of(content))
-    words = "\n".join(part.text for part in inner if part.type not in ("image", "file"))
-    placeholders = tuple(part for part in inner if part.type in ("image", "file"))
-    return (Part("tool_result", words, **fields), *placeholders)
 
 
 def _placeholder(kind: PartType, block: Mapping[str, Any]) -> Part:

@@ -132,7 +132,18 @@ class Importer:
                     self._report.refused.append((record.line, str(error)))
 
     def _store(self, thread: NewThread, messages: list[NewMessage]) -> None:
-        fresh = self._unknown(thread.id, messages)
+        # Preparing a message costs more than all else, and most imports are repeated.
+        ids = [message.client_id or "" for message in messages]
+        known = (
+            set()
+            if self._memory is None
+            else self._memory.messages.known_client_ids(thread.id, ids)
+        )
+        if self._dry_run or self._memory is None:
+            told = self._known.setdefault(thread.id, set())
+            known |= told & set(ids)
+            told.update(ids)
+        fresh = [message for message in messages if message.client_id not in known]
         self._report.repeated += len(messages) - len(fresh)
         if not fresh:
             return
@@ -174,22 +185,6 @@ class Importer:
             for each in stored
             if each.metadata.get("source") == "hook"
         )
-
-    def _unknown(self, thread_id: str, messages: list[NewMessage]) -> list[NewMessage]:
-        """Those that are not stored: preparing a message costs more than all else, and most imports
-        are repeated.
-        """
-        ids = [message.client_id or "" for message in messages]
-        known = (
-            set()
-            if self._memory is None
-            else self._memory.messages.known_client_ids(thread_id, ids)
-        )
-        if self._dry_run or self._memory is None:
-            told = self._known.setdefault(thread_id, set())
-            known |= told & set(ids)
-            told.update(ids)
-        return [message for message in messages if message.client_id not in known]
 
     def _with_resource(self, thread: NewThread) -> NewThread:
         if thread.resource_id is not None or self._resource_id is None:

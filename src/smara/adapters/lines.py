@@ -179,22 +179,20 @@ def _decompressed(raw: IO[bytes], stack: ExitStack) -> _Source:
         unzipped = stack.enter_context(gzip.GzipFile(fileobj=raw))
         return _Source(unzipped, (EOFError, zlib.error, gzip.BadGzipFile))
     if magic == _ZSTD_MAGIC:
-        return _zstd(raw, stack)
+        standard = _find_module("compression.zstd")  # Python 3.14 and later
+        if standard is not None:
+            return _Source(
+                stack.enter_context(standard.ZstdFile(raw)), (EOFError, standard.ZstdError)
+            )
+        package = _find_module("zstandard")
+        if package is not None:
+            return _Source(_ZstdFrames(raw, package), (EOFError, package.ZstdError))
+        message = (
+            "This file is compressed with zstd. Install the package zstandard, or unpack the "
+            "file with: unzstd FILE"
+        )
+        raise MissingExtraError(message, package="zstandard")
     return _Source(raw)
-
-
-def _zstd(raw: IO[bytes], stack: ExitStack) -> _Source:
-    standard = _find_module("compression.zstd")  # Python 3.14 and later
-    if standard is not None:
-        return _Source(stack.enter_context(standard.ZstdFile(raw)), (EOFError, standard.ZstdError))
-    package = _find_module("zstandard")
-    if package is not None:
-        return _Source(_ZstdFrames(raw, package), (EOFError, package.ZstdError))
-    message = (
-        "This file is compressed with zstd. Install the package zstandard, or unpack the "
-        "file with: unzstd FILE"
-    )
-    raise MissingExtraError(message, package="zstandard")
 
 
 def _find_module(name: str) -> Any:
@@ -254,13 +252,25 @@ def decode(line: FileLine) -> JsonLine | Counted:
         return Counted(line.number, "unreadable", line.problem)
     text, repairs = _decode_text(line.data)
     if not text:
-        return _empty(line)
+        if b"\x00" in line.data:
+            return Counted(
+                line.number, "broken", "only NUL bytes (the file was cut off by a crash)"
+            )
+        return Counted(line.number, "blank", "a blank line")
     try:
         value, more_repairs = load_json(text)
     except RecursionError:
         return Counted(line.number, "broken", "nested too deeply to be read")
     except ValueError as error:
-        return _invalid(line, error)
+        if not line.is_terminated:
+            return Counted(
+                line.number, "broken", "incomplete last line (the file may still be written)"
+            )
+        if isinstance(error, json.JSONDecodeError):
+            return Counted(
+                line.number, "broken", "invalid JSON", detail=f"{error.msg}, column {error.colno}"
+            )
+        return Counted(line.number, "broken", "a number with too many digits")
     if not isinstance(value, dict):
         return Counted(
             line.number, "broken", "not a JSON object", detail=f"it is {_json_name(value)}"
@@ -298,24 +308,6 @@ def _decode_text(data: bytes) -> tuple[str, list[str]]:
     if stripped and "\x00" in text[: text.index(stripped[0])] + text[text.rindex(stripped[-1]) :]:
         repairs.append("NUL bytes around the line were dropped")
     return stripped, repairs
-
-
-def _empty(line: FileLine) -> Counted:
-    if b"\x00" in line.data:
-        return Counted(line.number, "broken", "only NUL bytes (the file was cut off by a crash)")
-    return Counted(line.number, "blank", "a blank line")
-
-
-def _invalid(line: FileLine, error: ValueError) -> Counted:
-    if not line.is_terminated:
-        return Counted(
-            line.number, "broken", "incomplete last line (the file may still be written)"
-        )
-    if isinstance(error, json.JSONDecodeError):
-        return Counted(
-            line.number, "broken", "invalid JSON", detail=f"{error.msg}, column {error.colno}"
-        )
-    return Counted(line.number, "broken", "a number with too many digits")
 
 
 def _load(text: str) -> tuple[Any, bool]:

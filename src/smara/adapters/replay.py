@@ -69,7 +69,14 @@ class EventReader:
         if thread.kind == "compaction" or "told_by" in thread.metadata:
             return
         place = self._places.get(thread.id)
-        if place is None and "host" not in thread.metadata and not _has_call(message):
+        if (
+            place is None
+            and "host" not in thread.metadata
+            and (
+                isinstance(message.content, str)
+                or all(part.type != "tool_call" for part in message.content)
+            )
+        ):
             return  # a talk without tools is no agent's work
         teller = _MessageEvents(thread, message)
         if place is None:
@@ -151,12 +158,6 @@ def _of_message(
             yield _asked(teller, place, part, number=number)
         elif part.type == "tool_result" and part.name not in ("stdout", "stderr", "message"):
             yield from _answered(teller, place, part, message=message)
-
-
-def _has_call(message: NewMessage) -> bool:
-    return not isinstance(message.content, str) and any(
-        part.type == "tool_call" for part in message.content
-    )
 
 
 def _asked(teller: _MessageEvents, place: _ThreadState, part: Part, number: int) -> HostEvent:
@@ -317,7 +318,7 @@ class Learner:
         for number, (_, session_id) in enumerate(due, 1):
             try:
                 done = self._memory.behavior.finalize(session_id)
-                self.learned.memories += _promoted(done)
+                self.learned.memories += 0 if done is None else len(done.promoted)
             except SmaraError as error:
                 self._trouble(session_id, error)
             if progress:
@@ -355,7 +356,3 @@ class Learner:
     def _trouble(self, session_id: str, error: SmaraError) -> None:
         if len(self.learned.problems) < 10:
             self.learned.problems.append(f"nothing was learned from session {session_id}: {error}")
-
-
-def _promoted(done: Any) -> int:
-    return 0 if done is None else len(done.promoted)

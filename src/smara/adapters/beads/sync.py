@@ -150,7 +150,15 @@ def write_issues(tasks: Iterable[Task]) -> list[Written]:
             record.pop("content_hash", None)  # of what the issue was before
         written.append(Written(task, record))
     for each in written:
-        _count_again(each.record, before, now)
+        # Bring counts that the issue came with up to date, by what has changed here.
+        for name, old, new in (
+            ("dependency_count", before.needs, now.needs),
+            ("dependent_count", before.needed, now.needed),
+        ):
+            if (change := new[each.record["id"]] - old[each.record["id"]]) and type(
+                each.record.get(name)
+            ) is int:
+                each.record[name] += change
     return written
 
 
@@ -228,16 +236,6 @@ class _DependencyTally:
             if isinstance(each, dict) and each.get("type") == "blocks":
                 self.needs[str(each.get("issue_id"))] += 1
                 self.needed[str(each.get("depends_on_id"))] += 1
-
-
-def _count_again(record: dict[str, Any], before: _DependencyTally, now: _DependencyTally) -> None:
-    """Bring counts that the issue came with up to date, by what has changed here."""
-    for name, old, new in (
-        ("dependency_count", before.needs, now.needs),
-        ("dependent_count", before.needed, now.needed),
-    ):
-        if (change := new[record["id"]] - old[record["id"]]) and type(record.get(name)) is int:
-            record[name] += change
 
 
 Progress = Callable[[int, int], None]

@@ -148,18 +148,6 @@ def _take(
         done.unreadable += 1
 
 
-def _deliver(project: Memory, file: SpoolFile) -> None:
-    """Something was said as it had been prepared: its receipt is written now."""
-    notice = json.loads(file.payload)
-    project.moments.deliver(
-        notice["told"],
-        session_id=notice["session_id"],
-        source=notice["source"],
-        at_ms=file.at_ms,
-        is_said=notice.get("is_said", True),
-    )
-
-
 def _take_in(
     project: Memory,
     files: Sequence[SpoolFile],
@@ -172,7 +160,15 @@ def _take_in(
     stored = store_turns(project, fresh, transcripts)
     for file in files:  # before the events: these may show that what was said is used
         if (file.agent, file.event) == NOTICE:
-            _deliver(project, file)
+            # Something was said as it had been prepared: its receipt is written now.
+            notice = json.loads(file.payload)
+            project.moments.deliver(
+                notice["told"],
+                session_id=notice["session_id"],
+                source=notice["source"],
+                at_ms=file.at_ms,
+                is_said=notice.get("is_said", True),
+            )
     if fresh:
         project.behavior.observe_batch(fresh)
         project.moments.heed(fresh)

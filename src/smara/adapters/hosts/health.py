@@ -151,7 +151,13 @@ def _registration_findings(check: str, host: FoundHost, root: str) -> Iterator[F
     for reach in host.set_up:
         for target in targets_of(host.agent, reach, root, program=program()):
             for entry in _own_hooks(target.path):
-                called = _called(entry)
+                # The program that a registration names.
+                line = str(entry.get("command") or entry.get("bash") or "")
+                called = (
+                    line
+                    if isinstance(entry.get("args"), list)
+                    else line.split(" hook ")[0].strip("\"' ")
+                )
                 if called and shutil.which(called) is None:
                     yield Finding(
                         check,
@@ -193,12 +199,6 @@ def _own_hooks(path: str) -> Iterator[dict[str, Any]]:
         yield from (
             each for each in (inner if isinstance(inner, list) else [group]) if is_own_hook(each)
         )
-
-
-def _called(entry: dict[str, Any]) -> str:
-    """The program that a registration names."""
-    line = str(entry.get("command") or entry.get("bash") or "")
-    return line if isinstance(entry.get("args"), list) else line.split(" hook ")[0].strip("\"' ")
 
 
 def _setup_of(host: FoundHost) -> Setup:

@@ -86,7 +86,11 @@ def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
                 os.path.abspath(os.path.expanduser(settings.db or str(default_store()))),
             )
             return b""
-        with _opened() as memory:
+        with open_memory(
+            busy_timeout_seconds=BUSY_SECONDS * patience(),
+            check_index=False,
+            embed_in_background=False,
+        ) as memory:
             # One of those that wait is this start. Hosts that run a drain beside it are not kept
             # waiting for another.
             if (
@@ -258,12 +262,6 @@ def refresh(memory: Memory, folder: str, done: DrainReport) -> list[BriefDraft]:
         for cwd, project, agents in roots.values()
     ]
     return [each for each in found if each is not None]
-
-
-def _opened() -> Memory:
-    return open_memory(
-        busy_timeout_seconds=BUSY_SECONDS * patience(), check_index=False, embed_in_background=False
-    )
 
 
 @contextmanager

@@ -42,7 +42,16 @@ def events_of(agent: str, event: str, raw: bytes, at_ms: int, cwd: str = "") -> 
     if kind is None:
         return []
     if kind == "tool_batch":
-        return _of_batch(who, payload, at_ms, cwd=cwd)
+        # A batch is told call by call; the calls that were told before have the same keys.
+        calls = payload.get("tool_calls")
+        common = {name: value for name, value in payload.items() if name != "tool_calls"}
+        return [
+            _event(
+                who, "tool_post", "PostToolUse", payload={**common, **call}, at_ms=at_ms, cwd=cwd
+            )
+            for call in (calls if isinstance(calls, list) else ())
+            if isinstance(call, dict)
+        ]
     if kind == "subagent_stop" and payload.get("agent_type") == "":
         # no helper of the agent: the host itself, which had a model write the summary of a
         # compaction
@@ -146,17 +155,6 @@ def _with_tool(made: HostEvent, event: str, payload: Mapping[str, Any], hooks: H
 def _once(kind: Kind) -> Kind:
     """A call ends once: whether it was told as a result or as a failure, it is the same event."""
     return "tool_post" if kind == "tool_fail" else kind
-
-
-def _of_batch(agent: Agent, payload: Mapping[str, Any], at_ms: int, cwd: str) -> list[HostEvent]:
-    """A batch is told call by call; the calls that were told before have the same keys."""
-    calls = payload.get("tool_calls")
-    common = {name: value for name, value in payload.items() if name != "tool_calls"}
-    return [
-        _event(agent, "tool_post", "PostToolUse", payload={**common, **call}, at_ms=at_ms, cwd=cwd)
-        for call in (calls if isinstance(calls, list) else ())
-        if isinstance(call, dict)
-    ]
 
 
 def _key(made: HostEvent, payload: Mapping[str, Any], fields: Fields) -> str:

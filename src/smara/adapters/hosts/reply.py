@@ -63,7 +63,21 @@ def choose(
     if event in STARTS and hearer_of(told) == session_id:
         return _start(agent, told, folder, head=head)
     if event in PROMPTS:
-        return _first(agent, told, folder, head=head)
+        # Where the work stood, as far as the prompt is about it, and what is new since the start.
+        words = brief.words_of(folder, head, agent)
+        if words is None:
+            return None
+        prompt = own_words(_text(told, FIELDS["prompt"])).lower()
+        said = SessionLog(folder, session_of(told))
+        fitting = [
+            each["told"]
+            for each in words["firsts"]
+            if _is_about(prompt, each["words"], each["stems"])
+        ]
+        new = [each for each in fitting[:_MOST_AT_ONCE] if not names_of(each) <= said.names]
+        if not head["store"]:
+            return None if new else []
+        return [each for each in (*new, *_late(words, said)) if _stands(head, each)]
     return (
         _about_tool(agent, event, told, folder=folder, head=head)
         if event not in (*STARTS, *SUBAGENT_STARTS)
@@ -155,26 +169,6 @@ def _of_others(start: dict[str, Any], session_id: str) -> dict[str, Any]:
     }
 
 
-def _first(
-    agent: str, told: Mapping[str, Any], folder: str, head: Mapping[str, Any]
-) -> list[dict[str, Any]] | None:
-    """Where the work stood, as far as the prompt speaks of it, and what is known since the
-    session's start.
-    """
-    words = brief.words_of(folder, head, agent)
-    if words is None:
-        return None
-    prompt = own_words(str(told.get("prompt") or "")).lower()
-    said = SessionLog(folder, session_of(told))
-    fitting = [
-        each["told"] for each in words["firsts"] if _is_about(prompt, each["words"], each["stems"])
-    ]
-    new = [each for each in fitting[:_MOST_AT_ONCE] if not names_of(each) <= said.names]
-    if not head["store"]:
-        return None if new else []
-    return [each for each in (*new, *_late(words, said)) if _stands(head, each)]
-
-
 def _is_about(prompt: str, names: Sequence[str], stems: Sequence[str]) -> bool:
     """Whether a prompt gives a name as a word of its own, or shares most stems of a title of some
     length.
@@ -233,7 +227,12 @@ def _about_tool(
 ) -> list[dict[str, Any]] | None:
     tool, given, error = call_of(event, told)
     if tool == "Bash" and error is None and event not in BEFORE:
-        tool, given = _as_reading(tool, given)
+        # A command that shows files, as the reading of these files; every other one as it is.
+        from smara.core.tool_triggers import shown_files
+
+        shown = shown_files(str(given.get("command")))
+        if shown:
+            tool, given = "Read", {"file_path": shown[0], "files": shown}
     keys = set(triggers_of(tool, given))
     if error is not None:
         keys.add(FAILED)
@@ -264,14 +263,6 @@ def _about_tool(
         # say
         return None
     return [each["told"] for each in new if _stands(head, each["told"])][:_MOST_AT_ONCE]
-
-
-def _as_reading(tool: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """A command that shows files, as the reading of these files; every other one as it is."""
-    from smara.core.tool_triggers import shown_files
-
-    shown = shown_files(str(given.get("command")))
-    return ("Read", {"file_path": shown[0], "files": shown}) if shown else (tool, given)
 
 
 def _fits(

@@ -205,7 +205,11 @@ def apply(changes: Sequence[SetupChange], journal: Journal) -> int:
     for change in needed:
         if change.after is None:
             continue
-        made = _missing_folders(change.path)
+        made = []
+        folder = os.path.dirname(change.path)
+        while folder and not os.path.isdir(folder):
+            made.append(folder)
+            folder = os.path.dirname(folder)
         known = journal.find(change.path)
         folders = tuple(dict.fromkeys((*made, *(known.made_folders if known else ()))))
         journal.put(
@@ -322,15 +326,6 @@ def _lines(content: bytes | None) -> list[str]:
     return [
         line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines
     ]
-
-
-def _missing_folders(path: str) -> list[str]:
-    found = []
-    folder = os.path.dirname(path)
-    while folder and not os.path.isdir(folder):
-        found.append(folder)
-        folder = os.path.dirname(folder)
-    return found
 
 
 def _remove_empty(folder: str) -> None:

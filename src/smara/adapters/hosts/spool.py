@@ -41,7 +41,15 @@ def put(
         payload = safe(payload, MOST_BYTES)
     nanoseconds = time_ns()
     facts = (agent, event, str(nanoseconds // 1_000_000), project, cwd)
-    head = b"\t".join([FORMAT, *(_fact(fact) for fact in facts)])
+    head = b"\t".join(
+        [
+            FORMAT,
+            *(
+                fact.replace("\t", " ").replace("\n", " ").encode("utf-8", "surrogateescape")
+                for fact in facts
+            ),
+        ]
+    )
     name = f"{nanoseconds:020d}-{os.getpid()}"
     hidden, path = os.path.join(folder, f".{name}"), os.path.join(folder, name + ENDING)
     _write(folder, hidden, head + b"\n" + payload)
@@ -49,10 +57,6 @@ def put(
     if os.getpid() % _LOOK_EVERY == 0:
         keep_bounded(folder)
     return path
-
-
-def _fact(text: str) -> bytes:
-    return text.replace("\t", " ").replace("\n", " ").encode("utf-8", "surrogateescape")
 
 
 def _write(folder: str, path: str, content: bytes) -> None:
@@ -93,13 +97,9 @@ def keep_bounded(folder: str, most: int = MOST_FILES) -> int:
         except OSError:
             continue
     if gone:
-        _note_lost(folder, gone)
+        file = os.open(os.path.join(folder, "lost"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(file, f"{time_ns() // 1_000_000}\t{gone}\n".encode())
+        finally:
+            os.close(file)
     return gone
-
-
-def _note_lost(folder: str, count: int) -> None:
-    file = os.open(os.path.join(folder, "lost"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        os.write(file, f"{time_ns() // 1_000_000}\t{count}\n".encode())
-    finally:
-        os.close(file)

@@ -292,7 +292,12 @@ def _alike(
         files = {place.file.path for place in saying.places}
         for memory in memories:
             if files & paths_of(memory):
-                likeness = _likeness(saying.text, memory)
+                olds = [each.quote for each in memory.evidence if each.quote] or [memory.content]
+                new = saying.text[:_COMPARED_CHARACTERS].casefold()
+                likeness = max(
+                    SequenceMatcher(None, old[:_COMPARED_CHARACTERS].casefold(), new, False).ratio()
+                    for old in olds
+                )
                 if likeness >= LIKE_ENOUGH:
                     pairs.append((-likeness, len(pairs), saying, memory))
     seen: set[str] = set()
@@ -300,12 +305,3 @@ def _alike(
         if saying.key not in seen and memory.id not in seen:
             seen |= {saying.key, memory.id}
             yield saying, memory
-
-
-def _likeness(text: str, memory: TypedMemory) -> float:
-    olds = [each.quote for each in memory.evidence if each.quote] or [memory.content]
-    new = text[:_COMPARED_CHARACTERS].casefold()
-    return max(
-        SequenceMatcher(None, old[:_COMPARED_CHARACTERS].casefold(), new, False).ratio()
-        for old in olds
-    )

@@ -287,7 +287,11 @@ class _MarkdownReader:
     ) -> bool:
         """One block that is no paragraph; whether a block of code behind it belongs to it."""
         if node.type == "heading":
-            self._heading(node)
+            level = int(node.tag[1:] or 1)
+            self._headings = [each for each in self._headings if each[0] < level]
+            self._headings.append(
+                (level, re.sub(r"^[\W\d_]+(?=\w)", "", text_of(node.children[0])).strip())
+            )
             return False
         if led_by is not None and node.type not in (
             "bullet_list",
@@ -305,17 +309,20 @@ class _MarkdownReader:
         elif node.type == "table":
             self._table(node, lead)
         elif node.type == "blockquote":
-            self._quote(node, lead)
+            before = self._marks
+            first = (
+                text_of(node.children[0].children[0])
+                if node.children and node.children[0].type == "paragraph"
+                else ""
+            )
+            notice = _NOTICE.match(first)
+            kind = notice[1].lower() if notice else ""
+            self._marks = (*before, "warning" if kind in _WARNINGS else "note")
+            self._blocks(node.children, lead)
+            self._marks = before
         elif node.type == "html_block":
             self._html(node, lead)
         return node.type in ("bullet_list", "ordered_list")
-
-    def _heading(self, node: SyntaxTreeNode) -> None:
-        level = int(node.tag[1:] or 1)
-        self._headings = [each for each in self._headings if each[0] < level]
-        self._headings.append(
-            (level, re.sub(r"^[\W\d_]+(?=\w)", "", text_of(node.children[0])).strip())
-        )
 
     def _paragraph(self, node: SyntaxTreeNode, lead: str) -> bool:
         first = markdown.first_line(node)
@@ -435,19 +442,6 @@ class _MarkdownReader:
                 self._say(
                     text, markdown.first_line(row), markdown.first_line(row), about, marks=("row",)
                 )
-
-    def _quote(self, node: SyntaxTreeNode, lead: str) -> None:
-        before = self._marks
-        first = (
-            text_of(node.children[0].children[0])
-            if node.children and node.children[0].type == "paragraph"
-            else ""
-        )
-        notice = _NOTICE.match(first)
-        kind = notice[1].lower() if notice else ""
-        self._marks = (*before, "warning" if kind in _WARNINGS else "note")
-        self._blocks(node.children, lead)
-        self._marks = before
 
     def _html(self, node: SyntaxTreeNode, lead: str) -> None:
         """A block of HTML: what is hidden in comments is left out, words between tags are read."""

@@ -215,7 +215,10 @@ class _MastraImport:
         self._report.stored += appended.stored
         self._report.repeated += appended.repeated
         for given, held in zip(messages, appended.messages, strict=True):
-            if held.id not in fresh and _has_changed(given, held):
+            # Whether a message is larger or smaller there than when it was imported.
+            if held.id not in fresh and (
+                _size(held.metadata) is not None and _size(given.metadata) != _size(held.metadata)
+            ):
                 self._grow(thread, given, held)
 
     def _grow(self, thread: NewThread, given: NewMessage, held: Message) -> None:
@@ -254,7 +257,15 @@ class _MastraImport:
             held = self._memory.messages.stream(thread_id=thread_id) if is_here else iter(())
             self._known = thread_id, {each.client_id or "": _size(each.metadata) for each in held}
         known = self._known[1]
-        fresh = [each for each in batch if each.message and not _is_same(each.message, known)]
+        fresh = [
+            each
+            for each in batch
+            if each.message
+            and not (
+                (each.message.client_id or "") in known
+                and known[each.message.client_id or ""] == _size(each.message.metadata)
+            )
+        ]
         self._report.repeated += len(batch) - len(fresh)
         return fresh
 
@@ -366,17 +377,6 @@ def _size(metadata: Mapping[str, Any]) -> _Size:
     """How many parts and characters a message had when it was imported."""
     about = metadata.get("mastra")
     return (about.get("parts"), about.get("characters")) if isinstance(about, dict) else None
-
-
-def _is_same(given: NewMessage, known: Mapping[str, _Size]) -> bool:
-    return (given.client_id or "") in known and known[given.client_id or ""] == _size(
-        given.metadata
-    )
-
-
-def _has_changed(given: NewMessage, held: Message) -> bool:
-    """Whether a message is larger or smaller there than when it was imported."""
-    return _size(held.metadata) is not None and _size(given.metadata) != _size(held.metadata)
 
 
 def _fresh_lines(text: str, known: set[str]) -> str:

@@ -137,7 +137,11 @@ def _parts(kind: str, block: Any) -> tuple[Part, ...]:
             ),
         )
     if kind in ("reasoning", "redacted-reasoning"):
-        return _reasoning(fields)
+        words = text_in(fields.get("reasoning")) or text_in(fields.get("text"))
+        if not words:
+            details = map(mapping_in, list_in(fields.get("details")))
+            words = "\n".join(text for each in details if (text := text_in(each.get("text"))))
+        return (Part("reasoning", words),) if words.strip() else ()
     if kind in ("file", "image"):
         return (_attachment(fields, "image" if kind == "image" else "file"),)
     if kind in ("source", "source-url", "source-document"):
@@ -158,14 +162,6 @@ def _invocation(call: Mapping[str, Any]) -> tuple[Part, ...]:
     if state in _CALLED or (result is None and state not in ("result", "output-available")):
         return (called,)
     return called, Part("tool_result", _words(result), name=name, call_id=call_id)
-
-
-def _reasoning(fields: Mapping[str, Any]) -> tuple[Part, ...]:
-    words = text_in(fields.get("reasoning")) or text_in(fields.get("text"))
-    if not words:
-        details = map(mapping_in, list_in(fields.get("details")))
-        words = "\n".join(text for each in details if (text := text_in(each.get("text"))))
-    return (Part("reasoning", words),) if words.strip() else ()
 
 
 def _attachment(fields: Mapping[str, Any], kind: Any = "file") -> Part:

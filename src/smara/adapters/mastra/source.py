@@ -330,7 +330,12 @@ def _postgres(url: str) -> Iterator[MastraSource]:
             "'smara[postgres]'`.",
             package="psycopg",
         ) from None
-    address, schema = _split_schema(url)
+    # A URL without ``schema=NAME``, which is ours and not PostgreSQL's, and the name.
+    base, _, query = url.partition("?")
+    given = parse_qsl(query, keep_blank_values=True)
+    rest = urlencode([(key, value) for key, value in given if key != "schema"])
+    address = f"{base}?{rest}" if rest else base
+    schema = next((value for key, value in given if key == "schema"), None)
     try:
         with psycopg.connect(address, connect_timeout=10) as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -343,16 +348,6 @@ def _postgres(url: str) -> Iterator[MastraSource]:
         raise DatabaseError(
             f"The PostgreSQL database cannot be read: {_told(error)}. Check the URL."
         ) from None
-
-
-def _split_schema(url: str) -> tuple[str, str | None]:
-    """A URL without ``schema=NAME``, which is ours and not PostgreSQL's, and the name."""
-    base, _, query = url.partition("?")
-    given = parse_qsl(query, keep_blank_values=True)
-    rest = urlencode([(key, value) for key, value in given if key != "schema"])
-    return f"{base}?{rest}" if rest else base, next(
-        (value for key, value in given if key == "schema"), None
-    )
 
 
 def _enter(connection: Any, schema: str | None) -> None:

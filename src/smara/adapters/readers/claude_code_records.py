@@ -251,11 +251,21 @@ def compact_result(result: Any, parts: Sequence[Part]) -> tuple[dict[str, Any], 
 def _facts(result: Mapping[str, Any], words: str, depth: int = 0) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for key, value in list(result.items())[:_MAX_FACTS]:
-        name = _snake_case(key)[:60]
+        name = re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: "_" + found[1], key).lower()[:60]
         if key == "usage":
             facts[name] = compact_usage(value)
         elif key == "structuredPatch":
-            facts["patch"] = _patch(value)
+            lines = [
+                text_in(line)
+                for hunk in list_in(value)
+                for line in list_in(mapping_in(hunk).get("lines"))
+            ]
+            counts = {
+                "hunks": len(list_in(value)),
+                "added": sum(line.startswith("+") for line in lines),
+                "removed": sum(line.startswith("-") for line in lines),
+            }
+            facts["patch"] = counts if counts["hunks"] else {}
         elif isinstance(value, dict):
             facts[name] = _facts(value, words, depth + 1) if depth < 2 else {}
         elif isinstance(value, list):
@@ -273,37 +283,21 @@ def _outputs(result: Mapping[str, Any], words: str, parts: Sequence[Part]) -> tu
     found = []
     for name in _OUTPUTS:
         output = text_in(result.get(name))
-        if len(output) <= _SHORT_CHARS or output.startswith("data:") or _contains(words, output):
+        if (
+            len(output) <= _SHORT_CHARS
+            or output.startswith("data:")
+            or (output.strip() in words or " ".join(output.split()) in " ".join(words.split()))
+        ):
             continue
         found.append(Part("tool_result", output, name=name, call_id=_call_id(parts)))
     return tuple(found)
-
-
-def _contains(words: str, output: str) -> bool:
-    return output.strip() in words or " ".join(output.split()) in " ".join(words.split())
 
 
 def _call_id(parts: Sequence[Part]) -> str | None:
     return next((part.call_id for part in parts if part.type == "tool_result"), None)
 
 
-def _patch(hunks: Any) -> dict[str, int]:
-    lines = [
-        text_in(line) for hunk in list_in(hunks) for line in list_in(mapping_in(hunk).get("lines"))
-    ]
-    counts = {
-        "hunks": len(list_in(hunks)),
-        "added": sum(line.startswith("+") for line in lines),
-        "removed": sum(line.startswith("-") for line in lines),
-    }
-    return counts if counts["hunks"] else {}
-
-
 def compact_usage(usage: Any) -> dict[str, int]:
     """Token counts under our names, those that are not zero."""
     counts = {name: mapping_in(usage).get(key) for key, name in _TOKEN_COUNTS.items()}
     return {name: count for name, count in counts.items() if isinstance(count, int) and count}
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: "_" + found[1], name).lower()

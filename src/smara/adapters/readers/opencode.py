@@ -64,11 +64,7 @@ def read_sessions(
             (session,) if isinstance(session, Counted) else _OpenCodeSession(session).read()
         ):
             number += 1
-            yield _numbered(record, number)
-
-
-def _numbered(record: Record, number: int) -> Record:
-    return replace(record, line=number)
+            yield replace(record, line=number)
 
 
 def _sessions(
@@ -111,7 +107,25 @@ class _OpenCodeSession:
         self._identities = Identities()
         self._at: int | None = None
         self._place = ""
-        self._thread = _thread_of(session.info)
+        session_id = bounded_id(text_in(session.info.get("id")) or "unnamed")
+        parent = text_in(session.info.get("parentID"))
+        facts: dict[str, Any] = {
+            "host": "opencode",
+            "cwd": text_in(session.info.get("directory")),
+            "version": text_in(session.info.get("version")),
+        }
+        if parent:
+            facts["agent_id"] = session_id
+        title = text_in(session.info.get("title"))
+        self._thread = NewThread(
+            session_id,
+            None,
+            shorten_title(title) or None,
+            metadata={name: fact for name, fact in facts.items() if fact},
+            kind="subagent" if parent else "conversation",
+            parent_id=bounded_id(parent) if parent else None,
+            created_at=milliseconds(mapping_in(session.info.get("time")).get("created")),
+        )
 
     def read(self) -> Iterator[Record]:
         """Every message and part; whether an answer is finished shows when the next one has
@@ -141,7 +155,21 @@ class _OpenCodeSession:
             yield from self._said_by_user(message)
             return
         is_finished = not is_last or bool(time.get("completed")) or bool(info.get("error"))
-        usage = _usage(info.get("tokens"))
+        tokens = info.get("tokens")
+        told = mapping_in(tokens)
+        cache = mapping_in(told.get("cache"))
+        counts = {
+            "input_tokens": told.get("input"),
+            "output_tokens": told.get("output"),
+            "reasoning_tokens": told.get("reasoning"),
+            "cache_read_tokens": cache.get("read"),
+            "cache_write_tokens": cache.get("write"),
+        }
+        usage = {
+            name: int(count)
+            for name, count in counts.items()
+            if isinstance(count, int | float) and count
+        }
         for part in message.parts:
             if isinstance(part, Counted):
                 yield part
@@ -180,7 +208,7 @@ class _OpenCodeSession:
         if own:
             said = "\n".join(part.text for part in own if part.type == "text")
             if self._thread.title is None and said.strip():
-                self._thread = _with_title(self._thread, said)
+                self._thread = replace(self._thread, title=shorten_title(said) or None)
             kind = "agent_prompt" if self._thread.kind == "subagent" else None
             yield self._keep(message_id, "user", tuple(own), {"kind": kind})
         elif not message.parts:
@@ -280,32 +308,6 @@ class _OpenCodeSession:
         )
 
 
-def _thread_of(info: Mapping[str, Any]) -> NewThread:
-    session_id = bounded_id(text_in(info.get("id")) or "unnamed")
-    parent = text_in(info.get("parentID"))
-    facts: dict[str, Any] = {
-        "host": "opencode",
-        "cwd": text_in(info.get("directory")),
-        "version": text_in(info.get("version")),
-    }
-    if parent:
-        facts["agent_id"] = session_id
-    title = text_in(info.get("title"))
-    return NewThread(
-        session_id,
-        None,
-        shorten_title(title) or None,
-        metadata={name: fact for name, fact in facts.items() if fact},
-        kind="subagent" if parent else "conversation",
-        parent_id=bounded_id(parent) if parent else None,
-        created_at=milliseconds(mapping_in(info.get("time")).get("created")),
-    )
-
-
-def _with_title(thread: NewThread, words: str) -> NewThread:
-    return replace(thread, title=shorten_title(words) or None)
-
-
 def _worded(kind: str, part: Mapping[str, Any]) -> tuple[Part, ...]:
     words = text_in(part.get("text"))
     if kind == "reasoning":
@@ -327,20 +329,3 @@ def _file(part: Mapping[str, Any]) -> tuple[Part, ...]:
 def _counted(part: Mapping[str, Any]) -> Counted:
     kind = text_in(part.get("type")) or "without a type"
     return Counted(1, f"part/{kind}"[:100], _NO_WORDS.get(kind, f"unknown part: {kind[:60]}"))
-
-
-def _usage(tokens: Any) -> dict[str, int]:
-    told = mapping_in(tokens)
-    cache = mapping_in(told.get("cache"))
-    counts = {
-        "input_tokens": told.get("input"),
-        "output_tokens": told.get("output"),
-        "reasoning_tokens": told.get("reasoning"),
-        "cache_read_tokens": cache.get("read"),
-        "cache_write_tokens": cache.get("write"),
-    }
-    return {
-        name: int(count)
-        for name, count in counts.items()
-        if isinstance(count, int | float) and count
-    }

@@ -300,14 +300,6 @@ class _ReadOnlyDatabase:
         self._uri = f"file:{quote(str(Path(path).absolute()))}"
 
     def __enter__(self) -> sqlite3.Connection:
-        self._connection = self._connect()
-        self._connection.row_factory = sqlite3.Row
-        return self._connection
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-
-    def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(f"{self._uri}?mode=ro", uri=True, timeout=5)
         try:
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
@@ -316,4 +308,9 @@ class _ReadOnlyDatabase:
             # it lies there.
             connection.close()
             connection = sqlite3.connect(f"{self._uri}?mode=ro&immutable=1", uri=True, timeout=5)
-        return connection
+        self._connection = connection
+        self._connection.row_factory = sqlite3.Row
+        return self._connection
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()

@@ -140,7 +140,13 @@ class _PiSession:
         content = message.get("content")
         if role == "user":
             parts = parts_of(content)
-            self._suggest_title("\n".join(part.text for part in parts if part.type == "text"))
+            words = "\n".join(part.text for part in parts if part.type == "text")
+            if (
+                not self._has_name
+                and self._thread.title is None
+                and (title := shorten_title(words))
+            ):
+                self._thread = replace(self._thread, title=title)
             yield self._keep(entry, "", "user", parts, {})
         elif role == "assistant":
             yield from self._answer(entry, message)
@@ -243,10 +249,6 @@ class _PiSession:
             metadata={**metadata, "inherited": is_copy},
             repairs=entry.repairs,
         )
-
-    def _suggest_title(self, words: str) -> None:
-        if not self._has_name and self._thread.title is None and (title := shorten_title(words)):
-            self._thread = replace(self._thread, title=title)
 
 
 def _text(words: Any) -> tuple[Part, ...]:

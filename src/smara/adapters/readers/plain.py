@@ -94,29 +94,26 @@ class PlainReader:
 
     def read(self, entry: JsonLine) -> Record:
         if entry.value.get("type") == "thread":
-            return self._read_thread(entry)
-        return self._read_message(entry)
-
-    def _read_thread(self, entry: JsonLine) -> Counted:
-        value = entry.value
-        thread_id = _id_in(_first(value, "id", *_THREAD))
-        if not thread_id:
-            return Counted(entry.line, "thread", 'a thread without an id; give it "id"')
-        kind = value.get("kind")
-        if kind is not None and kind not in get_args(ThreadKind):
-            return Counted(
-                entry.line, "thread", '"kind" must be conversation, subagent or compaction'
+            value = entry.value
+            thread_id = _id_in(_first(value, "id", *_THREAD))
+            if not thread_id:
+                return Counted(entry.line, "thread", 'a thread without an id; give it "id"')
+            kind = value.get("kind")
+            if kind is not None and kind not in get_args(ThreadKind):
+                return Counted(
+                    entry.line, "thread", '"kind" must be conversation, subagent or compaction'
+                )
+            thread = self._tell(
+                thread_id,
+                resource_id=_id_in(_first(value, *_RESOURCE)),
+                title=text_in(value.get("title")),
+                metadata=value.get("metadata") if isinstance(value.get("metadata"), dict) else None,
+                kind=kind,
+                parent_id=_id_in(_first(value, *_PARENT)),
+                created_at=milliseconds(_first(value, *_TIME)),
             )
-        thread = self._tell(
-            thread_id,
-            resource_id=_id_in(_first(value, *_RESOURCE)),
-            title=text_in(value.get("title")),
-            metadata=value.get("metadata") if isinstance(value.get("metadata"), dict) else None,
-            kind=kind,
-            parent_id=_id_in(_first(value, *_PARENT)),
-            created_at=milliseconds(_first(value, *_TIME)),
-        )
-        return Counted(entry.line, "thread", "describes a thread", thread=thread)
+            return Counted(entry.line, "thread", "describes a thread", thread=thread)
+        return self._read_message(entry)
 
     def _read_message(self, entry: JsonLine) -> Record:
         value = entry.value
@@ -127,7 +124,26 @@ class PlainReader:
             }
         role = _ROLE_NAMES.get(text_in(_first(value, *_ROLE)).strip().lower())
         if role is None:
-            return _no_role(entry.line, value)
+            given = _first(value, *_ROLE)
+            if given is not None:
+                detail = (
+                    given if isinstance(given, str) and given.isalnum() and len(given) <= 20 else ""
+                )
+                return Counted(
+                    entry.line,
+                    "message",
+                    '"role" must be user, assistant, system or tool',
+                    detail=detail,
+                )
+            if isinstance(value.get("messages"), list):
+                return Counted(
+                    entry.line,
+                    "message",
+                    'many messages in one line; write each of "messages" as its own line',
+                )
+            return Counted(
+                entry.line, "message", 'no role; give "role": user, assistant, system or tool'
+            )
         content = _content_in(value, role)
         if content is None:
             return Counted(
@@ -162,20 +178,6 @@ class PlainReader:
         news = {name: fact for name, fact in facts.items() if fact and fact != getattr(known, name)}
         self._threads[thread_id] = replace(known, **news) if news else known
         return self._threads[thread_id]
-
-
-def _no_role(line: int, value: Mapping[str, Any]) -> Counted:
-    given = _first(value, *_ROLE)
-    if given is not None:
-        detail = given if isinstance(given, str) and given.isalnum() and len(given) <= 20 else ""
-        return Counted(
-            line, "message", '"role" must be user, assistant, system or tool', detail=detail
-        )
-    if isinstance(value.get("messages"), list):
-        return Counted(
-            line, "message", 'many messages in one line; write each of "messages" as its own line'
-        )
-    return Counted(line, "message", 'no role; give "role": user, assistant, system or tool')
 
 
 def _content_in(value: Mapping[str, Any], role: Role) -> str | tuple[Part, ...] | None:
