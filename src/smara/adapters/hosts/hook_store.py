@@ -67,8 +67,11 @@ the next one.
 
 def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
     """The host's standard output for an event that may be answered; empty for silence."""
+    from smara.core.clock import SystemClock
+
+    now_ms = SystemClock().now_ms()
     told = next(
-        iter(with_exits(events_of(agent, event, payload, at_ms=_now_ms(), cwd=os.getcwd()))), None
+        iter(with_exits(events_of(agent, event, payload, at_ms=now_ms, cwd=os.getcwd()))), None
     )
     if told is None:
         return b""
@@ -310,12 +313,6 @@ def _deadline(seconds: float, ready: Sequence[bytes] = ()) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def _now_ms() -> int:
-    from smara.core.clock import SystemClock
-
-    return SystemClock().now_ms()
 
 
 FIRST_SECONDS = 3.0

@@ -384,7 +384,11 @@ def _fresh_lines(text: str, known: set[str]) -> str:
     found: list[str] = []
     heading = ""
     for line in text.splitlines():
-        if _is_heading(line):
+        bare = line.strip()
+        is_heading = bare.startswith(("Date:", "#", "<")) or (
+            bare.endswith(":") and not bare.startswith(("*", "-"))
+        )
+        if is_heading:
             heading = line
         elif line.strip() and line.strip() not in known:
             if heading:
@@ -392,13 +396,6 @@ def _fresh_lines(text: str, known: set[str]) -> str:
                 heading = ""
             found.append(line)
     return "\n".join(found)
-
-
-def _is_heading(line: str) -> bool:
-    bare = line.strip()
-    return bare.startswith(("Date:", "#", "<")) or (
-        bare.endswith(":") and not bare.startswith(("*", "-"))
-    )
 
 
 def _digest(parts: Sequence[Part]) -> str:

@@ -315,7 +315,16 @@ class _Transcript:
         if inner.get("type") in ("user", "assistant"):
             yield from self._read_agent_message(entry, data, inner)
         elif kind == "bash_progress" and output.strip():
-            yield from self._hold_output(entry, output)
+            created_at, thread = self._place(entry)
+            call_id = text_in(entry.value.get("parentToolUseID"))
+            settled = self._running.add(
+                call_id,
+                PendingRecord(
+                    entry, thread.id, output, created_at=created_at, call_id=call_id or None
+                ),
+            )
+            if settled is not None:
+                yield settled if isinstance(settled, Counted) else self._keep_output(settled)
         else:
             reason = _PROGRESS.get(
                 kind, "the progress of a tool; its result is a record of its own"
@@ -441,16 +450,6 @@ class _Transcript:
         elif part.type == "tool_result" and part.call_id and part.name is None:
             return replace(part, name=self._tool_names.get(part.call_id))
         return part
-
-    def _hold_output(self, entry: JsonLine, output: str) -> Iterator[Record]:
-        created_at, thread = self._place(entry)
-        call_id = text_in(entry.value.get("parentToolUseID"))
-        settled = self._running.add(
-            call_id,
-            PendingRecord(entry, thread.id, output, created_at=created_at, call_id=call_id or None),
-        )
-        if settled is not None:
-            yield settled if isinstance(settled, Counted) else self._keep_output(settled)
 
     def _settle_outputs(self, parts: tuple[Part, ...]) -> Iterator[Record]:
         for part in parts:

@@ -95,9 +95,26 @@ class _CopilotSession:
         kind, data = text_in(entry.value.get("type")), mapping_in(entry.value.get("data"))
         self._at = milliseconds(entry.value.get("timestamp")) or self._at
         if kind in ("session.start", "session.resume"):
-            yield self._described(entry, data)
+            context = mapping_in(data.get("context"))
+            facts = {
+                **self._thread.metadata,
+                "cwd": text_in(context.get("cwd")),
+                "branch": text_in(context.get("branch")),
+                "version": text_in(data.get("copilotVersion")),
+            }
+            known = {name: fact for name, fact in facts.items() if fact}
+            if not self._has_begun:
+                named = bounded_id(text_in(data.get("sessionId")) or self._thread.id)
+                began = milliseconds(data.get("startTime")) or self._at
+                self._thread = replace(self._thread, id=named, created_at=began, metadata=known)
+                self._has_begun = True
+            yield Counted(entry.line, text_in(entry.value.get("type")), "describes the session")
         elif kind == "session.title_changed":
-            yield self._titled(entry, data)
+            if title := shorten_title(text_in(data.get("title"))):
+                self._thread = replace(self._thread, title=title)
+            yield Counted(
+                entry.line, "session.title_changed", "the title of the session", thread=self._thread
+            )
         elif kind == "user.message":
             yield self._prompt(entry, data)
         elif kind == "assistant.message":
@@ -123,29 +140,6 @@ class _CopilotSession:
         return iter(())
 
     # What describes the session
-
-    def _described(self, entry: JsonLine, data: Mapping[str, Any]) -> Record:
-        context = mapping_in(data.get("context"))
-        facts = {
-            **self._thread.metadata,
-            "cwd": text_in(context.get("cwd")),
-            "branch": text_in(context.get("branch")),
-            "version": text_in(data.get("copilotVersion")),
-        }
-        known = {name: fact for name, fact in facts.items() if fact}
-        if not self._has_begun:
-            named = bounded_id(text_in(data.get("sessionId")) or self._thread.id)
-            began = milliseconds(data.get("startTime")) or self._at
-            self._thread = replace(self._thread, id=named, created_at=began, metadata=known)
-            self._has_begun = True
-        return Counted(entry.line, text_in(entry.value.get("type")), "describes the session")
-
-    def _titled(self, entry: JsonLine, data: Mapping[str, Any]) -> Record:
-        if title := shorten_title(text_in(data.get("title"))):
-            self._thread = replace(self._thread, title=title)
-        return Counted(
-            entry.line, "session.title_changed", "the title of the session", thread=self._thread
-        )
 
     def _thread_of(self, entry: JsonLine) -> NewThread:
         """The session's thread, or that of the helper whose event it is."""

@@ -160,7 +160,11 @@ class _Chat:
         elif "messageId" in value and "sessionId" in value:
             yield self._read_prompt(entry)
         elif "sessionId" in value and "type" not in value:
-            yield from self._read_session(entry)
+            self.describe(entry.value)
+            found = list_in(entry.value.get("messages"))
+            yield from self._read_many(entry, found)
+            if not found:
+                yield Counted(entry.line, "session", "describes the session")
         elif "type" in value or "content" in value:
             yield from self._read_message(entry)
         else:
@@ -201,13 +205,6 @@ class _Chat:
         }
         return {name: fact for name, fact in facts.items() if fact}
 
-    def _read_session(self, entry: JsonLine) -> Iterator[Record]:
-        self.describe(entry.value)
-        found = list_in(entry.value.get("messages"))
-        yield from self._read_many(entry, found)
-        if not found:
-            yield Counted(entry.line, "session", "describes the session")
-
     def _read_change(self, entry: JsonLine, change: Mapping[str, Any]) -> Iterator[Record]:
         thread = self.describe(change)
         found = list_in(change.get("messages"))
@@ -232,7 +229,16 @@ class _Chat:
         value = entry.value
         session_id = bounded_id(text_in(value.get("sessionId")) or "unnamed")
         words = text_in(value.get("message"))
-        if self._has_chat(session_id):
+        if session_id not in self._names:
+            short = session_id[:8]
+            found = (
+                any(short in each.name for each in (self._folder / "chats").glob("session-*"))
+                if short
+                else False
+            )
+            self._names[session_id] = "chat" if found else ""
+        has_chat = bool(self._names[session_id])
+        if has_chat:
             return Counted(entry.line, "prompt", "a prompt of a chat that has its own file")
         if not words.strip():
             return Counted(entry.line, "prompt", "nothing was said")
@@ -257,17 +263,6 @@ class _Chat:
             (Part("text", words),),
             {"kind": kind},
         )
-
-    def _has_chat(self, session_id: str) -> bool:
-        if session_id not in self._names:
-            short = session_id[:8]
-            found = (
-                any(short in each.name for each in (self._folder / "chats").glob("session-*"))
-                if short
-                else False
-            )
-            self._names[session_id] = "chat" if found else ""
-        return bool(self._names[session_id])
 
     def _read_message(self, entry: JsonLine) -> Iterator[Record]:
         value = entry.value
@@ -328,10 +323,13 @@ class _Chat:
         parts = tuple(part for part in parts_of(value.get("content")) if not _is_told(part, known))
         if not any(part.type == "reasoning" for part in parts):
             parts = (*_thoughts(value.get("thoughts")), *parts)
+        tokens = value.get("tokens")
+        counts = {name: mapping_in(tokens).get(key) for key, name in _TOKENS.items()}
+        usage = {name: count for name, count in counts.items() if isinstance(count, int) and count}
         metadata = {
             "model": text_in(value.get("model")),
             "message_id": stem,
-            "usage": _usage(value.get("tokens")),
+            "usage": usage,
         }
         yield from self._unit(entry, stem, "assistant", parts=parts, metadata=metadata)
         for number, call in enumerate(calls, 1):
@@ -448,8 +446,3 @@ def _text_parts(words: str) -> tuple[Part, ...]:
 def _is_told(part: Part, known: set[str]) -> bool:
     """Whether a call or a result in the content stands among the record's calls too."""
     return part.type in ("tool_call", "tool_result") and (part.call_id or "") in known
-
-
-def _usage(tokens: Any) -> dict[str, int]:
-    counts = {name: mapping_in(tokens).get(key) for key, name in _TOKENS.items()}
-    return {name: count for name, count in counts.items() if isinstance(count, int) and count}

@@ -177,7 +177,13 @@ class _OpenCodeSession:
             records = list(self._part(part, info, usage, is_finished=is_finished))
             usage = {} if any(not isinstance(record, Counted) for record in records) else usage
             yield from records
-        yield from self._failure(info)
+        error = mapping_in(info.get("error"))
+        words = words_of(error.get("data")) or words_of(error) or text_in(error.get("name"))
+        if words.strip():
+            parts = (Part("text", words),)
+            yield self._keep(
+                f"{text_in(info.get('id'))}:error", "system", parts, {"kind": "api_error"}
+            )
         if not message.parts and not info.get("error"):
             yield Counted(1, "message", "nothing was said")
 
@@ -280,15 +286,6 @@ class _OpenCodeSession:
         yield self._keep(
             f"{part_id}:result", "tool", (result, *files), {**about_result, "agent_thread": agent}
         )
-
-    def _failure(self, info: Mapping[str, Any]) -> Iterator[Record]:
-        error = mapping_in(info.get("error"))
-        words = words_of(error.get("data")) or words_of(error) or text_in(error.get("name"))
-        if words.strip():
-            parts = (Part("text", words),)
-            yield self._keep(
-                f"{text_in(info.get('id'))}:error", "system", parts, {"kind": "api_error"}
-            )
 
     def _keep(
         self, unit_id: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]

@@ -88,7 +88,12 @@ class _PiSession:
         if kind == "session":
             yield self._described(entry)
         elif kind == "session_info":
-            yield self._named(entry)
+            if title := shorten_title(text_in(entry.value.get("name"))):
+                self._has_name = True
+                self._thread = replace(self._thread, title=title)
+            yield Counted(
+                entry.line, "session_info", "the name of the session", thread=self._thread
+            )
         elif kind == "message":
             yield from self._message(entry, mapping_in(value.get("message")))
         elif kind in _SUMMARIES:
@@ -128,12 +133,6 @@ class _PiSession:
             self._has_begun = True
         return Counted(entry.line, "session", "describes the session")
 
-    def _named(self, entry: JsonLine) -> Record:
-        if title := shorten_title(text_in(entry.value.get("name"))):
-            self._has_name = True
-            self._thread = replace(self._thread, title=title)
-        return Counted(entry.line, "session_info", "the name of the session", thread=self._thread)
-
     def _message(self, entry: JsonLine, message: Mapping[str, Any]) -> Iterator[Record]:
         role = text_in(message.get("role"))
         self._at = milliseconds(message.get("timestamp")) or self._at
@@ -153,7 +152,18 @@ class _PiSession:
         elif role == "toolResult":
             yield self._result(entry, message)
         elif role == "bashExecution":
-            yield from self._command(entry, message)
+            # A command that the person ran: asked for by them, answered by the machine.
+            command, code = text_in(message.get("command")), message.get("exitCode")
+            has_failed = isinstance(code, int) and not isinstance(code, bool) and code != 0
+            yield self._keep(entry, "", "user", _text(f"!{command}"), {"kind": "shell_input"})
+            result = Part(
+                "tool_result", text_in(message.get("output")), name="stdout", is_error=has_failed
+            )
+            facts = {
+                "tool_result": {"exit_code": code} if isinstance(code, int) else {},
+                "kind": "shell_output",
+            }
+            yield self._keep(entry, ":output", "tool", (result,), facts)
         elif role in _SUMMARIES:
             yield self._keep(
                 entry, "", "system", _text(message.get("summary")), {"kind": _SUMMARIES[role]}
@@ -203,20 +213,6 @@ class _PiSession:
         )
         others = tuple(part for part in found if part.type in ("image", "file"))
         return self._keep(entry, "", "tool", (result, *others), {})
-
-    def _command(self, entry: JsonLine, message: Mapping[str, Any]) -> Iterator[Record]:
-        """A command that the person ran: asked for by them, answered by the machine."""
-        command, code = text_in(message.get("command")), message.get("exitCode")
-        has_failed = isinstance(code, int) and not isinstance(code, bool) and code != 0
-        yield self._keep(entry, "", "user", _text(f"!{command}"), {"kind": "shell_input"})
-        result = Part(
-            "tool_result", text_in(message.get("output")), name="stdout", is_error=has_failed
-        )
-        facts = {
-            "tool_result": {"exit_code": code} if isinstance(code, int) else {},
-            "kind": "shell_output",
-        }
-        yield self._keep(entry, ":output", "tool", (result,), facts)
 
     def _keep(
         self,

@@ -365,7 +365,9 @@ class _Conversations:
         if found is None:
             yield self._message(entry, None, {})
             return
-        if _holds_conversations(found):
+        first = mapping_in(found[0]) if found else {}
+        holds_conversations = "role" not in first and _list_in(first) is not None
+        if holds_conversations:
             for number, each in enumerate(found, 1):
                 inner = entry_of(entry.line, each)
                 yield from (
@@ -446,11 +448,6 @@ def _kept(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def _list_in(value: Mapping[str, Any]) -> list[Any] | None:
     return next((value[key] for key in _LISTS if isinstance(value.get(key), list)), None)
-
-
-def _holds_conversations(found: list[Any]) -> bool:
-    first = mapping_in(found[0]) if found else {}
-    return "role" not in first and _list_in(first) is not None
 
 
 def _name(value: Any) -> str:
