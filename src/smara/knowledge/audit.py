@@ -7,7 +7,7 @@ other rules let in.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from smara.core.freshness import Freshness
@@ -16,7 +16,7 @@ from smara.knowledge.contradictions import find_contradiction
 from smara.knowledge.decay import FileHistory, staleness_of
 from smara.knowledge.models import TypedMemory
 from smara.knowledge.prepare import INFERRED
-from smara.knowledge.statements import Statement, is_repeated_in, parse_statement
+from smara.knowledge.statements import is_repeated_in, parse_statement
 
 _BLOCK_MARKS = 10
 _LARGEST_BLOCK = 60
@@ -33,7 +33,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How many memories something is true of, which share that is, and a few of them."""
+    """The number of memories with a fault, their share, and a few of them."""
 
     count: int
     share: float
@@ -57,8 +57,9 @@ class Audit:
 
     @property
     def health(self) -> int:
-        """From 0 to 100: the share of memories that are neither junk nor said twice, contradicted
-        or stale.
+        """Return the share of sound memories, from 0 to 100.
+
+        Sound is what is neither junk nor said twice, contradicted or stale.
         """
         lost = (
             self.junk.share + self.duplicates.share + self.contradictions.share + self.stale.share
@@ -74,77 +75,66 @@ def audit(
     examples: int = 5,
     code: Mapping[str, Freshness] | None = None,
 ) -> Audit:
-    """Measure the active memories of a store; ``code`` is how they stand to the code they name, by
-    id.
+    """Measure the active memories of a store.
+
+    Args:
+        memories: The active memories.
+        total: How many memories there are in all.
+        now_ms: The time.
+        files: The history of the project's files.
+        examples: The most examples of each fault.
+        code: How memories stand to the code they name, by id.
     """
-    counted = _Count(len(memories), examples)
     pairs = list(_pairs(memories))
-    types: dict[str, int] = {}
-    for memory in memories:
-        types[memory.type] = types.get(memory.type, 0) + 1
-    return Audit(
-        total,
-        len(memories),
-        counted.singles(memories, lambda memory: "; ".join(_junk(memory))),
-        duplicates=counted.pairs(pairs, _repeated),
-        contradictions=counted.pairs(pairs, _contradicted),
-        stale=counted.singles(
-            memories, lambda memory: _stale(memory, now_ms, files, code=(code or {}).get(memory.id))
-        ),
-        unreviewed=counted.singles(
-            memories, lambda memory: "; ".join(memory.review_reasons) if memory.needs_review else ""
-        ),
-        tainted=counted.singles(
-            memories, lambda memory: ", ".join(memory.taint) if memory.is_tainted else ""
-        ),
-        without_evidence=counted.singles(memories, _without_evidence),
-        by_type=tuple(sorted(types.items(), key=lambda each: (-each[1], each[0]))),
-    )
 
+    def measure(found: Collection[Example]) -> Measure:
+        share = round(len(found) / len(memories), 4) if memories else 0.0
+        return Measure(len(found), share, tuple(found)[:examples])
 
-class _Count:
-    """Counts findings against the number of memories."""
+    def singles(why: Callable[[TypedMemory], str]) -> Measure:
+        """Measure what is true of memories by themselves."""
+        reasons = [(memory, why(memory)) for memory in memories]
+        return measure([Example((each.short_id,), each.label, why) for each, why in reasons if why])
 
-    def __init__(self, active: int, examples: int) -> None:
-        self._active = active
-        self._examples = examples
-
-    def singles(
-        self, memories: Iterable[TypedMemory], why: Callable[[TypedMemory], str]
-    ) -> Measure:
-        """Memories that something is true of by themselves."""
-        found = [(memory, reason) for memory in memories if (reason := why(memory))]
-        shown = tuple(
-            Example((memory.short_id,), memory.label, reason)
-            for memory, reason in found[: self._examples]
-        )
-        return self._measure(len(found), shown)
-
-    def pairs(
-        self,
-        pairs: Iterable[tuple[TypedMemory, TypedMemory]],
-        why: Callable[[TypedMemory, TypedMemory], str],
-    ) -> Measure:
-        """Memories that something is true of beside an older one; the newer one of each pair is
-        counted once.
-        """
+    def beside_older(why: Callable[[TypedMemory, TypedMemory], str]) -> Measure:
+        """Measure what is true of memories beside an older one; each newer one counts once."""
         found: dict[str, Example] = {}
         for older, newer in pairs:
             if newer.id not in found and (reason := why(older, newer)):
                 found[newer.id] = Example((older.short_id, newer.short_id), newer.label, reason)
-        return self._measure(len(found), tuple(found.values())[: self._examples])
+        return measure(found.values())
 
-    def _measure(self, count: int, examples: tuple[Example, ...]) -> Measure:
-        return Measure(count, round(count / self._active, 4) if self._active else 0.0, examples)
+    def stale(memory: TypedMemory) -> str:
+        verdict = staleness_of(memory, now_ms, files, code=(code or {}).get(memory.id))
+        return "; ".join(reason.text for reason in verdict.reasons)
+
+    return Audit(
+        total,
+        len(memories),
+        singles(_junk),
+        duplicates=beside_older(_repeated),
+        contradictions=beside_older(_contradicted),
+        stale=singles(stale),
+        unreviewed=singles(
+            lambda each: "; ".join(each.review_reasons) if each.needs_review else ""
+        ),
+        tainted=singles(lambda each: ", ".join(each.taint) if each.is_tainted else ""),
+        without_evidence=singles(_without_evidence),
+        by_type=tuple(
+            sorted(Counter(each.type for each in memories).items(), key=lambda e: (-e[1], e[0]))
+        ),
+    )
 
 
 def _pairs(memories: Sequence[TypedMemory]) -> Iterator[tuple[TypedMemory, TypedMemory]]:
-    """(older, newer) of memories that share one of their rarest words or pairs of words, or all of
-    them.
+    """Yield (older, newer) memories that share one of their rarest words.
 
     What nearly everything shares is passed over, so the cost stays far from comparing every pair.
     """
-    marks = [_marks(parse_statement(memory.content)) for memory in memories]
+    statements = [parse_statement(memory.content) for memory in memories]
+    marks: list[set[object]] = [
+        {each.fingerprint, *each.content_set, *each.pairs} for each in statements
+    ]
     often = Counter(mark for found in marks for mark in found)
     blocks: dict[object, list[int]] = {}
     for number, found in enumerate(marks):
@@ -163,14 +153,10 @@ def _pairs(memories: Sequence[TypedMemory]) -> Iterator[tuple[TypedMemory, Typed
                     yield memories[other], memories[one]
 
 
-def _marks(statement: Statement) -> set[object]:
-    return {statement.fingerprint, *statement.content_set, *statement.pairs}
-
-
-def _junk(memory: TypedMemory) -> tuple[str, ...]:
-    """What the gate would say today; that evidence is missing is measured by itself."""
+def _junk(memory: TypedMemory) -> str:
+    """Return what the gate would say today; missing evidence is measured by itself."""
     found = gate.reasons_against(memory.content, memory.source, memory.evidence, files=memory.files)
-    return tuple(reason for reason in found if not reason.startswith("it has no evidence"))
+    return "; ".join(reason for reason in found if not reason.startswith("it has no evidence"))
 
 
 def _repeated(older: TypedMemory, newer: TypedMemory) -> str:
@@ -185,14 +171,6 @@ def _repeated(older: TypedMemory, newer: TypedMemory) -> str:
 def _contradicted(older: TypedMemory, newer: TypedMemory) -> str:
     found = find_contradiction(newer, older)
     return f"against {older.short_id}: {found.why}" if found else ""
-
-
-def _stale(
-    memory: TypedMemory, now_ms: int, files: FileHistory | None, code: Freshness | None
-) -> str:
-    return "; ".join(
-        reason.text for reason in staleness_of(memory, now_ms, files, code=code).reasons
-    )
 
 
 def _without_evidence(memory: TypedMemory) -> str:

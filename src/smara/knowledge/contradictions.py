@@ -8,7 +8,7 @@ recall: a wrongly retired memory costs more than a missed contradiction.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
@@ -76,7 +76,7 @@ Sign = Literal["denied", "changed", "replaced", "version", "stated"]
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Why two statements cannot both be true; ``old`` and ``new`` are the words that differ.
+    """The reason why two statements cannot both be true, and the words that differ.
 
     When it is not sure ("use pytest for tests", "use nose for tests"), both are kept, and a person
     is asked.
@@ -90,15 +90,19 @@ class Contradiction:
 
 
 def find_contradiction(new: TypedMemory, old: TypedMemory) -> Contradiction | None:
-    """The sign that a newer memory contradicts an older one, or ``None``."""
+    """Return the sign that a newer memory contradicts an older one, or None."""
     if new.type == old.type:
         key = subject_key(new.type, new.data)
         if key is not None and key == subject_key(old.type, old.data):
             return Contradiction(
                 "version", f"both are about {key.partition(':')[2]}, and this one is newer"
             )
-    if not _may_contradict(new, old):
+    rules = {KINDS[new.type].contradicts, KINDS[old.type].contradicts}
+    if "nothing" in rules or (new.type != old.type and rules != {"claims"}):
         return None
+    for mine, theirs in ((new.files, old.files), (new.modules, old.modules)):
+        if mine and theirs and set(mine).isdisjoint(theirs):
+            return None  # they are about different places
     return compare(
         parse_statement(new.content),
         parse_statement(old.content),
@@ -107,7 +111,7 @@ def find_contradiction(new: TypedMemory, old: TypedMemory) -> Contradiction | No
 
 
 def compare(new: Statement, old: Statement, has_same_files: bool = False) -> Contradiction | None:
-    """The sign that two statements contradict each other, by their words."""
+    """Return the sign that two statements contradict each other, by their words."""
     if "?" in new.text or "?" in old.text or not new.content or not old.content:
         return None
     return (
@@ -118,19 +122,8 @@ def compare(new: Statement, old: Statement, has_same_files: bool = False) -> Con
 
 
 def tells_of_change(text: str) -> bool:
-    """Whether a text says itself that something has gone."""
+    """Return True if a text itself says that something is gone."""
     return any(pattern.search(text) for pattern in _CHANGES)
-
-
-def _may_contradict(new: TypedMemory, old: TypedMemory) -> bool:
-    """Claims of a kind, about the same place as far as both name one."""
-    rules = {KINDS[new.type].contradicts, KINDS[old.type].contradicts}
-    if "nothing" in rules or (new.type != old.type and rules != {"claims"}):
-        return False
-    for mine, theirs in ((new.files, old.files), (new.modules, old.modules)):
-        if mine and theirs and set(mine).isdisjoint(theirs):
-            return False
-    return True
 
 
 def _denied(new: Statement, old: Statement) -> Contradiction | None:
@@ -243,8 +236,12 @@ class _SentencePlace:
         is_single = len(was) == len(now) == 1
         if is_single and frozenset((was[0].stem, now[0].stem)) in _OPPOSITES:
             return "yes" if len(self.head) + len(self.tail) >= 2 else "no"
-        if self._is_chosen(now) and self.tail and not self._is_counted(was, now):
-            return "perhaps"
+        if self.head and self.head[-1].stem in _CHOOSING and self.tail:
+            # The value stands right behind a verb of choosing.
+            last = self.head[-1]
+            between = self.new.text[last.at + len(last.text) : now[0].at].strip(" `\"'").lower()
+            if between in ("", "the", "a", "an") and not self._is_counted(was, now):
+                return "perhaps"
         if len(self.head) < (1 if self.has_same_files else 2):
             return "no"
         if any(word.stem in _NOT_ALONE for word in self.head[-3:]):
@@ -256,14 +253,6 @@ class _SentencePlace:
         are_names = all(word.kind in ("name", "number") or word.is_proper for word in (*was, *now))
         return "yes" if _PLACING.search(before) or (are_names and _BEING.search(before)) else "no"
 
-    def _is_chosen(self, now: Sequence[Word]) -> bool:
-        """Whether the value stands right behind a verb of choosing."""
-        if not self.head or self.head[-1].stem not in _CHOOSING:
-            return False
-        last = self.head[-1]
-        between = self.new.text[last.at + len(last.text) : now[0].at]
-        return between.strip(" `\"'").lower() in ("", "the", "a", "an")
-
     @staticmethod
     def _is_counted(was: Sequence[Word], now: Sequence[Word]) -> bool:
         return len(was) == len(now) == 1 and was[0].kind == now[0].kind == "number"
@@ -271,28 +260,18 @@ class _SentencePlace:
 
 def _replaced(new: Statement, old: Statement, has_same_files: bool) -> Contradiction | None:
     """The newer one says itself that something has gone, and the older one still says it."""
-    for pattern in _CHANGES:
-        for match in pattern.finditer(new.text):
-            gone = parse_statement(match[1]).content_set
-            shared = (new.content_set & old.content_set) - gone
-            is_about_it = (
-                bool(gone)
-                and gone <= old.content_set
-                and len(shared) >= (1 if has_same_files else 2)
-            )
-            if is_about_it and _still_said(old, gone):
-                return Contradiction(
-                    "replaced", f"it says that {match[1]} has gone", match[1], new=new.text
-                )
+    for match in _changes_in(new.text):
+        gone = parse_statement(match[1]).content_set
+        shared = (new.content_set & old.content_set) - gone
+        if not gone or not gone <= old.content_set or len(shared) < (1 if has_same_files else 2):
+            continue
+        # The older one must assert it, and not itself tell of its end.
+        ended = (parse_statement(end[1]).content_set for end in _changes_in(old.text))
+        if not gone & _ruled_out(old) and not any(gone & each for each in ended):
+            why = f"it says that {match[1]} has gone"
+            return Contradiction("replaced", why, match[1], new=new.text)
     return None
 
 
-def _still_said(old: Statement, gone: frozenset[str]) -> bool:
-    """Whether the older one asserts what has gone, and does not itself tell of its end."""
-    if gone & _ruled_out(old):
-        return False
-    return not any(
-        parse_statement(match[1]).content_set & gone
-        for pattern in _CHANGES
-        for match in pattern.finditer(old.text)
-    )
+def _changes_in(text: str) -> Iterator[re.Match[str]]:
+    return (match for pattern in _CHANGES for match in pattern.finditer(text))

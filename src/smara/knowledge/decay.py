@@ -37,7 +37,7 @@ class ConfidenceNow:
 
 
 def used_at(memory: TypedMemory) -> int:
-    """When a memory was last known to be right: its last verified use, or when it was made."""
+    """Return when a memory was last verified by use, or made."""
     return (
         memory.last_verified_use_at
         if memory.last_verified_use_at is not None
@@ -46,12 +46,12 @@ def used_at(memory: TypedMemory) -> int:
 
 
 def half_life_days(memory: TypedMemory) -> float | None:
-    """The half-life in force; ``None`` for what does not fade."""
+    """Return the half-life in force; None for what does not fade."""
     return None if memory.is_pinned else half_life_of(memory.type, memory.half_life_days)
 
 
 def fading(memory: TypedMemory, now_ms: int) -> float:
-    """The factor by which time has faded a memory, from 1 down to 0.
+    """Return the factor by which time has faded a memory, from 1 down to 0.
 
     A clock that was set back does not make anything worth more than it was.
     """
@@ -61,36 +61,31 @@ def fading(memory: TypedMemory, now_ms: int) -> float:
 
 
 def confidence_now(memory: TypedMemory, now_ms: int, *others: tuple[str, float]) -> ConfidenceNow:
-    """What a memory is worth now; ``others`` are further factors, such as files that have
-    changed.
-    """
+    """Return what a memory is worth now; ``others`` are further factors."""
+    half_life = half_life_days(memory)
+    if memory.is_pinned:
+        age = "pinned: it does not fade"
+    elif half_life is None:
+        age = f"it does not fade: {KINDS[memory.type].because}"
+    else:
+        days = max(0, now_ms - used_at(memory)) // DAY_MS
+        is_used = memory.last_verified_use_at is not None
+        since = "its last verified use" if is_used else "it was made"
+        age = f"{days} days since {since}, half-life {half_life:g} days"
     value = memory.confidence
     steps = [ConfidenceStep(f"stored confidence of a {memory.type}", 1.0, round(value, 4))]
-    for text, factor in ((_told(memory, now_ms), fading(memory, now_ms)), *others):
+    for text, factor in ((age, fading(memory, now_ms)), *others):
         value *= factor
         steps.append(ConfidenceStep(text, round(factor, 4), round(value, 4)))
     return ConfidenceNow(round(value, 4), tuple(steps))
 
 
 def is_due(memory: TypedMemory, now_ms: int) -> bool:
-    """Whether a memory has faded so far that it is put aside; what a person verified or pinned
-    never is.
-    """
+    """Return True if a memory has faded so far that it is deprecated."""
     half_life = half_life_days(memory)
     if half_life is None or memory.is_verified:
         return False
     return now_ms - used_at(memory) > PRUNED_AFTER_HALF_LIVES * half_life * DAY_MS
-
-
-def _told(memory: TypedMemory, now_ms: int) -> str:
-    if memory.is_pinned:
-        return "pinned: it does not fade"
-    half_life = half_life_days(memory)
-    if half_life is None:
-        return f"it does not fade: {KINDS[memory.type].because}"
-    days = max(0, now_ms - used_at(memory)) // DAY_MS
-    since = "its last verified use" if memory.last_verified_use_at is not None else "it was made"
-    return f"{days} days since {since}, half-life {half_life:g} days"
 
 
 REVIEW_AFTER_DAYS = 30
@@ -101,24 +96,24 @@ be.
 
 
 class FileHistory(Protocol):
-    """What is known of the files of a project. Every answer may be ``None``: nobody knows."""
+    """The history of a project's files; every answer may be None for unknown."""
 
     def exists(self, path: str) -> bool | None:
-        """Whether the file is there."""
+        """Return True if the file is there."""
         ...
 
     def changed_since(self, path: str, commit: str) -> bool | None:
-        """Whether the file has changed since a commit."""
+        """Return True if the file has changed since a commit."""
         ...
 
     def modified_at(self, path: str) -> int | None:
-        """When the file was last written (ms)."""
+        """Return when the file was last written (ms)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StaleReason:
-    """One layer that found something: what, and by what factor the memory is worth less for it."""
+    """One layer's finding, and the factor it takes from the confidence."""
 
     layer: int
     text: str
@@ -127,7 +122,7 @@ class StaleReason:
 
 @dataclass(frozen=True, slots=True)
 class Staleness:
-    """What the four layers found."""
+    """The findings of the four layers."""
 
     reasons: tuple[StaleReason, ...] = ()
     needs_review: bool = False
@@ -138,28 +133,24 @@ class Staleness:
 
     @property
     def is_stale(self) -> bool:
-        """Whether it is to be hedged when told: something found it, be it only in part."""
+        """True if it is to be hedged when told: a layer found something."""
         return bool(self.reasons)
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is not to be told unasked at all: it was marked, or what it speaks of is
-        gone.
-        """
+        """True if it is never injected: it was marked, or its subject is gone."""
         return self.is_withheld or any(reason.layer == 1 for reason in self.reasons)
 
     @property
     def factors(self) -> tuple[tuple[str, float], ...]:
-        """What it takes from the confidence; time is counted by the decay already."""
+        """The factors it takes from the confidence; time is counted by the decay already."""
         return tuple(
             (reason.text, reason.factor) for reason in self.reasons if reason.factor != 1.0
         )
 
     @property
     def telling_factors(self) -> tuple[tuple[str, float], ...]:
-        """What it takes when it is decided whether a memory is told unasked: for changed code, the
-        policy decides.
-        """
+        """The factors for an injection; for changed code, the policy decides."""
         return () if self.is_by_code else self.factors
 
 
@@ -169,16 +160,42 @@ def staleness_of(
     files: FileHistory | None = None,
     code: Freshness | None = None,
 ) -> Staleness:
-    """What the four layers say of a memory; ``code`` is the verdict on the code it names, where it
-    names any.
+    """Return what the four layers say of a memory.
+
+    Args:
+        memory: The memory.
+        now_ms: The time.
+        files: The history of its files, for memories that name no code.
+        code: The verdict on the code it names, where it names any.
     """
     if code is not None:
-        found = [*_marked(memory, None), *_unused(memory, now_ms), *_code(code)]
+        found = [*_marked(memory, None), *_unused(memory, now_ms)]
+        if code.needs_review and code.hedge is not None:
+            # Changed code takes from the confidence what changed files would, by the share of it
+            # that differs.
+            share = 1.0 if code.changed is None else code.changed
+            is_gone = code.verdict == "orphaned" and code.is_withheld
+            factor = 1.0 if is_gone else round(1 - MOST_LOST_TO_CHANGES * share, 4)
+            found.append(StaleReason(1 if is_gone else 3, code.hedge, factor))
         return Staleness(tuple(found), code.needs_review, code.is_withheld, is_by_code=True)
     found = [*_marked(memory, files), *_unused(memory, now_ms)]
-    changed = _changed(memory, files)
-    rewritten = _rewritten(memory, files)
-    return Staleness((*found, *changed, *rewritten), needs_review=bool(rewritten))
+    if files is None:
+        return Staleness(tuple(found))
+    commit, paths = memory.commit, memory.files
+    changed = [path for path in paths if commit is not None and files.changed_since(path, commit)]
+    if changed and commit is not None:
+        factor = 1 - MOST_LOST_TO_CHANGES * len(changed) / len(paths)
+        text = (
+            f"{len(changed)} of {len(paths)} files changed since {commit[:12]}: {_named(changed)}"
+        )
+        found.append(StaleReason(3, text, round(factor, 4)))
+    seen_at = max(used_at(memory), memory.verified_at or 0)
+    limit = seen_at + REVIEW_AFTER_DAYS * DAY_MS
+    rewritten = [path for path in paths if (files.modified_at(path) or 0) > limit]
+    if rewritten:
+        text = f"written more than {REVIEW_AFTER_DAYS} days after it: look at it again"
+        found.append(StaleReason(4, f"{_named(rewritten)} {text}"))
+    return Staleness(tuple(found), needs_review=bool(rewritten))
 
 
 def _marked(memory: TypedMemory, files: FileHistory | None) -> list[StaleReason]:
@@ -197,52 +214,6 @@ def _unused(memory: TypedMemory, now_ms: int) -> list[StaleReason]:
         return []
     return [
         StaleReason(2, f"not used for {int(days)} days, longer than its half-life of {half_life:g}")
-    ]
-
-
-def _changed(memory: TypedMemory, files: FileHistory | None) -> list[StaleReason]:
-    if files is None or not memory.files or memory.commit is None:
-        return []
-    changed = [path for path in memory.files if files.changed_since(path, memory.commit)]
-    if not changed:
-        return []
-    factor = 1 - MOST_LOST_TO_CHANGES * len(changed) / len(memory.files)
-    text = (
-        f"{len(changed)} of {len(memory.files)} files changed since {memory.commit[:12]}: "
-        f"{_named(changed)}"
-    )
-    return [StaleReason(3, text, round(factor, 4))]
-
-
-def _code(code: Freshness) -> list[StaleReason]:
-    """Changed code takes from the confidence what changed files would, by the share of it that
-    differs.
-    """
-    if not code.needs_review or code.hedge is None:
-        return []
-    if code.verdict == "orphaned" and code.is_withheld:
-        return [StaleReason(1, code.hedge)]
-    share = 1.0 if code.changed is None else code.changed
-    return [StaleReason(3, code.hedge, round(1 - MOST_LOST_TO_CHANGES * share, 4))]
-
-
-def _rewritten(memory: TypedMemory, files: FileHistory | None) -> list[StaleReason]:
-    if files is None:
-        return []
-    known = max(used_at(memory), memory.verified_at or 0)
-    found = []
-    for path in memory.files:
-        written = files.modified_at(path)
-        if written is not None and written - known > REVIEW_AFTER_DAYS * DAY_MS:
-            found.append(path)
-    if not found:
-        return []
-    return [
-        StaleReason(
-            4,
-            f"{_named(found)} written more than {REVIEW_AFTER_DAYS} days after it: look at it "
-            "again",
-        )
     ]
 
 

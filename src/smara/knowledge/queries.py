@@ -50,10 +50,14 @@ _KEYS = {
     "evidence_path": "evidence",
     "message_id": "message", "observation_id": "observation",
 }  # fmt: skip
+_WITH_KEY = (
+    "m.no IN (SELECT k.memory_no FROM memory_keys k"
+    " WHERE k.project_no = :project AND k.kind = ? AND k.value = ?)"
+)
 
 
 def filters_for(store: KnowledgeStore, given: dict[str, Any]) -> list[Filter]:
-    """The conditions a caller asks for; an unknown one is an error."""
+    """Return the conditions of filters; an unknown one is an error."""
     found: list[Filter] = []
     for name, value in given.items():
         if value is None:
@@ -71,26 +75,15 @@ def filters_for(store: KnowledgeStore, given: dict[str, Any]) -> list[Filter]:
         elif name == "tier":
             found.append(_TIER[one_of(value, TIERS, "tier")])
         elif name in _KEYS:
-            found.append(_keyed(store, _KEYS[name], _key_value(name, value)))
+            key = (
+                prepare.clean_path(value, name)
+                if name in ("file", "evidence_path")
+                else prepare.clean_line(value, name, 512)
+            )
+            found.append((store.sql(_WITH_KEY), (_KEYS[name], to_storable(key))))
         else:
             raise InvalidInputError(f"Memories are not listed by {name}.", field=name)
     return found
-
-
-def _key_value(name: str, value: object) -> str:
-    return (
-        prepare.clean_path(value, name)
-        if name in ("file", "evidence_path")
-        else prepare.clean_line(value, name, 512)
-    )
-
-
-def _keyed(store: KnowledgeStore, kind: str, value: str) -> Filter:
-    condition = store.sql(
-        "m.no IN (SELECT k.memory_no FROM memory_keys k WHERE k.project_no = :project AND k.kind "
-        "= ? AND k.value = ?)"
-    )
-    return condition, (kind, to_storable(value))
 
 
 def list_page(
@@ -102,7 +95,7 @@ def list_page(
     limit: int,
     offset: int,
 ) -> MemoryPage:
-    """A page of memories."""
+    """Return a page of memories."""
     one_of(state, STATES, "state")
     one_of(order, ORDERS, "order")
     found = select(
@@ -142,9 +135,7 @@ def for_files(
     min_confidence: float,
     limit: int,
 ) -> list[TypedMemory]:
-    """Active memories about files, or about folders around them; the closest, most trusted and
-    surest first.
-    """
+    """Return active memories about files or their folders, the closest first."""
     closeness: dict[str, int] = {}
     for path in paths:
         for depth, name in enumerate(names_of(str(path), root)):
@@ -177,11 +168,10 @@ def for_files(
 
 
 def names_of(path: str, root: str | None) -> list[str]:
-    """The names under which a file may be kept, the closest first: itself, then the folders around
-    it.
+    """Return the names of a file and its folders, the closest first.
 
-    An absolute path is read relative to ``root``. Without a root, every end of it that has a
-    folder in it counts, since nobody says where the project begins.
+    An absolute path is read relative to ``root``. Without a root, every end of it that has a folder
+    in it counts, since the beginning of the project is unknown.
 
     >>> names_of("src/auth/login.py", None)
     ['src/auth/login.py', 'src/auth', 'src']
@@ -198,7 +188,7 @@ def names_of(path: str, root: str | None) -> list[str]:
 
 
 def pages(store: KnowledgeStore) -> Iterator[TypedMemory]:
-    """Every memory, the oldest first, a few hundred in memory at a time."""
+    """Yield every memory, the oldest first, a few hundred at a time."""
     after = 0
     while True:
         with store.database.read() as session:
@@ -210,7 +200,7 @@ def pages(store: KnowledgeStore) -> Iterator[TypedMemory]:
 
 
 def chain_of(session: Session, store: KnowledgeStore, stored: StoredMemory) -> list[TypedMemory]:
-    """Everything that took the place of one another around a memory, the oldest first."""
+    """Return all memories that replaced one another around one, the oldest first."""
     known = {stored.no}
     level = [stored.no]
     while level:
@@ -229,7 +219,7 @@ def chain_of(session: Session, store: KnowledgeStore, stored: StoredMemory) -> l
 
 
 def check_page(limit: object, offset: object) -> None:
-    """Refuse a page that cannot be."""
+    """Raise ``InvalidInputError`` for an impossible page."""
     for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
             raise InvalidInputError(

@@ -54,7 +54,7 @@ LEVELS: tuple[Level, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A more careful level, offered because of what went wrong; nobody is forced."""
+    """A more careful level, offered because of what went wrong."""
 
     level: int
     why: str
@@ -63,7 +63,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class TrustRecord:
-    """What a project's memories have shown since its level began.
+    """The record of a project's memories since its level began.
 
     ``confirmed`` of ``learned`` memories were accepted by a person; ``flagged`` of ``used`` ones
     were called wrong.
@@ -104,7 +104,7 @@ class TrustStatus:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a memory may be told unasked, whether as an instruction, and why."""
+    """The decision if a memory may be injected, and as what."""
 
     allowed: bool
     as_instruction: bool
@@ -113,9 +113,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Tellable:
-    """A memory that may be told unasked: why, what it is worth today, and what of its code has
-    changed since.
-    """
+    """A memory that may be injected, its worth, and what of its code changed."""
 
     memory: TypedMemory
     verdict: Verdict
@@ -136,7 +134,7 @@ def level_of(number: int) -> Level:
 
 
 def missing_for_next(level: Level, record: TrustRecord) -> tuple[str, ...]:
-    """What is still missing for the next level; the fourth is never earned, only chosen."""
+    """Return what the next level still needs; the fourth is only chosen."""
     found = []
     if level.needs_sessions is not None and record.sessions < level.needs_sessions:
         found.append(f"{level.needs_sessions - record.sessions} more sessions")
@@ -158,24 +156,22 @@ def missing_for_next(level: Level, record: TrustRecord) -> tuple[str, ...]:
 
 
 def is_earned(level: Level, record: TrustRecord) -> bool:
-    """Whether the next level is reached."""
+    """Return True if the next level is reached."""
     return level.needs_sessions is not None and not missing_for_next(level, record)
 
 
 def lowest_taint(inputs: Iterable[TypedMemory]) -> tuple[str, ...]:
-    """The taint of what is made from some memories: all of theirs, but for what a person has
-    cleared.
-    """
+    """Return the taint of what is made from memories: all that no person cleared."""
     return tuple(sorted({word for memory in inputs if memory.is_tainted for word in memory.taint}))
 
 
 def may_inject(
     memory: TypedMemory, confidence: float, level: int, is_gone: bool = False
 ) -> Verdict:
-    """Whether a memory may be told to an agent that did not ask for it.
+    """Decide if a memory may be injected without being asked for.
 
-    Only what a person confirmed may be told as an instruction. What tools printed may be told
-    as a fact with its quotation, and what came from outside not at all unless asked for.
+    Only what a person confirmed may be told as an instruction. What tools printed may be told as a
+    fact with its quotation, and what came from outside not at all unless asked for.
     """
     rules = level_of(level)
     if not memory.is_active:
@@ -201,22 +197,17 @@ def may_inject(
         )
     if level == 1:
         return Verdict(False, False, "the level cautious wants a person's confirmation first")
-    if memory.needs_review and not _is_asked_by_code(memory):
+    # What may be told while only changed code asks for the review is a matter of that policy.
+    is_asked_by_code = bool(memory.review_reasons) and all(
+        reason.startswith(CODE_CHANGED) for reason in memory.review_reasons
+    )
+    if memory.needs_review and not is_asked_by_code:
         return Verdict(False, False, "it waits for review")
     return Verdict(True, False, f"unconfirmed, and the level {rules.name} allows it")
 
 
-def _is_asked_by_code(memory: TypedMemory) -> bool:
-    """Whether only changed code asks for the review: what may be told then is a matter of that
-    policy.
-    """
-    return bool(memory.review_reasons) and all(
-        reason.startswith(CODE_CHANGED) for reason in memory.review_reasons
-    )
-
-
 def trust_report(memory: TypedMemory) -> TrustReport:
-    """Why a memory has the tier it has."""
+    """Explain the tier of a memory."""
     reasons = []
     if memory.is_verified:
         who = memory.verified_by or "a person"
@@ -241,7 +232,7 @@ def trust_report(memory: TypedMemory) -> TrustReport:
 
 
 def status(session: Session, store: KnowledgeStore, state: StateRow) -> TrustStatus:
-    """Where the project stands."""
+    """Return the project's level of trust and what would change it."""
     level, record = level_of(state.trust_level), record_of(session, store, state)
     return TrustStatus(
         level.number,
@@ -257,7 +248,7 @@ def status(session: Session, store: KnowledgeStore, state: StateRow) -> TrustSta
 
 
 def record_of(session: Session, store: KnowledgeStore, state: StateRow) -> TrustRecord:
-    """What the memories have shown since the level began."""
+    """Count what the memories have shown since the level began."""
     since = state.level_since
     sessions = session.one(
         store.sql(
@@ -317,7 +308,7 @@ def _offer(session: Session, store: KnowledgeStore, state: StateRow) -> Offer | 
 
 
 def see_session(turn: MemoryChange, session_id: str) -> None:
-    """A session took part; counted once."""
+    """Record that a session took part; counted once."""
     turn.session.run(
         turn.store.sql(
             "INSERT INTO memory_sessions (project_no, session_id, level, first_at) VALUES "
@@ -329,7 +320,7 @@ def see_session(turn: MemoryChange, session_id: str) -> None:
 
 
 def end_session(turn: MemoryChange, session_id: str) -> None:
-    """A session is over: it counts, and a level that is earned begins."""
+    """Count a finished session, and begin a level that is earned."""
     see_session(turn, session_id)
     turn.session.run(
         turn.store.sql(
@@ -348,7 +339,7 @@ def end_session(turn: MemoryChange, session_id: str) -> None:
 
 
 def set_level(turn: MemoryChange, level: object) -> None:
-    """A person chooses a level."""
+    """Set the level that a person chose."""
     if not isinstance(level, int) or isinstance(level, bool) or not 1 <= level <= len(LEVELS):
         names = ", ".join(f"{each.number} ({each.name})" for each in LEVELS)
         raise InvalidInputError(
@@ -360,7 +351,7 @@ def set_level(turn: MemoryChange, level: object) -> None:
 
 
 def decline(turn: MemoryChange) -> None:
-    """A person stays with the level in spite of the offer."""
+    """Keep the level in spite of the offer."""
     turn.refuse_others("decline the offer of another level")
     offer = _offer(turn.session, turn.store, turn.state)
     if offer is None:
@@ -395,7 +386,7 @@ def _write(turn: MemoryChange, before: int, after: int, because: str) -> None:
 def find_tellable(
     memory: TypedMemory, now_ms: int, level: int, code: Freshness | None
 ) -> Tellable | None:
-    """The memory as it may be told now, at a level of trust; ``None`` when it may not."""
+    """Return a memory as it may be injected now, or None."""
     stale = staleness_of(memory, now_ms, None, code=code)
     worth = confidence_now(memory, now_ms, *stale.telling_factors).value
     verdict = may_inject(memory, worth, level, is_gone=stale.is_gone)
