@@ -14,29 +14,8 @@ from typing import Any, Literal, get_args
 from smara.knowledge.gate import SessionType
 from smara.knowledge.models import MemorySource, MemoryType
 
-SignalKind = Literal[
-    "file_access",
-    "co_access",
-    "error_retry",
-    "backtrack",
-    "read_abandon",
-    "repeated_grep",
-    "tool_sequence",
-    "time_anomaly",
-    "self_correction",
-    "external_reference",
-    "glob_ignore",
-    "import_chase",
-    "test_order",
-    "config_touch",
-    "step_overrun",
-    "parallel_conflict",
-    "context_spike",
-]
-OtherKind = Literal["dead_end", "qa_report", "commit", "e2e"]
-"""What is learned besides the seventeen signals: it is no habit, one time is enough."""
-Kind = SignalKind | OtherKind
-SIGNAL_KINDS: tuple[SignalKind, ...] = get_args(SignalKind)
+Kind = str
+"""The kind of a signal: the name in its specification, see ``signals.registry``."""
 Passed = Literal["passed", "failed", "unproven"]
 """What came of the work of a session: proven right, proven wrong, or nobody looked."""
 PASSED: tuple[Passed, ...] = get_args(Passed)
@@ -213,7 +192,7 @@ class Finalized:
 class EarlyTrigger:
     """Something that showed before the session has ended."""
 
-    kind: SignalKind
+    kind: Kind
     priority: float
     subject: str
 

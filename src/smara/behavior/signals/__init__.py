@@ -1,7 +1,6 @@
-"""The seventeen signals, one file each: its row of the table, how it is detected, and the memory it
-makes.
+"""Detect habits in sessions, one signal a file.
 
-Every module has ``SIGNAL`` (the row), ``detect(pads)`` (the findings in the scratchpads of one
-session) and ``draft(finding, seen)`` (the memory, composed from the evidence, or ``None`` when it
-would say too little).
+Every module has ``SIGNAL`` (its specification), ``detect(pads)`` (the findings in the scratchpads
+of one session) and ``draft(finding, seen)`` (the memory, composed from the evidence, or ``None``
+when it would say too little). The registry finds the modules of this folder by itself.
 """

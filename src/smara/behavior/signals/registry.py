@@ -1,72 +1,78 @@
-"""Register every signal, ordered by value.
+"""Find every signal of a folder and order them by value.
 
-Each module of this folder is one signal: SIGNAL is its row, detect() finds it in
-scratchpads, draft() composes the memory. Dead ends, test reports, commits and end-to-end
-observations follow the same protocol; for them one session is enough.
+Each module of this folder is one signal: SIGNAL is its specification, detect() finds it in
+scratchpads, draft() composes the memory. Adding a module adds a signal. Dead ends, test reports,
+commits and end-to-end observations follow the same protocol, with the number 0; they are no
+habits, so one session may be enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 
-from smara.behavior.models import Kind, MemoryDraft, Seen, Signal, SignalFinding
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad
-from smara.behavior.signals import (
-    backtrack,
-    co_access,
-    commits,
-    config_touch,
-    context_spike,
-    dead_ends,
-    e2e,
-    error_retry,
-    external_reference,
-    file_access,
-    glob_ignore,
-    import_chase,
-    parallel_conflict,
-    qa,
-    read_abandon,
-    repeated_grep,
-    self_correction,
-    step_overrun,
-    test_order,
-    time_anomaly,
-    tool_sequence,
-)
+from smara.errors import ConfigError
 
 LEAST_VALUE = 0.4
 """Signals that are worth less are discarded before anything else looks at them."""
-
-_SIGNALS: tuple[ModuleType, ...] = (
-    co_access, self_correction, error_retry, parallel_conflict, read_abandon, repeated_grep,
-    test_order, tool_sequence,
-    file_access, step_overrun, backtrack, config_touch, glob_ignore, context_spike,
-    external_reference, import_chase,
-    time_anomaly,
-)  # fmt: skip
-_OTHERS: tuple[ModuleType, ...] = (dead_ends, qa, commits, e2e)
-_BY_KIND: Mapping[str, ModuleType] = {
-    module.SIGNAL.kind: module for module in (*_SIGNALS, *_OTHERS)
-}
-
-SIGNALS: tuple[Signal, ...] = tuple(module.SIGNAL for module in _SIGNALS)
+_NEEDED = ("SIGNAL", "detect", "draft")
 
 
-def signal_of(kind: Kind) -> Signal:
-    found: Signal = _BY_KIND[kind].SIGNAL
-    return found
+def read_signals(package: str) -> dict[str, ModuleType]:
+    """Import the signals of a package, by kind; habits first, the most valuable first.
+
+    Raises:
+        ConfigError: A module lacks a part of a signal, or two have one kind.
+    """
+    parent = import_module(package)
+    modules = [
+        import_module(f"{package}.{found.name}")
+        for found in iter_modules(parent.__path__)
+        if found.name != "registry"
+    ]
+    for module in modules:
+        missing = [name for name in _NEEDED if not hasattr(module, name)]
+        if missing:
+            raise ConfigError(
+                f"The signal {module.__name__} has no {', '.join(missing)}. See "
+                "docs/howto/add-a-signal.md."
+            )
+    modules.sort(key=lambda module: (module.SIGNAL.number == 0, -module.SIGNAL.value))
+    by_kind: dict[str, ModuleType] = {}
+    for module in modules:
+        other = by_kind.setdefault(module.SIGNAL.kind, module)
+        if other is not module:
+            raise ConfigError(
+                f"{module.__name__} and {other.__name__} are both the signal "
+                f"{module.SIGNAL.kind!r}. Give one of them another kind."
+            )
+    return by_kind
+
+
+_BY_KIND = read_signals(__package__)
+SIGNALS: tuple[Signal, ...] = tuple(
+    module.SIGNAL for module in _BY_KIND.values() if module.SIGNAL.number
+)
+
+
+def signal_of(kind: str) -> Signal:
+    """Return the specification of a signal by its kind."""
+    signal: Signal = _BY_KIND[kind].SIGNAL
+    return signal
 
 
 def detect_all(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    """Everything that the scratchpads of one session show, the most valuable signals first."""
-    for module in (*_SIGNALS, *_OTHERS):
+    """Yield what the scratchpads of one session show, most valuable first."""
+    for module in list(_BY_KIND.values()):
         if module.SIGNAL.value >= LEAST_VALUE:
             yield from module.detect(pads)
 
 
 def draft_of(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """The memory that a finding would make; ``None`` when the evidence says too little."""
-    made: MemoryDraft | None = _BY_KIND[finding.kind].draft(finding, seen)
-    return made
+    """Draft the memory of a finding; ``None`` when the evidence says too little."""
+    draft: MemoryDraft | None = _BY_KIND[finding.kind].draft(finding, seen)
+    return draft
