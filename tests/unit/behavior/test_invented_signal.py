@@ -27,7 +27,8 @@ def detect(pads):
 
 
 def draft(finding, seen):
-    return MemoryDraft("gotcha", f"The build is slow at night: {seen.sessions} sessions.", ("built at 02:00: 14 min",))
+    content = f"The build is slow at night: {seen.sessions} sessions."
+    return MemoryDraft("gotcha", content, ("built at 02:00: 14 min",))
 """
 
 
