@@ -9,8 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from smara.codegraph.models import Node, TreeStatus
-from smara.core.escape import from_storable
+from smara.codegraph.models import TreeStatus
 from smara.database.database import Row, Session, marks, parts
 from smara.database.project_store import ProjectStore
 
@@ -76,56 +75,9 @@ class ChunkRow(NamedTuple):
 
 
 def node_row(row: Row) -> NodeRow:
-    (
-        no,
-        file_no,
-        kind,
-        name,
-        qualname,
-        ordinal,
-        parent_no,
-        first,
-        last,
-        body_hash,
-        sketch,
-        signature,
-        doc,
-    ) = row
-    return NodeRow(
-        no,
-        file_no,
-        kind,
-        name=name,
-        qualname=qualname,
-        ordinal=ordinal,
-        parent_no=parent_no,
-        first_line=first,
-        last_line=last,
-        body_hash=bytes(body_hash),
-        sketch=bytes(sketch),
-        signature=signature,
-        doc=doc,
-    )
-
-
-def node(row: Row) -> Node:
-    no, kind, name, qualname, path, first, last, parent_no, signature, doc, body_hash, is_stale = (
-        row
-    )
-    return Node(
-        no,
-        kind,
-        from_storable(name),
-        qualname=from_storable(qualname),
-        path=path,
-        first_line=first,
-        last_line=last,
-        parent_no=parent_no,
-        signature=from_storable(signature),
-        doc=from_storable(doc),
-        body_hash=bytes(body_hash),
-        is_stale=bool(is_stale),
-    )
+    """Return a row of ``code_nodes``, its bytes the same on both databases."""
+    found = NodeRow(*row)
+    return found._replace(body_hash=bytes(found.body_hash), sketch=bytes(found.sketch))
 
 
 VERSION = 4
@@ -136,6 +88,11 @@ _FILES = (
     "SELECT no, path, hash, size, mtime_ns, stale_at IS NOT NULL, revision, skip FROM code_files"
     " WHERE project_no = :project AND tree_no = ?"
 )
+
+
+def _file_row(row: Row) -> FileRow:
+    found = FileRow(*row)
+    return found._replace(hash=bytes(found.hash), is_stale=bool(found.is_stale))
 
 
 class FileStore(ProjectStore):
@@ -252,19 +209,7 @@ class FileStore(ProjectStore):
                 rows += session.all(
                     self.sql(f"{_FILES} AND path IN ({marks(len(part))})"), (tree_no, *part)
                 )
-        return {
-            row[1]: FileRow(
-                row[0],
-                row[1],
-                bytes(row[2]),
-                size=row[3],
-                mtime_ns=row[4],
-                is_stale=bool(row[5]),
-                revision=row[6],
-                skip=row[7],
-            )
-            for row in rows
-        }
+        return {row[1]: _file_row(row) for row in rows}
 
     def one_of_each_language(self, session: Session, tree_no: int) -> list[str]:
         """The path of some file of each language in a tree."""
@@ -281,26 +226,10 @@ class FileStore(ProjectStore):
     def below(self, session: Session, tree_no: int, folder: str) -> list[FileRow]:
         """The files in a folder and in those below it."""
         rows = session.all(
-            self.sql(
-                "SELECT no, path, hash, size, mtime_ns, stale_at IS NOT NULL, revision, skip FROM "
-                "code_files"
-                " WHERE project_no = :project AND tree_no = ? AND substr(path, 1, ?) = ?"
-            ),
+            self.sql(f"{_FILES} AND substr(path, 1, ?) = ?"),
             (tree_no, len(folder) + 1, f"{folder}/"),
         )
-        return [
-            FileRow(
-                row[0],
-                row[1],
-                bytes(row[2]),
-                size=row[3],
-                mtime_ns=row[4],
-                is_stale=bool(row[5]),
-                revision=row[6],
-                skip=row[7],
-            )
-            for row in rows
-        ]
+        return list(map(_file_row, rows))
 
     def paths(self, session: Session, tree_no: int) -> list[Row]:
         """(path, number, revision) of the indexed files of a tree."""

@@ -8,10 +8,9 @@ holds the tree in memory compares revisions to see which files to read again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
-from smara.codegraph.file_store import ChunkRow, FileStore, NodeRow, node, node_row
-from smara.codegraph.models import CodePiece, Node
+from smara.codegraph.file_store import ChunkRow, FileStore, NodeRow, node_row
+from smara.codegraph.models import CodePiece
 from smara.core.escape import from_storable
 from smara.database.database import PART, Row, Session, marks, parts
 
@@ -66,16 +65,6 @@ class CodeStore(FileStore):
             [(*row[6:], row.no) for row in rows],
         )
 
-    def remove_nodes(self, session: Session, numbers: Sequence[int]) -> None:
-        for part in parts(numbers):
-            session.run(
-                self.sql(
-                    "DELETE FROM code_nodes WHERE project_no = :project AND no IN "
-                    f"({marks(len(part))})"
-                ),
-                part,
-            )
-
     def named(self, session: Session, tree_no: int, names: Sequence[str], limit: int) -> list[Row]:
         """(number, path, language, kind, name, qualname) of definitions by name, by path and line;
         some per name.
@@ -99,22 +88,6 @@ class CodeStore(FileStore):
                 (tree_no, *part),
             )
         return found
-
-    def list_nodes(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[Node]:
-        """Nodes ``n`` of files ``f`` by the rest of a statement: conditions behind the wall, order
-        and limit.
-        """
-        rows = session.all(
-            self.sql(
-                "SELECT n.no, n.kind, n.name, n.qualname, f.path, n.first_line, n.last_line, "
-                "n.parent_no, n.signature,"
-                " n.doc, n.body_hash, f.stale_at IS NOT NULL FROM code_nodes n JOIN code_files f "
-                "ON f.no = n.file_no"
-                f" WHERE n.project_no = :project{rest}"
-            ),
-            values,
-        )
-        return [node(row) for row in rows]
 
     # chunks
 
@@ -147,21 +120,11 @@ class CodeStore(FileStore):
                 part,
             )
             for row in rows:
-                name, prefix, text = (
-                    from_storable(row[4]),
-                    from_storable(row[7]),
-                    from_storable(row[8]),
-                )
-                found[row[0]] = ChunkRow(
-                    row[0],
-                    row[1],
-                    row[2],
-                    kind=row[3],
-                    name=name,
-                    first_line=row[5],
-                    last_line=row[6],
-                    prefix=prefix,
-                    text=text,
+                chunk = ChunkRow(*row)
+                found[chunk.no] = chunk._replace(
+                    name=from_storable(chunk.name),
+                    prefix=from_storable(chunk.prefix),
+                    text=from_storable(chunk.text),
                 )
         return found
 
@@ -215,14 +178,7 @@ class CodeStore(FileStore):
     def remove_chunks(self, session: Session, numbers: Sequence[int]) -> None:
         """Remove chunks, from the text index too."""
         self.database.records.remove(session, "code", numbers)
-        for part in parts(numbers):
-            session.run(
-                self.sql(
-                    "DELETE FROM code_chunks WHERE project_no = :project AND no IN "
-                    f"({marks(len(part))})"
-                ),
-                part,
-            )
+        self.remove_rows(session, "code_chunks", "no", numbers)
 
     # facts and edges
 
@@ -238,16 +194,6 @@ class CodeStore(FileStore):
             ),
             [(tree_no, *row) for row in rows],
         )
-
-    def remove_facts(self, session: Session, file_nos: Sequence[int]) -> None:
-        for part in parts(file_nos):
-            session.run(
-                self.sql(
-                    "DELETE FROM code_facts WHERE project_no = :project AND file_no IN "
-                    f"({marks(len(part))})"
-                ),
-                part,
-            )
 
     def facts(self, session: Session, columns: str, file_nos: Sequence[int]) -> list[Row]:
         """Columns of the facts of files, the file's number first."""
@@ -317,30 +263,26 @@ class CodeStore(FileStore):
 
     # removing
 
-    def remove_files(self, session: Session, numbers: Sequence[int]) -> None:
-        """Remove files with all that belongs to them."""
-        chunks = [
-            no
-            for found in self.chunks(session, numbers).values()
-            for no in (chunk.no for chunk in found)
-        ]
-        self.remove_chunks(session, chunks)
+    def remove_rows(
+        self, session: Session, table: str, column: str, numbers: Sequence[int]
+    ) -> None:
+        """Remove the rows of a table that have one of some numbers in a column."""
         for part in parts(numbers):
-            for table in ("code_nodes", "code_facts"):
-                session.run(
-                    self.sql(
-                        f"DELETE FROM {table} WHERE project_no = :project AND file_no IN "
-                        f"({marks(len(part))})"
-                    ),
-                    part,
-                )
             session.run(
                 self.sql(
-                    "DELETE FROM code_files WHERE project_no = :project AND no IN "
+                    f"DELETE FROM {table} WHERE project_no = :project AND {column} IN "
                     f"({marks(len(part))})"
                 ),
                 part,
             )
+
+    def remove_files(self, session: Session, numbers: Sequence[int]) -> None:
+        """Remove files with all that belongs to them."""
+        chunks = self.chunks(session, numbers).values()
+        self.remove_chunks(session, [chunk.no for found in chunks for chunk in found])
+        self.remove_rows(session, "code_nodes", "file_no", numbers)
+        self.remove_rows(session, "code_facts", "file_no", numbers)
+        self.remove_rows(session, "code_files", "no", numbers)
 
     def remove_tree(self, session: Session, tree_no: int) -> None:
         """Remove a tree with everything in it."""

@@ -45,7 +45,8 @@ def watching(tmp_path, root):
 def names(memory, root) -> set[str]:
     store = memory.code.store
     with store.database.read() as session:
-        return {node.qualname for node in store.list_nodes(session, " AND n.kind <> 'file'")}
+        rows = session.all("SELECT qualname FROM code_nodes WHERE kind <> 'file'")
+        return {row[0] for row in rows}
 
 
 def test_every_save_is_followed(watching, root):
