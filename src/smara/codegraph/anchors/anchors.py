@@ -32,7 +32,9 @@ every reading.
 
 @dataclass(frozen=True, slots=True)
 class AnchorStatement:
-    """Something that may name code: what it names by itself, and its words.
+    """Something that may name code.
+
+    What it names by itself, and its words.
 
     ``commit`` is where it was learned, ``made_at`` when. For what was said long ago, ``is_past``,
     the code is looked up as it was then.
@@ -74,7 +76,7 @@ class Anchors:
         self._kept: dict[tuple[str, int, int], tuple[CodePlace, ...]] = {}
 
     def tree(self, session: Session) -> AnchorTree | None:
-        """The tree that asks, with its index, if it has one.
+        """Return the tree that asks, with its index, if it has one.
 
         It is the repository around the folder we are in, if that is this project's: it or another
         folder of the same repository was indexed in it, or the project is that repository, or none.
@@ -99,8 +101,9 @@ class Anchors:
     # judging
 
     def judge(self, session: Session, owner: Owner, numbers: Sequence[int]) -> dict[int, Freshness]:
-        """How memories or observations stand to the code they name; those that name none are left
-        out.
+        """Return how memories or observations stand to the code they name.
+
+        Those that name none are left out.
         """
         anchors = self.store.of(session, owner, numbers) if numbers else {}
         tree = self.tree(session) if anchors else None
@@ -138,7 +141,7 @@ class Anchors:
         return found
 
     def history(self, session: Session, owner: Owner, owner_no: int) -> list[Anchor]:
-        """Every anchor something ever had, the newest first."""
+        """Return every anchor something ever had, the newest first."""
         return self.store.history(session, owner, owner_no)
 
     # making
@@ -146,7 +149,10 @@ class Anchors:
     def make(
         self, session: Session, statement: AnchorStatement
     ) -> tuple[AnchorTree, list[NewAnchor]] | None:
-        """The code that a statement names, looked up; writes nothing. ``None`` without a tree."""
+        """Return the code that a statement names, looked up; writes nothing.
+
+        ``None`` without a tree.
+        """
         tree = self.tree(session)
         if tree is None:
             return None
@@ -184,8 +190,9 @@ class Anchors:
         return anchored
 
     def verify(self, statement: AnchorStatement) -> None:
-        """Anchor a statement to the code of today: what it was anchored to is followed to where it
-        is now.
+        """Anchor a statement to the code of today.
+
+        What it was anchored to is followed to where it is now.
 
         The lines that a statement rests on are those of the day on which it was made, so where they
         were anchored, the anchor says which code they mean, and not the lines.
@@ -262,15 +269,17 @@ class Anchors:
             )
 
     def take_back(self, owner: Owner, owner_no: int, since_ms: int) -> None:
-        """What was verified since a moment was taken back: what it spoke of before is what it
-        speaks of.
+        """What was verified since a moment was taken back.
+
+        What it spoke of before is what it speaks of.
         """
         with self.store.database.write(is_derived=True) as session:
             self.store.take_back(session, owner, owner_no, since_ms)
 
     def pending(self, owner: Owner, limit: int) -> Iterator[list[int]]:
-        """What was never looked at for the code it names, or only without an index, some at a time;
-        none before there is an index. Whoever takes some must anchor them before taking more.
+        """Yield what was never looked at for the code it names, or only without an index,
+        some at a time; none before there is an index. Whoever takes some must anchor them
+        before taking more.
         """
         with self.store.database.read() as session:
             tree, newest = self.tree(session), self.store.newest(session, owner)
@@ -287,8 +296,9 @@ class Anchors:
         self._looked_at[owner, tree.root] = newest
 
     def _commit_of(self, statement: AnchorStatement, past: GitFiles) -> str | None:
-        """Where to read the code: at a commit, when that is not the one checked out; ``None`` for
-        the folder itself.
+        """Return where to read the code.
+
+        At a commit, when that is not the one checked out; ``None`` for the folder itself.
         """
         head = past.head()
         if head is None:
@@ -305,7 +315,7 @@ class Anchors:
 
 
 def _is_named(anchor: Anchor, statement: AnchorStatement) -> bool:
-    """Whether a statement still names what it was anchored to before."""
+    """Return True if a statement still names what it was anchored to before."""
     last = anchor.symbol.rpartition(".")[2]
     if anchor.named_by == "text":
         return (last or anchor.path) in statement.text
@@ -356,7 +366,9 @@ def make_anchors(
 
 
 class _Unseen:
-    """Which files the index has not seen as they are now; looked at again after a second.
+    """Which files the index has not seen as they are now.
+
+    Looked at again after a second.
 
     It takes a walk over the whole tree, which every search that finds an orphan would pay for.
     """

@@ -29,7 +29,7 @@ class LineMark(NamedTuple):
 
 
 def marked(data: bytes) -> list[LineMark]:
-    """The lines of a file that are not blank."""
+    """Return the lines of a file that are not blank."""
     found = []
     for number, line in enumerate(data.split(b"\n"), 1):
         text = line.strip()
@@ -43,12 +43,12 @@ def split_marks(marks: bytes) -> list[bytes]:
 
 
 def lines_between(lines: Sequence[LineMark], first: int, last: int) -> bytes:
-    """The marks of some lines, as they are kept."""
+    """Return the marks of some lines, as they are kept."""
     return b"".join([line.mark for line in lines if first <= line.number <= last][:MOST_LINES])
 
 
 def sample_of(lines: Sequence[LineMark]) -> bytes:
-    """A file as a sample of its lines."""
+    """Return a file as a sample of its lines."""
     return b"".join(sorted({line.mark for line in lines})[:_SAMPLE])
 
 
@@ -95,7 +95,10 @@ apart.
 
 
 class Disk:
-    """The folder of a tree. Made anew for each question: its bound is for that question."""
+    """The folder of a tree. Made anew for each question.
+
+    Its bound is for that question.
+    """
 
     def __init__(
         self, root: str, most_files: int, kept: dict[tuple[str, int, int], tuple[CodePlace, ...]]
@@ -116,16 +119,17 @@ class Disk:
         return (found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
     def may_read(self, path: str) -> bool:
-        """Whether the bound allows to read one more file."""
+        """Return True if the bound allows to read one more file."""
         return path in self._texts or self._reads_left > 0
 
     def may_parse(self, path: str) -> bool:
-        """Whether the bound allows to take one more file apart."""
+        """Return True if the bound allows to take one more file apart."""
         return self._parses_left > 0 or self._key(path) in self._kept
 
     def read(self, path: str) -> bytes | None:
-        """What is in a file; ``None`` when it cannot be read, is too large, or lies outside of the
-        root.
+        """Return what is in a file.
+
+        ``None`` when it cannot be read, is too large, or lies outside of the root.
         """
         if path in self._texts:
             return self._texts[path]
@@ -144,7 +148,10 @@ class Disk:
         return None if data is None else marked(data)
 
     def places(self, path: str) -> Sequence[CodePlace]:
-        """What a file defines now; nothing where its language is not known."""
+        """Return what a file defines now.
+
+        Nothing where its language is not known.
+        """
         key = self._key(path)
         if key is None:
             return ()
@@ -162,7 +169,7 @@ class Disk:
 
 
 def places_of(path: str, data: bytes) -> tuple[CodePlace, ...]:
-    """What a file defines, by its text."""
+    """Return what a file defines, by its text."""
     from smara.codegraph.index.index_file import taken_apart
 
     facts = taken_apart(path, data, has_text=False).facts

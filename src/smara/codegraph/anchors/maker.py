@@ -37,8 +37,9 @@ _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 
 
 def paths_in(text: str) -> list[Named]:
-    """Paths and places in files that a text names: ``src/auth.py``, ``src/auth.py:10-20``,
-    ``src/auth.py:login``.
+    """Return paths and places in files that a text names.
+
+    ``src/auth.py``, ``src/auth.py:10-20``, ``src/auth.py:login``.
     """
     found: dict[Named, None] = {}
     for match in _PATH.finditer(text[:_MOST_TEXT]):
@@ -76,12 +77,12 @@ def names_in(text: str) -> list[str]:
 
 
 def plain_name(name: str) -> str:
-    """A name with dots between its parts, whatever the language writes there."""
+    """Return a name with dots between its parts, whatever the language writes there."""
     return name.replace("::", ".").replace("#", ".")
 
 
 def _is_qualified(word: str) -> bool:
-    """``Session.login`` and not ``e.g`` or the end of a sentence without a space."""
+    """Return True for ``Session.login``, False for ``e.g`` and a missing space."""
     parts = plain_name(word).split(".")
     return (
         len(parts) > 1
@@ -117,7 +118,10 @@ class AnchorMaker:
         self._head: str | None = None
 
     def make(self, named: Sequence[Named], text: str) -> list[NewAnchor]:
-        """The anchors of one statement: what it names by itself first, then what its words name."""
+        """Return the anchors of one statement.
+
+        What it names by itself first, then what its words name.
+        """
         self._head = self._commit or self._past.head()
         found: dict[tuple[object, ...], NewAnchor] = {}
         given = [*named, *paths_in(text)]
@@ -170,7 +174,7 @@ class AnchorMaker:
     def _around(
         self, named: Named, path: str, data: bytes, places: Sequence[CodePlace], commit: str | None
     ) -> NewAnchor | None:
-        """The smallest definition around some lines, or the lines themselves."""
+        """Return the smallest definition around some lines, or the lines themselves."""
         first = named.first_line or 1
         last = named.last_line or first
         around = [
@@ -198,7 +202,7 @@ class AnchorMaker:
         )
 
     def _name(self, name: str, paths: set[str]) -> NewAnchor | None:
-        """What a name means, if it can only mean one thing."""
+        """Return what a name means, if it can only mean one thing."""
         if not self._tree.has_index or self._tree.no is None:
             return None
         called = self._store.called(self._session, self._tree.no, [name.rpartition(".")[2]])
@@ -245,8 +249,9 @@ class AnchorMaker:
         )
 
     def _path(self, path: str | None) -> str | None:
-        """A path as the tree has it: below the root; a bare end of a path when only one file has
-        it.
+        """Return a path as the tree has it: below the root.
+
+        A bare end of a path when only one file has it.
         """
         if not path:
             return None
@@ -295,8 +300,9 @@ def _at(place: CodePlace) -> tuple[str, str]:
 
 
 def _key(anchor: NewAnchor) -> tuple[object, ...]:
-    """One anchor for a thing, however often it is named; overloads have one name and are several
-    things.
+    """Return one anchor for a thing, however often it is named.
+
+    Overloads have one name and are several things.
     """
     return (
         anchor.kind,

@@ -44,8 +44,9 @@ class CodePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewAnchor:
-    """An anchor on its way in. ``hash`` and ``sketch`` are of the definition, of the lines or of
-    the file.
+    """An anchor on its way in.
+
+    ``hash`` and ``sketch`` are of the definition, of the lines or of the file.
 
     ``twins`` are the other places that had the very same body then, ``namesakes`` those of the same
     name: one that was there before is not where something moved to.
@@ -78,15 +79,16 @@ class Anchor(NewAnchor):
 
 
 def place_mark(path: str, symbol: str) -> bytes:
-    """A place in six bytes."""
+    """Return a place in six bytes."""
     return hashlib.blake2b(
         f"{path}\0{symbol}".encode(errors="surrogatepass"), digest_size=_PLACE_BYTES
     ).digest()
 
 
 def place_marks(places: list[tuple[str, str]]) -> bytes:
-    """Places as they are kept with an anchor; of a body that stands in very many places, the first
-    ones.
+    """Places as they are kept with an anchor.
+
+    Of a body that stands in very many places, the first ones.
     """
     return b"".join(sorted({place_mark(*each) for each in places})[:MOST_PLACES])
 
@@ -104,7 +106,7 @@ class Places:
 
     @property
     def are_all(self) -> bool:
-        """Whether these are all there were."""
+        """Return True if these are all there were."""
         return len(self._marks) < MOST_PLACES and NOT_KNOWN not in self._marks
 
     def includes(self, path: str, symbol: str) -> bool:
@@ -113,8 +115,9 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class AnchorTree:
-    """The tree that asks: the folder, the repository it belongs to, and its index, if it has
-    one.
+    """The tree that asks.
+
+    The folder, the repository it belongs to, and its index, if it has one.
     """
 
     root: str

@@ -25,7 +25,7 @@ class AnchorStore(ProjectStore):
     # anchors
 
     def of(self, session: Session, owner: Owner, numbers: Sequence[int]) -> dict[int, list[Anchor]]:
-        """The anchors in force of some memories or observations, by number."""
+        """Return the anchors in force of some memories or observations, by number."""
         found: dict[int, list[Anchor]] = {}
         for part in parts(list(dict.fromkeys(numbers))):
             rows = session.all(
@@ -40,7 +40,7 @@ class AnchorStore(ProjectStore):
         return found
 
     def history(self, session: Session, owner: Owner, owner_no: int) -> list[Anchor]:
-        """Every anchor it ever had, the newest first."""
+        """Return every anchor it ever had, the newest first."""
         rows = session.all(
             self.sql(
                 f"SELECT {_COLUMNS} FROM code_anchors WHERE project_no = :project AND owner = ? "
@@ -52,8 +52,9 @@ class AnchorStore(ProjectStore):
         return [_anchor(row) for row in rows]
 
     def owners_at(self, session: Session, owner: Owner, paths: Sequence[str] | None) -> list[int]:
-        """Who has an anchor in one of some files, or anywhere; memories that were put aside are
-        left out.
+        """Return who has an anchor in one of some files, or anywhere.
+
+        Memories that were put aside are left out.
         """
         statement = (
             "SELECT DISTINCT a.owner_no FROM code_anchors a WHERE a.project_no = :project AND "
@@ -166,7 +167,7 @@ class AnchorStore(ProjectStore):
         )
 
     def newest(self, session: Session, owner: Owner) -> int:
-        """The highest number of a memory or an observation."""
+        """Return the highest number of a memory or an observation."""
         name = "memories" if owner == "memory" else "observations"
         row = session.one(self.sql(f"SELECT max(no) FROM {name} WHERE project_no = :project"))
         return int(row[0] or 0) if row else 0
@@ -174,8 +175,8 @@ class AnchorStore(ProjectStore):
     def pending(
         self, session: Session, owner: Owner, has_index: bool, above: int, below: int, limit: int
     ) -> list[int]:
-        """Who was never looked at for the code it names, or only while there was no index; the
-        newest first.
+        """Return who was never looked at for the code it names, or only while there was no
+        index; the newest first.
 
         Between two numbers, so that nobody has to look again at those that were looked at before.
         """
@@ -218,7 +219,7 @@ class AnchorStore(ProjectStore):
         return found
 
     def ending(self, session: Session, tree_no: int, end: str) -> list[str]:
-        """The indexed files whose path ends like this, two at most."""
+        """Return the indexed files whose path ends like this, two at most."""
         pattern = to_storable(end).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         rows = session.all(
             self.sql(
@@ -231,7 +232,7 @@ class AnchorStore(ProjectStore):
         return [from_storable(row[0]) for row in rows]
 
     def repository(self, session: Session) -> str | None:
-        """The repository that the project is, when it is one."""
+        """Return the repository that the project is, when it is one."""
         row = session.one(self.sql("SELECT git_common_dir FROM projects WHERE no = :project"))
         return row[0] if row else None
 

@@ -43,7 +43,7 @@ class AnchorSight:
 
 
 def judge(anchor: NewAnchor, sight: AnchorSight, likeness: Likeness) -> AnchorVerdict:
-    """What became of a definition."""
+    """Return what became of a definition."""
     if not sight.is_read:
         return _verdict(anchor, "unknown", why=BEING_READ)
     for place in sight.here:
@@ -64,7 +64,10 @@ def judge(anchor: NewAnchor, sight: AnchorSight, likeness: Likeness) -> AnchorVe
 
 
 def _new_home(anchor: NewAnchor, same: Sequence[CodePlace]) -> CodePlace | None:
-    """The new place of a body: of several, the one that is most like the old place."""
+    """Return the new place of a body.
+
+    Of several, the one that is most like the old place.
+    """
     known = Places(anchor.twins)
     found = [each for each in same if not known.includes(each.path, each.symbol)]
     if (
@@ -86,8 +89,8 @@ def _new_home(anchor: NewAnchor, same: Sequence[CodePlace]) -> CodePlace | None:
 
 
 def _carried(anchor: NewAnchor, named: Sequence[CodePlace], likeness: Likeness) -> CodePlace | None:
-    """Where something of the same name stands that was not there before, the most alike of
-    several.
+    """Return where something of the same name stands that was not there before, the most alike
+    of several.
     """
     known = Places(anchor.namesakes)
     found = [
@@ -101,7 +104,10 @@ def _carried(anchor: NewAnchor, named: Sequence[CodePlace], likeness: Likeness) 
 
 
 def _differs(anchor: NewAnchor, place: CodePlace, likeness: Likeness) -> float:
-    """The share that differs; what has changed at all differs by a little at least."""
+    """Return the share that differs.
+
+    What has changed at all differs by a little at least.
+    """
     return round(min(1.0, max(0.01, 1 - likeness(anchor.sketch, place.sketch))), 4)
 
 
@@ -139,7 +145,9 @@ def _verdict(
 def judge_lines(
     anchor: NewAnchor, lines: Sequence[LineMark] | None, is_read: bool = True
 ) -> AnchorVerdict:
-    """What became of lines that stand in no definition: there as a whole, in part, or not at all.
+    """Return what became of lines that stand in no definition.
+
+    There as a whole, in part, or not at all.
 
     ``lines`` are those of the file now, ``None`` when it is gone.
     """
@@ -166,8 +174,9 @@ def judge_file(
     moved_to: str | None,
     is_read: bool = True,
 ) -> AnchorVerdict:
-    """What became of a file: ``hash_now`` and ``lines`` are ``None`` when it is gone from its
-    place.
+    """Return what became of a file.
+
+    ``hash_now`` and ``lines`` are ``None`` when it is gone from its place.
     """
     if not is_read:
         return _verdict(anchor, "unknown", why=BEING_READ)
@@ -215,7 +224,7 @@ class AnchorJudge:
         self._states: dict[str, str] = {}
 
     def judge(self, anchors: Sequence[Anchor]) -> dict[int, JudgedAnchor]:
-        """The verdicts, by the number of the anchor."""
+        """Return the verdicts, by the number of the anchor."""
         self._know({each.path for each in anchors})
         found: dict[int, JudgedAnchor] = {}
         symbols = [each for each in anchors if each.kind == "symbol"]
@@ -270,7 +279,7 @@ class AnchorJudge:
         return judged + self._lost(lost)
 
     def _here(self, anchors: Sequence[Anchor]) -> dict[tuple[str, str], list[CodePlace]]:
-        """What stands at the places of anchors now."""
+        """Return what stands at the places of anchors now."""
         indexed = [
             self._rows[each.path][0] for each in anchors if self._states[each.path] == "indexed"
         ]
@@ -287,8 +296,9 @@ class AnchorJudge:
         return here
 
     def _lost(self, anchors: Sequence[Anchor]) -> list[tuple[Anchor, AnchorVerdict]]:
-        """Those that have gone from their place: looked for in the index, then in what the index
-        has not seen.
+        """Return those that have gone from their place.
+
+        Looked for in the index, then in what the index has not seen.
         """
         if not anchors:
             return []
@@ -322,8 +332,8 @@ class AnchorJudge:
         )
 
     def _elsewhere(self, anchors: Sequence[Anchor]) -> list[CodePlace]:
-        """Where their bodies and names stand by the index, each seen to be there still; and in
-        their own files.
+        """Return where their bodies and names stand by the index, each seen to be there
+        still; and in their own files.
         """
         found: list[CodePlace] = []
         if self._tree.no is not None:
@@ -344,7 +354,10 @@ class AnchorJudge:
 
     @cached_property
     def _new_paths(self) -> list[str] | None:
-        """Files that the index has not seen as they are; ``None`` when that is not known."""
+        """Return files that the index has not seen as they are.
+
+        ``None`` when that is not known.
+        """
         if not self._tree.has_index:
             return None
         found = self._unseen()

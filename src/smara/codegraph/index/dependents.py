@@ -70,8 +70,9 @@ _SEEDS = {kind: crc32(f"{kind}:".encode()) for kind in "onwmd"}
 
 
 def key_of(kind: str, text: str) -> int:
-    """A number for a text of a kind: o, a file asked about; n, a name looked up; w, a word; m, a
-    mention; d, a folder.
+    """Return a number for a text of a kind.
+
+    O, a file asked about; n, a name looked up; w, a word; m, a mention; d, a folder.
 
     >>> key_of("w", "send") == crc32(b"w:send")
     True
@@ -85,8 +86,9 @@ def _keys(kind: str, texts: Iterable[str]) -> Iterator[int]:
 
 
 def keys_of(facts: FileFacts, asked_paths: Iterable[str], asked_names: Iterable[str]) -> bytes:
-    """The notes on one file: whom it asked about, which names it looked up, which words it and its
-    outline use.
+    """Return the notes on one file.
+
+    Whom it asked about, which names it looked up, which words it and its outline use.
     """
     used, mentioned = _words(facts)
     folder, _, name = facts.path.rpartition("/")
@@ -102,7 +104,7 @@ def keys_of(facts: FileFacts, asked_paths: Iterable[str], asked_names: Iterable[
 
 
 def _words(facts: FileFacts) -> tuple[set[str], set[str]]:
-    """The words a file uses, and those that its outline shows to others."""
+    """Return the words a file uses, and those that its outline shows to others."""
     used = {each.name for each in facts.references}
     mentioned: set[str] = set()
     chains = {each.receiver for each in facts.references if each.receiver}
@@ -155,8 +157,9 @@ class DependencyKeys:
         self._path_keys = {no: key_of("o", path) for no, path in paths.items()}
 
     def touched(self, changes: Collection[OutlineChange]) -> set[int] | None:
-        """The files whose edges may be others after the changes; ``None`` when that may be all of
-        them.
+        """Return the files whose edges may be others after the changes.
+
+        ``None`` when that may be all of them.
         """
         for change in changes:
             name = change.path.rpartition("/")[2]
@@ -180,14 +183,17 @@ class DependencyKeys:
         return found
 
     def _using(self, names: Collection[str]) -> set[int]:
-        """Files that use one of the words, or asked about a file whose outline mentions one."""
+        """Return the files that use one of the words, directly or through another's outline."""
         mentioning = self._with({key_of("m", name) for name in names})
         return self._with({key_of("w", name) for name in names}) | self._with(
             {self._path_keys[no] for no in mentioning if no in self._path_keys}
         )
 
     def get_ready(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """All keys, sorted, with the files they belong to; sorted now if they are not."""
+        """Return all keys, sorted, with the files they belong to.
+
+        Sorted now if they are not.
+        """
         import numpy as np
 
         if self._sorted is None:
@@ -219,7 +225,10 @@ class DependencyKeys:
 def change_between(
     path: str, before: FileOutline | None, after: FileOutline | None
 ) -> OutlineChange | None:
-    """What others see differently of a file; ``None`` when that is nothing."""
+    """Return what others see differently of a file.
+
+    ``None`` when that is nothing.
+    """
     if before is None or after is None:
         there = before or after
         return (
@@ -274,8 +283,9 @@ def _imports(outline: FileOutline) -> dict[str, list[Import]]:
 
 
 def _bases(outline: FileOutline, other: FileOutline) -> dict[str, list[str]]:
-    """What the classes extend that both have, by their qualified names; one that is new is found by
-    its name.
+    """Return what the classes extend that both have, by their qualified names.
+
+    One that is new is found by its name.
     """
     found: dict[str, list[str]] = {}
     for place, texts in outline.bases.items():
@@ -286,7 +296,7 @@ def _bases(outline: FileOutline, other: FileOutline) -> dict[str, list[str]]:
 
 
 def _types(outline: FileOutline) -> dict[str, list[tuple[str, str]]]:
-    """The types of variables, fields and results, by the name they are reached by."""
+    """Return the types of variables, fields and results, by the name they are reached by."""
     found: dict[str, list[tuple[str, str]]] = {}
     for place, types in outline.fields.items():
         qualname = outline.qualnames[place] if place >= 0 else ""
@@ -300,7 +310,10 @@ _LARGEST_MANIFEST = 1 << 20
 
 
 class FileEdges(NamedTuple):
-    """The edges of one file, packed, and the notes; no edges where its facts could not be read."""
+    """The edges of one file, packed, and the notes.
+
+    No edges where its facts could not be read.
+    """
 
     file_no: int
     edges: bytes | None
@@ -323,13 +336,13 @@ class Joiner:
     def of_all(
         cls, reader: TreeReader, outlines: Iterable[tuple[str, int, bytes]], paths: Sequence[str]
     ) -> Joiner:
-        """A joiner that has every outline of a tree at hand."""
+        """Return a joiner that has every outline of a tree at hand."""
         unpacked = (unpack_outline(path, no, data) for path, no, data in outlines)
         table = MemoryTable(outline for outline in unpacked if outline is not None)
         return cls(table, ProjectFiles(paths, manifest_reader(reader)))
 
     def join(self, file_no: int, path: str, uses: bytes | FileFacts) -> FileEdges:
-        """The edges out of a file whose facts are ``uses``, packed or not."""
+        """Return the edges out of a file whose facts are ``uses``, packed or not."""
         facts = unpack_facts(uses) if isinstance(uses, bytes) else uses
         outline = self._table.outline(path)
         if facts is None or outline is None:

@@ -60,7 +60,10 @@ class TreeCache:
             self.outlines.clear()
 
     def up_to_date_notes(self, session: Session, store: CodeStore, tree_no: int) -> DependencyKeys:
-        """The notes on all files; those that changed since the last time are read again."""
+        """Return the notes on all files.
+
+        Those that changed since the last time are read again.
+        """
         if self.notes_revision != self.revision:
             for no, keys in store.asked(session, tree_no, self.notes_revision):
                 self.notes.put(no, bytes(keys))
@@ -101,7 +104,7 @@ class TreeCache:
         self.revision = revision
 
     def files(self, read: Callable[[str], bytes | None]) -> ProjectFiles:
-        """The tree's paths, for finding modules by name."""
+        """Return the tree's paths, for finding modules by name."""
         if self.project is None:
             self.project = ProjectFiles(self.paths, read)
         return self.project
@@ -169,7 +172,9 @@ class EdgeBuilder:
         self._reader = TreeReader(root)
 
     def some(self, limit: int, guard: Guard | None = None) -> int:
-        """Bring up to ``limit`` stale files up to date; how many there were.
+        """Bring up to ``limit`` stale files up to date.
+
+        How many there were.
 
         The work is done outside of any transaction. When somebody else has changed the tree
         meanwhile it is done again, and at last inside the transaction that writes, where nobody
@@ -243,7 +248,10 @@ class EdgeBuilder:
         return len(known) if known and self._write_if(joined, revision, guard) else 0
 
     def _write_if(self, joined: Sequence[FileEdges], revision: int, guard: Guard) -> int:
-        """Write edges if nobody else has written since; the revision then, or 0."""
+        """Write edges if nobody else has written since.
+
+        The revision then, or 0.
+        """
         with self._store.database.write(is_derived=True) as session:
             guard(session)
             if self._store.revision(session, self._tree_no) != revision:
@@ -291,7 +299,9 @@ class PreciseIndex:
         self.stamp = _stamp(self._path) if is_usable else None
 
     def is_wanted(self, before: TreeRow | None, *, has_changed: bool) -> bool:
-        """Whether there is an index, and anything new in it or in the tree since the last time."""
+        """Return True if there is an index, and anything new in it or in the tree since the
+        last time.
+        """
         if self.stamp is None:
             return False
         known = (
@@ -311,6 +321,9 @@ class PreciseIndex:
 
 
 def _stamp(path: Path) -> list[int]:
-    """What tells a new index from the one that was read: size and time."""
+    """Return what tells a new index from the one that was read.
+
+    Size and time.
+    """
     found = path.stat()
     return [found.st_size, found.st_mtime_ns]

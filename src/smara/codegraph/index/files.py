@@ -64,8 +64,9 @@ class TreeReader:
         self.root = os.path.realpath(root)
 
     def read(self, path: str, most_bytes: int) -> Opened:
-        """The content of a regular file inside the root; ``NotRead`` when it is none, too big or
-        keeps changing.
+        """Return the content of a regular file inside the root.
+
+        ``NotRead`` when it is none, too big or keeps changing.
         """
         for _ in range(_ATTEMPTS):
             found = self._read_once(path, most_bytes)
@@ -138,7 +139,10 @@ class TreeReader:
 
     @contextmanager
     def listing(self, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
-        """The entries of a folder inside the root; ``NotRead`` when it cannot be listed."""
+        """The entries of a folder inside the root.
+
+        ``NotRead`` when it cannot be listed.
+        """
         try:
             if _HAS_LISTED_STEPS:
                 with self._folder(path) as number, os.scandir(number) as entries:
@@ -150,8 +154,9 @@ class TreeReader:
             raise NotRead("unreadable") from error
 
     def _inside(self, path: str, is_wanted: object) -> str:
-        """Where a path really leads, when that is inside the root: for systems that cannot open
-        step by step.
+        """Return where a path really leads, when that is inside the root.
+
+        For systems that cannot open step by step.
         """
         full = os.path.join(self.root, *path.split("/")) if path else self.root
         if os.path.realpath(full) != os.path.normpath(full):
@@ -161,7 +166,7 @@ class TreeReader:
         return full
 
     def leads_outside(self, path: str) -> bool:
-        """Whether a link leads out of the root, or nowhere."""
+        """Return True if a link leads out of the root, or nowhere."""
         try:
             target = os.path.realpath(os.path.join(self.root, *path.split("/")), strict=True)
         except (OSError, ValueError):
@@ -234,7 +239,10 @@ def holds_secrets(path: str) -> bool:
 def rules_in(
     reader: TreeReader, folder: str, names: Collection[str], above: Sequence[IgnoreRules]
 ) -> Sequence[IgnoreRules]:
-    """The rules that hold in a folder: those from above, then its own."""
+    """Return the rules that hold in a folder.
+
+    Those from above, then its own.
+    """
     lines: list[str] = []
     for name in RULE_FILES:
         if name in names:
@@ -248,8 +256,9 @@ def rules_in(
 
 
 def spec_of(lines: Sequence[str]) -> GitIgnoreSpec | None:
-    """The patterns of some lines; those that mean nothing are left out. ``None`` when none is
-    left.
+    """Return the patterns of some lines.
+
+    Those that mean nothing are left out. ``None`` when none is left.
     """
     kept = tuple([line for line in lines if line.strip() and not line.startswith("#")])
     return _spec_of(kept) if kept else None
@@ -271,7 +280,10 @@ def _spec_of(lines: tuple[str, ...]) -> GitIgnoreSpec | None:
 
 
 def is_ignored(rules: Sequence[IgnoreRules], path: str, is_folder: bool) -> bool:
-    """Whether the rules leave a path out; the rule nearest to it decides."""
+    """Return True if the rules leave a path out.
+
+    The rule nearest to it decides.
+    """
     shown = f"{path}/" if is_folder else path
     for base, spec in reversed(rules):
         verdict = spec.check_file(shown[len(base) :]).include
@@ -290,7 +302,10 @@ _LONGEST_PATH = 1_000
 
 
 class FileEntry(NamedTuple):
-    """A file that is worth reading: its size and time of change as the folder tells them."""
+    """A file that is worth reading.
+
+    Its size and time of change as the folder tells them.
+    """
 
     size: int
     mtime_ns: int
@@ -315,8 +330,9 @@ class WalkFolder:
 
 
 class FileWalk:
-    """One walk over a tree. ``tracked`` are the files git tracks, ``None`` where there is no
-    git.
+    """One walk over a tree.
+
+    ``tracked`` are the files git tracks, ``None`` where there is no git.
     """
 
     def __init__(
@@ -333,7 +349,7 @@ class FileWalk:
         self._entries = 0
 
     def all(self) -> WalkResult:
-        """Every file worth reading."""
+        """Return every file worth reading."""
         walked = WalkResult()
         waiting = [WalkFolder("", 0, self._base)]
         while waiting:
@@ -341,8 +357,8 @@ class FileWalk:
         return walked
 
     def some(self, paths: Sequence[str]) -> WalkResult:
-        """The files among some paths that a walk over everything would find; what is not there is
-        passed over.
+        """Return the files among some paths that a walk over everything would find; what is
+        not there is passed over.
         """
         walked = WalkResult()
         by_folder: dict[str, set[str]] = {}
@@ -366,7 +382,10 @@ class FileWalk:
         return walked
 
     def _rules_down_to(self, folder: str) -> Sequence[IgnoreRules] | None:
-        """The rules that hold in a folder; ``None`` when a walk would not go there."""
+        """Return the rules that hold in a folder.
+
+        ``None`` when a walk would not go there.
+        """
         rules: Sequence[IgnoreRules] = self._base
         above = ""
         steps = folder.split("/") if folder else []
@@ -432,8 +451,9 @@ class FileWalk:
         return is_output_folder(name) or is_ignored(rules, path, is_folder=True)
 
     def _is_foreign(self, path: str, name: str, inside: set[str] | frozenset[str]) -> bool:
-        """Whether a folder is a machine's, or another worktree: a tree of its own, with all of
-        these files again.
+        """Return True if a folder is a machine's, or another worktree.
+
+        A tree of its own, with all of these files again.
         """
         if "pyvenv.cfg" in inside or "CACHEDIR.TAG" in inside or is_generated_folder(name):
             return path not in self._tracked_folders or "pyvenv.cfg" in inside
@@ -487,8 +507,9 @@ _SPECIAL = frozenset({*RULE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG"})
 
 
 def is_sayable(path: str) -> bool:
-    """Whether a path can be stored and shown: control characters in a name are somebody's joke, or
-    an attack.
+    """Return True if a path can be stored and shown.
+
+    Control characters in a name are somebody's joke, or an attack.
     """
     return (
         len(path) <= _LONGEST_PATH and path.isprintable()
@@ -504,7 +525,7 @@ def _looked_at(entry: object) -> tuple[int, FileEntry]:
 
 
 def _folders(paths: frozenset[str]) -> frozenset[str]:
-    """Every folder that one of the files lies in."""
+    """Return every folder that one of the files lies in."""
     found: set[str] = set()
     for path in paths:
         folder = path.rpartition("/")[0]

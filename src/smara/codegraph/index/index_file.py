@@ -57,8 +57,9 @@ class ReadyChunk(NamedTuple):
 
 
 class FileRecord(NamedTuple):
-    """What came of one file. Without a skip and with the hash that was known, nothing else is
-    filled in.
+    """What came of one file.
+
+    Without a skip and with the hash that was known, nothing else is filled in.
     """
 
     path: str
@@ -91,8 +92,9 @@ def work_on(
     has_text: bool = True,
     known: Container[KnownChunk] = frozenset(),
 ) -> FileRecord:
-    """Read and take apart one file. Never raises for what a file holds; ``has_text`` asks for
-    chunks too.
+    """Read and take apart one file.
+
+    Never raises for what a file holds; ``has_text`` asks for chunks too.
 
     Chunks that are ``known``, as they are stored, come without their terms: they keep those they
     have.
@@ -121,7 +123,7 @@ def taken_apart(
     has_text: bool = True,
     known: Container[KnownChunk] = frozenset(),
 ) -> FileRecord:
-    """What the content of a file says."""
+    """Return what the content of a file says."""
     empty = FileRecord(path, len(data), 0, hash=b"")
     text = decoded(data)
     if text is None:
@@ -158,7 +160,10 @@ def taken_apart(
 
 
 def decoded(data: bytes) -> str | None:
-    """The text of a file in any of the usual encodings; ``None`` when it is none."""
+    """Return the text of a file in any of the usual encodings.
+
+    ``None`` when it is none.
+    """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         text = data.decode("utf-16", "replace")
         return None if "\x00" in text[:_LOOKED_AT] else text
@@ -188,8 +193,8 @@ def _reason_against(data: bytes, text: str, kind: FileKind) -> SkipReason | None
 def _without_secrets(
     path: str, text: str, facts: FileFacts | None, has_text: bool
 ) -> tuple[str, FileFacts | None, str]:
-    """The text and the facts without any secret, lines kept where they are; and what the file says
-    of itself.
+    """Return the text and the facts without any secret, lines kept where they are; and what the
+    file says of itself.
     """
     from smara.secrets import redact
     from smara.secrets.scan import scan
@@ -231,7 +236,10 @@ def _first_line(path: str, text: str) -> str:
 
 
 def chunk_key(chunk: CodeChunk) -> KnownChunk:
-    """What a chunk is known again by: all of it but its place, as it is stored."""
+    """Return what a chunk is known again by.
+
+    All of it but its place, as it is stored.
+    """
     return (
         str(chunk.kind),
         to_storable(chunk.name),
@@ -243,7 +251,7 @@ def chunk_key(chunk: CodeChunk) -> KnownChunk:
 def ready_chunks(
     facts: FileFacts | None, path: str, text: str, known: Container[KnownChunk] = frozenset()
 ) -> list[ReadyChunk]:
-    """The chunks of a file with their terms."""
+    """Return the chunks of a file with their terms."""
     from smara.codegraph.parse.chunks import chunk_file, chunk_terms
 
     ready = []

@@ -77,7 +77,10 @@ class IndexTree:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """A block that changes the index. What failed half-way must not be taken for known."""
+        """A block that changes the index.
+
+        What failed half-way must not be taken for known.
+        """
         with self.lock:
             try:
                 yield
@@ -91,7 +94,10 @@ class IndexTree:
         return f"code:{self.parts.store.scope.project_no}:{name}"
 
     def walk(self) -> FileWalk:
-        """Return a walk over the folder; git is asked again only when its index changed."""
+        """Return a walk over the folder.
+
+        Git is asked again only when its index changed.
+        """
         stamp = git.index_stamp(self.root)
         if stamp is None or stamp != self._tracked[0]:
             self._tracked = (stamp, git.tracked_paths(self.root))
@@ -112,7 +118,9 @@ def index(
     workers: int | None = None,
     scip: str | os.PathLike[str] | None = None,
 ) -> IndexReport:
-    """Bring the index of a tree up to date; ``is_full`` reads every file again, changed or not.
+    """Bring the index of a tree up to date.
+
+    ``is_full`` reads every file again, changed or not.
 
     ``scip`` is a SCIP index to take precise edges from; without it, ``index.scip`` in the folder if
     there is one. ``BusyError`` when another process is at it for longer than ``wait_seconds``. Safe
@@ -290,7 +298,7 @@ class _Run:
 
 
 def plan_of(walked: WalkResult, seen: dict[str, FileRow], is_full: bool = False) -> IndexPlan:
-    """What has to be read and what is gone, from what lies on the disk and what is stored."""
+    """Return what has to be read and what is gone since the last run."""
     plan = IndexPlan([], [row for path, row in seen.items() if path not in walked.files], seen)
     for path, found in walked.files.items():
         row = seen.get(path)
@@ -304,8 +312,8 @@ def plan_of(walked: WalkResult, seen: dict[str, FileRow], is_full: bool = False)
 
 
 def is_as_before(row: FileRow, found: FileEntry) -> bool:
-    """Whether a file looks as it did when it was read; its content is compared only when it does
-    not.
+    """Return True if a file looks as it did when it was read; its content is compared only when
+    it does not.
     """
     return row.mtime_ns == found.mtime_ns and row.size == found.size
 

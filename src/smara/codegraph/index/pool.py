@@ -58,8 +58,9 @@ class WorkerFailure(NamedTuple):
 
 
 class Pool:
-    """Some worker processes. A context manager: they are gone when it is left, however that
-    happens.
+    """Some worker processes. A context manager.
+
+    They are gone when it is left, however that happens.
     """
 
     def __init__(self, root: str, has_text: bool = True, count: int = WORKERS) -> None:
@@ -97,8 +98,9 @@ class Pool:
     def join(
         self, outlines: Sequence[Any], paths: Sequence[str], files: Sequence[tuple[int, str, bytes]]
     ) -> Iterator[Any]:
-        """Make the edges of files: (number, path, facts). What a worker died of is missing in the
-        answer.
+        """Make the edges of files: (number, path, facts).
+
+        What a worker died of is missing in the answer.
 
         ``outlines`` are (path, number of the file's node, packed outline) of the whole tree,
         ``paths`` all its paths.
@@ -122,8 +124,9 @@ class Pool:
     def _run(
         self, command: str, batches: list[tuple[Any, Any]]
     ) -> Iterator[tuple[_Worker, Any, Any]]:
-        """Hand out batches, some ahead so that nobody waits; (worker, batch, answer), ``None`` for
-        one that died.
+        """Hand out batches, some ahead so that nobody waits.
+
+        (worker, batch, answer), ``None`` for one that died.
         """
         left: dict[Any, list[Any]] = {None: []}
         for wanted, batch in reversed(batches):
@@ -231,7 +234,10 @@ class _Worker:
 
 
 def serve() -> None:
-    """What a worker process does: requests in, answers out, until its input ends."""
+    """What a worker process does.
+
+    Requests in, answers out, until its input ends.
+    """
     import gc
     import os
     import signal
@@ -264,7 +270,10 @@ def serve() -> None:
 
 
 class _Bench:
-    """What a worker has before it: the files it read, and later the outlines of all."""
+    """What a worker has before it.
+
+    The files it read, and later the outlines of all.
+    """
 
     def __init__(self, root: str, has_text: bool) -> None:
         self._reader, self._has_text = TreeReader(root), has_text
@@ -292,8 +301,9 @@ class _Bench:
 
 
 def _leave_with_parent(parent: int) -> None:
-    """End a worker that is busy when its parent is gone; one that waits for work sees its input
-    end.
+    """End a worker that is busy when its parent is gone.
+
+    One that waits for work sees its input end.
     """
     import os
 

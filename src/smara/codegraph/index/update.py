@@ -36,8 +36,9 @@ _RESOLVED_AT_ONCE = 400
 
 
 def update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
-    """Read some files again; those that are gone are removed, and what depends on them is joined
-    anew.
+    """Read some files again.
+
+    Those that are gone are removed, and what depends on them is joined anew.
 
     Paths may be absolute or relative to the root; those outside of it are nobody's business here. A
     tree that was never indexed, a folder among the paths or a change of what is ignored leads to a
@@ -49,8 +50,10 @@ def update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexRep
 
 @contextmanager
 def _collected_later() -> Iterator[None]:
-    """A block in which no circles of garbage are looked for: an update leaves none, and looking
-    through all that the process holds takes as long as the update.
+    """A block in which no circles of garbage are looked for.
+
+    An update leaves none, and looking through all that the process holds takes as long as the
+    update.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -182,8 +185,8 @@ def differences(tree: IndexTree) -> Differences:
 
 
 def changed_paths(tree: IndexTree, limit: int = 10_000) -> tuple[list[str], list[str], list[str]]:
-    """Which files look different, new or gone, without reading or writing any: (changed, added,
-    removed).
+    """Return which files look different, new or gone, without reading or writing any: (changed,
+    added, removed).
     """
     found = differences(tree)
     return (
@@ -194,7 +197,7 @@ def changed_paths(tree: IndexTree, limit: int = 10_000) -> tuple[list[str], list
 
 
 def _inside(root: str, paths: Sequence[str | os.PathLike[str]]) -> list[str]:
-    """Paths relative to the root, with slashes, each once."""
+    """Return paths relative to the root, with slashes, each once."""
     found: dict[str, None] = {}
     for path in paths:
         full = os.path.normpath(os.path.join(root, os.fspath(path)))
@@ -227,8 +230,9 @@ class CatchUp:
         self._note: str | None = None
 
     def look(self) -> str | None:
-        """Read what has changed, if it is little; what has to be known of the answers besides, or
-        ``None``.
+        """Read what has changed, if it is little.
+
+        What has to be known of the answers besides, or ``None``.
         """
         clock = self._tree.parts.clock
         started = clock.monotonic()
@@ -327,8 +331,9 @@ def _kept_open(root: str) -> Iterator[None]:
 
 
 def _identity(root: str) -> tuple[int, int] | None:
-    """Which folder a path means. One that was deleted and made again is another, of whose changes
-    nobody tells us.
+    """Return which folder a path means.
+
+    One that was deleted and made again is another, of whose changes nobody tells us.
     """
     try:
         facts = os.stat(root)
@@ -352,7 +357,10 @@ class _Watcher:
             get_ready(self._tree)
 
     def take(self, paths: set[str]) -> None:
-        """Read what changed; ``paths`` may be empty, which is the time to try again what failed."""
+        """Read what changed.
+
+        ``paths`` may be empty, which is the time to try again what failed.
+        """
         self._waiting |= paths
         # A commit or a checkout shows in git's head; what it changed may be more than we were told.
         if not self._is_all_waiting and git.head_of(self._tree.root) != self._head:
@@ -395,6 +403,9 @@ def _notices(root: str) -> RustNotify:
 
 
 def is_worth_a_look(root: str, path: str) -> bool:
-    """Whether a change may concern the index: nothing in a folder that machines make does."""
+    """Return True if a change may concern the index.
+
+    Nothing in a folder that machines make does.
+    """
     inside = os.path.relpath(path, root)
     return not any(is_generated_folder(part) for part in inside.split(os.sep))

@@ -25,8 +25,9 @@ _BLOCK = {"file": 64, "node": 2_000, "chunk": 1_000}
 
 
 class Numbers:
-    """Numbers for new rows, taken from the database some at a time. Not inside a transaction: it is
-    one itself.
+    """Numbers for new rows, taken from the database some at a time.
+
+    Not inside a transaction: it is one itself.
     """
 
     def __init__(self, store: CodeStore) -> None:
@@ -164,7 +165,10 @@ class Writer:
         return batch.written
 
     def remove(self, session: Session, rows: Sequence[FileRow], now_ms: int) -> int:
-        """Remove files; how many were there. Those that somebody else has written since stay."""
+        """Remove files; how many were there.
+
+        Those that somebody else has written since stay.
+        """
         store = self._store
         known = store.files(session, self._tree_no, [row.path for row in rows])
         gone = [row for row in rows if row.path in known and _is_as_seen(known[row.path], row)]
@@ -352,8 +356,8 @@ class Writer:
 
 
 def _is_as_seen(row: FileRow | None, seen: FileRow | None) -> bool:
-    """Whether a file's content in the index is the one that was there when it was decided to read
-    the file again.
+    """Return True if a file's content in the index is the one that was there when it was
+    decided to read the file again.
     """
     if row is None or seen is None:
         return row is None and seen is None

@@ -106,7 +106,7 @@ class CRules(LanguageRules):
         return None
 
     def _top(self, outline: FileOutline) -> dict[str, int]:
-        """A file's names without their namespaces."""
+        """Return a file's names without their namespaces."""
         flat = self._flat.get(outline.path)
         if flat is None:
             flat = self._flat[outline.path] = dict(outline.top)
@@ -142,7 +142,10 @@ class CRules(LanguageRules):
         return self._declared_ahead(plain_type(type_).rpartition(":")[2])
 
     def _declared_ahead(self, name: str) -> NameTarget | None:
-        """A class that a header only announces (``class Store;``): the only one of that name."""
+        """Return a class that a header only announces (``class Store;``).
+
+        The only one of that name.
+        """
         if name not in self._ahead:
             self._ahead[name] = None
             symbols = self.table.named([name], MOST_OF_A_CLASS) if name.isidentifier() else {}
@@ -158,8 +161,8 @@ class CRules(LanguageRules):
         return self._ahead[name]
 
     def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
-        """The body of a method, in the class's own file or the source that its header belongs
-        to.
+        """Return the body of a method, in the class's own file or the source that its
+        header belongs to.
         """
         tail = f"{outline.names[place]}.{name}"
         for other in (outline, self._paired(outline)):
@@ -180,8 +183,8 @@ class CRules(LanguageRules):
         return self._paired_elsewhere(outline, stem.rpartition("/")[2])
 
     def _paired_elsewhere(self, outline: FileOutline, name: str) -> FileOutline | None:
-        """The source of a header that stands in another folder (``include/``, ``src/``): it
-        includes the header.
+        """Return the source of a header that stands in another folder (``include/``,
+        ``src/``): it includes the header.
         """
         for suffix in _SOURCES:
             path = closest(self.project.ending_with(name + suffix), outline.path)
@@ -205,7 +208,10 @@ class CRules(LanguageRules):
         return f"{last}.{name}" if last[:1].isupper() and last.isidentifier() else None
 
     def choose(self, outline: FileOutline, symbols: list[Symbol]) -> Symbol | None:
-        """The only body; where a header repeats a source's names, the source's."""
+        """Return the only body.
+
+        Where a header repeats a source's names, the source's.
+        """
         bodies = [symbol for symbol in symbols if not symbol.path.endswith(HEADERS)] or symbols
         if len(bodies) == 1:
             return bodies[0]

@@ -87,8 +87,9 @@ class GoRules(LanguageRules):
     def _outlines(
         self, folder: str, package: str | None = None, *, with_tests: bool = False
     ) -> list[FileOutline]:
-        """The files of a package; files of another name in the folder (``x_test``) are not of
-        it.
+        """Return the files of a package.
+
+        Files of another name in the folder (``x_test``) are not of it.
         """
         key = (folder, f"{package}:{with_tests}")
         found = self._packages.get(key)

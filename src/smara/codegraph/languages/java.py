@@ -20,7 +20,10 @@ class JavaRules(LanguageRules):
         return self._named(imported.module, outline.path)
 
     def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
-        """The file of the class that is imported; a whole package leads to no single file."""
+        """Return the file of the class that is imported.
+
+        A whole package leads to no single file.
+        """
         found = self.imported(outline, imported)
         if found is not None and isinstance(found.where, FileOutline):
             return [found.where]
@@ -55,7 +58,7 @@ class JavaRules(LanguageRules):
         )
 
     def _named(self, dotted: str, from_path: str) -> NameTarget | None:
-        """A class by its full name, or the package of that name."""
+        """Return a class by its full name, or the package of that name."""
         parts = dotted.split(".")
         for cut in range(len(parts), 0, -1):
             found = self._class("/".join(parts[: cut - 1]), parts[cut - 1], from_path)

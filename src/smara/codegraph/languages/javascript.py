@@ -33,8 +33,9 @@ _MOST_EXTENDED = 5
 
 
 class ScriptConfig(NamedTuple):
-    """The paths of one ``tsconfig.json``: where bare names start, and patterns with the places they
-    stand for.
+    """The paths of one ``tsconfig.json``.
+
+    Where bare names start, and patterns with the places they stand for.
     """
 
     base: str | None
@@ -42,8 +43,9 @@ class ScriptConfig(NamedTuple):
 
 
 class ScriptPackage(NamedTuple):
-    """One ``package.json`` of the tree: its name, its folder, and the files it says it begins
-    with.
+    """One ``package.json`` of the tree.
+
+    Its name, its folder, and the files it says it begins with.
     """
 
     name: str
@@ -55,7 +57,10 @@ class ScriptPackage(NamedTuple):
 
 
 def read_json(text: str | None) -> dict[str, object]:
-    """An object out of JSON with comments and trailing commas; empty when it is none."""
+    """Return an object out of JSON with comments and trailing commas.
+
+    Empty when it is none.
+    """
     if text is None:
         return {}
     plain = _STRING_OR_COMMENT.sub(lambda found: found.group(1) or "", text.lstrip("\ufeff"))
@@ -68,7 +73,7 @@ def read_json(text: str | None) -> dict[str, object]:
 
 
 def read_config(project: ProjectFiles, path: str, depth: int = 0) -> ScriptConfig:
-    """The paths that a configuration sets, or the one it extends."""
+    """Return the paths that a configuration sets, or the one it extends."""
     content = read_json(project.text(path))
     folder = path.rpartition("/")[0]
     options = content.get("compilerOptions")
@@ -120,7 +125,10 @@ def read_package(project: ProjectFiles, path: str) -> ScriptPackage:
 
 
 def _mapped(value: object) -> list[tuple[str, str]]:
-    """A map of subpaths to files, one file each: the first string among the conditions."""
+    """Return a map of subpaths to files, one file each.
+
+    The first string among the conditions.
+    """
     if isinstance(value, str):
         return [(".", value)]
     if not isinstance(value, dict):
@@ -220,15 +228,16 @@ class ScriptRules(LanguageRules):
         return isinstance(target.where, FileOutline) and target.place >= 0
 
     def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
-        """What was assigned to an object or a function's prototype: ``app.use = …``,
-        ``View.prototype.render = …``.
+        """Return what was assigned to an object or a function's prototype.
+
+        ``app.use = …``, ``View.prototype.render = …``.
         """
         found = outline.by_qualname.get(f"{outline.qualnames[place]}.{name}")
         return NameTarget(outline, found) if found is not None else None
 
     def _with_members(self, outline: FileOutline) -> set[str]:
-        """The functions of a file that have methods, as classes were written before there were
-        classes.
+        """Return the functions of a file that have methods, as classes were written before
+        there were classes.
         """
         found = self._prototypes.get(outline.path)
         if found is None:
@@ -278,8 +287,9 @@ class ScriptRules(LanguageRules):
         return self._by_config(from_path, name) or self._by_package(name)
 
     def _file_at(self, path: str) -> str | None:
-        """The file that an import of ``path`` reads: with an ending guessed, or a folder's
-        index.
+        """Return the file that an import of ``path`` reads.
+
+        With an ending guessed, or a folder's index.
         """
         paths = self.project.paths
         if path in paths and not path.endswith("/"):
@@ -325,7 +335,7 @@ class ScriptRules(LanguageRules):
         return None
 
     def _by_package(self, name: str) -> str | None:
-        """A package of the same tree, by its name, or a file below it."""
+        """Return a package of the same tree, by its name, or a file below it."""
         if self._packages is None:
             manifests = self.project.by_name.get("package.json", ())
             packages = [
@@ -372,7 +382,10 @@ class ScriptRules(LanguageRules):
         return None
 
     def _entry(self, package: ScriptPackage) -> str | None:
-        """The file a package begins with; its source, where what it names is built from it."""
+        """Return the file a package begins with.
+
+        Its source, where what it names is built from it.
+        """
         declared = [place for pattern, place in package.exports if pattern == "."]
         for place in (*package.entries, *declared):
             found = self._built(package.folder, place)
@@ -402,7 +415,10 @@ class ScriptRules(LanguageRules):
 
 
 def _matched(pattern: str, name: str) -> str | None:
-    """What the star of a pattern stands for in a name; ``None`` when the pattern does not fit."""
+    """Return what the star of a pattern stands for in a name.
+
+    ``None`` when the pattern does not fit.
+    """
     before, star, after = pattern.partition("*")
     if not star:
         return "" if name == pattern else None

@@ -92,8 +92,8 @@ class PythonRules(LanguageRules):
         )
 
     def _path_below(self, folder: str, name: str) -> str | Package | None:
-        """The file of the module ``name`` in a folder, or the folder that is a package without
-        one.
+        """Return the file of the module ``name`` in a folder, or the folder that is a
+        package without one.
         """
         below = f"{folder}/{name}" if folder else name
         paths = self.project.paths
@@ -104,7 +104,10 @@ class PythonRules(LanguageRules):
         return Package(below) if below in self.project.folders else None
 
     def _walk_down(self, folder: str, parts: list[str]) -> str | Package | None:
-        """The module that ``parts`` lead to from a folder; with none, the folder's own."""
+        """Return the module that ``parts`` lead to from a folder.
+
+        With none, the folder's own.
+        """
         if not parts:
             for suffix in _SUFFIXES:
                 path = f"{folder}/__init__{suffix}" if folder else f"__init__{suffix}"
@@ -134,7 +137,7 @@ class PythonRules(LanguageRules):
         return package
 
     def _roots_for(self, from_path: str, first: str) -> list[str]:
-        """The folders that ``first`` may stand in, the likeliest first."""
+        """Return the folders that ``first`` may stand in, the likeliest first."""
         offering = self._offering().get(first)
         if not offering:
             return []

@@ -88,7 +88,7 @@ class RustRules(LanguageRules):
         return None
 
     def beyond_file(self, outline: FileOutline, name: str) -> NameTarget | None:
-        """A crate of the workspace."""
+        """Return a crate of the workspace."""
         root = self._workspace().get(name)
         return self.file(root) if root is not None else None
 
@@ -97,7 +97,7 @@ class RustRules(LanguageRules):
         return NameTarget(outline, found) if found is not None else None
 
     def qualified(self, walk: ReferenceWalk, scope: int, receiver: str, name: str) -> str | None:
-        """A method of a type that is known and whose ``impl`` stands in another file."""
+        """Return a method of a type that is known and whose ``impl`` stands in another file."""
         holder = walk.value(scope, receiver) if receiver else None
         if holder is None or not is_class(holder) or not isinstance(holder.where, FileOutline):
             return None
@@ -120,7 +120,7 @@ class RustRules(LanguageRules):
         return self.follow(found, False, rest)
 
     def _first(self, outline: FileOutline, scope: int, name: str) -> NameTarget | None:
-        """The first step of a path, where inline modules count as modules."""
+        """Return the first step of a path, where inline modules count as modules."""
         inline = scope
         while inline >= 0 and outline.kinds[inline] != "module":
             inline = outline.parents[inline]
@@ -138,7 +138,7 @@ class RustRules(LanguageRules):
         return self.name_in(outline, name)
 
     def _folder_below(self, path: str) -> str:
-        """The folder that a file's submodules stand in."""
+        """Return the folder that a file's submodules stand in."""
         folder, _, name = path.rpartition("/")
         is_root = name in _ROOT_FILES or folder.rpartition("/")[2] in _OWN_ROOTS
         return folder if is_root else join(folder, name.removesuffix(".rs"))
@@ -158,7 +158,7 @@ class RustRules(LanguageRules):
         return None
 
     def _workspace(self) -> dict[str, str]:
-        """The root file of each library crate of the tree, by the name that code calls it."""
+        """Return the root file of each library crate by its name in code."""
         if self._crates is None:
             self._crates = {}
             for path in self.project.by_name.get("Cargo.toml", ()):
@@ -230,7 +230,10 @@ def read_imports(text: str) -> Iterator[ImportParts]:
 
 
 def _unfold(text: str) -> Iterator[str]:
-    """Yield each path of a tree of braces: ``a::{b, c::{d}}`` is ``a::b`` and ``a::c::d``."""
+    """Yield each path of a tree of braces.
+
+    ``a::{b, c::{d}}`` is ``a::b`` and ``a::c::d``.
+    """
     prefixes: list[str] = [""]
     start, prefix = 0, ""
     for found in _BRACES.finditer(text):

@@ -32,8 +32,9 @@ _DRAWN = re.compile(r"([=~\-*^#\"'_+.])\1{2,}")
 
 
 def first_words(path: str, text: str) -> str:
-    """The first paragraph of a file that says something; empty when it says nothing, or only who
-    owns it.
+    """Return the first paragraph of a file that says something.
+
+    Empty when it says nothing, or only who owns it.
     """
     start = text.lstrip("\ufeff")[:_BYTES]
     name = path.rpartition("/")[2].lower()
@@ -55,7 +56,7 @@ def first_words(path: str, text: str) -> str:
 
 
 def _comment(start: str) -> str:
-    """The first comment that is not a license."""
+    """Return the first comment that is not a license."""
     while True:
         found = _BLOCK.match(start) or _LINES.match(start)
         if found is None:
@@ -69,8 +70,9 @@ def _comment(start: str) -> str:
 
 
 def _paragraph(text: str) -> str:
-    """The first paragraph; a title under which only a line is drawn is none, when there is another
-    one.
+    """Return the first paragraph.
+
+    A title under which only a line is drawn is none, when there is another one.
     """
     found = ""
     for paragraph in re.split(r"\n\s*\n", text.strip())[:2]:
@@ -93,8 +95,9 @@ _LONGEST_NAME = 120
 
 
 def chunk_prose(path: str, lines: Sequence[str]) -> list[CodeChunk]:
-    """Return the pieces of a file that is not code; every line that says something is in one of
-    them.
+    """Return the pieces of a file that is not code.
+
+    Every line that says something is in one of them.
     """
     name = path.rpartition("/")[2]
     is_prose = kind_of(path) == "prose"
@@ -122,8 +125,9 @@ def chunk_prose(path: str, lines: Sequence[str]) -> list[CodeChunk]:
 
 
 def _sections(lines: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Return first line, last line and heading of each section; one of a few lines goes with the
-    next.
+    """Return first line, last line and heading of each section.
+
+    One of a few lines goes with the next.
     """
     starts: list[tuple[int, str]] = [(1, "")]
     for line, heading in _headings(lines):
@@ -136,7 +140,10 @@ def _sections(lines: Sequence[str]) -> list[tuple[int, int, str]]:
 
 
 def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield the headings outside of code blocks, each with those above it: ``Use > Search``."""
+    """Yield the headings outside of code blocks, each with those above it.
+
+    ``Use > Search``.
+    """
     above: list[tuple[int, str]] = []
     marks: list[str] = []
     in_fence = False
@@ -204,8 +211,9 @@ def parts(
 
 
 def trimmed(lines: Sequence[str], spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield spans of lines without the blank lines at their ends; those that are all blank are left
-    out.
+    """Yield spans of lines without the blank lines at their ends.
+
+    Those that are all blank are left out.
     """
     for first, last in spans:
         while first <= last and not lines[first - 1].strip():
@@ -292,8 +300,9 @@ def _pieces(
     body: str,
     is_whole: bool,
 ) -> Iterator[CodeChunk]:
-    """Yield the piece made of some lines; outside of bodies a line that is too long is cut where
-    the limit falls.
+    """Yield the piece made of some lines.
+
+    Outside of bodies a line that is too long is cut where the limit falls.
     """
     kind, name = "module", path.rpartition("/")[2]
     if place >= 0:
@@ -316,7 +325,10 @@ def _pieces(
 
 
 def _prefix(definitions: Sequence[Definition], place: int, path: str) -> str:
-    """Return where a piece belongs: its path, the classes around it, and what it is."""
+    """Return where a piece belongs.
+
+    Its path, the classes around it, and what it is.
+    """
     signatures: list[str] = []
     while place >= 0 and len(signatures) <= _MOST_OUTER:
         signatures.append(definitions[place].signature)
@@ -356,7 +368,7 @@ def _owners(definitions: Sequence[Definition], lines: Sequence[str]) -> list[int
 
 
 def _is_open(definition: Definition) -> bool:
-    """Say whether what a definition holds is cut into pieces of its own."""
+    """Return True if what a definition holds is cut into pieces of its own."""
     length = definition.last_line - definition.first_line + 1
     return length > (
         ENORMOUS_LINES if definition.kind in ("function", "method") else SMALL_CLASS_LINES
@@ -389,7 +401,8 @@ def _joined(runs: Sequence[Run], lines: Sequence[str]) -> list[Run]:
 
 
 def chunk_terms(path: str, name: str, prefix: str, text: str) -> RecordTerms:
-    """The terms of a chunk: its name and path say more than its body. The prefix is for vectors;
-    its words are here.
+    """Return the terms of a chunk.
+
+    Its name and path say more than its body. The prefix is for vectors; its words are here.
     """
     return terms_of(f"{name} {path}", text)

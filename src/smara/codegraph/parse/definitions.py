@@ -80,7 +80,10 @@ class Scopes:
 
 
 class _Child(NamedTuple):
-    """A definition inside another: it stands in the other's hash and sketch by its own."""
+    """A definition inside another.
+
+    It stands in the other's hash and sketch by its own.
+    """
 
     first: int
     end: int
@@ -329,8 +332,9 @@ class DefinitionReader:
         return "method" if in_class else kind
 
     def _is_wanted(self, label: str, name: str, parent: int) -> bool:
-        """Say whether a constant is worth a node: the first of its name and, in a class, written in
-        capitals.
+        """Return True if a constant is worth a node.
+
+        The first of its name and, in a class, written in capitals.
         """
         if label == "field" and not name.isupper():
             return False

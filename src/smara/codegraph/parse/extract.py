@@ -57,8 +57,9 @@ def grammar(language: Language) -> Grammar:
 
 @cache
 def query(language: Language) -> Query:
-    """Return what is looked for in a language: all of it in one query, so that the tree is walked
-    once.
+    """Return what is looked for in a language.
+
+    All of it in one query, so that the tree is walked once.
     """
     from tree_sitter import Query
 
@@ -91,8 +92,9 @@ def parse(language: Language, data: bytes) -> tuple[Node, bool]:
 
 
 def parser(language: Language) -> Parser:
-    """Return this thread's parser of a language; a parser must not be used by two threads at
-    once.
+    """Return this thread's parser of a language.
+
+    A parser must not be used by two threads at once.
     """
     from tree_sitter import Parser
 
@@ -237,8 +239,9 @@ def _answers(
 def _calls_inside(
     reader: DefinitionReader, handler: Node, route: Definition, place: int
 ) -> list[Reference]:
-    """Return what a function calls that is written where the route is: nameless, it leaves its
-    calls to the route.
+    """Return what a function calls that is written where the route is.
+
+    Nameless, it leaves its calls to the route.
     """
     source = reader.source
     calls: dict[tuple[str, str], Reference] = {}

@@ -246,8 +246,9 @@ def _collect(
     definitions: Sequence[Definition],
     known: set[str] | None = None,
 ) -> None:
-    """Add the references at sorted spans; with ``known``, only those that begin with a name of
-    it.
+    """Add the references at sorted spans.
+
+    With ``known``, only those that begin with a name of it.
     """
     data, starts, separators = source.data, source.line_starts, source.spec.separators
     add, make = references.append, tuple.__new__
@@ -276,8 +277,9 @@ def _collect(
 def _is_known(
     name: str, receiver: str, known: set[str], scope: int, definitions: Sequence[Definition]
 ) -> bool:
-    """Say whether a mention may lead somewhere: not to itself, and to a name that the file imports
-    or defines.
+    """Return True if a mention may lead somewhere.
+
+    Not to itself, and to a name that the file imports or defines.
     """
     first = _FIRST_PART.split(receiver, maxsplit=1)[0] if receiver else name
     if known is _ANYTHING:
@@ -287,7 +289,9 @@ def _is_known(
 
 @lru_cache(maxsize=50_000)
 def split_use(text: bytes, separators: tuple[bytes, ...]) -> tuple[str, str]:
-    """Return the name and the receiver of a use: ``os.path.join`` is ``join`` of ``os.path``.
+    """Return the name and the receiver of a use.
+
+    ``os.path.join`` is ``join`` of ``os.path``.
 
     What was called or indexed on the way keeps its empty brackets (``Path().parent``); what has no
     plain name is ``?``. A name without a receiver has an empty one.
@@ -387,8 +391,9 @@ def _add_copies(
 def _variable(
     text: str, scope: int, definitions: Sequence[Definition], source: SourceFile
 ) -> tuple[str, int]:
-    """Return the name and the scope of a variable; a field of an object is bound in the object's
-    class.
+    """Return the name and the scope of a variable.
+
+    A field of an object is bound in the object's class.
     """
     while scope >= 0 and definitions[scope].kind == "constant":
         scope = definitions[scope].parent
@@ -412,8 +417,9 @@ def _plain_maker(text: str) -> str:
 
 
 def plain_type(text: str) -> str:
-    """Return a written type without what only qualifies it: quotes, ``Optional``, ``| None``,
-    pointers, ``const``.
+    """Return a written type without what only qualifies it.
+
+    Quotes, ``Optional``, ``| None``, pointers, ``const``.
     """
     if text.isidentifier():
         return "" if text in _NO_TYPES else text
@@ -451,8 +457,8 @@ def hidden_names(
     imports: Sequence[Import],
     bindings: Sequence[Binding],
 ) -> Iterator[Binding]:
-    """A binding to nothing known for each parameter that hides a name of the file and has no
-    type.
+    """Yield a binding to nothing known for each parameter that hides a name of the file and has
+    no type.
     """
     if not spec.has_untyped_parameters:
         return
@@ -474,8 +480,9 @@ def hidden_names(
 
 
 def _parameters(signature: str) -> list[str]:
-    """The names of a signature's parameters; what stands in brackets inside them are types and
-    values.
+    """Return the names of a signature's parameters.
+
+    What stands in brackets inside them are types and values.
     """
     _, opened, inside = signature.partition("(")
     if not opened:

@@ -61,7 +61,10 @@ def bare(
     parentheses: Iterable[Span],
     blocks: Iterable[int],
 ) -> bytes:
-    """Return a text without comments bared: strings kept apart from layout, block ends marked."""
+    """Return a text without comments bared.
+
+    Strings kept apart from layout, block ends marked.
+    """
     for start, end in strings:
         said = data[start:end]
         if start > 3 and (data[start - 2] in _RAW or data[start - 4] in _RAW):
@@ -105,7 +108,10 @@ def body_hash(body: bytes) -> bytes:
 
 
 def python_body_hash(body: bytes) -> bytes:
-    """Return the hash of a bared Python definition; trailing commas do not count either."""
+    """Return the hash of a bared Python definition.
+
+    Trailing commas do not count either.
+    """
     said = (
         body.translate(_QUOTES, _BLANKS)
         .replace(b",)", b")")
@@ -116,7 +122,10 @@ def python_body_hash(body: bytes) -> bytes:
 
 
 def line_hashes(text: bytes | bytearray) -> list[int]:
-    """Return a hash for each line, whatever its indentation; 0 for a blank one."""
+    """Return a hash for each line, whatever its indentation.
+
+    0 for a blank one.
+    """
     return list(map(crc32, text.translate(None, _INDENTS).split(b"\n")))
 
 
@@ -196,7 +205,10 @@ class SourceFile:
         data: bytes,
         found: dict[str, list[Node]],
     ) -> SourceFile:
-        """Return a file made ready: bared of comments and layout, with a table of its lines."""
+        """Return a file made ready.
+
+        Bared of comments and layout, with a table of its lines.
+        """
         comments = sorted([(node.start_byte, node.end_byte) for node in found.get("comment", ())])
         text = without_comments(data, comments)
         hashes = line_hashes(text)
@@ -226,8 +238,9 @@ class SourceFile:
         return self.data[start:end].decode("utf-8", "replace")
 
     def said(self, start: int, end: int) -> bytes:
-        """Return the bytes between two offsets; comments that begin there are left out, and the
-        gaps closed.
+        """Return the bytes between two offsets.
+
+        Comments that begin there are left out, and the gaps closed.
         """
         pieces = []
         for place in range(bisect_left(self.comments, (start, 0)), len(self.comments)):
@@ -280,8 +293,9 @@ def first_doc_line(text: str) -> str:
 
 
 def outer_starts(source: SourceFile) -> dict[int, int]:
-    """Return where definitions begin when what stands before them counts: decorators, attributes,
-    ``export``.
+    """Return where definitions begin when what stands before them counts.
+
+    Decorators, attributes, ``export``.
     """
     starts: dict[int, int] = {}
     for node in source.found.get("outer", ()):
@@ -328,8 +342,9 @@ def name_node(node: Node) -> Node | None:
 
 
 def assigned_name(owner: str, name: str) -> str:
-    """Return what a function assigned to a property is called: ``Shop::open`` for
-    ``Shop.prototype.open = …``.
+    """Return what a function assigned to a property is called.
+
+    ``Shop::open`` for ``Shop.prototype.open = …``.
     """
     owner = owner.removesuffix(".prototype")
     if owner == "module" and name == "exports":
@@ -338,14 +353,17 @@ def assigned_name(owner: str, name: str) -> str:
 
 
 def macro_title(text: str) -> str:
-    """Return what a test macro calls its test: ``(Shop, Opens) {`` is ``Shop.Opens``."""
+    """Return what a test macro calls its test.
+
+    ``(Shop, Opens) {`` is ``Shop.Opens``.
+    """
     return ".".join(
         part.strip(' "\n') for part in text.strip().removeprefix("(").partition(")")[0].split(",")
     )
 
 
 def is_next_to(data: bytes, end: int, start: int) -> bool:
-    """Say whether only blanks, and no empty line, stand between two offsets."""
+    """Return True if only blanks, and no empty line, stand between two offsets."""
     between = data[end:start]
     return len(between) < _WIDEST_GAP and not between.strip() and between.count(b"\n") <= 1
 
