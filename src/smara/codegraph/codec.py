@@ -47,7 +47,10 @@ def bytes_of(numbers: Iterable[int]) -> bytes:
 
 
 def numbers_in(data: bytes) -> array[int]:
-    """What was made bytes; an incomplete number at the end is left out."""
+    """Return what was made bytes.
+
+    An incomplete number at the end is left out.
+    """
     numbers = array("I")
     numbers.frombytes(data[: len(data) // numbers.itemsize * numbers.itemsize])
     if byteorder == "big":
@@ -69,8 +72,9 @@ SOURCE_CODES = {source: number for number, source in enumerate(EDGE_SOURCES)}
 
 
 def pack_edges(edges: Iterable[tuple[int, int, EdgeKind, int, float, EdgeSource]]) -> bytes:
-    """Edges as they are stored, from the fields of ``Edge``; the same edges always give the same
-    bytes.
+    """Return edges as they are stored, from the fields of ``Edge``.
+
+    The same edges always give the same bytes.
 
     >>> len(pack_edges([(1, 2, "calls", 7, 1.0, "ast"), (1, 2, "calls", 7, 1.0, "ast")]))
     16
@@ -120,7 +124,7 @@ _REFERENCE_LETTERS = {kind: letter for letter, kind in _REFERENCE_KINDS.items()}
 
 
 def pack_facts(facts: FileFacts) -> bytes:
-    """The facts as bytes."""
+    """Return the facts as bytes."""
     kinds, names, receivers, lines, scopes = (
         zip(*facts.references, strict=True) if facts.references else ((),) * 5
     )
@@ -148,7 +152,7 @@ def pack_facts(facts: FileFacts) -> bytes:
 
 
 def unpack_facts(data: bytes) -> FileFacts | None:
-    """What was packed; ``None`` for another version's bytes or broken ones."""
+    """Return what was packed; ``None`` for another version's bytes or broken ones."""
     try:
         columns: list[Any] = json.loads(zlib.decompress(data))
         if columns[0] != FACTS_VERSION:
@@ -208,7 +212,10 @@ def unpack_facts(data: bytes) -> FileFacts | None:
 
 
 def _steps(numbers: Sequence[int]) -> list[int]:
-    """Numbers as steps from one to the next: small ones, which pack well."""
+    """Numbers as steps from one to the next.
+
+    Small ones, which pack well.
+    """
     return (
         [after - before for before, after in zip((0, *numbers[:-1]), numbers, strict=True)]
         if numbers

@@ -43,7 +43,10 @@ class FileRow(NamedTuple):
 
 
 class NodeRow(NamedTuple):
-    """A node as it is written; ``ordinal`` tells nodes of one kind and name in a file apart."""
+    """A node as it is written.
+
+    ``ordinal`` tells nodes of one kind and name in a file apart.
+    """
 
     no: int
     file_no: int
@@ -108,7 +111,7 @@ class FileStore(ProjectStore):
         return TreeRow(*row) if row else None
 
     def trees(self, session: Session) -> list[TreeRow]:
-        """Every tree of the project, the last one indexed first."""
+        """Return every tree of the project, the last one indexed first."""
         rows = session.all(
             self.sql(
                 f"SELECT {_TREE} FROM code_trees WHERE project_no = :project ORDER BY "
@@ -118,8 +121,9 @@ class FileStore(ProjectStore):
         return [TreeRow(*row) for row in rows]
 
     def begin_tree(self, session: Session, root: str, now_ms: int) -> TreeRow:
-        """The tree of a root, made when there is none; one of an older version is being built
-        again.
+        """Return the tree of a root, made when there is none.
+
+        One of an older version is being built again.
         """
         session.run(
             self.sql(
@@ -163,8 +167,9 @@ class FileStore(ProjectStore):
         )
 
     def next_revision(self, session: Session, tree_no: int) -> int:
-        """The revision of what is about to be written; no other transaction writes to this tree
-        until this one ends.
+        """Return the revision of what is about to be written.
+
+        No other transaction writes to this tree until this one ends.
         """
         row = session.one(
             self.sql(
@@ -184,8 +189,8 @@ class FileStore(ProjectStore):
         return int(row[0]) if row else 0
 
     def reserve(self, kind: str, count: int) -> int:
-        """The first of ``count`` numbers that nobody else gets, now or ever; a transaction of its
-        own.
+        """Return the first of ``count`` numbers that nobody else gets, now or ever; a
+        transaction of its own.
         """
         with self.database.write(is_derived=True) as session:
             row = session.one(
@@ -200,7 +205,7 @@ class FileStore(ProjectStore):
     def files(
         self, session: Session, tree_no: int, paths: Sequence[str] | None = None
     ) -> dict[str, FileRow]:
-        """The files of a tree, or some of them, by path."""
+        """Return the files of a tree, or some of them, by path."""
         if paths is None:
             rows = session.all(self.sql(_FILES), (tree_no,))
         else:
@@ -212,7 +217,7 @@ class FileStore(ProjectStore):
         return {row[1]: _file_row(row) for row in rows}
 
     def one_of_each_language(self, session: Session, tree_no: int) -> list[str]:
-        """The path of some file of each language in a tree."""
+        """Return the path of some file of each language in a tree."""
         rows = session.all(
             self.sql(
                 "SELECT min(path) FROM code_files WHERE project_no = :project AND tree_no = ? AND "
@@ -224,7 +229,7 @@ class FileStore(ProjectStore):
         return [row[0] for row in rows]
 
     def below(self, session: Session, tree_no: int, folder: str) -> list[FileRow]:
-        """The files in a folder and in those below it."""
+        """Return the files in a folder and in those below it."""
         rows = session.all(
             self.sql(f"{_FILES} AND substr(path, 1, ?) = ?"),
             (tree_no, len(folder) + 1, f"{folder}/"),
@@ -273,8 +278,9 @@ class FileStore(ProjectStore):
         )
 
     def mark_stale(self, session: Session, numbers: Sequence[int], now_ms: int) -> None:
-        """Note that what is known of files is behind; those that are marked already keep their
-        time.
+        """Note that what is known of files is behind.
+
+        Those that are marked already keep their time.
         """
         for part in parts(numbers):
             session.run(
@@ -308,7 +314,9 @@ class FileStore(ProjectStore):
             )
 
     def stale(self, session: Session, tree_no: int, limit: int) -> list[tuple[int, str]]:
-        """Files whose edges are to be made again, as (number, path), in order of their paths."""
+        """Return files whose edges are to be made again, as (number, path), in order of
+        their paths.
+        """
         rows = session.all(
             self.sql(
                 # Not in order of their paths: SQLite would walk the index of all paths for it.
@@ -323,7 +331,7 @@ class FileStore(ProjectStore):
     # what there is
 
     def skips(self, session: Session, tree_no: int) -> list[tuple[str, int]]:
-        """How many files were looked at and not indexed, by reason."""
+        """Return how many files were looked at and not indexed, by reason."""
         rows = session.all(
             self.sql(
                 "SELECT skip, count(*) FROM code_files WHERE project_no = :project AND tree_no = ?"
@@ -334,8 +342,8 @@ class FileStore(ProjectStore):
         return [(row[0], int(row[1])) for row in rows]
 
     def count_files(self, session: Session, tree_no: int) -> int:
-        """How many files of a tree are known, with those that were left out after they were
-        opened.
+        """Return how many files of a tree are known, with those that were left out after
+        they were opened.
         """
         row = session.one(
             self.sql("SELECT count(*) FROM code_files WHERE project_no = :project AND tree_no = ?"),
@@ -344,8 +352,9 @@ class FileStore(ProjectStore):
         return int(row[0]) if row else 0
 
     def standing(self, session: Session, tree: TreeRow) -> TreeStatus:
-        """How a tree stands, with nothing counted but what has changed: what is asked before every
-        answer.
+        """Return how a tree stands, with nothing counted but what has changed.
+
+        What is asked before every answer.
         """
         row = session.one(
             self.sql(
@@ -367,7 +376,7 @@ class FileStore(ProjectStore):
         )
 
     def status(self, session: Session, tree: TreeRow) -> TreeStatus:
-        """How a tree stands, counted now."""
+        """Return how a tree stands, counted now."""
         values = (tree.no,)
         languages: dict[str, int] = {}
         files = stale = size = 0

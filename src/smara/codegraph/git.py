@@ -21,7 +21,10 @@ _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 class GitHead(NamedTuple):
-    """What is checked out. Both are ``None`` outside of git; a detached head has no branch."""
+    """What is checked out. Both are ``None`` outside of git.
+
+    A detached head has no branch.
+    """
 
     branch: str | None = None
     commit: str | None = None
@@ -50,7 +53,7 @@ def git_folder(root: str) -> GitFolder | None:
 
 
 def head_of(root: str) -> GitHead:
-    """The branch and the commit that are checked out."""
+    """Return the branch and the commit that are checked out."""
     folder = git_folder(root)
     if folder is None:
         return GitHead()
@@ -75,7 +78,7 @@ def head_of(root: str) -> GitHead:
 
 
 def exclude_lines(root: str) -> list[str]:
-    """The patterns of ``.git/info/exclude``."""
+    """Return the patterns of ``.git/info/exclude``."""
     folder = git_folder(root)
     return (
         _text(os.path.join(folder.common, "info", "exclude"), _PACKED).splitlines()
@@ -85,7 +88,10 @@ def exclude_lines(root: str) -> list[str]:
 
 
 def tracked_paths(root: str, timeout_seconds: float = 20.0) -> frozenset[str] | None:
-    """The files that git tracks below ``root``; ``None`` when there is no git to ask."""
+    """Return the files that git tracks below ``root``.
+
+    ``None`` when there is no git to ask.
+    """
     if git_folder(root) is None:
         return None
     answer = ask_git(root, "ls-files", "-z", timeout_seconds=timeout_seconds)
@@ -97,7 +103,7 @@ def tracked_paths(root: str, timeout_seconds: float = 20.0) -> frozenset[str] | 
 
 
 def index_stamp(root: str) -> tuple[int, int] | None:
-    """What changes when git begins or ends to track a file."""
+    """Return what changes when git begins or ends to track a file."""
     folder = git_folder(root)
     try:
         facts = os.stat(os.path.join(folder.own, "index")) if folder else None
@@ -122,8 +128,9 @@ _RECORD, _FIELD = "\x1e", "\x1f"
 
 
 class Commit(NamedTuple):
-    """A commit that is not a merge. ``renamed`` are pairs of an old and a new path; the new ones
-    are changed too.
+    """A commit that is not a merge.
+
+    ``renamed`` are pairs of an old and a new path; the new ones are changed too.
     """
 
     sha: str
@@ -134,18 +141,24 @@ class Commit(NamedTuple):
 
 
 def checked_out(root: str) -> str | None:
-    """The commit that is checked out, as git itself tells; ``None`` without git or without one."""
+    """Return the commit that is checked out, as git itself tells.
+
+    ``None`` without git or without one.
+    """
     return (_git(root, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip() or None
 
 
 def is_ancestor(root: str, older: str, newer: str) -> bool:
-    """Whether a commit lies in the past of another; not after a rebase."""
+    """Return True if a commit lies in the past of another.
+
+    Not after a rebase.
+    """
     return _git(root, "merge-base", "--is-ancestor", older, newer) is not None
 
 
 def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> list[Commit]:
-    """The last commits that touch the folder, the oldest first, their paths as seen from it. Empty
-    without git.
+    """Return the last commits that touch the folder, the oldest first, their paths as seen from
+    it. Empty without git.
     """
     text = _git(
         root,
@@ -167,7 +180,10 @@ def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> l
 
 
 def parse_commits(text: str) -> Iterator[Commit]:
-    """The commits of a log, in its order; what cannot be read is left out."""
+    """Yield the commits of a log, in its order.
+
+    What cannot be read is left out.
+    """
     for record in text.split(_RECORD)[1:]:
         head = record.split(_FIELD, 3)
         if len(head) != 4 or not head[1].isdigit():
@@ -196,7 +212,7 @@ def _files(fields: list[str]) -> tuple[tuple[str, ...], tuple[tuple[str, str], .
 
 
 def _git(root: str, *arguments: str) -> str | None:
-    """What git answers, or ``None`` when it fails or takes too long."""
+    """Return what git answers, or ``None`` when it fails or takes too long."""
     return git_text(root, *arguments, timeout_seconds=_DEADLINE_SECONDS)
 
 
@@ -209,7 +225,10 @@ T = TypeVar("T")
 
 
 class GitFiles:
-    """The past of one tree; of a tree without git, nothing is known."""
+    """The past of one tree.
+
+    Of a tree without git, nothing is known.
+    """
 
     def __init__(self, root: str, seconds: float = SECONDS) -> None:
         self.root = root
@@ -217,11 +236,14 @@ class GitFiles:
         self._kept: dict[tuple[str, ...], Any] = {}
 
     def head(self) -> str | None:
-        """The commit that is checked out now; asked anew each time, for branches are switched."""
+        """Return the commit that is checked out now.
+
+        Asked anew each time, for branches are switched.
+        """
         return head_of(self.root).commit
 
     def commit(self, name: str | None) -> str | None:
-        """The whole hash of a commit by the beginning of it, if this repository has it."""
+        """Return the whole hash of a commit by the beginning of it, if this repository has it."""
         if name is None or not _COMMIT_NAME.fullmatch(name):
             return None
         return self._keep(
@@ -230,20 +252,21 @@ class GitFiles:
         )
 
     def commit_at(self, at_ms: int) -> str | None:
-        """The newest commit of this branch that was there at a moment."""
+        """Return the newest commit of this branch that was there at a moment."""
         return _line(self._git("rev-list", "-1", f"--before={at_ms // 1000}", "HEAD"))
 
     def read(self, commit: str, path: str) -> bytes | None:
-        """A file as it was at a commit; ``None`` when it was not there, or is too large to be
-        read.
+        """Return a file as it was at a commit.
+
+        ``None`` when it was not there, or is too large to be read.
         """
         return self._keep(
             ("read", commit, path), lambda: self._git("cat-file", "blob", f"{commit}:./{path}")
         )
 
     def renamed_to(self, commit: str, path: str) -> str | None:
-        """What git takes a file of a commit to be called now, with what it was changed by on the
-        way.
+        """Return what git takes a file of a commit to be called now, with what it was
+        changed by on the way.
         """
         head = self.head()
         if head is None:
@@ -267,7 +290,7 @@ class GitFiles:
         return {pieces[at + 1]: pieces[at + 2] for at in range(0, len(pieces) - 2, 3)}
 
     def changed_since(self, path: str, commit: str) -> bool | None:
-        """Whether a file differs from what it was at a commit, in the working folder."""
+        """Return True if a file differs from what it was at a commit, in the working folder."""
         whole = self.commit(commit)
         if whole is None:
             return None
@@ -277,7 +300,7 @@ class GitFiles:
         return None if answer is None or answer.code not in (0, 1) else bool(answer.code)
 
     def knows(self, path: str) -> bool | None:
-        """Whether a file of this name is part of the commit that is checked out.
+        """Return True if a file of this name is part of the commit that is checked out.
 
         To ask the whole history would take seconds in a large one.
         """

@@ -43,7 +43,9 @@ OnIndexed = Callable[[str, Sequence[str] | None], None]
 
 
 class CodeGraph:
-    """What the code is: indexed by tree, asked about by path or name.
+    """What the code is.
+
+    Indexed by tree, asked about by path or name.
 
     A *tree* is one working folder. Without a root, the one that holds the current folder is meant,
     and where that was never indexed in this project, the one that was indexed last.
@@ -78,8 +80,9 @@ class CodeGraph:
         workers: int | None = None,
         scip: str | os.PathLike[str] | None = None,
     ) -> IndexReport:
-        """Bring the index of a tree up to date; ``full`` reads every file again. Safe to repeat and
-        to interrupt.
+        """Bring the index of a tree up to date.
+
+        ``full`` reads every file again. Safe to repeat and to interrupt.
 
         ``scip`` is a SCIP index to take precise edges from; without it, ``index.scip`` in the
         folder if there is one.
@@ -110,8 +113,9 @@ class CodeGraph:
         return report
 
     def get_ready(self, root: str | os.PathLike[str] | None = None) -> None:
-        """Load now what the first update would have to wait for; whoever watches does so by
-        itself.
+        """Load now what the first update would have to wait for.
+
+        Whoever watches does so by itself.
         """
         from smara.codegraph.index.update import get_ready
 
@@ -140,7 +144,10 @@ class CodeGraph:
         watch(tree, stop or threading.Event(), tell)
 
     def status(self, root: str | os.PathLike[str] | None = None) -> TreeStatus:
-        """How the index of a tree stands; its ``note`` says what whoever asks has to know."""
+        """Return how the index of a tree stands.
+
+        Its ``note`` says what whoever asks has to know.
+        """
         with self.store.database.read() as session:
             row = self._row(root)
             if row is None:
@@ -150,22 +157,26 @@ class CodeGraph:
             return self.store.status(session, row)
 
     def trees(self) -> list[TreeStatus]:
-        """Every tree of the project, the last one indexed first."""
+        """Return every tree of the project, the last one indexed first."""
         with self.store.database.read() as session:
             return [self.store.status(session, row) for row in self.store.trees(session)]
 
     def changed_paths(
         self, root: str | os.PathLike[str] | None = None
     ) -> tuple[list[str], list[str], list[str]]:
-        """Which files look different, new or gone since they were indexed: (changed, added,
-        removed).
+        """Return which files look different, new or gone since they were indexed.
+
+        (changed, added, removed).
         """
         from smara.codegraph.index.update import changed_paths
 
         return changed_paths(self.tree(root if root is not None else self._root()))
 
     def forget(self, root: str | os.PathLike[str]) -> bool:
-        """Remove the index of a tree; whether there was one. The folder itself is not touched."""
+        """Remove the index of a tree; whether there was one.
+
+        The folder itself is not touched.
+        """
         with self.store.database.write(is_derived=True) as session:
             row = self.store.tree_of(session, os.path.realpath(root))
             if row is not None:
@@ -185,7 +196,7 @@ class CodeGraph:
 
     @property
     def note(self) -> str | None:
-        """What whoever asks has to know of the answers, or ``None``."""
+        """Return what whoever asks has to know of the answers, or ``None``."""
         row = self._row(None)
         if row is None:
             return TreeStatus(_current_root(), "none").note
@@ -193,8 +204,9 @@ class CodeGraph:
             return self.store.standing(session, row).note or self._elsewhere(row.root)
 
     def catch_up(self) -> str | None:
-        """Read what has changed on the disk, if that is little; what whoever asks has to know then,
-        or ``None``.
+        """Read what has changed on the disk, if that is little.
+
+        What whoever asks has to know then, or ``None``.
 
         The questions themselves answer from the index as it is: in milliseconds, and right where
         somebody watches. Who asks for a person or an agent calls this before; see
@@ -215,7 +227,9 @@ class CodeGraph:
         return self.note or told
 
     def _elsewhere(self, root: str) -> str | None:
-        """What to say when another working folder of the same repository answers for this one."""
+        """Return what to say when another working folder of the same repository answers for
+        this one.
+        """
         here = find_repository(os.getcwd())
         if here is None or os.path.realpath(here.root) == root:
             return None
@@ -227,7 +241,7 @@ class CodeGraph:
         )
 
     def asking(self, root: str | os.PathLike[str] | None = None) -> CodeQueries:
-        """All questions to one tree; ``NotFoundError`` when it is not indexed."""
+        """Return all questions to one tree; ``NotFoundError`` when it is not indexed."""
         from smara.codegraph.lookup import CodeLookup
         from smara.codegraph.queries import CodeQueries
 
@@ -247,7 +261,8 @@ class CodeGraph:
     def locate(
         self, text: str, limit: int = 10, *, tests: bool = False, graph: bool = True
     ) -> list[CodeLocation]:
-        """The files that an issue, an error or a question is most likely about, the best first.
+        """Return the files that an issue, an error or a question is most likely about, the
+        best first.
 
         Tests are left out unless asked for; ``graph=False`` ranks by words alone.
         """
@@ -262,8 +277,8 @@ class CodeGraph:
         return found
 
     def piece(self, place: str) -> CodePiece | None:
-        """The piece of code that a hit of a search cites (``src/auth.py:12-40``), as it was
-        indexed.
+        """Return the piece of code that a hit of a search cites (``src/auth.py:12-40``), as
+        it was indexed.
         """
         path, _, lines = place.rpartition(":")
         first, _, last = lines.partition("-")
@@ -281,65 +296,68 @@ class CodeGraph:
     # The questions of ``Asking``, to the tree around the current folder.
 
     def find(self, target: str) -> list[Node]:
-        """Every node that a path, a name, ``path:name`` or ``path:line`` may mean; none when
-        nothing is.
+        """Return every node that a path, a name, ``path:name`` or ``path:line`` may mean;
+        none when nothing is.
         """
         return self.asking().find(target)
 
     def impact(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> ImpactWalk:
-        """Who depends on this, directly or through others, and by which path."""
+        """Return who depends on this, directly or through others, and by which path."""
         return self.asking().impact(target, depth, limit)
 
     def deps(self, target: str, depth: int = 1, limit: int = LIMIT) -> ImpactWalk:
-        """What this depends on."""
+        """Return what this depends on."""
         return self.asking().deps(target, depth, limit)
 
     def callers(self, target: str, depth: int = 1, limit: int = LIMIT) -> ImpactWalk:
-        """Who calls this."""
+        """Return who calls this."""
         return self.asking().callers(target, depth, limit)
 
     def tests_for(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> ImpactWalk:
-        """The tests that come to this, the nearest first."""
+        """Return the tests that come to this, the nearest first."""
         return self.asking().tests_for(target, depth, limit)
 
     def symbol(self, target: str) -> SymbolCard:
-        """All there is to say of one file or symbol."""
+        """Return all there is to say of one file or symbol."""
         return self.asking().symbol(target)
 
     def edges(self, path: str) -> list[tuple[Node, Edge, Node]]:
-        """The edges that start in a file, each between what it joins."""
+        """Return the edges that start in a file, each between what it joins."""
         return self.asking().edges(path)
 
     def map(
         self, budget: int = 1_024, files: Collection[str] = (), names: Collection[str] = ()
     ) -> CodeMap:
-        """The most important names in at most so many tokens, ranked for the files and names in
-        play.
+        """Return the most important names in at most so many tokens, ranked for the files
+        and names in play.
         """
         return self.asking().map(budget, files, names)
 
     def modules(self, only: Collection[str] = ()) -> list[CodeModule]:
-        """The parts of the program, the most central first."""
+        """Return the parts of the program, the most central first."""
         return self.asking().modules(only)
 
     def cycles(self, limit: int = 50, *, with_lazy: bool = False) -> list[ImportCycle]:
-        """Files that import each other in a circle, the smallest circles first."""
+        """Return files that import each other in a circle, the smallest circles first."""
         return self.asking().cycles(limit, with_lazy=with_lazy)
 
     def entry_points(self, limit: int = 50) -> list[EntryPoint]:
-        """Where the program is entered."""
+        """Return where the program is entered."""
         return self.asking().entry_points(limit)
 
     def hotspots(self, limit: int = 20) -> list[HotSpot]:
-        """Files that much depends on and that change often."""
+        """Return files that much depends on and that change often."""
         return self.asking().hotspots(limit)
 
     def read_history(self) -> HistoryReport:
-        """Take in the commits since the last time; cheap when there are none."""
+        """Take in the commits since the last time.
+
+        Cheap when there are none.
+        """
         return self.asking().read_history()
 
     def cochange(self, path: str, limit: int = 20) -> list[CoChange]:
-        """The files that change together with one."""
+        """Return the files that change together with one."""
         return self.asking().cochange(path, limit)
 
     # which tree
@@ -380,6 +398,9 @@ class CodeGraph:
 
 
 def _current_root() -> str:
-    """The working folder around the current one: that of its repository, or the folder itself."""
+    """Return the working folder around the current one.
+
+    That of its repository, or the folder itself.
+    """
     found = find_repository(os.getcwd())
     return os.path.realpath(found.root if found is not None else os.getcwd())

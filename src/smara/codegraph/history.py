@@ -26,8 +26,9 @@ LEAST_TOGETHER = 2
 
 @dataclass(slots=True)
 class Churn:
-    """How a file changed. ``counted`` are the commits that tell what it changes with; ``authors``
-    may be more.
+    """How a file changed.
+
+    ``counted`` are the commits that tell what it changes with; ``authors`` may be more.
     """
 
     commits: int = 0
@@ -46,7 +47,10 @@ class Tally:
     authors: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, commit: Commit) -> None:
-        """Count one commit more; they must come in the order in which they were made."""
+        """Count one commit more.
+
+        They must come in the order in which they were made.
+        """
         for old, new in commit.renamed:
             self._rename(old, new)
         is_mass = len(commit.changed) > MOST_TOGETHER
@@ -91,7 +95,7 @@ class Tally:
                 )
 
     def pairs(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """Each pair once, in the order of its paths."""
+        """Return each pair once, in the order of its paths."""
         return {
             (path, other): counts
             for path, near in self.near.items()
@@ -123,8 +127,9 @@ class CodeHistory:
         self._most = most_commits
 
     def read(self) -> HistoryReport:
-        """Take in the commits since the last time. Safe to repeat, and from several processes at
-        once.
+        """Take in the commits since the last time.
+
+        Safe to repeat, and from several processes at once.
         """
         head = checked_out(self._root)
         if head is None:
@@ -210,7 +215,7 @@ class CodeHistory:
                 del tally.near[one][other], tally.near[other][one]
 
     def churn(self, session: Session) -> dict[str, Churn]:
-        """How every file changed, by path."""
+        """Return how every file changed, by path."""
         rows = session.all(
             self._lookup.sql(
                 "SELECT path, commits, counted, authors, first_at, last_at FROM code_churn"
@@ -221,14 +226,15 @@ class CodeHistory:
         return {from_storable(path): Churn(*map(int, counts)) for path, *counts in rows}
 
     def churn_of(self, session: Session, path: str) -> Churn | None:
-        """How one file changed, or ``None``."""
+        """Return how one file changed, or ``None``."""
         return self._known(session, [to_storable(path)], with_pairs=False).churn.get(path)
 
     def together(
         self, session: Session, path: str, limit: int = 20, least: int = LEAST_TOGETHER
     ) -> list[CoChange]:
-        """The files that change with one, the surest first: of its commits, the share that touch
-        the other too.
+        """Return the files that change with one, the surest first.
+
+        Of its commits, the share that touch the other too.
         """
         tree_no, stored = self._lookup.tree_no, to_storable(path)
         whole = session.one(
@@ -269,7 +275,7 @@ class CodeHistory:
         return row[0] if row else None
 
     def _known(self, session: Session, paths: Sequence[str], with_pairs: bool = True) -> Tally:
-        """What is stored of some paths and of all pairs they are in."""
+        """Return what is stored of some paths and of all pairs they are in."""
         tally = Tally()
         for some in parts(paths):
             rows = session.all(
@@ -332,7 +338,7 @@ class CodeHistory:
 
 
 def _touched(found: Iterable[Commit]) -> list[str]:
-    """Every path that some commits speak of, as it is stored."""
+    """Return every path that some commits speak of, as it is stored."""
     paths = {path for commit in found for path in commit.changed}
     paths |= {path for commit in found for pair in commit.renamed for path in pair}
     return sorted(to_storable(path) for path in paths)

@@ -38,7 +38,7 @@ class CodeLookup(ProjectStore):
         self.tree_no = tree_no
 
     def revision(self, session: Session) -> int:
-        """How often the tree was written to."""
+        """Return how often the tree was written to."""
         row = session.one(
             self.sql("SELECT revision FROM code_trees WHERE project_no = :project AND no = ?"),
             (self.tree_no,),
@@ -46,7 +46,7 @@ class CodeLookup(ProjectStore):
         return int(row[0]) if row else 0
 
     def is_building(self, session: Session) -> bool:
-        """Whether the first index of the tree is not finished yet."""
+        """Return True if the first index of the tree is not finished yet."""
         row = session.one(
             self.sql("SELECT state FROM code_trees WHERE project_no = :project AND no = ?"),
             (self.tree_no,),
@@ -54,7 +54,7 @@ class CodeLookup(ProjectStore):
         return row is not None and row[0] != "ready"
 
     def files(self, session: Session) -> list[tuple[int, int]]:
-        """The number and revision of each file."""
+        """Return the number and revision of each file."""
         rows = session.all(
             self.sql(
                 "SELECT no, revision FROM code_files WHERE project_no = :project AND tree_no = ? "
@@ -65,13 +65,13 @@ class CodeLookup(ProjectStore):
         return [(int(no), int(revision)) for no, revision in rows]
 
     def file_rows(self, session: Session, nos: Sequence[int] | None) -> Iterator[Row]:
-        """``no, path, is_test, stale_at, edges`` of some files, or of all."""
+        """Yield ``no, path, is_test, stale_at, edges`` of some files, or of all."""
         columns = "SELECT no, path, is_test, stale_at, edges FROM code_files"
         yield from self._some(session, columns, "no", nos=nos, condition=" AND skip IS NULL")
 
     def node_rows(self, session: Session, file_nos: Sequence[int] | None) -> Iterator[Row]:
-        """``file_no, no, parent_no, kind, first_line, last_line`` of the nodes of some files, or of
-        all.
+        """Yield ``file_no, no, parent_no, kind, first_line, last_line`` of the nodes of
+        some files, or of all.
         """
         columns = "SELECT file_no, no, parent_no, kind, first_line, last_line FROM code_nodes"
         yield from self._some(session, columns, "file_no", nos=file_nos)
@@ -95,7 +95,7 @@ class CodeLookup(ProjectStore):
             )
 
     def names(self, session: Session) -> Iterator[tuple[int, str]]:
-        """The number and name of every node."""
+        """Return the number and name of every node."""
         rows = session.all(
             self.sql("SELECT no, name FROM code_nodes WHERE project_no = :project AND tree_no = ?"),
             (self.tree_no,),
@@ -103,7 +103,10 @@ class CodeLookup(ProjectStore):
         return ((int(no), from_storable(name)) for no, name in rows)
 
     def nodes(self, session: Session, nos: Collection[int]) -> dict[int, Node]:
-        """Some nodes by their numbers; those that are gone are left out."""
+        """Return some nodes by their numbers.
+
+        Those that are gone are left out.
+        """
         wanted = sorted(set(nos))
         found: dict[int, Node] = {}
         for some in parts(wanted):
@@ -114,7 +117,7 @@ class CodeLookup(ProjectStore):
         return found
 
     def named(self, session: Session, names: Iterable[str], limit: int = 1_000) -> list[Node]:
-        """The nodes with one of some names, by path and line."""
+        """Return the nodes with one of some names, by path and line."""
         some = list(names)
         rows = session.all(
             self.sql(
@@ -126,7 +129,7 @@ class CodeLookup(ProjectStore):
         return [_node(row) for row in rows]
 
     def members(self, session: Session, classes: Sequence[int], name: str) -> list[Node]:
-        """What some classes have by this name."""
+        """Return what some classes have by this name."""
         found: list[Node] = []
         for some in parts(classes):
             rows = session.all(
@@ -137,7 +140,10 @@ class CodeLookup(ProjectStore):
         return found
 
     def in_file(self, session: Session, path: str, name: str | None = None) -> list[Node]:
-        """The nodes of a file, by line, the file's own first; with a name, only those called so."""
+        """Return the nodes of a file, by line, the file's own first.
+
+        With a name, only those called so.
+        """
         condition, values = ("", ()) if name is None else (" AND n.name = ?", (to_storable(name),))
         rows = session.all(
             self.sql(
@@ -150,7 +156,7 @@ class CodeLookup(ProjectStore):
         return sorted(found, key=lambda node: node.kind != "file")
 
     def file_nodes(self, session: Session, paths: Sequence[str]) -> list[Node]:
-        """The nodes of files themselves, by path."""
+        """Return the nodes of files themselves, by path."""
         found: list[Node] = []
         for some in parts([to_storable(path) for path in paths]):
             rows = session.all(
@@ -164,7 +170,7 @@ class CodeLookup(ProjectStore):
         return sorted(found, key=lambda node: node.path)
 
     def edges_in(self, session: Session, path: str) -> list[Edge]:
-        """The edges that start in a file."""
+        """Return the edges that start in a file."""
         row = session.one(
             self.sql(
                 "SELECT edges FROM code_files WHERE project_no = :project AND tree_no = ? AND "
@@ -175,7 +181,7 @@ class CodeLookup(ProjectStore):
         return edges_of(row[0]) if row else []
 
     def paths(self, session: Session) -> list[str]:
-        """The path of every file, in order."""
+        """Return the path of every file, in order."""
         rows = session.all(
             self.sql(
                 "SELECT path FROM code_files WHERE project_no = :project AND tree_no = ? AND skip "
@@ -186,7 +192,7 @@ class CodeLookup(ProjectStore):
         return [from_storable(row[0]) for row in rows]
 
     def file_facts(self, session: Session) -> dict[str, tuple[str | None, int]]:
-        """The language and the number of lines of each file, by path."""
+        """Return the language and the number of lines of each file, by path."""
         rows = session.all(
             self.sql(
                 "SELECT path, language, lines FROM code_files"
@@ -197,7 +203,7 @@ class CodeLookup(ProjectStore):
         return {from_storable(path): (language, int(lines)) for path, language, lines in rows}
 
     def distinct_names(self, session: Session) -> list[str]:
-        """Every name there is, once."""
+        """Return every name there is, once."""
         rows = session.all(
             self.sql(
                 "SELECT DISTINCT name FROM code_nodes WHERE project_no = :project AND tree_no = ? "
@@ -235,7 +241,10 @@ _CLOSE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class QueryTarget:
-    """The nodes that are meant. Several only for a folder, which means all of its files."""
+    """The nodes that are meant.
+
+    Several only for a folder, which means all of its files.
+    """
 
     nodes: tuple[Node, ...]
     is_folder: bool = False
@@ -253,14 +262,14 @@ class TreePaths:
             self._by_name.setdefault(path.rpartition("/")[2], []).append(path)
 
     def called(self, wanted: str) -> list[str]:
-        """The file of that path, or those whose path ends with it."""
+        """Return the file of that path, or those whose path ends with it."""
         alike = self._by_name.get(wanted.rpartition("/")[2], [])
         if wanted in alike:
             return [wanted]
         return [path for path in alike if path.endswith(f"/{wanted}")]
 
     def inside(self, wanted: str) -> list[str]:
-        """The files of a folder; ``.`` is the root."""
+        """Return the files of a folder; ``.`` is the root."""
         start = f"{wanted.rstrip('/')}/"
         return [path for path in self.all if path.startswith(start) or wanted in (".", "/")]
 
@@ -281,7 +290,10 @@ class Targets:
         self._at_line = at_line
 
     def find(self, session: Session, text: str) -> list[Node]:
-        """Every node that may be meant, the likeliest first; none when nothing is."""
+        """Return every node that may be meant, the likeliest first.
+
+        None when nothing is.
+        """
         wanted = self._plain(text)
         paths = self._find_paths()
         files = paths.called(wanted)
@@ -296,7 +308,7 @@ class Targets:
         return self._symbols(session, wanted)
 
     def only(self, session: Session, text: str) -> QueryTarget:
-        """The one node that is meant, or the files of a folder.
+        """Return the one node that is meant, or the files of a folder.
 
         ``NotFoundError`` names what is close, ``InvalidInputError`` what else it may mean.
         """
@@ -319,7 +331,7 @@ class Targets:
         )
 
     def files(self, session: Session, given: Iterable[str]) -> tuple[list[str], list[str]]:
-        """The paths that some names of files and folders mean, and the names that mean none."""
+        """Return the paths that some names mean, and the names that mean none."""
         paths = self._find_paths()
         known, unknown = [], []
         for each in given:
@@ -402,7 +414,7 @@ def _split(wanted: str) -> tuple[str, str]:
 
 
 def _dotted(name: str) -> str:
-    """A qualified name as it is stored, whatever its language writes between the parts."""
+    """Return a qualified name as it is stored, whatever its language writes between the parts."""
     return re.sub(r"::|#|->|/", ".", name).strip(".").removesuffix("()")
 
 
@@ -411,8 +423,9 @@ def _is_called(node: Node, dotted: str) -> bool:
 
 
 def _likeliest(found: Sequence[Node], wanted: str) -> list[Node]:
-    """Of several, those whose whole name was given; of these the ones outside of tests, where there
-    are any.
+    """Of several, those whose whole name was given.
+
+    Of these the ones outside of tests, where there are any.
     """
     dotted = _dotted(wanted)
     whole = [node for node in found if node.qualname == dotted] or list(found)

@@ -44,8 +44,9 @@ EDGE_SOURCES: tuple[EdgeSource, ...] = get_args(EdgeSource)
 
 
 class Definition(NamedTuple):
-    """Something a file defines. ``parent`` is its place in the same list, -1 for the file
-    itself.
+    """Something a file defines.
+
+    ``parent`` is its place in the same list, -1 for the file itself.
     """
 
     kind: NodeKind
@@ -126,8 +127,9 @@ class FileFacts(NamedTuple):
 
 
 class CodeChunk(NamedTuple):
-    """A piece of a file that is searched as one. ``definition`` is a place in the facts, -1 for
-    none.
+    """A piece of a file that is searched as one.
+
+    ``definition`` is a place in the facts, -1 for none.
     """
 
     kind: ChunkKind
@@ -140,7 +142,9 @@ class CodeChunk(NamedTuple):
 
 
 class NewEdge(NamedTuple):
-    """An edge out of a file: between places in the file's facts and nodes by number.
+    """An edge out of a file.
+
+    Between places in the file's facts and nodes by number.
 
     ``scope`` is the place of the definition it starts at, -1 for the file's own node.
     """
@@ -172,7 +176,7 @@ class Node:
 
     @property
     def label(self) -> str:
-        """How people and agents name it: ``src/auth.py:Session.login``."""
+        """Return how people and agents name it: ``src/auth.py:Session.login``."""
         return self.path if self.kind == "file" else f"{self.path}:{self.qualname}"
 
 
@@ -224,7 +228,7 @@ class TreeStatus:
 
     @property
     def note(self) -> str | None:
-        """What whoever asks has to know of the answer, or ``None``."""
+        """Return what whoever asks has to know of the answer, or ``None``."""
         if self.state == "none":
             return "the code is not indexed yet; `smara graph index` does it"
         if self.state == "building":
@@ -265,7 +269,10 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class ImpactWalk:
-    """What depends on some code, or what it depends on; the nearest first."""
+    """What depends on some code, or what it depends on.
+
+    The nearest first.
+    """
 
     targets: tuple[Node, ...]
     depth: int
@@ -287,8 +294,9 @@ class ImpactWalk:
 
 @dataclass(frozen=True, slots=True)
 class ImportCycle:
-    """Files that import each other in a circle. ``path`` ends where it begins; ``lines`` are the
-    imports in it.
+    """Files that import each other in a circle.
+
+    ``path`` ends where it begins; ``lines`` are the imports in it.
     """
 
     path: tuple[str, ...]
@@ -310,7 +318,10 @@ class EntryPoint:
 
 @dataclass(frozen=True, slots=True)
 class HotSpot:
-    """A file that much depends on and that changes often; both from 0 to 1, against the others."""
+    """A file that much depends on and that changes often.
+
+    Both from 0 to 1, against the others.
+    """
 
     path: str
     score: float
@@ -323,8 +334,9 @@ class HotSpot:
 
 @dataclass(frozen=True, slots=True)
 class CoChange:
-    """A file that changes together with another. ``confidence``: of the other's commits, the share
-    that touch both.
+    """A file that changes together with another. ``confidence``.
+
+    Of the other's commits, the share that touch both.
     """
 
     path: str
@@ -348,7 +360,10 @@ class CodeMap:
 
 @dataclass(frozen=True, slots=True)
 class CodeModule:
-    """A folder of code: what it is for, what matters in it, and whom it has to do with."""
+    """A folder of code.
+
+    What it is for, what matters in it, and whom it has to do with.
+    """
 
     path: str
     purpose: str
@@ -380,8 +395,9 @@ class SymbolCard:
 
 @dataclass(frozen=True, slots=True)
 class CodeLocation:
-    """A file that a text is likely about, and where in it. ``score`` is 1 for the best of an
-    answer.
+    """A file that a text is likely about, and where in it.
+
+    ``score`` is 1 for the best of an answer.
 
     ``name`` and the lines are of the piece of the file that says most of what the text says.
     """
@@ -396,13 +412,16 @@ class CodeLocation:
 
     @property
     def citation(self) -> str:
-        """Where to look: ``src/auth.py:12-40``."""
+        """Return where to look: ``src/auth.py:12-40``."""
         return f"{self.path}:{self.first_line}-{self.last_line}"
 
 
 @dataclass(frozen=True, slots=True)
 class CodePiece:
-    """A piece of a file as it was indexed: what a hit of a search cites."""
+    """A piece of a file as it was indexed.
+
+    What a hit of a search cites.
+    """
 
     path: str
     kind: ChunkKind

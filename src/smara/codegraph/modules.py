@@ -58,12 +58,15 @@ class ModuleSources:
 
 
 def folder_of(path: str) -> str:
-    """The module of a file: its folder, ``.`` for the root."""
+    """Return the module of a file: its folder, ``.`` for the root."""
     return path.rpartition("/")[0] or "."
 
 
 def make_modules(parts: ModuleSources, only: Collection[str] = ()) -> list[CodeModule]:
-    """The modules of a tree, the most central first; with ``only``, just those folders."""
+    """Return the modules of a tree, the most central first.
+
+    With ``only``, just those folders.
+    """
     graph = parts.graph
     ranks, by_file = node_ranks(graph), file_ranks(graph)
     folders: dict[str, list[int]] = defaultdict(list)
@@ -112,7 +115,7 @@ def _module(
 
 
 def _central(parts: ModuleSources, inside: Ints, ranks: Floats) -> list[Node]:
-    """The classes and functions that are used most, private ones last."""
+    """Return the classes and functions that are used most, private ones last."""
     graph = parts.graph
     code = inside[np.isin(graph.kinds[inside], _CODE_KINDS)]
     worth = ranks[code] * np.array(
@@ -143,7 +146,7 @@ def _most(counts: Counter[str]) -> list[tuple[str, int]]:
 def _flows(
     parts: ModuleSources, starts: Sequence[int], ranks: Floats
 ) -> tuple[tuple[str, ...], ...]:
-    """A few ways that a call takes, each step to the callee that matters most and leads on."""
+    """Return a few ways that a call takes, each step to the callee that matters most."""
     found: list[tuple[int, ...]] = []
     for start in dict.fromkeys(starts):
         path = _flow(parts.graph, start, ranks)
@@ -176,7 +179,10 @@ def _flow(graph: Graph, start: int, ranks: Floats) -> tuple[int, ...]:
 def _purpose(
     parts: ModuleSources, folder: str, files: Sequence[int], central: Sequence[Node]
 ) -> str:
-    """What a folder says of itself: its README, its door, its main file; else what is in it."""
+    """Return what a folder says of itself.
+
+    Its README, its door, its main file; else what is in it.
+    """
     graph = parts.graph
     here = "" if folder == "." else f"{folder}/"
     known = set(parts.paths)
@@ -194,7 +200,7 @@ def _purpose(
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a text, on one line, of bounded length.
+    """Return the first sentence of a text, on one line, of bounded length.
 
     >>> first_sentence("Keeps sessions. They expire.")
     'Keeps sessions.'
@@ -244,7 +250,7 @@ class Descriptions:
         self._clock = clock
 
     def all(self) -> dict[str, Described]:
-        """What models said of folders, by path."""
+        """Return what models said of folders, by path."""
         with self._lookup.database.read() as session:
             rows = session.all(
                 self._lookup.sql(
@@ -296,7 +302,10 @@ class Descriptions:
 def with_words(
     modules: Sequence[CodeModule], said: Mapping[str, Described], prints: Mapping[str, str]
 ) -> list[CodeModule]:
-    """Modules with what a model said of them; what it said of other names is told as stale."""
+    """Modules with what a model said of them.
+
+    What it said of other names is told as stale.
+    """
     found = []
     for module in modules:
         each = said.get(module.path)
@@ -318,8 +327,9 @@ def with_words(
 def describe(
     models: Models, modules: Sequence[CodeModule], prints: Mapping[str, str]
 ) -> dict[str, Described]:
-    """What the model says of some modules, in one call. Raises ``ModelError``; what it leaves out
-    is left out.
+    """Return what the model says of some modules, in one call.
+
+    Raises ``ModelError``; what it leaves out is left out.
     """
     mark = secrets.token_hex(4)
     told = neutralize("\n\n".join(_told(module) for module in modules))
@@ -338,8 +348,9 @@ def describe(
 
 
 def read_reply(text: str) -> Iterable[tuple[str, str, tuple[tuple[str, ...], ...]]]:
-    """Path, purpose and flows of each folder in a reply. ``BadReplyError`` when it is no such
-    object.
+    """Path, purpose and flows of each folder in a reply.
+
+    ``BadReplyError`` when it is no such object.
     """
     found = _OBJECT.search(text)
     try:

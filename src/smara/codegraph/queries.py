@@ -68,18 +68,20 @@ class CodeQueries:
         self._descriptions = Descriptions(lookup, clock or SystemClock())
 
     def graph(self) -> Graph:
-        """The graph as it is stored now."""
+        """Return the graph as it is stored now."""
         return self._loaded.current()
 
     def find(self, target: str) -> list[Node]:
-        """Every node that a path, a name, ``path:name`` or ``path:line`` may mean; none when
-        nothing is.
+        """Return every node that a path, a name, ``path:name`` or ``path:line`` may mean;
+        none when nothing is.
         """
         with self.lookup.database.read() as session:
             return self._targets.find(session, target)
 
     def resolve(self, target: str) -> QueryTarget:
-        """The one thing that is meant; a folder means all of its files.
+        """Return the one thing that is meant.
+
+        A folder means all of its files.
 
         ``NotFoundError`` names what is close, ``InvalidInputError`` what else it may mean.
         """
@@ -87,7 +89,7 @@ class CodeQueries:
             return self._targets.only(session, target)
 
     def impact(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> ImpactWalk:
-        """Who depends on this, directly or through others, and by which path."""
+        """Return who depends on this, directly or through others, and by which path."""
         found = self._walk(target, depth, limit, is_backward=True)
         if len(found.targets) != 1:
             return found
@@ -98,15 +100,15 @@ class CodeQueries:
         return replace(found, overrides=bases, overridden_by=heirs)
 
     def deps(self, target: str, depth: int = 1, limit: int = LIMIT) -> ImpactWalk:
-        """What this depends on."""
+        """Return what this depends on."""
         return self._walk(target, depth, limit, is_backward=False)
 
     def callers(self, target: str, depth: int = 1, limit: int = LIMIT) -> ImpactWalk:
-        """Who calls this."""
+        """Return who calls this."""
         return self._walk(target, depth, limit, is_backward=True, kinds=("calls",))
 
     def tests_for(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> ImpactWalk:
-        """The tests that come to this, the nearest first."""
+        """Return the tests that come to this, the nearest first."""
         return self._walk(target, depth, limit, is_backward=True, only_tests=True)
 
     def _walk(
@@ -136,7 +138,7 @@ class CodeQueries:
         return dress(graph, places, depth, steps=steps, fetch=self._loaded.nodes)
 
     def symbol(self, target: str) -> SymbolCard:
-        """All there is to say of one file or symbol."""
+        """Return all there is to say of one file or symbol."""
         found = self.resolve(target)
         node, few = found.nodes[0], _SHOWN_OF_A_CARD
         with self.lookup.database.read() as session:
@@ -161,8 +163,8 @@ class CodeQueries:
         )
 
     def edges(self, path: str) -> list[tuple[Node, Edge, Node]]:
-        """The edges that start in a file, each between what it joins; what lies in what is left
-        out.
+        """Return the edges that start in a file, each between what it joins; what lies in
+        what is left out.
         """
         with self.lookup.database.read() as session:
             found = [
@@ -180,8 +182,8 @@ class CodeQueries:
     def map(
         self, budget: int = 1_024, files: Collection[str] = (), names: Collection[str] = ()
     ) -> CodeMap:
-        """The most important names in at most so many tokens, ranked for the files and names in
-        play.
+        """Return the most important names in at most so many tokens, ranked for the files
+        and names in play.
         """
         _require("budget", budget, MOST_BUDGET)
         graph = self.graph()
@@ -199,17 +201,17 @@ class CodeQueries:
         )
 
     def cycles(self, limit: int = 50, *, with_lazy: bool = False) -> list[ImportCycle]:
-        """Files that import each other in a circle, the smallest circles first."""
+        """Return files that import each other in a circle, the smallest circles first."""
         return cycles(self.graph(), with_lazy=with_lazy)[:limit]
 
     def entry_points(self, limit: int = 50) -> list[EntryPoint]:
-        """Where the program is entered."""
+        """Return where the program is entered."""
         graph, candidates = self._entries()
         nodes = self._loaded.nodes([int(graph.nos[place]) for place in candidates])
         return rank_entries(graph, candidates, nodes)[:limit]
 
     def hotspots(self, limit: int = 20) -> list[HotSpot]:
-        """Files that much depends on and that change often."""
+        """Return files that much depends on and that change often."""
         graph = self.graph()
         with self.lookup.database.read() as session:
             churn = self.history.churn(session)
@@ -217,8 +219,9 @@ class CodeQueries:
         return hot_spots(graph, {path: each.commits for path, each in churn.items()}, lines)[:limit]
 
     def modules(self, only: Collection[str] = ()) -> list[CodeModule]:
-        """The parts of the program, the most central first: as a model told of them, or as the
-        structure does.
+        """Return the parts of the program, the most central first.
+
+        As a model told of them, or as the structure does.
         """
         found = self._structure(only)
         said = self._descriptions.all()
@@ -261,7 +264,7 @@ class CodeQueries:
         return structure.make_modules(parts, only)
 
     def draw(self, walk: ImpactWalk, picture: str) -> str:
-        """A walk of :meth:`impact` as text for Graphviz (``dot``) or Mermaid."""
+        """Return a walk of :meth:`impact` as text for Graphviz (``dot``) or Mermaid."""
         if picture not in PICTURES:
             raise InvalidInputError(
                 f"picture must be one of {', '.join(PICTURES)}; got {picture!r}."
@@ -274,11 +277,14 @@ class CodeQueries:
         return structure.fingerprint(graph, self._loaded.names(graph), folder)
 
     def read_history(self) -> HistoryReport:
-        """Take in the commits since the last time; cheap when there are none."""
+        """Take in the commits since the last time.
+
+        Cheap when there are none.
+        """
         return self.history.read()
 
     def cochange(self, path: str, limit: int = 20) -> list[CoChange]:
-        """The files that change together with one."""
+        """Return the files that change together with one."""
         with self.lookup.database.read() as session:
             files, _ = self._targets.files(session, [path])
             return self.history.together(session, files[0] if files else path, limit)
@@ -290,7 +296,7 @@ class CodeQueries:
         return known[1]
 
     def _at_line(self, path: str, line: int) -> int | None:
-        """The number of the innermost node at a line of a file."""
+        """Return the number of the innermost node at a line of a file."""
         graph = self.graph()
         number = self._paths().places.get(path)
         if number is None:

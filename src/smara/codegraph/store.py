@@ -27,7 +27,7 @@ class CodeStore(FileStore):
     # nodes
 
     def nodes(self, session: Session, file_nos: Sequence[int]) -> dict[int, list[NodeRow]]:
-        """The nodes of files, by file, in order of their lines."""
+        """Return the nodes of files, by file, in order of their lines."""
         found: dict[int, list[NodeRow]] = {}
         for part in parts(file_nos):
             rows = session.all(
@@ -92,7 +92,7 @@ class CodeStore(FileStore):
     # chunks
 
     def chunks(self, session: Session, file_nos: Sequence[int]) -> dict[int, list[ChunkRow]]:
-        """The chunks of files, by file."""
+        """Return the chunks of files, by file."""
         found: dict[int, list[ChunkRow]] = {}
         for part in parts(file_nos):
             rows = session.all(
@@ -131,7 +131,7 @@ class CodeStore(FileStore):
     def piece(
         self, session: Session, tree_no: int, path: str, first_line: int, last_line: int
     ) -> CodePiece | None:
-        """The chunk of a file with these lines."""
+        """Return the chunk of a file with these lines."""
         row = session.one(
             self.sql(
                 "SELECT c.kind, c.name, c.text, f.stale_at FROM code_files f JOIN code_chunks c "
@@ -248,7 +248,7 @@ class CodeStore(FileStore):
         )
 
     def edges(self, session: Session, file_nos: Sequence[int]) -> dict[int, bytes]:
-        """The packed edges of files."""
+        """Return the packed edges of files."""
         found: dict[int, bytes] = {}
         for part in parts(file_nos):
             rows = session.all(
@@ -302,8 +302,8 @@ class CodeStore(FileStore):
 
 
 def indexed_chunks(session: Session) -> Iterator[tuple[int, int, str, ChunkRow]]:
-    """Every chunk of every project, as (number, project, path, chunk), for the index that all
-    projects share.
+    """Yield every chunk of every project, as (number, project, path, chunk), for the index that
+    all projects share.
     """
     after = 0
     while True:

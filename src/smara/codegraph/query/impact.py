@@ -33,7 +33,10 @@ Floats32 = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class ImpactStep:
-    """A node of a walk by its place: how far, how surely, and by which edges back to the start."""
+    """A node of a walk by its place.
+
+    How far, how surely, and by which edges back to the start.
+    """
 
     place: int
     depth: int
@@ -44,7 +47,10 @@ class ImpactStep:
 
 @dataclass(frozen=True, slots=True)
 class ImpactSteps:
-    """A walk by places: the nearest and surest first, as many as were asked for."""
+    """A walk by places.
+
+    The nearest and surest first, as many as were asked for.
+    """
 
     shown: tuple[ImpactStep, ...]
     total: int
@@ -109,8 +115,9 @@ def walk(
 
 
 def _worth_telling(graph: Graph, ring: Ints, has_told: Flags) -> Ints:
-    """All but files of which something was reached no later: ``f imports x`` says less than ``f:g
-    calls x``.
+    """Return all but files of which something was reached no later.
+
+    ``f imports x`` says less than ``f:g calls x``.
     """
     is_file = graph.kinds[ring] == NODE_KIND_NO["file"]
     has_told[graph.files[ring[~is_file]]] = True
@@ -119,8 +126,9 @@ def _worth_telling(graph: Graph, ring: Ints, has_told: Flags) -> Ints:
 
 
 def _heaviest(places: Ints, weights: Floats32, count: int) -> Ints:
-    """The heaviest places, in order; of equal ones the first. Only as many are sorted as are
-    wanted.
+    """Return the heaviest places, in order; of equal ones the first.
+
+    Only as many are sorted as are wanted.
     """
     if count <= 0:
         return places[:0]
@@ -152,7 +160,7 @@ def _paths(
 def dress(
     graph: Graph, targets: Ints, depth: int, steps: ImpactSteps, fetch: FetchNodes
 ) -> ImpactWalk:
-    """A walk with its nodes instead of their places."""
+    """Return a walk with its nodes instead of their places."""
     wanted = {*targets.tolist(), *(step.place for step in steps.shown)}
     pairs = {pair for step in steps.shown for pair in step.path}
     wanted |= {place for _, place in pairs}
@@ -196,7 +204,10 @@ def dress(
 def _hops(
     graph: Graph, pairs: Sequence[tuple[int, int]], at: Mapping[int, Node]
 ) -> dict[tuple[int, int], Hop]:
-    """The steps of all paths, each made once: most paths end alike."""
+    """Return the steps of all paths, each made once.
+
+    Most paths end alike.
+    """
     edges = np.array([max(edge, 0) for edge, _ in pairs], dtype=np.int64)
     if not len(edges) or not graph.edge_count:
         return {pair: _held(at[pair[1]]) for pair in pairs}
@@ -232,8 +243,8 @@ Members = Callable[[Sequence[int], str], Iterable[Node]]
 def bases_and_heirs(
     graph: Graph, method: Node, members: Members
 ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-    """The methods of the same name in the classes above and below that of a method, the nearest
-    first.
+    """Return the methods of the same name in the classes above and below that of a method, the
+    nearest first.
     """
     owner = graph.parents[graph.places_of([method.no])]
     if method.kind == "file" or not len(owner) or owner[0] < 0:
@@ -254,8 +265,9 @@ def bases_and_heirs(
 
 
 def _around(pairs: Pairs, owner: int) -> list[int]:
-    """The classes that are reached from one, the nearest first. They are few: no walk over arrays
-    of all nodes.
+    """Return the classes that are reached from one, the nearest first.
+
+    They are few: no walk over arrays of all nodes.
     """
     found = {owner: None}
     ring = [owner]
@@ -281,8 +293,9 @@ Line = tuple[int, int, str, bool]
 
 
 def draw(walk: ImpactWalk, picture: Picture, *, is_backward: bool = True) -> str:
-    """A walk as a graph: files as boxes around their symbols, the targets marked, unsure edges
-    dashed.
+    """Return a walk as a graph.
+
+    Files as boxes around their symbols, the targets marked, unsure edges dashed.
     """
     nodes = {node.no: node for node in walk.targets}
     steps: dict[tuple[int, int, str], bool] = {}

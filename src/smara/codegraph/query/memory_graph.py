@@ -59,7 +59,10 @@ _WITH_A_BODY = [NODE_KIND_NO[kind] for kind in ("function", "method", "test")]
 
 
 class FilePart(NamedTuple):
-    """What one file gives to the graph. ``edges`` has the fields of ``edges.EDGE_DTYPE``."""
+    """What one file gives to the graph.
+
+    ``edges`` has the fields of ``edges.EDGE_DTYPE``.
+    """
 
     no: int
     path: str
@@ -85,7 +88,7 @@ class Pairs(NamedTuple):
     """The edge that has the weight; of several the first."""
 
     def of(self, places: Ints) -> Ints:
-        """Who is joined to some places, in their order."""
+        """Return who is joined to some places, in their order."""
         found: Ints = self.far[_ranges(self.starts, places)]
         return found
 
@@ -104,7 +107,10 @@ class Rings:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A tree's nodes and edges. Never changed; a newer revision is another graph."""
+    """A tree's nodes and edges. Never changed.
+
+    A newer revision is another graph.
+    """
 
     nos: Ints
     kinds: NDArray[np.uint8]
@@ -131,7 +137,7 @@ class Graph:
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
+        """Return how many nodes there are."""
         return len(self.nos)
 
     @property
@@ -140,19 +146,23 @@ class Graph:
 
     @property
     def nbytes(self) -> int:
-        """The memory its arrays take."""
+        """Return the memory its arrays take."""
         own = [each for each in vars(self).values() if isinstance(each, np.ndarray)]
         joined = {id(each): each for two in self._pairs.values() for one in two for each in one}
         return sum(each.nbytes for each in (*own, *joined.values()))
 
     def places_of(self, nos: Iterable[int]) -> Ints:
-        """The places of some nodes by their numbers; unknown ones are left out."""
+        """Return the places of some nodes by their numbers.
+
+        Unknown ones are left out.
+        """
         wanted = np.fromiter(nos, dtype=np.int64)
         return _places(self.nos, wanted)[1]
 
     def within(self, places: Ints) -> Ints:
-        """Some nodes with everything that lies in them, at any depth; in the order of their
-        numbers.
+        """Return some nodes with everything that lies in them, at any depth.
+
+        In the order of their numbers.
         """
         found, ring = [places], places
         while len(ring):
@@ -161,11 +171,14 @@ class Graph:
         return _distinct(np.concatenate(found), self.size)
 
     def edges_out(self, places: Ints) -> Ints:
-        """The edges that start at some nodes."""
+        """Return the edges that start at some nodes."""
         return _ranges(self.out_starts, places)
 
     def pairs(self, kinds: tuple[str, ...] = ()) -> tuple[Pairs, Pairs]:
-        """The pairs by who uses, and by who is used; of some kinds of edges, or of all."""
+        """Return the pairs by who uses, and by who is used.
+
+        Of some kinds of edges, or of all.
+        """
         if kinds not in self._pairs:
             self._pairs[kinds] = _make_pairs(self, kinds)
         return self._pairs[kinds]
@@ -179,8 +192,8 @@ class Graph:
         kinds: tuple[str, ...] = (),
         touched: Ints | None = None,
     ) -> Rings:
-        """The nodes around ``start``, each at its least depth with the greatest weight it has
-        there.
+        """Return the nodes around ``start``, each at its least depth with the greatest
+        weight it has there.
 
         Backward are those that depend on the start, forward those it depends on. ``kinds`` limits
         the edges. ``touched`` are nodes whose surroundings stand in the first ring without an edge:
@@ -281,8 +294,9 @@ def _spread(
 
 
 def _distinct(places: Ints, size: int) -> Ints:
-    """Some places, each once and in order; many of them are told apart by marking them, which sorts
-    nothing.
+    """Return some places, each once and in order.
+
+    Many of them are told apart by marking them, which sorts nothing.
     """
     if len(places) * _VERY_FEW < size:
         return np.unique(places)
@@ -292,8 +306,9 @@ def _distinct(places: Ints, size: int) -> Ints:
 
 
 def _make_pairs(graph: Graph, kinds: tuple[str, ...]) -> tuple[Pairs, Pairs]:
-    """The pairs of a graph in both orders. The edges lie sorted by user and used, so equal pairs
-    stand together.
+    """Return the pairs of a graph in both orders.
+
+    The edges lie sorted by user and used, so equal pairs stand together.
     """
     edges = np.arange(graph.edge_count)
     if kinds:
@@ -330,7 +345,7 @@ def _make_pairs(graph: Graph, kinds: tuple[str, ...]) -> tuple[Pairs, Pairs]:
 
 
 def _ranges(starts: Ints, places: Ints) -> Ints:
-    """The positions ``starts[p] … starts[p + 1]`` of each place, one after the other."""
+    """Return the positions ``starts[p] … starts[p + 1]`` of each place, one after the other."""
     first, count = starts[places], starts[places + 1] - starts[places]
     total = int(count.sum())
     if not total:
@@ -341,7 +356,7 @@ def _ranges(starts: Ints, places: Ints) -> Ints:
 
 
 def _places(nos: Ints, wanted: Ints) -> tuple[Flags, Ints]:
-    """Which of the wanted numbers exist, and the places of those."""
+    """Return which of the wanted numbers exist, and the places of those."""
     if not len(nos):
         return np.zeros(len(wanted), dtype=bool), np.empty(0, dtype=np.int64)
     found = np.minimum(np.searchsorted(nos, wanted), len(nos) - 1)
@@ -350,7 +365,10 @@ def _places(nos: Ints, wanted: Ints) -> tuple[Flags, Ints]:
 
 
 def build_graph(parts: Sequence[FilePart]) -> Graph:
-    """The graph of some files. Edges to or from nodes that are in none of them are left out."""
+    """Return the graph of some files.
+
+    Edges to or from nodes that are in none of them are left out.
+    """
     parts = sorted(parts, key=lambda part: part.no)
     nodes = np.concatenate([np.empty(0, NODE_DTYPE), *(part.nodes for part in parts)])
     files = np.repeat(np.arange(len(parts)), [len(part.nodes) for part in parts])
@@ -383,8 +401,9 @@ def build_graph(parts: Sequence[FilePart]) -> Graph:
 
 
 def _nested(nodes: Any, parents: Ints) -> Any:
-    """An edge from each function to what is defined in it: that is a part of what the function
-    does.
+    """Return an edge from each function to what is defined in it.
+
+    That is a part of what the function does.
     """
     inside = np.flatnonzero(parents >= 0)
     inside = inside[np.isin(nodes["kind"][parents[inside]], _WITH_A_BODY)]
@@ -399,8 +418,9 @@ def _nested(nodes: Any, parents: Ints) -> Any:
 
 
 def _known_edges(nos: Ints, arrays: Sequence[Any]) -> dict[str, Any]:
-    """The edges in the order of where they start and end. Stored containment is left out: parents
-    say it already.
+    """Return the edges in the order of where they start and end.
+
+    Stored containment is left out: parents say it already.
     """
     edges = np.concatenate(arrays)
     edges = edges[(edges["kind"] != KIND_NO["contains"]) & (edges["from_no"] != edges["to_no"])]
@@ -430,7 +450,10 @@ def _parent_places(nos: Ints, parents: Ints) -> Ints:
 
 
 def _starts(sorted_places: Ints, size: int) -> Ints:
-    """Where the entries of each place begin in a sorted array; one more at the end."""
+    """Return where the entries of each place begin in a sorted array.
+
+    One more at the end.
+    """
     return np.concatenate([[0], np.cumsum(np.bincount(sorted_places, minlength=size))]).astype(
         np.int64
     )
@@ -441,8 +464,9 @@ MOST_NODES = 20_000
 
 
 class LoadedGraph:
-    """The graph of one tree. Safe to use from several threads: a graph that was handed out never
-    changes.
+    """The graph of one tree. Safe to use from several threads.
+
+    A graph that was handed out never changes.
     """
 
     def __init__(self, lookup: CodeLookup) -> None:
@@ -455,7 +479,7 @@ class LoadedGraph:
         self._names: tuple[Graph, tuple[str, ...]] | None = None
 
     def current(self) -> Graph:
-        """The graph as it is stored now."""
+        """Return the graph as it is stored now."""
         database = self._lookup.database
         with self._lock:
             with database.read() as session:
@@ -483,8 +507,9 @@ class LoadedGraph:
             return self._graph
 
     def nodes(self, nos: Collection[int]) -> dict[int, Node]:
-        """Some nodes by their numbers, those met before from memory; what became stale since is not
-        marked in these.
+        """Return some nodes by their numbers, those met before from memory.
+
+        What became stale since is not marked in these.
         """
         with self._lock:
             if self._nodes[0] is not self._graph or len(self._nodes[1]) > MOST_NODES:
@@ -499,7 +524,7 @@ class LoadedGraph:
         return {no: known[no] for no in nos if no in known}
 
     def names(self, graph: Graph) -> tuple[str, ...]:
-        """The names of a graph's nodes, by place."""
+        """Return the names of a graph's nodes, by place."""
         with self._lock:
             if self._names is not None and self._names[0] is graph:
                 return self._names[1]

@@ -41,8 +41,9 @@ class WeightedLinks(NamedTuple):
 
 
 def links_of(graph: Graph, *, is_by_file: bool = False) -> WeightedLinks:
-    """Who uses whom, between nodes or between their files. Within one file a use tells half as
-    much.
+    """Return who uses whom, between nodes or between their files.
+
+    Within one file a use tells half as much.
     """
     from_files, to_files = graph.files[graph.from_places], graph.files[graph.to_places]
     weights = KIND_WEIGHTS[graph.edge_kinds] * graph.confidences
@@ -77,8 +78,9 @@ def merged(size: int, sources: Ints, targets: Ints, weights: Floats) -> Weighted
 
 
 def rank(links: WeightedLinks, restart: Floats | None = None) -> Floats:
-    """The share of attention each thing has; sums to 1. Without ``restart`` it begins anew
-    everywhere alike.
+    """Return the share of attention each thing has; sums to 1.
+
+    Without ``restart`` it begins anew everywhere alike.
     """
     if not links.size:
         return np.empty(0)
@@ -108,17 +110,17 @@ def rank(links: WeightedLinks, restart: Floats | None = None) -> Floats:
 
 
 def file_ranks(graph: Graph) -> Floats:
-    """The centrality of each file among the files."""
+    """Return the centrality of each file among the files."""
     return rank(links_of(graph, is_by_file=True))
 
 
 def node_ranks(graph: Graph) -> Floats:
-    """The centrality of each node among the nodes."""
+    """Return the centrality of each node among the nodes."""
     return rank(links_of(graph))
 
 
 def hot_spots(graph: Graph, commits: Mapping[str, int], lines: Mapping[str, int]) -> list[HotSpot]:
-    """Files of code by centrality and churn together, tests left out.
+    """Return files of code by centrality and churn together, tests left out.
 
     Both are ranks among the other files, from 0 to 1, and the score is the root of their product:
     one that everything uses but nobody touches is as cool as one that changes daily and nobody
@@ -152,7 +154,9 @@ def hot_spots(graph: Graph, commits: Mapping[str, int], lines: Mapping[str, int]
 
 
 def _standing(values: Floats) -> Floats:
-    """The share of the others that each is above; equal ones stand alike, and nothing stands at 0.
+    """Return the share of the others that each is above.
+
+    Equal ones stand alike, and nothing stands at 0.
 
     >>> _standing(np.array([3.0, 0.0, 7.0, 3.0])).tolist()
     [0.5, 0.0, 1.0, 0.5]
@@ -193,7 +197,9 @@ def make_map(
     files: Collection[str] = (),
     named: Collection[str] = (),
 ) -> CodeMap:
-    """The map for some files and names in play. ``names`` are those of the graph's nodes, by place.
+    """Return the map for some files and names in play.
+
+    ``names`` are those of the graph's nodes, by place.
 
     Never over the budget: what is counted is the very text that is given back.
     """
@@ -218,7 +224,10 @@ def make_map(
 def _symbol_ranks(
     graph: Graph, names: Sequence[str], files: frozenset[str], named: frozenset[str]
 ) -> Floats:
-    """How much each definition matters here; 0 for what is never shown."""
+    """Return how much each definition matters here.
+
+    0 for what is never shown.
+    """
     if not graph.size:
         return np.empty(0)
     in_files = np.array([path in files for path in graph.paths], dtype=bool)[graph.files]
@@ -239,8 +248,9 @@ def _symbol_ranks(
 
 
 def _worth(graph: Graph, names: Sequence[str], in_files: Ints) -> Floats:
-    """What a definition is worth by itself: private names, constants and tests are rarely what a
-    reader looks for.
+    """Return what a definition is worth by itself.
+
+    Private names, constants and tests are rarely what a reader looks for.
     """
     by_kind = np.ones(len(NODE_KIND_NO))
     by_kind[NODE_KIND_NO["file"]] = 0.0
@@ -264,7 +274,7 @@ def _worth(graph: Graph, names: Sequence[str], in_files: Ints) -> Floats:
 
 
 def _with_containers(graph: Graph, places: Ints, fetch: FetchNodes) -> dict[int, Node]:
-    """The rows of some nodes and of the classes they stand in, by place."""
+    """Return the rows of some nodes and of the classes they stand in, by place."""
     wanted = {int(place) for place in places}
     for place in list(wanted):
         above = int(graph.parents[place])
@@ -278,7 +288,7 @@ def _with_containers(graph: Graph, places: Ints, fetch: FetchNodes) -> dict[int,
 def _fitting(
     graph: Graph, ordered: Sequence[int], nodes: Mapping[int, Node], count: CountTokens, budget: int
 ) -> tuple[str, int, list[int]]:
-    """The longest beginning of the ranking whose text keeps to the budget."""
+    """Return the longest beginning of the ranking whose text keeps to the budget."""
     fits, too_many = 0, len(ordered) + 1
     text, tokens = "", 0
     while too_many - fits > 1:
@@ -316,7 +326,10 @@ def _depth(graph: Graph, place: int) -> int:
 
 
 def definition_head(node: Node) -> str:
-    """A definition in one line, never its body: ``def login(self, user: str) -> Token``."""
+    """Return a definition in one line, never its body.
+
+    ``def login(self, user: str) -> Token``.
+    """
     signature = " ".join(node.signature.split()).rstrip("{:; ")
     if not signature:
         head = f"{_WORDS.get(node.kind, '')} {node.name}".strip()
@@ -332,7 +345,9 @@ Imports = dict[int, dict[int, int]]
 
 
 def cycles(graph: Graph, *, with_lazy: bool = False) -> list[ImportCycle]:
-    """Every circle of imports, the smallest first; each is shown as one way around.
+    """Return every circle of imports, the smallest first.
+
+    Each is shown as one way around.
 
     An import inside a function runs later and is mostly there to break a circle, so it counts
     only with ``with_lazy``.
@@ -350,7 +365,7 @@ def cycles(graph: Graph, *, with_lazy: bool = False) -> list[ImportCycle]:
 
 
 def file_imports(graph: Graph, *, with_lazy: bool = False) -> Imports:
-    """Which file imports which."""
+    """Return which file imports which."""
     found: Imports = {}
     is_import = graph.edge_kinds == KIND_NO["imports"]
     if not with_lazy:
@@ -367,8 +382,8 @@ def file_imports(graph: Graph, *, with_lazy: bool = False) -> Imports:
 
 
 def components(size: int, links: Mapping[int, Mapping[int, int]]) -> list[list[int]]:
-    """The strongly connected components (Tarjan's way, without recursion: chains of imports can be
-    long).
+    """Return the strongly connected components (Tarjan's way, without recursion: chains of
+    imports can be long).
     """
     index, low = [-1] * size, [0] * size
     is_held = [False] * size
@@ -410,7 +425,7 @@ def components(size: int, links: Mapping[int, Mapping[int, int]]) -> list[list[i
 def _way_around(
     first: int, component: set[int], links: Mapping[int, Mapping[int, int]]
 ) -> Sequence[int]:
-    """The shortest circle through a file, beginning and ending there."""
+    """Return the shortest circle through a file, beginning and ending there."""
     before: dict[int, int] = {}
     waiting = deque([first])
     while waiting:
@@ -493,7 +508,7 @@ def _json_entries(text: str) -> list[tuple[str, str]]:
 def entry_candidates(
     graph: Graph, names: Sequence[str], manifests: Iterable[tuple[str, str]]
 ) -> dict[int, str]:
-    """The places of likely entries, and why each is thought to be one."""
+    """Return the places of likely entries, and why each is thought to be one."""
     found: dict[int, str] = {}
     for module, name, why in declared(manifests):
         wanted = re.compile(rf"(?:^|.*/){re.escape(module)}(?:/__init__|/__main__|/index)?\.\w+$")
@@ -521,7 +536,7 @@ def entry_candidates(
 
 
 def reach(graph: Graph, place: int) -> int:
-    """How many nodes are come to from one, and from all that lies in it."""
+    """Return how many nodes are come to from one, and from all that lies in it."""
     start = graph.within(np.array([place]))
     return sum(len(ring) for ring in graph.rings(start, _REACH_DEPTH, is_backward=False).places)
 

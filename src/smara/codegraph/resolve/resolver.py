@@ -71,8 +71,8 @@ COMMON_NAMES = frozenset(_WORDS.split()).union(*map(dir, _BUILTINS))
 
 
 def is_telling(name: str) -> bool:
-    """Whether a name is rare enough that the only place that bears it is likely the one that is
-    meant.
+    """Return True if a name is rare enough that the only place that bears it is likely the one
+    that is meant.
     """
     return len(name) >= SHORTEST_GUESS and name not in COMMON_NAMES and not name.startswith("__")
 
@@ -87,8 +87,9 @@ class FoundEdges:
         self.path_of: dict[int, str] = {}
 
     def put(self, edge: NewEdge, path: str) -> None:
-        """Add an edge that ends in the file at ``path``; the first one of its kind and line
-        holds.
+        """Add an edge that ends in the file at ``path``.
+
+        The first one of its kind and line holds.
         """
         self.edges.setdefault((edge.scope, edge.to_no, edge.kind, edge.line), edge)
         self.path_of[edge.to_no] = path
@@ -101,8 +102,9 @@ _AFFIXES = re.compile(
 
 
 def tested_stem(path: str) -> str | None:
-    """What a test file is named after: ``tests/test_client.py`` gives ``client``; ``None`` if its
-    name does not say.
+    """Return what a test file is named after: ``tests/test_client.py`` gives ``client``.
+
+    ``None`` if its name does not say.
 
     A file that merely stands in a folder of tests is named after nothing.
     """
@@ -197,8 +199,9 @@ class Left(NamedTuple):
 
 
 class Resolver:
-    """Joins files to the rest of their tree. One resolver serves a whole index; its memos are
-    shared by all files.
+    """Joins files to the rest of their tree.
+
+    One resolver serves a whole index; its memos are shared by all files.
     """
 
     def __init__(
@@ -380,8 +383,8 @@ def _add_references(walk: ReferenceWalk, facts: FileFacts, found: FoundEdges) ->
 def _number(
     walk: ReferenceWalk, scope: int, receiver: str, name: str, found: FoundEdges
 ) -> tuple[list[int], float] | None:
-    """The numbers of the nodes that a name means, with how sure that is: one node, or all overloads
-    of it.
+    """Return the numbers of the nodes that a name means, with how sure that is: one node, or
+    all overloads of it.
     """
     target = walk.target(scope, receiver, name)
     if target is not None and target.place < 0:

@@ -42,8 +42,9 @@ _STEPS = re.compile(r"\.|::|->")
 
 
 class LanguageRules(ABC):
-    """How one language finds what a name means. A subclass says how modules are found, and what
-    else is in sight.
+    """How one language finds what a name means.
+
+    A subclass says how modules are found, and what else is in sight.
     """
 
     own_names: ClassVar[frozenset[str]] = frozenset({"self", "this", "cls", "Self"})
@@ -68,8 +69,9 @@ class LanguageRules(ABC):
         self._doubtful: list[tuple[Memo, Hashable]] = []
 
     def forget(self) -> None:
-        """Drop what was learned from other files' outlines; what paths and manifests say is
-        kept.
+        """Drop what was learned from other files' outlines.
+
+        What paths and manifests say is kept.
         """
         self._names.clear()
         self._members.clear()
@@ -79,8 +81,9 @@ class LanguageRules(ABC):
     def _once(
         self, memo: Memo, key: Hashable, find: Callable[..., NameTarget | None], *given: object
     ) -> NameTarget | None:
-        """What ``find`` gives, found once. Circles of re-exports, types and base classes end in
-        ``None``.
+        """Return what ``find`` gives, found once.
+
+        Circles of re-exports, types and base classes end in ``None``.
 
         What was found inside a circle depends on where it was entered, so that it is kept no longer
         than the outermost question: the same file gives the same edges whatever was resolved before
@@ -108,66 +111,73 @@ class LanguageRules(ABC):
 
     @abstractmethod
     def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
-        """The file or package that an import of ``outline`` names, or ``None``."""
+        """Return the file or package that an import of ``outline`` names, or ``None``."""
 
     def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
-        """The files that an import leads to, for the edges between files."""
+        """Return the files that an import leads to, for the edges between files."""
         module = self.find_module(outline, imported)
         return (
             [module.where] if module is not None and isinstance(module.where, FileOutline) else []
         )
 
     def submodule(self, outline: FileOutline, name: str) -> NameTarget | None:
-        """A module that stands below a file's own, when a language has such."""
+        """Return a module that stands below a file's own, when a language has such."""
         return None
 
     def beyond_file(self, outline: FileOutline, name: str) -> NameTarget | None:
-        """What a bare name means when the file neither defines nor imports it (the same package,
-        the crate).
+        """Return what a bare name means when the file neither defines nor imports it (the
+        same package, the crate).
         """
         return None
 
     def package_member(self, package: Package, name: str) -> NameTarget | None:
-        """A name of a package that is a folder."""
+        """Return a name of a package that is a folder."""
         return None
 
     def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
-        """A member of a class that stands outside the class's own braces."""
+        """Return a member of a class that stands outside the class's own braces."""
         return None
 
     def qualified(self, walk: ReferenceWalk, scope: int, receiver: str, name: str) -> str | None:
-        """The qualified name by which a reference that could not be followed is looked for in the
-        whole tree.
+        """Return the qualified name by which a reference that could not be followed is
+        looked for in the whole tree.
 
         ``None`` in languages where a name that was not brought in is not in sight.
         """
         return None
 
     def choose(self, outline: FileOutline, symbols: list[Symbol]) -> Symbol | None:
-        """Which of the definitions of a qualified name a file means: the only one, or none."""
+        """Return which of the definitions of a qualified name a file means.
+
+        The only one, or none.
+        """
         return symbols[0] if len(symbols) == 1 else None
 
     def holds_members(self, target: NameTarget) -> bool:
-        """Whether a method may belong to what stands there."""
+        """Return True if a method may belong to what stands there."""
         return is_class(target)
 
     def meant(self, target: NameTarget) -> NameTarget:
-        """What a target stands for when it is called or extended; a module may stand for what it
-        exports.
+        """Return what a target stands for when it is called or extended.
+
+        A module may stand for what it exports.
         """
         return target
 
     def file(self, path: str) -> NameTarget | None:
-        """A file as a target, when it is indexed code."""
+        """Return a file as a target, when it is indexed code."""
         outline = self.table.outline(path)
         return NameTarget(outline, -1) if outline is not None else None
 
     def bound_name(self, imported: Import) -> str:
-        """What an import is called in its file; empty for one that binds nothing."""
+        """Return what an import is called in its file.
+
+        Empty for one that binds nothing.
+        """
         return imported.alias or imported.name
 
     def imports_of(self, outline: FileOutline) -> tuple[dict[str, Import], list[Import]]:
-        """A file's imports by the name they bind, and those that bring in everything."""
+        """Return a file's imports by the name they bind, and those that bring in everything."""
         found = self._bound.get(outline)
         if found is None:
             named: dict[str, Import] = {}
@@ -183,7 +193,10 @@ class LanguageRules(ABC):
         return found
 
     def name_in(self, outline: FileOutline, name: str) -> NameTarget | None:
-        """What a file calls ``name``: its own, what it imports, what it passes on."""
+        """Return what a file calls ``name``.
+
+        Its own, what it imports, what it passes on.
+        """
         return self._once(self._names, (outline.path, name), self._find_name, outline, name)
 
     def _find_name(self, outline: FileOutline, name: str) -> NameTarget | None:
@@ -210,7 +223,7 @@ class LanguageRules(ABC):
         return self.submodule(outline, name) or self.beyond_file(outline, name)
 
     def imported(self, outline: FileOutline, imported: Import) -> NameTarget | None:
-        """What an import binds: a module, or a name of one."""
+        """Return what an import binds: a module, or a name of one."""
         return self._once(
             self._imported, (outline.path, imported), self._find_imported, outline, imported
         )
@@ -222,7 +235,7 @@ class LanguageRules(ABC):
         return module
 
     def attribute(self, target: NameTarget, name: str, depth: int = 0) -> NameTarget | None:
-        """``target.name``."""
+        """Return ``target.name``."""
         where, place, _ = target
         if isinstance(where, Package):
             return self.package_member(where, name)
@@ -237,8 +250,9 @@ class LanguageRules(ABC):
         return self.attribute(value, name, depth + 1) if value is not None else None
 
     def member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
-        """A member of a class, its own or one it inherits; or the type of a field, as an
-        instance.
+        """Return a member of a class, its own or one it inherits.
+
+        Or the type of a field, as an instance.
         """
         return self._once(
             self._members, (outline.path, place, name), self._find_member, outline, place, name
@@ -265,7 +279,7 @@ class LanguageRules(ABC):
         return None
 
     def bases(self, outline: FileOutline, place: int) -> list[NameTarget]:
-        """The classes that a class extends, those that can be found."""
+        """Return the classes that a class extends, those that can be found."""
         key = (outline.path, place)
         found = self._bases.get(key)
         if found is None:
@@ -286,11 +300,11 @@ class LanguageRules(ABC):
         return found
 
     def class_named(self, outline: FileOutline, qualname: str) -> NameTarget | None:
-        """The class that a method outside its braces names before its own name."""
+        """Return the class that a method outside its braces names before its own name."""
         return self.dotted(outline, qualname)
 
     def dotted(self, outline: FileOutline, text: str, depth: int = 0) -> NameTarget | None:
-        """What a dotted name means at the top of a file."""
+        """Return what a dotted name means at the top of a file."""
         if depth > DEEPEST:
             return None
         first, *rest = steps(text)
@@ -312,7 +326,10 @@ class LanguageRules(ABC):
         return found
 
     def instance(self, outline: FileOutline, type_: str, depth: int = 0) -> NameTarget | None:
-        """A value of the type that a file writes so; a function's name means what it returns."""
+        """Return a value of the type that a file writes so.
+
+        A function's name means what it returns.
+        """
         return (
             self.made_by(self.dotted(outline, plain_type(type_), depth + 1), depth)
             if depth <= DEEPEST
@@ -320,13 +337,16 @@ class LanguageRules(ABC):
         )
 
     def made_by(self, target: NameTarget | None, depth: int = 0) -> NameTarget | None:
-        """An instance of a class, or the result of a function; an instance is itself."""
+        """Return an instance of a class, or the result of a function.
+
+        An instance is itself.
+        """
         if target is None or target.is_instance:
             return target
         return self.result(target, depth + 1)
 
     def result(self, target: NameTarget, depth: int = 0) -> NameTarget | None:
-        """What calling ``target`` gives, when it is plain to see."""
+        """Return what calling ``target`` gives, when it is plain to see."""
         where, place, is_instance = target
         if is_instance or isinstance(where, Package) or place < 0 or depth > DEEPEST:
             return None
@@ -344,8 +364,9 @@ class LanguageRules(ABC):
         return self.instance(where, returned, depth + 1)
 
     def value(self, target: NameTarget, depth: int = 0) -> NameTarget | None:
-        """What stands in a variable, a field or behind a property; a class or a module is
-        itself.
+        """Return what stands in a variable, a field or behind a property.
+
+        A class or a module is itself.
         """
         where, place, is_instance = target
         if is_instance or isinstance(where, Package) or place < 0 or where.kinds[place] in HOLDERS:
@@ -361,13 +382,18 @@ class LanguageRules(ABC):
 
 
 def steps(text: str) -> list[str]:
-    """A dotted name in its steps: ``a::b.c()`` gives ``a``, ``b`` and ``c()``."""
+    """Return a dotted name in its steps.
+
+    ``a::b.c()`` gives ``a``, ``b`` and ``c()``.
+    """
     return _STEPS.split(text)
 
 
 @lru_cache(maxsize=65_536)
 def plain_type(text: str) -> str:
-    """A type without its arguments and marks; of one that only points to another, the other.
+    """Return a type without its arguments and marks.
+
+    Of one that only points to another, the other.
 
     ``&mut Foo<T>`` is ``Foo``, ``std::unique_ptr<Foo>`` and ``Box<dyn Foo>`` are ``Foo``.
     """
@@ -395,8 +421,9 @@ UNSAYABLE = "?"
 
 
 class ReferenceWalk:
-    """The names in sight inside one file. ``target`` is asked for each reference, the same ones
-    from a memo.
+    """The names in sight inside one file.
+
+    ``target`` is asked for each reference, the same ones from a memo.
     """
 
     def __init__(self, rules: LanguageRules, facts: FileFacts, outline: FileOutline) -> None:
@@ -421,8 +448,9 @@ class ReferenceWalk:
                     self._locals.setdefault(each.scope, {}).setdefault(bound, each)
 
     def target(self, scope: int, receiver: str, name: str) -> NameTarget | None:
-        """What a name with its receiver means in a scope: a definition, an instance, a file, or
-        ``None``.
+        """Return what a name with its receiver means in a scope.
+
+        A definition, an instance, a file, or ``None``.
         """
         if not receiver:
             return self.root(scope, name)
@@ -430,7 +458,7 @@ class ReferenceWalk:
         return self.rules.attribute(holder, name) if holder is not None else None
 
     def value(self, scope: int, text: str) -> NameTarget | None:
-        """What stands before a dot."""
+        """Return what stands before a dot."""
         key = (scope, text)
         if key in self._values:
             return self._values[key]
@@ -467,7 +495,7 @@ class ReferenceWalk:
         return None
 
     def root(self, scope: int, name: str) -> NameTarget | None:
-        """What a bare name means in a scope."""
+        """Return what a bare name means in a scope."""
         key = (scope, name)
         if key in self._roots:
             return self._roots[key]
@@ -511,8 +539,9 @@ class ReferenceWalk:
         return found
 
     def _local(self, name: str, bound: str | Import, scope: int) -> NameTarget | None:
-        """A local name's meaning; one that is bound to something unknown hides what the file calls
-        so.
+        """Return a local name's meaning.
+
+        One that is bound to something unknown hides what the file calls so.
         """
         if isinstance(bound, Import):
             return self.rules.imported(self.outline, bound)
@@ -527,7 +556,7 @@ class ReferenceWalk:
         return self.rules.made_by(self.rules.follow(start, first.endswith("()"), rest))
 
     def enclosing_class(self, scope: int) -> NameTarget | None:
-        """The class whose method a scope is, or stands in."""
+        """Return the class whose method a scope is, or stands in."""
         if scope not in self._classes:
             self._classes[scope] = self._find_class(scope)
         return self._classes[scope]
@@ -552,8 +581,8 @@ class ReferenceWalk:
         return None
 
     def is_foreign(self, scope: int, receiver: str) -> bool:
-        """Whether what stands before the dot is known, or is imported from outside the tree:
-        nothing to guess about.
+        """Return True if what stands before the dot is known, or is imported from outside
+        the tree: nothing to guess about.
         """
         if UNSAYABLE in receiver:
             return False

@@ -39,7 +39,10 @@ class Occurrence(NamedTuple):
 
 
 class NamedLines(NamedTuple):
-    """A definition as the tree has it: its node, its name and its lines."""
+    """A definition as the tree has it.
+
+    Its node, its name and its lines.
+    """
 
     no: int
     name: str
@@ -61,7 +64,10 @@ Precise = Mapping[tuple[int, str], Meant]
 
 
 class ScipIndex:
-    """An index that was read: the occurrences of each document, by its path in the tree."""
+    """An index that was read.
+
+    The occurrences of each document, by its path in the tree.
+    """
 
     def __init__(self, documents: dict[str, list[Occurrence]]) -> None:
         self.documents = documents
@@ -89,8 +95,9 @@ class ScipIndex:
                 self._nodes.setdefault(each.symbol, Meant(no, path))
 
     def precise(self, path: str) -> Precise:
-        """What the names of a file mean; empty for a file that the index does not know or that has
-        changed.
+        """Return what the names of a file mean.
+
+        Empty for a file that the index does not know or that has changed.
         """
         if path not in self._known:
             return {}
@@ -109,7 +116,10 @@ class ScipIndex:
 
 
 def read_scip(path: Path) -> ScipIndex:
-    """Read an index; one that cannot be read raises :class:`InvalidInputError` with what to do."""
+    """Read an index.
+
+    One that cannot be read raises :class:`InvalidInputError` with what to do.
+    """
     try:
         if path.stat().st_size > LARGEST_INDEX:
             raise InvalidInputError(
@@ -124,7 +134,7 @@ def read_scip(path: Path) -> ScipIndex:
 
 
 def parse_scip(data: bytes, name: str = "the index") -> ScipIndex:
-    """An index from its bytes."""
+    """Return an index from its bytes."""
     documents: dict[str, list[Occurrence]] = {}
     try:
         for field, value in _fields(memoryview(data)):
@@ -144,8 +154,9 @@ def parse_scip(data: bytes, name: str = "the index") -> ScipIndex:
 
 
 def name_of(symbol: str) -> str:
-    """The last name of a symbol: ``… src/`client.ts`/Client#send().`` is ``send``; empty for locals
-    and files.
+    """Return the last name of a symbol: ``… src/`client.ts`/Client#send().`` is ``send``.
+
+    Empty for locals and files.
     """
     if symbol.startswith("local "):
         return ""
@@ -168,7 +179,10 @@ def _occurrence(data: memoryview) -> Occurrence | None:
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """The fields of a message: a number, or the bytes of a text, a list or another message."""
+    """Yield the fields of a message.
+
+    A number, or the bytes of a text, a list or another message.
+    """
     at, end = 0, len(data)
     while at < end:
         tag, at = _varint(data, at)
@@ -203,8 +217,9 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def _node_of(occurrence: Occurrence, nodes: Sequence[NamedLines]) -> int | None:
-    """The node whose name stands on the occurrence's line: the innermost that holds the line and is
-    named so.
+    """Return the node whose name stands on the occurrence's line.
+
+    The innermost that holds the line and is named so.
     """
     name = name_of(occurrence.symbol)
     fitting = [
@@ -216,8 +231,9 @@ def _node_of(occurrence: Occurrence, nodes: Sequence[NamedLines]) -> int | None:
 
 
 def _agrees(defined: Sequence[Occurrence], nodes: Sequence[NamedLines]) -> bool:
-    """Whether the tree's definitions are where the index has them; names that only one of them has
-    say nothing.
+    """Return True if the tree's definitions are where the index has them.
+
+    Names that only one of them has say nothing.
     """
     firsts: dict[str, list[int]] = {}
     for node in nodes:

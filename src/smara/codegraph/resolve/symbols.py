@@ -21,8 +21,9 @@ T = TypeVar("T")
 
 
 class ProjectFiles:
-    """All paths of a tree, relative and with slashes; ``read`` gives the bytes of a manifest, or
-    ``None``.
+    """All paths of a tree, relative and with slashes.
+
+    ``read`` gives the bytes of a manifest, or ``None``.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class ProjectFiles:
         self._kept: dict[str, Any] = {}
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """What a language makes of the paths, made once for as long as they stay the same."""
+        """Return what a language makes of the paths, made once for as long as they stay."""
         if name not in self._kept:
             self._kept[name] = make()
         found: T = self._kept[name]
@@ -42,7 +43,10 @@ class ProjectFiles:
 
     @cached_property
     def folders(self) -> dict[str, list[str]]:
-        """The files directly in each folder; a folder that holds only folders has an empty list."""
+        """Return the files directly in each folder.
+
+        A folder that holds only folders has an empty list.
+        """
         folders: dict[str, list[str]] = {"": []}
         for path in sorted(self.paths):
             folder = path.rpartition("/")[0]
@@ -56,15 +60,16 @@ class ProjectFiles:
 
     @cached_property
     def by_name(self) -> dict[str, list[str]]:
-        """Paths by their last part."""
+        """Return paths by their last part."""
         names: dict[str, list[str]] = {}
         for path in sorted(self.paths):
             names.setdefault(path.rpartition("/")[2], []).append(path)
         return names
 
     def text(self, path: str) -> str | None:
-        """The text of a manifest; ``None`` when there is none, when it is very large or cannot be
-        read.
+        """Return the text of a manifest.
+
+        ``None`` when there is none, when it is very large or cannot be read.
         """
         if path not in self._texts:
             data = self._read(path)
@@ -75,8 +80,8 @@ class ProjectFiles:
         return self._texts[path]
 
     def nearest(self, name: str, from_path: str) -> str | None:
-        """The path of the file called ``name`` in the folder of ``from_path`` or the closest one
-        above it.
+        """Return the path of the file called ``name`` in the folder of ``from_path`` or the
+        closest one above it.
         """
         for folder in folders_above(from_path):
             path = join(folder, name)
@@ -85,7 +90,7 @@ class ProjectFiles:
         return None
 
     def ending_with(self, tail: str) -> list[str]:
-        """The paths that are ``tail`` or end with ``/`` and it."""
+        """Return the paths that are ``tail`` or end with ``/`` and it."""
         last = tail.rpartition("/")[2]
         return [
             path for path in self.by_name.get(last, ()) if path == tail or path.endswith("/" + tail)
@@ -93,8 +98,8 @@ class ProjectFiles:
 
 
 def folders_above(path: str) -> list[str]:
-    """The folder of a path and all above it, the closest first: ``a/b/c.py`` gives ``a/b``, ``a``
-    and the root.
+    """Return the folder of a path and all above it, the closest first: ``a/b/c.py`` gives
+    ``a/b``, ``a`` and the root.
     """
     folder = path.rpartition("/")[0]
     found = [folder]
@@ -105,16 +110,18 @@ def folders_above(path: str) -> list[str]:
 
 
 def join(folder: str, *parts: str) -> str:
-    """A path inside the tree, without ``.`` and ``..``; one that leads out of it starts with
-    ``..``.
+    """Return a path inside the tree, without ``.`` and ``..``.
+
+    One that leads out of it starts with ``..``.
     """
     joined = posixpath.normpath(posixpath.join(folder, *parts)) if folder or parts else ""
     return "" if joined == "." else joined
 
 
 def closest(paths: list[str], from_path: str) -> str | None:
-    """The path that shares the most folders with ``from_path``; ``None`` when two are equally
-    close.
+    """Return the path that shares the most folders with ``from_path``.
+
+    ``None`` when two are equally close.
     """
     if len(paths) == 1:
         return paths[0]
@@ -136,8 +143,9 @@ _KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
 
 
 class FileOutline:
-    """One file as other files see it. A *place* is a position in its definitions; -1 is the file
-    itself.
+    """One file as other files see it.
+
+    A *place* is a position in its definitions; -1 is the file itself.
     """
 
     __slots__ = (
@@ -207,7 +215,7 @@ class FileOutline:
 
 
 def outline_of(facts: FileFacts, file_no: int, nos: Sequence[int]) -> FileOutline:
-    """The outline of a file whose definitions have the numbers ``nos``, in their order."""
+    """Return the outline of a file whose definitions have the numbers ``nos``, in their order."""
     bases: dict[int, list[str]] = {}
     for kind, name, receiver, _line, scope in facts.references:
         if kind == "inherits":
@@ -234,7 +242,7 @@ def outline_of(facts: FileFacts, file_no: int, nos: Sequence[int]) -> FileOutlin
 
 
 def pack_outline(outline: FileOutline) -> bytes:
-    """The outline as bytes, to be kept beside its file."""
+    """Return the outline as bytes, to be kept beside its file."""
     columns = [
         OUTLINE_VERSION,
         outline.language,
@@ -268,7 +276,7 @@ def _usual_qualname(outline: FileOutline, place: int) -> str:
 
 
 def unpack_outline(path: str, file_no: int, data: bytes) -> FileOutline | None:
-    """What was packed; ``None`` for another version's or broken bytes."""
+    """Return what was packed; ``None`` for another version's or broken bytes."""
     try:
         columns = json.loads(zlib.decompress(data))
         if columns[0] != OUTLINE_VERSION or columns[1] not in languages():
@@ -306,16 +314,22 @@ class Symbol(NamedTuple):
 
 
 class SymbolTable(Protocol):
-    """The tree's definitions, by file and by name. Both answers may be asked for often:
-    implementations keep them.
+    """The tree's definitions, by file and by name.
+
+    Both answers may be asked for often: implementations keep them.
     """
 
     def outline(self, path: str) -> FileOutline | None:
-        """What the file offers; ``None`` if it is not indexed or not code."""
+        """Return what the file offers.
+
+        ``None`` if it is not indexed or not code.
+        """
         ...
 
     def named(self, names: Collection[str], limit: int) -> dict[str, list[Symbol]]:
-        """The definitions of each name, at most ``limit`` of each; a name without any is missing.
+        """Return the definitions of each name, at most ``limit`` of each.
+
+        A name without any is missing.
 
         Asked once per file with all the names that need it, so that a database answers in one
         statement.
@@ -333,7 +347,10 @@ class MemoryTable:
             self._outlines[outline.path] = outline
 
     def add(self, outline: FileOutline) -> None:
-        """Put a file's outline in; the one that was there before is replaced."""
+        """Put a file's outline in.
+
+        The one that was there before is replaced.
+        """
         self._outlines[outline.path] = outline
         self._by_name = None
 
@@ -373,8 +390,9 @@ class MemoryTable:
 
 
 class Package(NamedTuple):
-    """A folder that is named like a module and is no file: a Go or Java package, a Python namespace
-    package.
+    """A folder that is named like a module and is no file.
+
+    A Go or Java package, a Python namespace package.
     """
 
     folder: str
