@@ -31,7 +31,7 @@ from smara.models.chat import ChatModel, ChatReply, ChatRequest, Usage
 from smara.models.embedder import Embedder, EmbeddingServer
 from smara.models.failures import with_retries
 from smara.models.models import DAY_MS, HOUR_MS, ModelCall, Pause, Remaining, WindowUsage
-from smara.models.registry import Tier, Tiers, is_offline, load_tiers, parse_tiers
+from smara.models.registry import Tier, Tiers, is_offline, parse_tiers
 from smara.models.reranker import Reranker
 from smara.models.store import CallStore
 
@@ -99,7 +99,13 @@ class Models:
         ``BadReplyError``, a refusal a ``ModelRefusedError``. ``ModelUnavailableError`` after
         the last attempt, ``BudgetSpentError`` before the first that would cost too much.
         """
-        self._require_on()
+        self.meter.require_on()
+        if self.is_offline:
+            raise MissingSettingError(
+                "No model is configured. Set model (SMARA_MODEL), for example to "
+                "anthropic:claude-haiku-4-5.",
+                setting="model",
+            )
         require_id(purpose, "purpose")
         ends_at = self._clock.monotonic() + (
             request.deadline_seconds or self._settings.model_deadline_seconds
@@ -268,16 +274,9 @@ class Models:
     def _tiers(self) -> Tiers:
         if self._given is not None:
             return Tiers((Tier(None, self._given),))
-        return load_tiers(self._settings.model or "", self._settings.model_api_key)
+        from smara.models.vendor import load_tiers
 
-    def _require_on(self) -> None:
-        self.meter.require_on()
-        if self.is_offline:
-            raise MissingSettingError(
-                "No model is configured. Set model (SMARA_MODEL), for example to "
-                "anthropic:claude-haiku-4-5.",
-                setting="model",
-            )
+        return load_tiers(self._settings.model or "", self._settings.model_api_key)
 
     def _sendable(self, text: str) -> str:
         """A text as it may leave the house: without secrets, and in letters that can be sent."""
@@ -292,19 +291,14 @@ class Models:
         ends_at: float,
         abort: Abort | None,
     ) -> ChatReply:
-        most = Usage(
-            size.bound_tokens, asked.max_output_tokens, cache_write_tokens=_cached(asked, size)
-        )
+        # What may be written to the vendor's cache costs more than reading it plainly.
+        cached = size.bound_tokens if any("cache" in name for name in asked.settings) else 0
+        most = Usage(size.bound_tokens, asked.max_output_tokens, cache_write_tokens=cached)
         with self.meter.call(model.name, purpose, most, ends_at) as call:
             reply = model.complete(replace(asked, deadline_seconds=call.seconds_left), abort)
             call.usage = reply.usage
             _require_usable(reply, asked, model.name)
         return reply
-
-
-def _cached(request: ChatRequest, size: Size) -> int:
-    """What may be written to the vendor's cache, which costs more than reading it plainly."""
-    return size.bound_tokens if any("cache" in name for name in request.settings) else 0
 
 
 def _require_usable(reply: ChatReply, asked: ChatRequest, model: str) -> None:

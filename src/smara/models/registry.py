@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from importlib.util import find_spec
 
-from smara.errors import ConfigError, MissingExtraError
+from smara.errors import ConfigError
 from smara.models.chat import ChatModel
 
 OFFLINE = "offline"
@@ -80,17 +79,6 @@ def is_offline(setting: str | None) -> bool:
     return setting is None or setting.strip() in ("", OFFLINE)
 
 
-def load_tiers(setting: str, api_key: str | None = None) -> Tiers:
-    """The models a setting names, ready to be asked; nothing heavy is imported yet."""
-    from smara.models.vendor import VendorModel
-
-    found = []
-    for below, spec in parse_tiers(setting):
-        require_package(spec)
-        found.append(Tier(below, VendorModel(spec, api_key)))
-    return Tiers(tuple(found))
-
-
 def parse_tiers(setting: str) -> list[tuple[int | None, ModelSpec]]:
     """The bounds and models of a setting; a single model is one tier without a bound.
 
@@ -132,18 +120,3 @@ def parse_spec(text: str) -> ModelSpec:
     if vendor == "openai-compatible" and base_url is None:
         raise ConfigError(f"openai-compatible needs the address of the server. {_FORMS}")
     return ModelSpec(vendor, model, base_url)
-
-
-def require_package(spec: ModelSpec) -> None:
-    """Refuse a model whose package is not installed, without importing it."""
-    for package in ("pydantic_ai", "genai_prices", PACKAGES[spec.vendor]):
-        try:
-            is_there = find_spec(package) is not None
-        except ModuleNotFoundError:  # the package around it is missing
-            is_there = False
-        if not is_there:
-            raise MissingExtraError(
-                f"{spec.name} needs the package {package}. Install it with `pip install "
-                '"smara[models]"`.',
-                package=package,
-            )

@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from smara.core.deadline import Abort, run_coroutine_within
 from smara.core.tokens import estimate_o200k
-from smara.errors import BadReplyError, InvalidInputError, ModelAbortedError, ModelError
+from smara.errors import (
+    BadReplyError,
+    InvalidInputError,
+    MissingExtraError,
+    ModelAbortedError,
+    ModelError,
+)
 from smara.models import failures
 from smara.models.chat import ChatReply, ChatRequest, Finish, Usage
 from smara.models.http import is_this_machine
-from smara.models.registry import ModelSpec
+from smara.models.registry import PACKAGES, ModelSpec, Tier, Tiers, parse_tiers
 
 if TYPE_CHECKING:
     import httpx2
@@ -39,6 +46,30 @@ _FINISHES: dict[str | None, Finish] = {
 # is cut off.
 _BYTES_PER_TOKEN = 32
 _BYTES_AROUND = 1_000_000
+
+
+def load_tiers(setting: str, api_key: str | None = None) -> Tiers:
+    """Return the models that a setting names; nothing heavy is imported yet.
+
+    Raises:
+        ConfigError: The setting cannot be read.
+        MissingExtraError: The package of a vendor is not installed.
+    """
+    found = []
+    for below, spec in parse_tiers(setting):
+        for package in ("pydantic_ai", "genai_prices", PACKAGES[spec.vendor]):
+            try:
+                is_there = find_spec(package) is not None
+            except ModuleNotFoundError:  # the package around it is missing
+                is_there = False
+            if not is_there:
+                raise MissingExtraError(
+                    f"{spec.name} needs the package {package}. Install it with `pip install "
+                    '"smara[models]"`.',
+                    package=package,
+                )
+        found.append(Tier(below, VendorModel(spec, api_key)))
+    return Tiers(tuple(found))
 
 
 class VendorModel:
@@ -91,7 +122,7 @@ class _VendorCall:
         )
         try:
             async with self._client() as client:
-                made = _MAKERS[self._spec.vendor](self._spec, self._api_key, client)
+                made = _make_model(self._spec, self._api_key, client)
                 answer = await model_request(
                     made, [question], model_settings=self._settings(), instrument=False
                 )
@@ -99,16 +130,12 @@ class _VendorCall:
         except (ModelError, TimeoutError):
             raise
         except Exception as error:
-            raise self._translated(error) from error
-
-    def _translated(self, error: Exception) -> ModelError:
-        """What a vendor's package raises for a body that it did not expect can be anything at
-        all.
-        """
-        known = _too_long_behind(error) or failures.translate(self._spec.name, error, self.was_sent)
-        if known is None and not self.was_sent:
-            raise error
-        return known or failures.unreadable(self._spec.name, f"{type(error).__name__}: {error}")
+            # A vendor's package may raise anything for a body that it did not expect.
+            name = self._spec.name
+            known = _too_long_behind(error) or failures.translate(name, error, self.was_sent)
+            if known is None and not self.was_sent:
+                raise
+            raise known or failures.unreadable(name, f"{type(error).__name__}: {error}") from error
 
     def _settings(self) -> Any:
         asked = self._request
@@ -130,12 +157,24 @@ class _VendorCall:
     async def _client(self) -> AsyncIterator[httpx2.AsyncClient]:
         from pydantic_ai.models import create_async_httpx2_client
 
+        async def trace(event: str, facts: dict[str, Any]) -> None:
+            # Before it, no connection was made: whatever goes wrong there costs nothing.
+            if event.endswith("send_request_headers.started"):
+                self.was_sent = True
+
+        async def traced(request: httpx2.Request) -> None:
+            request.extensions = {**request.extensions, "trace": trace}
+
+        async def bounded(response: httpx2.Response) -> None:
+            most = _BYTES_AROUND + _BYTES_PER_TOKEN * self._request.max_output_tokens
+            response.stream = _bounded_stream(response.stream, most, self._too_long)
+
         async with create_async_httpx2_client(transport=self._plain_transport()) as client:
             client.headers["Accept-Encoding"] = (
                 "identity"  # a small body that unpacks to a large one
             )
-            client.event_hooks["request"].append(self._traced)
-            client.event_hooks["response"].append(self._bounded)
+            client.event_hooks["request"].append(traced)
+            client.event_hooks["response"].append(bounded)
             yield client
 
     def _plain_transport(self) -> httpx2.AsyncHTTPTransport | None:
@@ -151,18 +190,6 @@ class _VendorCall:
             return None
         return httpx2.AsyncHTTPTransport(verify=False)
 
-    async def _traced(self, request: httpx2.Request) -> None:
-        request.extensions = {**request.extensions, "trace": self._trace}
-
-    async def _trace(self, event: str, facts: dict[str, Any]) -> None:
-        # Before it, no connection was made: whatever goes wrong there costs nothing.
-        if event.endswith("send_request_headers.started"):
-            self.was_sent = True
-
-    async def _bounded(self, response: httpx2.Response) -> None:
-        most = _BYTES_AROUND + _BYTES_PER_TOKEN * self._request.max_output_tokens
-        response.stream = _bounded_stream(response.stream, most, self._too_long)
-
     def _too_long(self, seen_bytes: int) -> BadReplyError:
         asked = round(estimate_o200k(self._request.system + self._request.prompt))
         return BadReplyError(
@@ -174,26 +201,23 @@ class _VendorCall:
         )
 
     def _reply(self, answer: ModelResponse) -> ChatReply:
-        text = answer.text or ""
-        return ChatReply(
-            text,
-            self._usage(answer, text),
-            _FINISHES.get(answer.finish_reason, "other"),
-            model=answer.model_name or self._spec.model,
+        text, counted = answer.text or "", answer.usage
+        usage = Usage(
+            counted.input_tokens,
+            counted.output_tokens,
+            counted.cache_read_tokens,
+            cache_write_tokens=counted.cache_write_tokens,
         )
-
-    def _usage(self, answer: ModelResponse, text: str) -> Usage:
-        told = answer.usage
-        if told.input_tokens <= 0 or (text and told.output_tokens <= 0):
+        if counted.input_tokens <= 0 or (text and counted.output_tokens <= 0):
             asked = self._request.system + self._request.prompt
-            return Usage(
+            usage = Usage(
                 round(estimate_o200k(asked)), round(estimate_o200k(text)), is_estimated=True
             )
-        return Usage(
-            told.input_tokens,
-            told.output_tokens,
-            told.cache_read_tokens,
-            cache_write_tokens=told.cache_write_tokens,
+        return ChatReply(
+            text,
+            usage,
+            _FINISHES.get(answer.finish_reason, "other"),
+            model=answer.model_name or self._spec.model,
         )
 
 
@@ -224,56 +248,40 @@ def _too_long_behind(error: BaseException | None) -> ModelError | None:
     return None
 
 
-def _anthropic(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) -> Model:
-    from pydantic_ai.models.anthropic import AnthropicModel
-    from pydantic_ai.providers.anthropic import AnthropicProvider
+def _make_model(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) -> Model:
+    """Return pydantic-ai's model of a vendor; only this vendor's package is imported."""
+    url = spec.base_url
+    if spec.vendor == "anthropic":
+        from pydantic_ai.models.anthropic import AnthropicModel
+        from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    provider = AnthropicProvider(base_url=spec.base_url, http_client=client)
-    return AnthropicModel(spec.model, provider=provider)
+        claude = AnthropicProvider(base_url=url, http_client=client)
+        return AnthropicModel(spec.model, provider=claude)
+    if spec.vendor == "google":
+        from pydantic_ai.models.google import GoogleModel
+        from pydantic_ai.providers.google import GoogleProvider
 
+        gemini = GoogleProvider(base_url=url, http_client=client)
+        return GoogleModel(spec.model, provider=gemini)
+    if spec.vendor == "ollama":
+        from pydantic_ai.models.ollama import OllamaModel
+        from pydantic_ai.providers.ollama import OllamaProvider
 
-def _openai(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) -> Model:
+        ollama = OllamaProvider(base_url=url or _OLLAMA_URL, api_key=api_key, http_client=client)
+        return OllamaModel(spec.model, provider=ollama)
     from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.providers.openai import OpenAIProvider
 
-    return OpenAIChatModel(
-        spec.model, provider=OpenAIProvider(base_url=spec.base_url, http_client=client)
-    )
+    if spec.vendor == "openai":
+        from pydantic_ai.providers.openai import OpenAIProvider
 
+        openai = OpenAIProvider(base_url=url, http_client=client)
+        return OpenAIChatModel(spec.model, provider=openai)
+    if spec.vendor == "openai-compatible":
+        from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-def _openai_compatible(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) -> Model:
-    from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
-
-    # A key is always given: without one, OPENAI_API_KEY would be sent to whoever serves this
-    # address.
-    provider = OpenAICompatibleProvider(
-        spec.vendor, base_url=spec.base_url or "", api_key=api_key or _NO_KEY, http_client=client
-    )
-    return OpenAIChatModel(spec.model, provider=provider)
-
-
-def _ollama(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) -> Model:
-    from pydantic_ai.models.ollama import OllamaModel
-    from pydantic_ai.providers.ollama import OllamaProvider
-
-    provider = OllamaProvider(
-        base_url=spec.base_url or _OLLAMA_URL, api_key=api_key, http_client=client
-    )
-    return OllamaModel(spec.model, provider=provider)
-
-
-def _google(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient) -> Model:
-    from pydantic_ai.models.google import GoogleModel
-    from pydantic_ai.providers.google import GoogleProvider
-
-    return GoogleModel(
-        spec.model, provider=GoogleProvider(base_url=spec.base_url, http_client=client)
-    )
-
-
-_MAKERS: dict[str, Callable[[ModelSpec, str | None, Any], Model]] = {
-    "anthropic": _anthropic, "openai": _openai, "openai-compatible": _openai_compatible,
-    "ollama": _ollama,
-    "google": _google,
-}  # fmt: skip
+        # A key is always given: without one, OPENAI_API_KEY would be sent to this address.
+        compatible = OpenAICompatibleProvider(
+            spec.vendor, base_url=url or "", api_key=api_key or _NO_KEY, http_client=client
+        )
+        return OpenAIChatModel(spec.model, provider=compatible)
+    raise AssertionError(f"{spec.vendor} is among the vendors and has no model here")

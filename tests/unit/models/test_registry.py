@@ -15,10 +15,10 @@ from smara.models.registry import (
     Tier,
     Tiers,
     is_offline,
-    load_tiers,
     parse_spec,
     parse_tiers,
 )
+from smara.models.vendor import load_tiers
 from smara.testing import ScriptedModel
 
 TIERS = "<8000: ollama:qwen3; <100_000: anthropic:claude-haiku-4-5; else: openai:gpt-5"

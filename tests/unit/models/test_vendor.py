@@ -14,7 +14,7 @@ from smara.errors import (
     ModelUnavailableError,
 )
 from smara.models.chat import ChatRequest, Usage
-from smara.models.registry import load_tiers
+from smara.models.vendor import load_tiers
 from smara.testing import open_temporary
 from tests.models_server import (
     KEYS,
