@@ -167,7 +167,9 @@ class Embeddings:
         if limit is not None and limit < 1:
             raise InvalidInputError(f"limit must be at least 1; got {limit}.")
         try:
-            embedder, setting = self._own()
+            with self._store.database.read() as session:
+                spaces = self._store.spaces(session)
+            (embedder, setting) = self._embedders.own(spaces), self._embedders.in_force(spaces)
         except SmaraError as error:
             return EmbeddingProgress(stopped="unavailable", note=str(error))
         if embedder is None:
@@ -296,11 +298,6 @@ class Embeddings:
         with self._store.database.write() as session:
             return self._checking.mend(session)
 
-    def _own(self) -> tuple[Embedder | None, str]:
-        with self._store.database.read() as session:
-            spaces = self._store.spaces(session)
-        return self._embedders.own(spaces), self._embedders.in_force(spaces)
-
     def _space_of(self, embedder: Embedder, setting: str) -> Space:
         with self._store.database.read() as session:
             space = self._store.find_space(session, embedder.model_id)
@@ -310,7 +307,17 @@ class Embeddings:
                 self._store.make_shelves(session, space.no)
         if space is None or space.state == "retired":
             with self._store.database.write() as session:
-                space = self._begun(session, embedder, setting)
+                now = self._clock.now_ms()
+                no = self._store.add_space(
+                    session, embedder.model_id, embedder.dims, embedder=setting, now_ms=now
+                )
+                self._store.begin(session, no, now)
+                found = self._store.find_space(session, embedder.model_id)
+                if found is None:
+                    raise NotFoundError(
+                        f"The space of {embedder.model_id} vanished while it was made. Try again."
+                    )
+                space = found
         if space.dims != embedder.dims:
             raise ConflictError(
                 f"The vectors of {embedder.model_id} here have {space.dims} dimensions, and this "
@@ -318,19 +325,6 @@ class Embeddings:
                 f"{embedder.dims}. Drop the old ones: smara embeddings drop {embedder.model_id}"
             )
         return space
-
-    def _begun(self, session: Session, embedder: Embedder, setting: str) -> Space:
-        now = self._clock.now_ms()
-        no = self._store.add_space(
-            session, embedder.model_id, embedder.dims, embedder=setting, now_ms=now
-        )
-        self._store.begin(session, no, now)
-        found = self._store.find_space(session, embedder.model_id)
-        if found is None:
-            raise NotFoundError(
-                f"The space of {embedder.model_id} vanished while it was made. Try again."
-            )
-        return found
 
     def _stand(self, session: Session, space: Space) -> SpaceStatus:
         vectors = self._store.database.vectors

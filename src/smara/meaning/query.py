@@ -305,7 +305,10 @@ class Meaning:
                     f"{space.model_id}",
                 )
             known = self._embedded(space, embedder, text, stop_at)
-            self._remember(space.model_id, text, known)
+            with self._lock:
+                self._known[space.model_id, text] = known
+                while len(self._known) > REMEMBERED:
+                    self._known.popitem(last=False)
         self._warm.add(self._embedders.setting)
         if not known.any():
             return None, "not used: the model knows no word of the question"
@@ -331,9 +334,3 @@ class Meaning:
             if known is not None:
                 self._known.move_to_end((model_id, text))
             return known
-
-    def _remember(self, model_id: str, text: str, values: Floats) -> None:
-        with self._lock:
-            self._known[model_id, text] = values
-            while len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)

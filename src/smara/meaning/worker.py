@@ -199,16 +199,17 @@ class EmbeddingWorker:
                     )
                 spaces = self._store.spaces(session)
             for other in spaces:
-                if other.no != space.no and other.state != "retired" and self._is_stale(other):
+                if (
+                    other.no != space.no
+                    and other.state != "retired"
+                    and (
+                        self._clock.now_ms() - max(other.used_at, other.chosen_at or 0)
+                        > STALE_DAYS * 86_400_000
+                    )
+                ):
                     self._retire(other)
         except DatabaseError as error:  # it is tried again the next time
             log.warning("embeddings.not_tidied", error=error.code)
-
-    def _is_stale(self, space: Space) -> bool:
-        return (
-            self._clock.now_ms() - max(space.used_at, space.chosen_at or 0)
-            > STALE_DAYS * 86_400_000
-        )
 
     def _retire(self, space: Space) -> None:
         """Renew a space no more. What waits for it has changed, so its old vector goes."""

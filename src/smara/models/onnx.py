@@ -346,10 +346,9 @@ class OnnxReranker:
             raise failures.failure(
                 self.name, "request", str(error), may_be_billed=False, advice=RERANKER_ADVICE
             ) from error
-        return self._relevance(outputs[0], len(texts))
-
-    def _relevance(self, output: Any, count: int) -> list[float]:
-        """One number is a logit; of two, the second says how relevant."""
+        # One number is a logit; of two, the second says how relevant.
+        output = outputs[0]
+        count = len(texts)
         rows = output.reshape(count, -1) if output.shape and output.shape[0] == count else None
         if rows is None or rows.shape[1] not in (1, 2):
             raise bad_scores(self.name, f"an output of the shape {output.shape} for {count} texts")

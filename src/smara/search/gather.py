@@ -126,13 +126,11 @@ class Gather:
         if not self._found.weights:
             return False
         if len(self._found.weights) < wanted_rows:
-            self._fill_up([term.text for term in terms if term.kind == "part"])
+            # Rows that hold all the parts of a name, as prose does.
+            parts = [term.text for term in terms if term.kind == "part"]
+            if len(parts) > 1:
+                self._add(self._match(parts, CONJUNCTION_LIMIT), "+".join(parts), share=0.5)
         return True
-
-    def _fill_up(self, parts: Sequence[str]) -> None:
-        """Rows that hold all the parts of a name, as prose does."""
-        if len(parts) > 1:
-            self._add(self._match(parts, CONJUNCTION_LIMIT), "+".join(parts), share=0.5)
 
     def _look_up(self, term: QueryTerm) -> None:
         if term.text in self._found.frequencies:

@@ -39,7 +39,16 @@ def hypothetical(models: Models, query: str, deadline_seconds: float) -> str | N
     if models.is_offline or not query.strip():
         return None
     try:
-        return _usable(_asked(models, query[:_QUERY_CHARACTERS], deadline_seconds), query)
+        reply = _asked(models, query[:_QUERY_CHARACTERS], deadline_seconds)
+        found = _WRAPPED.match(reply.strip())
+        text = " ".join((found["fenced"] or found["quoted"] or "" if found else reply).split())
+        # A reply that repeats the question is no answer.
+        if not text or text.casefold() == " ".join(query.split()).casefold():
+            log.warning("hyde.failed", error="bad_reply", reason="echo" if text else "empty")
+            return None
+        if len(text) <= _MOST_CHARACTERS:
+            return text
+        return text[:_MOST_CHARACTERS].rpartition(" ")[0] or text[:_MOST_CHARACTERS]
     except Exception as error:  # noqa: BLE001 - a search must not fail over what only might have made it better
         facts = getattr(error, "facts", {})
         log.warning(
@@ -63,17 +72,3 @@ def _asked(models: Models, query: str, deadline_seconds: float) -> str:
         prompt, system, deadline_seconds=deadline_seconds, max_output_tokens=_OUTPUT_TOKENS
     )
     return models.complete(request, purpose=PURPOSE).text
-
-
-def _usable(reply: str, query: str) -> str | None:
-    """The sentences of a reply, on one line; ``None`` for a reply that is the question said
-    back.
-    """
-    found = _WRAPPED.match(reply.strip())
-    text = " ".join((found["fenced"] or found["quoted"] or "" if found else reply).split())
-    if not text or text.casefold() == " ".join(query.split()).casefold():
-        log.warning("hyde.failed", error="bad_reply", reason="echo" if text else "empty")
-        return None
-    if len(text) <= _MOST_CHARACTERS:
-        return text
-    return text[:_MOST_CHARACTERS].rpartition(" ")[0] or text[:_MOST_CHARACTERS]

@@ -87,7 +87,9 @@ def citation(hit: Hit) -> str:
     '[Memory #0199-7: Redis must run]'
     """  # noqa: E501
     if hit.source == "memory":
-        named = _brief(str(hit.metadata.get("citation") or hit.content))
+        text = str(hit.metadata.get("citation") or hit.content)
+        line = _line(text)
+        named = line if len(line) <= _BRIEF else line[: _BRIEF - 1].rstrip() + "…"
         return f"[Memory #{hit.metadata.get('shortId', hit.id)}: {named}]"
     if hit.source == "code":
         return f"[Code {_line(str(hit.metadata.get('citation') or hit.id))}]"
@@ -97,11 +99,6 @@ def citation(hit: Hit) -> str:
         hit.source, hit.source.title()
     )
     return f"[{kind} {hit.id}]"
-
-
-def _brief(text: str) -> str:
-    line = _line(text)
-    return line if len(line) <= _BRIEF else line[: _BRIEF - 1].rstrip() + "…"
 
 
 def _entry(hit: Hit, counter: TokenCounter, most_tokens: int) -> str:

@@ -251,7 +251,16 @@ class ObservationSearch:
                     weights=self._weights.record_words,
                 )
                 scores = found.scored()
-                rows = self._rows(session, scores)
+                numbers = list(scores)
+                rows = (
+                    dict(
+                        self._store.select(
+                            session, f" AND o.no IN ({marks(len(numbers))})", numbers
+                        )
+                    )
+                    if numbers
+                    else {}
+                )
         except DeadlineError:
             return []
         wanted = [no for no in scores if no in rows and thread_id in (None, rows[no].thread_id)]
@@ -267,14 +276,6 @@ class ObservationSearch:
             )
             for rank, no in enumerate(wanted[:limit], 1)
         ]
-
-    def _rows(self, session: Session, scores: Scores) -> dict[int, Observation]:
-        numbers = list(scores)
-        return (
-            dict(self._store.select(session, f" AND o.no IN ({marks(len(numbers))})", numbers))
-            if numbers
-            else {}
-        )
 
     def _total(self, session: Session) -> int:
         row = session.one(
@@ -323,7 +324,19 @@ class TaskSearch:
         With ``include_messages``, each with its newest messages, and beside them what was said
         about it anywhere.
         """
-        _check_tasks(query, limit, offset, status=status)
+        if not isinstance(query, str):
+            raise InvalidInputError(f"query must be a text, not {type(query).__name__}.")
+        for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
+            if (
+                not isinstance(value, int)
+                or isinstance(value, bool)
+                or not least <= value <= _MOST_TASKS
+            ):
+                raise InvalidInputError(
+                    f"{name} must be a whole number from {least} to {_MOST_TASKS}; got {value!r}."
+                )
+        if status is not None and status not in STATUSES:
+            raise InvalidInputError(f"status must be one of {', '.join(STATUSES)}; got {status!r}.")
         messages = (
             self._search.search(query, limit, sources=("messages",))
             if include_messages and query.strip()
@@ -410,19 +423,3 @@ class TaskSearch:
 
 def _task_text(task: Task) -> str:
     return "\n".join(filter(None, (task.title, task.full_description, task.summary)))
-
-
-def _check_tasks(query: object, limit: object, offset: object, status: object) -> None:
-    if not isinstance(query, str):
-        raise InvalidInputError(f"query must be a text, not {type(query).__name__}.")
-    for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
-        if (
-            not isinstance(value, int)
-            or isinstance(value, bool)
-            or not least <= value <= _MOST_TASKS
-        ):
-            raise InvalidInputError(
-                f"{name} must be a whole number from {least} to {_MOST_TASKS}; got {value!r}."
-            )
-    if status is not None and status not in STATUSES:
-        raise InvalidInputError(f"status must be one of {', '.join(STATUSES)}; got {status!r}.")

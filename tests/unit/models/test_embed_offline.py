@@ -4,6 +4,7 @@ damaged.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -190,6 +191,39 @@ def test_threads_that_come_first_get_the_same_rows():
     for thread in threads:
         thread.join()
     assert found == [EMBEDDER.embed(["login"]).tolist()] * 4
+
+
+# the table
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("login", [0.0649047, -0.0298203, 0.1003531, -0.0554966]),
+        (
+            "def refresh_token(self, secret): return store.write(secret)",
+            [0.0716318, 0.0861579, 0.0106316, -0.0798477],
+        ),
+        ("重跑 testes für Müller", [0.0111399, 0.0689406, -0.0518799, -0.0386891]),
+    ],
+)
+def test_vectors_are_the_ones_that_stores_already_hold(text, first):
+    """Vectors of another table under the same name would be compared with those of this one."""
+    values = EMBEDDER.embed([text])[0]
+    assert values[:4] == pytest.approx(first, abs=1e-6)
+    assert float(np.linalg.norm(values)) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_the_table_is_the_one_that_the_name_of_the_model_stands_for():
+    table, subwords = EMBEDDER._loaded
+    assert table.shape == (32_000, 256)
+    assert hashlib.sha256(table.tobytes()).hexdigest() == (
+        "21ac5fc44ec359347ac30b81c799a32ff33e379ae732dedfe2f8f37b29a50061"
+    )
+    pieces = sorted(subwords._vocabulary, key=subwords._vocabulary.__getitem__)
+    assert hashlib.sha256("\n".join(pieces).encode()).hexdigest() == (
+        "0f97b4337921e6e7e9b4620fc73338ee570aecd3c16038bc23870a887e995045"
+    )
 
 
 # the package

@@ -62,7 +62,21 @@ def choose(settings: Settings, memory_bytes: int | None = None) -> Choice:
     if chosen in ("", "offline"):
         return Choice(OfflineEmbedder(), "it is the default, and needs no server and no key")
     if chosen == "auto":
-        return _walked(settings, memory_bytes)
+        # The first step of the ladder that holds.
+        try:
+            found = _ollama(None, servers.OLLAMA_URL, settings, memory_bytes=memory_bytes)
+        except ModelError as error:
+            missing = f"Ollama: {error.facts.get('reason', error.code)}".replace("_", " ")
+        else:
+            return Choice(found.embedder, f"auto: {found.why}")
+        if vendor_key("OPENAI_API_KEY"):
+            return Choice(
+                _openai(None, None, settings).embedder,
+                f"auto: there is a key of OpenAI ({missing})",
+            )
+        return Choice(
+            OfflineEmbedder(), f"auto: nothing better is there ({missing}; no OPENAI_API_KEY)"
+        )
     if chosen.startswith("onnx:"):
         from smara.models.onnx import OnnxEmbedder
 
@@ -76,23 +90,6 @@ def choose(settings: Settings, memory_bytes: int | None = None) -> Choice:
         return _openai(match["model"], match["address"], settings)
     return _ollama(
         match["model"], match["address"] or servers.OLLAMA_URL, settings, memory_bytes=memory_bytes
-    )
-
-
-def _walked(settings: Settings, memory_bytes: int | None) -> Choice:
-    """The first step of the ladder that holds."""
-    try:
-        found = _ollama(None, servers.OLLAMA_URL, settings, memory_bytes=memory_bytes)
-    except ModelError as error:
-        missing = f"Ollama: {error.facts.get('reason', error.code)}".replace("_", " ")
-    else:
-        return Choice(found.embedder, f"auto: {found.why}")
-    if vendor_key("OPENAI_API_KEY"):
-        return Choice(
-            _openai(None, None, settings).embedder, f"auto: there is a key of OpenAI ({missing})"
-        )
-    return Choice(
-        OfflineEmbedder(), f"auto: nothing better is there ({missing}; no OPENAI_API_KEY)"
     )
 
 

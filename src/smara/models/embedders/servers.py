@@ -254,19 +254,15 @@ def machine_memory_bytes() -> int | None:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf
-        return _windows_memory_bytes()
+        import ctypes
 
-
-def _windows_memory_bytes() -> int | None:
-    import ctypes
-
-    library = getattr(ctypes, "windll", None)
-    if library is None:
-        return None
-    kilobytes = ctypes.c_ulonglong()
-    if not library.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes)):
-        return None
-    return kilobytes.value * 1_024
+        library = getattr(ctypes, "windll", None)
+        if library is None:
+            return None
+        kilobytes = ctypes.c_ulonglong()
+        if not library.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes)):
+            return None
+        return kilobytes.value * 1_024
 
 
 def _endpoint(address: str, path: str) -> str:
