@@ -56,18 +56,14 @@ class BackgroundEmbedding:
                 return
             self._woken.set()
             if self._thread is None:
-                ends = (
-                    self._stop,
-                    self._woken,
-                )  # its own: one that outlives a pause must not go on after it
+                # Events of its own: a thread that outlives a pause must not go on after it.
+                ends = (self._stop, self._woken)
                 self._thread = threading.Thread(
                     target=self._run, args=ends, name="smara-vectors", daemon=True
                 )
                 try:
                     self._thread.start()
-                except (
-                    RuntimeError
-                ):  # the interpreter is shutting down, or there are too many threads
+                except RuntimeError:  # the interpreter shuts down, or there are too many threads
                     self._thread = None
 
     def close(self) -> None:
@@ -95,7 +91,8 @@ class BackgroundEmbedding:
     def _run(self, stop: threading.Event, woken: threading.Event) -> None:
         while not stop.wait(self._quiet_seconds):
             woken.clear()
-            rest = self._rest(self._worked(stop))
+            # What did not end by itself is left alone for a while.
+            rest = _AGAIN_SECONDS.get(self._worked(stop), 0.0)
             if rest:
                 stop.wait(rest)
                 woken.set()
@@ -116,32 +113,19 @@ class BackgroundEmbedding:
             log.warning("vectors.failed", error=type(error).__name__)
         return "failed"
 
-    @staticmethod
-    def _rest(stopped: str) -> float:
-        """How long to leave it alone before trying again what did not end by itself."""
-        return _AGAIN_SECONDS.get(stopped, 0.0)
-
 
 _alive: WeakSet[BackgroundEmbedding] = WeakSet()
 
 
-def _close_at_exit() -> None:
-    for filling in list(_alive):
-        filling.close()
+def _to_all(action: Callable[[BackgroundEmbedding], None]) -> None:
+    for background in list(_alive):
+        action(background)
 
 
-def _before_fork() -> None:
-    # A child would inherit the locks that the thread holds at this moment, and nobody to release
-    # them.
-    for filling in list(_alive):
-        filling.pause()
-
-
-def _after_fork_in_parent() -> None:
-    for filling in list(_alive):
-        filling.resume()
-
-
-atexit.register(_close_at_exit)
+atexit.register(_to_all, BackgroundEmbedding.close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)
+    # A child would inherit the locks that the thread holds at this moment, and never release them.
+    os.register_at_fork(
+        before=lambda: _to_all(BackgroundEmbedding.pause),
+        after_in_parent=lambda: _to_all(BackgroundEmbedding.resume),
+    )

@@ -19,7 +19,7 @@ from smara.errors import ConflictError, InvalidInputError, NotFoundError, SmaraE
 from smara.meaning.embedders import Embedders, is_local
 from smara.meaning.models import EmbeddingProgress, Space, SpaceStatus, Status
 from smara.meaning.query import Meaning
-from smara.meaning.store import SpaceWalk, VectorStore
+from smara.meaning.store import VectorStore
 from smara.meaning.worker import EmbeddingLimits, EmbeddingWorker, lease_name
 from smara.models.embedder import Embedder
 
@@ -31,17 +31,27 @@ class VectorCheck:
         self._store = store
 
     def problems(self, session: Session) -> list[str]:
-        """What is wrong, a sentence each."""
+        """Return what is wrong, a sentence each."""
         found: list[str] = []
         for space in self._store.spaces(session):
+            model = space.model_id
             for kind in VECTOR_KINDS:
-                found += self._of_shelf(session, space, kind)
+                if orphans := len(self.orphans(session, space, kind)):
+                    found.append(f"{orphans} vectors of {model} belong to no {kind} any more.")
+                if missing := len(self.missing(session, space, kind)):
+                    found.append(
+                        f"{missing} records ({kind}) have no vector of {model}, and none is on "
+                        "its way."
+                    )
+                if wrong := len(self.wrong_blocks(session, space, kind)):
+                    found.append(
+                        f"{wrong} blocks of signs of {model} ({kind}) do not agree with their "
+                        "vectors."
+                    )
         return found
 
     def mend(self, session: Session) -> int:
-        """Take away vectors of nothing, put what lacks its vector into the queue, make wrong blocks
-        again.
-        """
+        """Remove orphans, queue records without vectors, make wrong blocks again."""
         mended = 0
         for space in self._store.spaces(session):
             for kind in VECTOR_KINDS:
@@ -55,27 +65,8 @@ class VectorCheck:
                 mended += len(orphans) + len(missing) + len(blocks)
         return mended
 
-    def _of_shelf(self, session: Session, space: Space, kind: VectorKind) -> list[str]:
-        found = []
-        orphans = len(self.orphans(session, space, kind))
-        if orphans:
-            found.append(f"{orphans} vectors of {space.model_id} belong to no {kind} any more.")
-        missing = len(self.missing(session, space, kind))
-        if missing:
-            found.append(
-                f"{missing} records ({kind}) have no vector of {space.model_id}, and none is on "
-                "its way."
-            )
-        wrong = len(self.wrong_blocks(session, space, kind))
-        if wrong:
-            found.append(
-                f"{wrong} blocks of signs of {space.model_id} ({kind}) do not agree with their "
-                "vectors."
-            )
-        return found
-
     def orphans(self, session: Session, space: Space, kind: VectorKind) -> list[int]:
-        """Numbers of records that are gone and still have vectors."""
+        """Return the numbers of records that are gone and still have vectors."""
         shelf, table = self._store.shelf(session, space.no, kind), table_of(kind)
         statement = (
             f"SELECT DISTINCT (v.no - ?) >> {int(shelf.record_bits)} FROM vectors v WHERE v.no "
@@ -87,9 +78,7 @@ class VectorCheck:
         return [int(row[0]) for row in session.all(self._store.sql(statement), values)]
 
     def missing(self, session: Session, space: Space, kind: VectorKind) -> list[int]:
-        """Numbers of records without a vector that nothing will come by: not the walk, not the
-        queue, no failure.
-        """
+        """Return records without a vector that neither walk, queue nor failures know."""
         if space.state != "ready":
             return []
         shelf, table, code = (
@@ -112,7 +101,7 @@ class VectorCheck:
         return [int(row[0]) for row in rows]
 
     def wrong_blocks(self, session: Session, space: Space, kind: VectorKind) -> list[int]:
-        """Blocks that do not hold the signs of exactly the vectors that lie in them."""
+        """Return the blocks whose signs are not those of the vectors in them."""
         shelf, vectors = self._store.shelf(session, space.no, kind), self._store.database.vectors
         kept = {block.block: block for block in vectors.blocks(session, shelf, -1)}
         needed = {
@@ -169,7 +158,7 @@ class Embeddings:
         try:
             with self._store.database.read() as session:
                 spaces = self._store.spaces(session)
-            (embedder, setting) = self._embedders.own(spaces), self._embedders.in_force(spaces)
+            embedder, setting = self._embedders.own(spaces), self._embedders.in_force(spaces)
         except SmaraError as error:
             return EmbeddingProgress(stopped="unavailable", note=str(error))
         if embedder is None:
@@ -334,8 +323,13 @@ class Embeddings:
         }
         waiting = self._store.count_waiting(session, space.no)
         for walk in self._store.walks(session, space.no) if space.state == "filling" else ():
-            if not walk.is_done:
-                waiting += self._below(session, walk)
+            if not walk.is_done:  # the records that the walk has still to pass
+                table = table_of(walk.kind)
+                statement = self._store.sql(
+                    f"SELECT count(*) FROM {table} WHERE project_no = :project AND no < ?"
+                )
+                row = session.one(statement, (walk.walked_no,))
+                waiting += int(row[0]) if row else 0
         held = self._leases.find(lease_name(self._store.scope.project_no, space.no))
         is_held = held is not None and held.expires_at > self._clock.now_ms()
         return SpaceStatus(
@@ -345,12 +339,3 @@ class Embeddings:
             failures=tuple(self._store.failures(session, space.no)),
             holder=held.owner if held is not None and is_held else None,
         )
-
-    def _below(self, session: Session, walk: SpaceWalk) -> int:
-        """How many records the walk has still to pass."""
-        table = table_of(walk.kind)
-        statement = self._store.sql(
-            f"SELECT count(*) FROM {table} WHERE project_no = :project AND no < ?"
-        )
-        row = session.one(statement, (walk.walked_no,))
-        return int(row[0]) if row else 0

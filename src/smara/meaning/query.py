@@ -295,7 +295,11 @@ class Meaning:
         space, note = self.answering()
         if space is None:
             return None, note
-        known = self._remembered(space.model_id, text)
+        key = (space.model_id, text)
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None:
+                self._known.move_to_end(key)
         if known is None:
             embedder = self._embedders.of(space)
             if embedder is None or embedder.model_id != space.model_id:
@@ -306,7 +310,7 @@ class Meaning:
                 )
             known = self._embedded(space, embedder, text, stop_at)
             with self._lock:
-                self._known[space.model_id, text] = known
+                self._known[key] = known
                 while len(self._known) > REMEMBERED:
                     self._known.popitem(last=False)
         self._warm.add(self._embedders.setting)
@@ -327,10 +331,3 @@ class Meaning:
         values: Floats = embedder.embed([text], "query", deadline_seconds=left)[0]
         cache.put({text: values.astype(np.float32).tobytes()})
         return values
-
-    def _remembered(self, model_id: str, text: str) -> Floats | None:
-        with self._lock:
-            known = self._known.get((model_id, text))
-            if known is not None:
-                self._known.move_to_end((model_id, text))
-            return known

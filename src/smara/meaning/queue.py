@@ -6,7 +6,7 @@ a space are reached once by a walk from the newest down.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from smara.database.database import Session
@@ -76,9 +76,10 @@ class EmbeddingQueue:
 
     def _of_entries(self, session: Session, entries: list[QueueEntry]) -> EmbeddingBatch:
         batch = EmbeddingBatch()
-        for kind, numbers in _by_kind(entries):
-            texts = self._texts.of(session, kind, numbers)
-            for entry in (each for each in entries if each.kind == kind):
+        for kind in dict.fromkeys(entry.kind for entry in entries):
+            of_kind = [entry for entry in entries if entry.kind == kind]
+            texts = self._texts.of(session, kind, [entry.no for entry in of_kind])
+            for entry in of_kind:
                 if batch.is_full:
                     return batch
                 batch.entries.append(entry)
@@ -126,10 +127,3 @@ class EmbeddingQueue:
         values = (walk.walked_no, shelf.base, space_no, vector_code(walk.kind), limit)
         rows = session.all(self._store.sql(statement), values)
         return [int(row[0]) for row in rows]
-
-
-def _by_kind(entries: list[QueueEntry]) -> Iterator[tuple[VectorKind, list[int]]]:
-    numbers: dict[VectorKind, list[int]] = {}
-    for entry in entries:
-        numbers.setdefault(entry.kind, []).append(entry.no)
-    yield from numbers.items()

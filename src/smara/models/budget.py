@@ -30,7 +30,6 @@ from smara.models.models import (
     HOUR_MS,
     READING,
     Limit,
-    Pause,
     Remaining,
     Reservation,
     WindowUsage,
@@ -231,10 +230,15 @@ class ModelBudget:
         with self._store.database.write() as session:
             pause = self._store.hold_switch(session)
             if pause is not None:
-                raise _paused(pause)
-            now = (
-                self._clock.now_ms()
-            )  # after the wait for the lock: an older time would open the window wider
+                raise ModelRefusedError(
+                    f"Models were paused by {pause.actor} at {_time(pause.paused_at)}: "
+                    f"{pause.reason} Resume them with `smara models resume`.",
+                    reason="paused",
+                    paused_at=pause.paused_at,
+                    may_be_billed=False,
+                )
+            # After the wait for the lock: an older time would open the window wider.
+            now = self._clock.now_ms()
             self._check(session, reservation, now)
             expires_at = now + int(deadline_seconds * 1000) + _GRACE_MS
             self._store.insert(session, reservation, purpose, most, now, expires_at)
@@ -280,7 +284,12 @@ class ModelBudget:
         for window_ms in {limit.window_ms for limit in self._limits}:
             spent = self._store.spent(session, now - window_ms)
             for limit in self._limits:
-                if limit.window_ms == window_ms and not _fits(limit, spent, wanted):
+                if limit.window_ms != window_ms:
+                    continue
+                needed = _needed(limit, wanted)
+                # A call that needs nothing of a limit is not held up by it: a free model, when the
+                # money is spent.
+                if needed is None or (needed and spent.of(limit.unit) + needed > limit.most):
                     refused.append((self._opens_at(session, limit, wanted, now=now), limit, spent))
         if refused:
             never = [each for each in refused if each[0] is None]
@@ -316,13 +325,6 @@ def _needed(limit: Limit, wanted: Reservation) -> int | None:
     return wanted.microdollars
 
 
-def _fits(limit: Limit, spent: WindowUsage, wanted: Reservation) -> bool:
-    needed = _needed(limit, wanted)
-    # A call that needs nothing of a limit is not held up by it: a free model, when the money is
-    # spent.
-    return needed is not None and (needed == 0 or spent.of(limit.unit) + needed <= limit.most)
-
-
 def _spent(
     wanted: Reservation, opens_at: int | None, limit: Limit, spent: WindowUsage
 ) -> BudgetSpentError:
@@ -353,16 +355,6 @@ def _spent(
         spent=spent.of(limit.unit),
         needed=needed,
         opens_at=opens_at,
-        may_be_billed=False,
-    )
-
-
-def _paused(pause: Pause) -> ModelRefusedError:
-    return ModelRefusedError(
-        f"Models were paused by {pause.actor} at {_time(pause.paused_at)}: {pause.reason} "
-        "Resume them with `smara models resume`.",
-        reason="paused",
-        paused_at=pause.paused_at,
         may_be_billed=False,
     )
 

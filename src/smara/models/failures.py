@@ -97,7 +97,18 @@ def translate(model: str, error: Exception, was_sent: bool) -> ModelError | None
     from pydantic_ai import exceptions as theirs
 
     if isinstance(error, theirs.ModelHTTPError):
-        return _of_status(model, error)
+        reasons = {
+            theirs.ModelQuotaExceededError: "quota",  # OpenAI: a 429, Anthropic: a 400
+            theirs.ModelContextWindowExceededError: "too_long",
+            theirs.ModelAuthenticationError: "key",
+        }
+        return from_status(
+            model,
+            int(error.status_code),
+            error.body,
+            reason=next((reasons[kind] for kind in reasons if isinstance(error, kind)), None),
+            retry_after_seconds=error.retry_after,
+        )
     if isinstance(error, theirs.ModelRequestTimeout | theirs.ModelTimeoutError):
         return failure(model, "timeout", may_be_billed=was_sent)
     if isinstance(error, theirs.ModelConnectionError):
@@ -127,45 +138,20 @@ def from_status(
     known = reason or _REASON_OF_STATUS.get(status, "server" if status >= 500 else "request")
     if status == 429 and "insufficient_quota" in str(body):
         known = "quota"
+    message = body
+    while isinstance(message, dict):  # bodies wrap what a vendor says in one or two layers
+        message = next(
+            (message[key] for key in ("message", "error", "detail", "code") if message.get(key)), ""
+        )
     return failure(
         model,
         known,
-        f"status {status}: {_message(body)}",
+        f"status {status}: {message}",
         may_be_billed=False,
         advice=advice,
         status=status,
         retry_after_seconds=retry_after_seconds,
     )
-
-
-def _of_status(model: str, error: Any) -> ModelError:
-    from pydantic_ai import exceptions as theirs
-
-    reason = None
-    if isinstance(
-        error, theirs.ModelQuotaExceededError
-    ):  # OpenAI says it with a 429, Anthropic with a 400
-        reason = "quota"
-    elif isinstance(error, theirs.ModelContextWindowExceededError):
-        reason = "too_long"
-    elif isinstance(error, theirs.ModelAuthenticationError):
-        reason = "key"
-    return from_status(
-        model,
-        int(error.status_code),
-        error.body,
-        reason=reason,
-        retry_after_seconds=error.retry_after,
-    )
-
-
-def _message(body: object) -> str:
-    """What a vendor says in words; bodies wrap it in one or two layers."""
-    while isinstance(body, dict):
-        body = (
-            body.get("message") or body.get("error") or body.get("detail") or body.get("code") or ""
-        )
-    return str(body)
 
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ the machine and no call is billed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from smara.core import log
@@ -150,27 +150,18 @@ class GuardedEmbedder:
     def _asked(self, texts: list[str], kind: Kind, ends_at: float) -> Vectors:
         for halving in range(_HALVINGS + 1):
             try:
-                return self._with_retries(texts, kind, ends_at)
+                reply = with_retries(
+                    partial(self._attempt, texts, kind, ends_at), ends_at, self._clock
+                )
+                return reply.vectors
+            except DatabaseError as error:
+                raise _not_counted(self._server.name, error) from error
             except ModelRefusedError as error:
                 longest = max(self._counter.count(text).tokens for text in texts)
                 if not _is_too_long(error) or halving == _HALVINGS or longest < 2:
                     raise
             texts = [self._shortened(text, longest // 2) for text in texts]
         raise AssertionError("the last halving returns or raises")
-
-    def _with_retries(self, texts: list[str], kind: Kind, ends_at: float) -> Vectors:
-        try:
-            return with_retries(
-                lambda: self._attempt(texts, kind, ends_at), ends_at, self._clock
-            ).vectors
-        except DatabaseError as error:  # a call that cannot be counted is not made
-            raise ModelUnavailableError(
-                f"{self._server.name} was not asked: the call could not be noted in the store. "
-                f"{error.message}",
-                model=self._server.name,
-                reason="store",
-                may_be_billed=False,
-            ) from error
 
     def _attempt(self, texts: list[str], kind: Kind, ends_at: float) -> EmbeddingReply:
         counts = [self._counter.count(text).tokens for text in texts]
@@ -218,13 +209,23 @@ class GivenEmbedder:
         return check_rows(found, len(texts), self.dims, name=self.model_id, may_be_zero=True)
 
 
+def _not_counted(model: str, error: DatabaseError) -> ModelUnavailableError:
+    """Return the error of a call that was not made, because it could not be counted."""
+    return ModelUnavailableError(
+        f"{model} was not asked: the call could not be noted in the store. {error.message}",
+        model=model,
+        reason="store",
+        may_be_billed=False,
+    )
+
+
 def _is_too_long(error: ModelRefusedError) -> bool:
-    """Whether a server says that a text is longer than its window; most say it with a plain 400."""
-    said = error.message.lower()
+    """Return True if a server says that a text is longer than its window, often by a 400."""
+    message = error.message.lower()
     return (
         error.facts.get("reason") == "too_long"
-        or "context length" in said
-        or "maximum context" in said
+        or "context length" in message
+        or "maximum context" in message
     )
 
 
@@ -282,14 +283,8 @@ class GuardedReranker:
             return with_retries(
                 lambda: self._attempt(asked, read, ends_at), ends_at, self._clock, rules=_RETRIES
             )
-        except DatabaseError as error:  # a call that cannot be counted is not made
-            raise ModelUnavailableError(
-                f"{self.name} was not asked: the call could not be noted in the store. "
-                f"{error.message}",
-                model=self.name,
-                reason="store",
-                may_be_billed=False,
-            ) from error
+        except DatabaseError as error:
+            raise _not_counted(self.name, error) from error
 
     def _attempt(self, query: str, texts: list[str], ends_at: float) -> list[float]:
         used, most = _size(query, texts)

@@ -81,7 +81,7 @@ class OnnxFolder:
         import numpy as np
 
         session, tokenizer = self._loaded
-        read = tokenizer.encode_batch([_readable(text) for text in texts])
+        read = tokenizer.encode_batch([_whole(text) for text in texts])
         known = {
             "input_ids": [each.ids for each in read],
             "attention_mask": [each.attention_mask for each in read],
@@ -163,14 +163,10 @@ class OnnxFolder:
         return tokenizer
 
 
-def _readable(text: str | tuple[str, str]) -> str | tuple[str, str]:
-    """Without halves of characters, which the tokenizer cannot take."""
+def _whole(text: str | tuple[str, str]) -> str | tuple[str, str]:
+    """Return a text without halves of characters, which the tokenizer cannot take."""
     if isinstance(text, tuple):
-        return _whole(text[0]), _whole(text[1])
-    return _whole(text)
-
-
-def _whole(text: str) -> str:
+        return tuple(_whole(part) for part in text)  # type: ignore[return-value]
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

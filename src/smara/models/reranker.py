@@ -51,7 +51,11 @@ def check_scores(scores: Sequence[object], count: int, name: str) -> list[float]
     """The scores, when they are as many as they should be and each is a number from 0 to 1."""
     if len(scores) != count:
         raise bad_scores(name, f"{len(scores)} scores for {count} texts")
-    return [_check_score(score, name) for score in scores]
+    numbers = [finite(score, name) for score in scores]
+    for number in numbers:
+        if not 0 <= number <= 1:
+            raise bad_scores(name, f"the score {number:g}, which is not from 0 to 1")
+    return numbers
 
 
 def finite(score: object, name: str) -> float:
@@ -89,10 +93,3 @@ def bad_scores(name: str, what: str) -> BadReplyError:
         reason="unreadable",
         may_be_billed=True,
     )
-
-
-def _check_score(score: object, name: str) -> float:
-    number = finite(score, name)
-    if not 0 <= number <= 1:
-        raise bad_scores(name, f"the score {number:g}, which is not from 0 to 1")
-    return number

@@ -19,7 +19,7 @@ from smara.codegraph.store import CodeStore
 from smara.core.escape import from_storable
 from smara.core.scope import Scope
 from smara.database.database import Database, Session, marks, parts
-from smara.search.bm25 import IndexMatches, RowScore, lookup_terms
+from smara.search.bm25 import IndexMatches, lookup_terms
 from smara.search.models import Hit, SearchCandidate, SearchFilter
 from smara.search.query import QueryIntent
 from smara.search.weights import WEIGHTS, Weights
@@ -286,11 +286,17 @@ class CodeFinder:
             {*shares, *close}, key=lambda no: (-(shares.get(no, 0.0) + close.get(no, 0.0)), -no)
         )
         defined = self._defined(session, tree, asked)
+        words = {term.text: term.word for term in asked.query.wanted}
         found = []
         for no, hit in self._load(session, best[: max(LOADED, wanted.limit)], tree).items():
             if wanted.includes(hit):
-                names = _names_in(hit, defined)
-                why = (*(f"defines {name}" for name in names), *_reasons(scores.get(no), asked))
+                first, last = hit.metadata["firstLine"], hit.metadata["lastLine"]
+                there = defined.get(hit.files[0], ())
+                names = list(dict.fromkeys(name for name, line in there if first <= line <= last))
+                by_term = scores[no].by_term if no in scores else {}
+                telling = sorted(by_term, key=lambda term: -by_term[term])[:_SHOWN_TERMS]
+                reasons = dict.fromkeys(f"{words[term]} in the code" for term in telling)
+                why = (*(f"defines {name}" for name in names), *reasons)
                 hit = replace(hit, why=why, terms=asked.query.texts)
                 share = shares.get(no, 0.0) + (self._weights.fusion.defines if names else 0.0)
                 found.append(SearchCandidate("code", no, hit, words=share, meaning=close.get(no)))
@@ -382,19 +388,3 @@ def _hit(chunk: ChunkRow, file: FileStanding, tree: MeantTree) -> Hit:
         title=chunk.name or None,
         files=(file.path,),
     )
-
-
-def _names_in(hit: Hit, defined: Mapping[str, Sequence[tuple[str, int]]]) -> list[str]:
-    """The names that a piece defines, of those that were asked for."""
-    first, last = hit.metadata["firstLine"], hit.metadata["lastLine"]
-    return list(
-        dict.fromkeys(name for name, line in defined.get(hit.files[0], ()) if first <= line <= last)
-    )
-
-
-def _reasons(scored: RowScore | None, asked: QueryIntent) -> tuple[str, ...]:
-    if scored is None:
-        return ()
-    words = {term.text: term.word for term in asked.query.wanted}
-    best = sorted(scored.by_term, key=lambda term: -scored.by_term[term])[:_SHOWN_TERMS]
-    return tuple(dict.fromkeys(f"{words.get(term, term)} in the code" for term in best))

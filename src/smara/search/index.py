@@ -43,7 +43,14 @@ class Index:
             found: list[str] = []
             try:
                 with self._database.write() as session:
-                    found = fulltext.problems(session, deep=True) or _missing(session)
+                    found = fulltext.problems(session, deep=True)
+                    if not found:
+                        row = session.one(
+                            "SELECT count(*) FROM messages m WHERE NOT EXISTS"
+                            " (SELECT 1 FROM message_index_docsize d WHERE d.id = m.no << 16)"
+                        )
+                        if row is not None and row[0]:
+                            found = [f"The search index lacks {row[0]} messages."]
                     found += words.problems(session, deep=True) + records.problems(
                         session, deep=True
                     )
@@ -205,13 +212,3 @@ def _pages(session: Session) -> Iterator[list[tuple[int, int, int, str, str, str
             return
         yield [(int(r[0]), int(r[1]), int(r[2]), r[3], r[4], r[5]) for r in rows]
         after = rows[-1][0]
-
-
-def _missing(session: Session) -> list[str]:
-    """Messages that the index does not know, found by comparing the two tables."""
-    row = session.one(
-        "SELECT count(*) FROM messages m"
-        " WHERE NOT EXISTS (SELECT 1 FROM message_index_docsize d WHERE d.id = m.no << 16)"
-    )
-    missing = int(row[0]) if row else 0
-    return [f"The search index lacks {missing} messages."] if missing else []

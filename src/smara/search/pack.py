@@ -116,19 +116,14 @@ def _entry(hit: Hit, counter: TokenCounter, most_tokens: int) -> str:
     content = hit.content.strip()
     if counter.count(content).tokens > room:
         content = snippet(content, hit.terms, room * 3)
-    return f"- ({head}){mark} {_quoted(content)} {citation(hit)}"
+    # It can neither end its entry, nor begin another, nor cite what was not found.
+    quoted = neutralize(content).replace("\n", "\n  ").replace("[Memory #", "(Memory #")
+    return f"- ({head}){mark} {quoted} {citation(hit)}"
 
 
 def _line(text: str) -> str:
     """Stored text as a few words inside a line of ours."""
     return " ".join(neutralize(text).split()).replace("[", "(").replace("]", ")")
-
-
-def _quoted(text: str) -> str:
-    """Stored text that can neither end its entry, nor begin another, nor cite what was not
-    found.
-    """
-    return neutralize(text).replace("\n", "\n  ").replace("[Memory #", "(Memory #")
 
 
 def _day(milliseconds: int) -> str:

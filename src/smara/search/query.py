@@ -140,6 +140,21 @@ class Query:
         return tuple([term.text for term in self.wanted])
 
 
+MOST_HITS = 1_000
+
+
+def check_query(query: object, limit: object, offset: object = 0) -> None:
+    """Raise InvalidInputError unless a query is a text, and limit and offset are in range."""
+    if not isinstance(query, str):
+        raise InvalidInputError(f"query must be a text, not {type(query).__name__}.")
+    for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        if not is_number or not least <= value <= MOST_HITS:  # type: ignore[operator]
+            raise InvalidInputError(
+                f"{name} must be a whole number from {least} to {MOST_HITS}; got {value!r}."
+            )
+
+
 def analyze_query(text: str) -> Query:
     """The terms of a query. Never raises; a long query keeps the terms that tell most."""
     scanned = text[:_LONGEST_SCANNED]
@@ -159,7 +174,10 @@ def _terms(text: str) -> Iterable[QueryTerm]:
     weak = _WEAK | ANSWER_WORDS if _ASKS_WHICH.search(text[:LONGEST_QUERY]) else _WEAK
     for group, word in enumerate(find_words(text)):
         lower = fold(word).lower().replace("'", "")
-        is_stop, is_weak, shown = _is_stop(word, lower), lower in weak, word[:LONGEST_SHOWN]
+        # IT, US, WHO and OR in capitals are names.
+        is_name = word.isupper() and len(word) > 1 and word.isalpha()
+        is_stop, is_weak = lower in STOP_WORDS and not is_name, lower in weak
+        shown = word[:LONGEST_SHOWN]
         terms = expand(word).terms
         for position, (term, kind) in enumerate(terms):
             if kind == "cjk" and len(term) == 1:
@@ -170,12 +188,6 @@ def _terms(text: str) -> Iterable[QueryTerm]:
                 )
             else:
                 yield QueryTerm(term, kind, group, word=shown, is_stop=is_stop, is_weak=is_weak)
-
-
-def _is_stop(word: str, lower: str) -> bool:
-    if word.isupper() and len(word) > 1 and word.isalpha():
-        return False  # IT, US, WHO and OR in capitals are names
-    return lower in STOP_WORDS
 
 
 def _distinct(terms: Iterable[QueryTerm]) -> Iterable[QueryTerm]:
@@ -305,15 +317,13 @@ def understand(text: str, hints: Hints | None = None, today: date | None = None)
     names = tuple(dict.fromkeys([term.word for term in query.wanted if term.kind == "identifier"]))
     paths = tuple(dict.fromkeys([term.word for term in query.wanted if term.kind == "path"]))
     is_timed = days is not None or query.period is not None
-    kind = _type(text[:LONGEST_QUERY], is_timed, bool(names or paths), hints=hints)
+    kind: QueryType = "semantic"
+    if _STRUCTURAL.search(text[:LONGEST_QUERY]) or _STRUCTURAL_TOOLS.intersection(
+        hints.recent_tools
+    ):
+        kind = "structural"
+    elif names or paths:
+        kind = "identifier"
+    elif is_timed or _TEMPORAL.search(text[:LONGEST_QUERY]):
+        kind = "temporal"
     return QueryIntent(query, kind, names, paths=paths, hints=hints, days=days)
-
-
-def _type(text: str, is_timed: bool, has_names: bool, hints: Hints) -> QueryType:
-    if _STRUCTURAL.search(text) or _STRUCTURAL_TOOLS.intersection(hints.recent_tools):
-        return "structural"
-    if has_names:
-        return "identifier"
-    if is_timed or _TEMPORAL.search(text):
-        return "temporal"
-    return "semantic"

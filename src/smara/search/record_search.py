@@ -19,17 +19,14 @@ from smara.knowledge.models import STATES, TIERS, TYPES, State, TrustTier, Typed
 from smara.knowledge.store import KnowledgeStore
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
-from smara.observations.models import Observation
 from smara.observations.store import ObservationStore
 from smara.search.models import MemoryAnswer, MemoryHit, ObservationHit, TaskAnswer, TaskHit
-from smara.search.query import Query, analyze_query
+from smara.search.query import Query, analyze_query, check_query
 from smara.search.records import CodeJudge, RecordMatches, Scores, judge_code, no_code
 from smara.search.search import Search
 from smara.search.weights import WEIGHTS, Weights
 from smara.tasks.models import STATUSES, Task
 from smara.tasks.store import TaskStore
-
-_MOST_MEMORIES = 1_000
 
 
 class MemorySearch:
@@ -178,17 +175,7 @@ class _MemoryFilter:
 
 
 def _check_memories(query: object, limit: object, offset: object, wanted: _MemoryFilter) -> None:
-    if not isinstance(query, str):
-        raise InvalidInputError(f"query must be a text, not {type(query).__name__}.")
-    for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
-        if (
-            not isinstance(value, int)
-            or isinstance(value, bool)
-            or not least <= value <= _MOST_MEMORIES
-        ):
-            raise InvalidInputError(
-                f"{name} must be a whole number from {least} to {_MOST_MEMORIES}; got {value!r}."
-            )
+    check_query(query, limit, offset)
     for each in wanted.types or ():
         if each not in TYPES:
             raise InvalidInputError(f"types must be among {', '.join(TYPES)}; got {each!r}.")
@@ -198,9 +185,6 @@ def _check_memories(query: object, limit: object, offset: object, wanted: _Memor
         )
     if wanted.state not in STATES:
         raise InvalidInputError(f"state must be one of {', '.join(STATES)}; got {wanted.state!r}.")
-
-
-_MOST_OBSERVATIONS = 1_000
 
 
 class ObservationSearch:
@@ -224,16 +208,7 @@ class ObservationSearch:
         """Observations and reflections that answer a query, best first; never raises for what is
         asked.
         """
-        if not isinstance(query, str):
-            raise InvalidInputError(f"query must be a text, not {type(query).__name__}.")
-        if (
-            not isinstance(limit, int)
-            or isinstance(limit, bool)
-            or not 1 <= limit <= _MOST_OBSERVATIONS
-        ):
-            raise InvalidInputError(
-                f"limit must be a whole number from 1 to {_MOST_OBSERVATIONS}; got {limit!r}."
-            )
+        check_query(query, limit)
         analyzed = analyze_query(query)
         try:
             with self._store.database.read(self._deadline_seconds) as session:
@@ -272,7 +247,7 @@ class ObservationSearch:
                 rank,
                 round(scores[no][0] / top, 4),
                 why=scores[no][1],
-                snippet=snippet(_observation_text(rows[no]), analyzed.texts),
+                snippet=snippet("\n".join((rows[no].text, *rows[no].details)), analyzed.texts),
             )
             for rank, no in enumerate(wanted[:limit], 1)
         ]
@@ -284,11 +259,6 @@ class ObservationSearch:
         return int(row[0]) if row else 0
 
 
-def _observation_text(observation: Observation) -> str:
-    return "\n".join((observation.text, *observation.details))
-
-
-_MOST_TASKS = 1_000
 _MESSAGES_OF_A_TASK = 5
 
 
@@ -324,17 +294,7 @@ class TaskSearch:
         With ``include_messages``, each with its newest messages, and beside them what was said
         about it anywhere.
         """
-        if not isinstance(query, str):
-            raise InvalidInputError(f"query must be a text, not {type(query).__name__}.")
-        for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
-            if (
-                not isinstance(value, int)
-                or isinstance(value, bool)
-                or not least <= value <= _MOST_TASKS
-            ):
-                raise InvalidInputError(
-                    f"{name} must be a whole number from {least} to {_MOST_TASKS}; got {value!r}."
-                )
+        check_query(query, limit, offset)
         if status is not None and status not in STATUSES:
             raise InvalidInputError(f"status must be one of {', '.join(STATUSES)}; got {status!r}.")
         messages = (
@@ -373,7 +333,11 @@ class TaskSearch:
         named = self._store.find_asked_for(session, query.text)
         if named is not None:
             scored = {**scored, named: (2.0, ("matches the id",))}
-        statuses = self._statuses(session, list(scored))
+        statuses: dict[int, str] = {}
+        if scored:
+            where = f"+t.project_no = :project AND t.no IN ({marks(len(scored))})"
+            statement = self._store.sql(f"SELECT t.no, t.status FROM tasks t WHERE {where}")
+            statuses = {row[0]: row[1] for row in session.all(statement, list(scored))}
         wanted = [no for no in scored if no in statuses and status in (None, statuses[no])]
         top = max((scored[no][0] for no in wanted), default=1.0)
 
@@ -397,15 +361,6 @@ class TaskSearch:
         )
         total = len(wanted) if status is not None else max(len(found.numbers), len(wanted))
         return hits, total
-
-    def _statuses(self, session: Session, numbers: Sequence[int]) -> dict[int, str]:
-        if not numbers:
-            return {}
-        where = f"+t.project_no = :project AND t.no IN ({marks(len(numbers))})"
-        rows = session.all(
-            self._store.sql(f"SELECT t.no, t.status FROM tasks t WHERE {where}"), numbers
-        )
-        return {row[0]: row[1] for row in rows}
 
     def _messages_of(self, session: Session, task: Task) -> tuple[Message, ...]:
         rows = session.all(

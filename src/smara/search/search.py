@@ -39,7 +39,14 @@ from smara.search.models import (
     Trace,
     expand_sources,
 )
-from smara.search.query import Hints, Query, QueryIntent, understand
+from smara.search.query import (
+    MOST_HITS,
+    Hints,
+    Query,
+    QueryIntent,
+    check_query,
+    understand,
+)
 from smara.search.records import (
     CodeJudge,
     MemorySource,
@@ -112,7 +119,6 @@ class _LazyCodeFinder:
         return self._finder.find(session, asked, vector, wall, wanted)
 
 
-MOST_HITS = 1_000
 IMAGINE_SECONDS = 10.0
 """How long a model may take to write what an answer might say."""
 _NO_TROUBLE = (
@@ -182,18 +188,37 @@ class Search:
         deep: bool = False,
         may_imagine: bool = False,
     ) -> Answer:
-        """What answers a query best, of everything that is remembered.
+        """Return what answers a query best, of everything that is remembered.
 
         Any text is a query: words, questions, names, paths, parts of names; ``"words in quotes"``
-        stand together. Nothing a caller writes can raise or hang: it is bounded in terms, rows and
-        time, and an answer that was cut short says so. ``sources`` narrows it, to ``messages``,
-        ``observations``, ``memories``, ``tasks``, ``working``, ``code``; without it code is looked
-        through only where the query names code (a name, a path, "who calls") or nothing else
-        answers. ``since`` and ``until`` take milliseconds, ISO 8601 texts or datetimes.
-        ``neighbors`` asks for so many messages before and after each message, at most two.
-        ``phase``, ``recent_tools`` and ``files`` say what is going on. ``deep`` waits for an
-        embedder that is not loaded yet. ``may_imagine`` lets a model, where there is one, write
-        what an answer might say when little was found by itself.
+        stand together. No query can raise or hang: it is bounded in terms, rows and time, and an
+        answer that was cut short says so.
+
+        Args:
+            query: The query.
+            limit: How many hits, at most 1,000.
+            sources: Any of ``messages``, ``observations``, ``memories``, ``tasks``, ``working``,
+                ``code``. Without it, all but code, which is searched only if the query names code
+                (a name, a path, "who calls") or if nothing else answers.
+            thread_id: Only hits of this thread.
+            resource_id: Only hits of this resource.
+            role: Only messages of these roles.
+            since: Only hits from then on: milliseconds, an ISO 8601 text or a datetime.
+            until: Only hits before then.
+            task_id: Only messages of this task.
+            neighbors: How many messages before and after each message to add, at most two.
+            phase: The phase of the work, which weighs types of memories.
+            recent_tools: The tools used last.
+            files: The files in play.
+            deep: Wait for an embedder that is not loaded yet.
+            may_imagine: Let a model, if there is one, write what an answer might say when little
+                was found.
+
+        Returns:
+            The hits with their reasons, a trace of the search, and warnings.
+
+        Raises:
+            InvalidInputError: An argument is out of range.
         """
         _check(query, limit, sources)
         asked = understand(query, Hints(phase, tuple(recent_tools), tuple(files)), self._today())
@@ -216,7 +241,9 @@ class Search:
                 if within is None:
                     return Answer((), 0, Trace(0, 0, 0, query_type=asked.type))
                 haul, found = self._find(session, asked, vector, within, wanted, limit, neighbors)
-                haul.warnings += self._told_of_code(session, wanted, found)
+                if "code" in wanted.sources or any(each.kind == "code" for each in found):
+                    code_note = self._code_note(session, not wanted.is_open)
+                    haul.warnings += [code_note] if code_note else []
         except DeadlineError:
             return Answer(
                 (),
@@ -224,7 +251,9 @@ class Search:
                 Trace(0, 0, 0, is_complete=False, notes=("stopped at the deadline",)),
                 (OUT_OF_TIME,),
             )
-        if may_imagine and sum(_is_good(each) for each in found) < _ENOUGH_GOOD:
+        # Half of the words, or much of the meaning, is an answer whatever else was found.
+        good = [each for each in found if max(each.words, each.meaning or 0.0) > _GOOD]
+        if may_imagine and len(good) < _ENOUGH_GOOD:
             found, told = self._imagined(
                 asked, found, within, wanted=wanted, limit=limit, neighbors=neighbors
             )
@@ -345,14 +374,6 @@ class Search:
             found = self._find(session, asked, vector, within, code, limit, 0)[1]
         return haul, found
 
-    def _told_of_code(
-        self, session: Session, wanted: SearchFilter, found: Sequence[SearchCandidate]
-    ) -> list[str]:
-        if "code" not in wanted.sources and not any(each.kind == "code" for each in found):
-            return []
-        told = self._code_note(session, not wanted.is_open)
-        return [told] if told else []
-
     def _imagined(
         self,
         asked: QueryIntent,
@@ -456,13 +477,6 @@ class Search:
         )
 
 
-def _is_good(found: SearchCandidate) -> bool:
-    """Whether it answers by itself, whatever else was found: half of the words, or much of the
-    meaning.
-    """
-    return found.words > _GOOD or (found.meaning or 0.0) > _GOOD
-
-
 def _hits(best: Sequence[SearchCandidate]) -> tuple[Hit, ...]:
     top = best[0].score if best else 1.0
     return tuple(
@@ -508,12 +522,7 @@ def _wanted(
 
 
 def _check(query: str, limit: int, sources: Collection[str] | None) -> None:
-    if not isinstance(query, str):
-        raise InvalidInputError(f"query must be a text, not {type(query).__name__}.")
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_HITS:
-        raise InvalidInputError(
-            f"limit must be a whole number from 1 to {MOST_HITS}; got {limit!r}."
-        )
+    check_query(query, limit)
     if isinstance(sources, str):
         raise InvalidInputError("sources must be a list of names, not one text.")
     for source in sources or ():

@@ -226,7 +226,13 @@ def choose_model(
         deadline_seconds=deadline_seconds,
         advice=EMBEDDER_ADVICE,
     )
-    there = set(_names(reply))
+    models = reply.get("models") if isinstance(reply, dict) else None
+    names = [
+        each.get("name")
+        for each in (models if isinstance(models, list) else ())
+        if isinstance(each, dict)
+    ]
+    there = {name for name in names if isinstance(name, str)}
     fitting = [size for size, least in OLLAMA_SIZES if memory_bytes is None or memory_bytes > least]
     sizes = [*fitting, *(size for size, _ in reversed(OLLAMA_SIZES) if size not in fitting)]
     for size in sizes:
@@ -268,16 +274,6 @@ def machine_memory_bytes() -> int | None:
 def _endpoint(address: str, path: str) -> str:
     parts = parse_address(address)
     return parts._replace(path=parts.path.rstrip("/").removesuffix("/v1") + path).geturl()
-
-
-def _names(reply: Any) -> list[str]:
-    models = reply.get("models") if isinstance(reply, dict) else None
-    found = (
-        [each.get("name") for each in models if isinstance(each, dict)]
-        if isinstance(models, list)
-        else []
-    )
-    return [name for name in found if isinstance(name, str)]
 
 
 def _is_of(name: str, size: str) -> bool:
@@ -332,7 +328,10 @@ class OpenAIEmbedder(ServerEmbedder):
             + len(texts) * max(self._space.facts.dims, self.dims) * _OPENAI_BYTES_PER_NUMBER,
         )
         rows = check_rows(self._in_order(reply, len(texts)), len(texts), self.dims, name=self.name)
-        return EmbeddingReply(rows, _tokens(reply))
+        usage = reply.get("usage")
+        usage = usage if isinstance(usage, dict) else {}
+        tokens = usage.get("total_tokens", usage.get("prompt_tokens"))
+        return EmbeddingReply(rows, tokens if isinstance(tokens, int) and tokens > 0 else None)
 
     def _in_order(self, reply: Any, count: int) -> list[Any]:
         """The vectors in the order of the texts: each says which text it is of."""
@@ -346,11 +345,3 @@ class OpenAIEmbedder(ServerEmbedder):
             raise bad_vectors(self.name, f"{len(data)} vectors for {count} texts, or some twice")
         ordered = dict(zip(places, data, strict=True))
         return [ordered[place].get("embedding") for place in range(count)]
-
-
-def _tokens(reply: dict[str, Any]) -> int | None:
-    usage = reply.get("usage")
-    tokens = (
-        usage.get("total_tokens", usage.get("prompt_tokens")) if isinstance(usage, dict) else None
-    )
-    return tokens if isinstance(tokens, int) and tokens > 0 else None

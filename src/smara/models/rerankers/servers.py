@@ -75,7 +75,13 @@ class CohereReranker:
             most_bytes=_COHERE_MOST_BYTES,
             advice=self._advice,
         )
-        return check_scores(self._squeezed(self._placed(reply, len(texts))), len(texts), self.name)
+        scores = self._placed(reply, len(texts))
+        # A server that once sent other numbers is known to do so, also where a reply has none.
+        if self._vendor != "cohere" and any(not 0 <= score <= 1 for score in scores):
+            self._sends_logits = True
+        if self._sends_logits:
+            scores = [sigmoid(score) for score in scores]
+        return check_scores(scores, len(texts), self.name)
 
     def _placed(self, reply: Any, count: int) -> list[float]:
         """The scores at the places of their texts; each place once."""
@@ -96,14 +102,6 @@ class CohereReranker:
         if len(found) != count:
             raise bad_scores(self.name, f"{len(found)} scores for {count} texts")
         return [found[place] for place in range(count)]
-
-    def _squeezed(self, scores: list[float]) -> list[float]:
-        """Scores from 0 to 1. A server that once sent others is known to do so, also where a reply
-        has none.
-        """
-        if self._vendor != "cohere" and any(not 0 <= score <= 1 for score in scores):
-            self._sends_logits = True
-        return [sigmoid(score) for score in scores] if self._sends_logits else scores
 
 
 def rerank_url(address: str) -> str:
@@ -198,8 +196,12 @@ class OllamaReranker:
         )
         if not isinstance(reply, dict):
             raise failures.unreadable(self.name, "the reply is no object")
-        told = reply.get("logprobs")
-        return self._from_probabilities(told) if told else self._from_word(reply.get("response"))
+        if probabilities := reply.get("logprobs"):
+            return self._from_probabilities(probabilities)
+        word = str(reply.get("response")).strip().strip(".!\"'*").lower()
+        if word not in _WORDS:
+            raise self._no_answer(f"it said {str(reply.get('response'))[:40]!r}")
+        return 1.0 if word == "yes" else 0.0
 
     def _body(self, query: str, text: str) -> dict[str, Any]:
         system = load_prompt(_PROMPTS, "judge_system").text
@@ -225,9 +227,9 @@ class OllamaReranker:
             "options": options,
         }
 
-    def _from_probabilities(self, told: Any) -> float:
+    def _from_probabilities(self, probabilities: Any) -> float:
         """How likely yes is, of yes and no, as the first word."""
-        first = told[0] if isinstance(told, list) else None
+        first = probabilities[0] if isinstance(probabilities, list) else None
         top = first.get("top_logprobs") or [first] if isinstance(first, dict) else None
         if not isinstance(top, list) or not all(isinstance(each, dict) for each in top):
             raise failures.unreadable(self.name, "probabilities in no known form")
@@ -240,12 +242,6 @@ class OllamaReranker:
         if total < _LEAST_CERTAINTY:
             raise self._no_answer("neither yes nor no is likely")
         return sums["yes"] / total
-
-    def _from_word(self, said: Any) -> float:
-        word = str(said).strip().strip(".!\"'*").lower()
-        if word not in _WORDS:
-            raise self._no_answer(f"it said {str(said)[:40]!r}")
-        return 1.0 if word == "yes" else 0.0
 
     def _no_answer(self, what: str) -> BadReplyError:
         return BadReplyError(
