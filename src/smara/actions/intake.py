@@ -159,6 +159,8 @@ def _job(row: Row) -> Job:
     )
 
 
+SILENT_SESSION_MS = 2 * 3_600_000
+"""A session without an event for so long is over, even if its host never says so."""
 MOST_ATTEMPTS = 5
 KEEP_KEYS_MS = 30 * 86_400_000
 """A spool that waited longer than this may be taken in twice; it is bounded to about a week."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from smara.actions.intake import SILENT_SESSION_MS
 from smara.actions.tool_output import bare
 from smara.adapters.host_specs import HOOKS, host_of_format
 from smara.adapters.records import Imported, Record
@@ -209,10 +210,6 @@ def _answered(
 MOST_SESSIONS = 200
 MOST_EVENTS = 100_000
 BATCH = 500
-SILENT_MS = 2 * 3_600_000
-"""A session that was heard of since then may go on: it is watched, and decided on when it has
-ended.
-"""
 _TOOL_KINDS = ("tool_pre", "tool_post", "tool_fail")
 
 
@@ -306,7 +303,7 @@ class Learner:
         """Decide on every session that has ended and showed something new, the oldest first."""
         self.flush()
         fresh = {name: watched for name, watched in self._sessions.items() if watched.taken}
-        silent_since = self._clock.now_ms() - SILENT_MS
+        silent_since = self._clock.now_ms() - SILENT_SESSION_MS
         # One that an earlier run was stopped in the middle of is still open, though nothing of it
         # is new now.
         undecided = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from smara.actions.intake import SILENT_SESSION_MS
 from smara.behavior.models import JobsDone
 from smara.behavior.store import BehaviorStore
 from smara.behavior.synthesis import WEEK_MS, Synthesis
@@ -18,8 +19,6 @@ from smara.errors import SmaraError
 from smara.knowledge.memories import Memories
 
 DAY_MS = 86_400_000
-IDLE_MS = 2 * 3_600_000
-"""A session that nothing was heard of for so long has ended, whether somebody said so or not."""
 _SEEN_DAYS = 30
 """Keys of events are kept for so long after their session was decided on: nobody tells of it again
 later.
@@ -55,7 +54,7 @@ class Jobs:
         parts = self._parts
         now = parts.clock.now_ms()
         with parts.store.database.read() as session:
-            ended = parts.store.due(session, now - IDLE_MS, limit)
+            ended = parts.store.due(session, now - SILENT_SESSION_MS, limit)
             modules = parts.synthesis.due(session)
             last = parts.store.job_times(session)
         finalized, promoted, failed = self._finalize(ended)

@@ -25,7 +25,7 @@ from smara.adapters.hosts.event_queue import (
 )
 from smara.adapters.hosts.exit_codes import with_exits
 from smara.adapters.hosts.reply import NOTICE
-from smara.adapters.hosts.session import Transcripts, jobs_of, run_due, store_turns
+from smara.adapters.hosts.session import Transcripts, jobs_of, run_jobs, store_turns
 from smara.core import log
 from smara.database.leases import Lease, host_name, is_gone
 from smara.errors import DatabaseError, SmaraError
@@ -76,10 +76,10 @@ def drain(
     try:
         # What is due by now goes first: new events put a transcript's next reading off, again and
         # again.
-        run_due(memory, done, kinds, has_time=lambda: clock() < until)
+        run_jobs(memory, done, kinds, has_time=lambda: clock() < until)
         lease = _take_all(walls, folder, done, lease=lease, has_time=lambda: clock() < until)
         for project in walls.projects():
-            run_due(project, done, kinds, has_time=lambda: clock() < until)
+            run_jobs(project, done, kinds, has_time=lambda: clock() < until)
             if (
                 "transcript" in kinds and clock() < until
             ):  # there is time for more than the most urgent

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from smara.actions.intake import SILENT_SESSION_MS
 from smara.actions.models import Job, JobKind
 from smara.adapters.host_specs import TRANSCRIPTS, host_named
 from smara.adapters.importer import Importer
@@ -47,8 +48,6 @@ class TranscriptLocator:
         return self._known[key]
 
 
-SILENT_SESSION_MS = 2 * 3_600_000
-"""A session that was not heard of for so long has ended, also where a host never says so."""
 READ_EVERY_MS = 300_000
 _TELLING = ("turn_end", "turn_fail", "session_end", "compact_pre", "subagent_stop")
 
@@ -239,7 +238,7 @@ class Counts(Protocol):
     jobs_failed: int
 
 
-def run_due(
+def run_jobs(
     memory: Memory, counts: Counts, kinds: Sequence[JobKind], has_time: Callable[[], bool]
 ) -> None:
     """Do what is due, one after the other, while there is time. A job that fails is tried again
