@@ -28,7 +28,9 @@ def prompt(words: str, at_ms: int = 1_000, **more: object) -> HostEvent:
 def take(memory, *events: HostEvent, jobs=()) -> list[HostEvent]:
     lease = memory.leases.acquire("spool", "me")
     fresh = memory.intake.fresh(events)
-    memory.intake.end(events, fresh, jobs, lease)
+    memory.behavior.observe_batch(
+        fresh, also=lambda session: memory.intake.end(session, events, fresh, jobs, lease=lease)
+    )
     memory.leases.release(lease)
     return fresh
 
@@ -59,8 +61,13 @@ def test_one_project_does_not_know_the_events_of_another(memory):
 def test_nothing_is_noted_under_a_lost_lease(memory, clock):
     lease = memory.leases.acquire("spool", "me", 1.0)
     clock.advance(5)
+    told, jobs = [prompt("a")], [Job("finalize", "s1")]
     with pytest.raises(LeaseLostError):
-        memory.intake.end([prompt("a")], [prompt("a")], [Job("finalize", "s1")], lease)
+        memory.behavior.observe_batch(
+            told, also=lambda session: memory.intake.end(session, told, told, jobs, lease=lease)
+        )
+    assert memory.intake.fresh(told) == told
+    assert memory.behavior.sessions() == []
     assert memory.intake.heard() == []
     assert memory.intake.jobs() == []
 

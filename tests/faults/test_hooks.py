@@ -227,9 +227,9 @@ def test_a_drain_that_is_killed_is_gone_on_with_and_nothing_is_doubled(place, db
     )
     end = Intake.end
 
-    def killed(self, *values):
+    def killed(self, *values, **named):
         if place == "after the keys":
-            end(self, *values)
+            end(self, *values, **named)
         raise KilledError
 
     with smara.open(db, token_model="estimate") as memory:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 
@@ -115,6 +116,24 @@ def test_a_session_that_was_under_way_is_watched_on(address, open_database):
         [found] = memory.behavior.pads("s")
         assert (found.facts["events"], found.facts["failures"]) == (42, 3)
         assert dict(found["worked"]) == {"make": {"n": 2}}
+
+
+def test_an_event_that_was_ingested_before_the_keys_were_one_table_stays_known(
+    address, open_database
+):
+    database = open_database(address)
+    migrate(database, CLOCK, target=21)
+    put_a_thread_inside(database)
+    event = smara.HostEvent("claude", "prompt", "s", 1_767_600_100_000, prompt="go", key="k")
+    key = hashlib.blake2b(event.key.encode(), digest_size=16).digest()
+    with database.write() as session:
+        row = {"no": 1, "project_no": 1, "session_id": "s", "state": "open", "version": 1}
+        insert(database, session, "behavior_sessions", **row)
+        insert(database, session, "behavior_seen", session_no=1, key=key, project_no=1)
+    database.close()
+    with smara.open(address, embedder="off") as memory:
+        assert memory.behavior.observe_batch([event]).known == 1
+        assert memory.intake.fresh([event]) == []
 
 
 def put_a_thread_inside(database):

@@ -6,6 +6,7 @@ event. `IntakeStore` holds the SQL, `Intake` the decisions.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 
@@ -24,10 +25,11 @@ _JOB = "kind, session_id, facts, due_at, attempts, error"
 class IntakeStore(ProjectStore):
     """The tables ``intake_events``, ``intake_hosts`` and ``intake_jobs`` of one project."""
 
-    def times_of(self, session: Session, stems: Sequence[str]) -> dict[str, list[int]]:
-        """When each of these events was told, as far as it was taken in."""
-        found: dict[str, list[int]] = {}
-        for some in parts([to_storable(stem) for stem in stems]):
+    def fresh(self, session: Session, events: Sequence[HostEvent]) -> list[HostEvent]:
+        """Return the events that were not ingested before, each once, in their order."""
+        stems = {_stem(event) for event in events} | {_hashed(event) for event in events}
+        known: dict[str, list[str]] = {}
+        for some in parts([to_storable(stem) for stem in sorted(stems)]):
             rows = session.all(
                 self.sql(
                     "SELECT stem, at_ms FROM intake_events"
@@ -36,20 +38,35 @@ class IntakeStore(ProjectStore):
                 some,
             )
             for stem, at_ms in rows:
-                found.setdefault(from_storable(stem), []).append(int(at_ms))
+                key = from_storable(stem)
+                known.setdefault(key, []).append(f"{key}~{at_ms}" if at_ms else key)
+        found = []
+        for event in events:
+            stem, at_ms = _stem(event), stem_of(event.key)[1]
+            key = f"{stem}~{at_ms}" if at_ms else stem
+            keys = known.setdefault(stem, [])
+            if _hashed(event) not in known and not any(
+                is_duplicate_key(key, each) for each in keys
+            ):
+                found.append(event)
+                keys.append(key)
         return found
 
-    def insert_events(
-        self, session: Session, rows: Iterable[tuple[str, int, str]], now_ms: int
-    ) -> None:
+    def insert_events(self, session: Session, events: Iterable[HostEvent], now_ms: int) -> None:
+        """Store the keys of events that are ingested in this transaction."""
         session.run_many(
             self.sql(
                 "INSERT INTO intake_events (project_no, stem, at_ms, session_id, taken_at)"
                 " VALUES (:project, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
             ),
             [
-                (to_storable(stem), at_ms, to_storable(session_id), now_ms)
-                for stem, at_ms, session_id in rows
+                (
+                    to_storable(_stem(event)),
+                    stem_of(event.key)[1],
+                    to_storable(event.session_id),
+                    now_ms,
+                )
+                for event in events
             ],
         )
 
@@ -176,39 +193,36 @@ class Intake:
         self._leases = leases
 
     def fresh(self, events: Sequence[HostEvent]) -> list[HostEvent]:
-        """Those that were not taken in before, each once, in their order."""
-        stems = sorted({stem_of(event.key)[0] for event in events})
+        """Return the events that were not ingested before, each once, in their order."""
         with self._store.database.read() as session:
-            known = self._store.times_of(session, stems)
-        seen = {stem: [_key(stem, at_ms) for at_ms in times] for stem, times in known.items()}
-        found = []
-        for event in events:
-            keys = seen.setdefault(stem_of(event.key)[0], [])
-            if not any(is_duplicate_key(event.key, key) for key in keys):
-                found.append(event)
-                keys.append(event.key)
-        return found
+            return self._store.fresh(session, events)
 
     def end(
         self,
-        told: Sequence[HostEvent],
+        session: Session,
+        events: Sequence[HostEvent],
         fresh: Sequence[HostEvent],
         jobs: Iterable[Job],
         lease: Lease,
     ) -> None:
-        """Note that events were taken in: their keys, who told them, and what is to be done; all or
-        nothing.
+        """Record ingested events within a transaction: keys, hosts, jobs.
 
-        Raises ``LeaseLostError``, and notes nothing, when somebody else is at it by now.
+        Args:
+            session: The transaction in which the events are learned from, so that each counts once.
+            events: All events that hosts sent.
+            fresh: Those that were not ingested before.
+            jobs: The work that their sessions ask for.
+            lease: The right to ingest.
+
+        Raises:
+            LeaseLostError: Another process ingests by now; the transaction must not be committed.
         """
         now = self._clock.now_ms()
-        with self._store.database.write() as session:
-            self._leases.guard(session, lease)
-            keys = [(*stem_of(event.key), event.session_id) for event in fresh]
-            self._store.insert_events(session, keys, now)
-            self._store.hear(session, _heard(told, fresh))
-            for job in jobs:
-                self._store.put_job(session, job, now)
+        self._leases.guard(session, lease)
+        self._store.insert_events(session, fresh, now)
+        self._store.hear(session, _heard(events, fresh))
+        for job in jobs:
+            self._store.put_job(session, job, now)
 
     def heard(self) -> list[HostContact]:
         """Who told what, and when last."""
@@ -242,8 +256,17 @@ class Intake:
             return self._store.delete_events(session, self._clock.now_ms() - KEEP_KEYS_MS)
 
 
-def _key(stem: str, at_ms: int) -> str:
-    return f"{stem}~{at_ms}" if at_ms else stem
+def _stem(event: HostEvent) -> str:
+    """Return the key of an event without its time; a key holds within its session."""
+    stem = stem_of(event.key)[0]
+    own = f"{event.session_id}:"
+    return stem if stem.startswith(own) else f"{own}{stem}"
+
+
+def _hashed(event: HostEvent) -> str:
+    """Return the key as databases before version 22 had it."""
+    key = event.key.encode("utf-8", "replace")
+    return f"hash:{hashlib.blake2b(key, digest_size=16).hexdigest()}"
 
 
 def _heard(told: Sequence[HostEvent], fresh: Sequence[HostEvent]) -> list[HostContact]:

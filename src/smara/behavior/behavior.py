@@ -53,6 +53,7 @@ from smara.core.events import HostEvent
 from smara.core.ids import IdMaker
 from smara.core.scope import require_id
 from smara.core.tokens import TokenCounter
+from smara.database.database import Session
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.knowledge.gate import SESSION_TYPES, SessionType
 from smara.knowledge.memories import Memories
@@ -119,11 +120,19 @@ class Behavior:
         """Take an event in. It is kept for good when the turn ends, or with :meth:`checkpoint`."""
         self._watcher.observe(event)
 
-    def observe_batch(self, events: Iterable[HostEvent]) -> WatchResult:
-        """Take events in and keep them, in one transaction; what was told before is dropped. Safe
-        to repeat.
+    def observe_batch(
+        self, events: Iterable[HostEvent], also: Callable[[Session], None] | None = None
+    ) -> WatchResult:
+        """Ingest events in one transaction; drop duplicates. Safe to repeat.
+
+        Args:
+            events: The events of any number of sessions.
+            also: Writes what belongs to them in the same transaction.
+
+        Returns:
+            How many events were new, and how many were known.
         """
-        return self._watcher.observe_batch(events)
+        return self._watcher.observe_batch(events, also)
 
     def checkpoint(self, session_id: str, work_unit: WorkUnit | None = None) -> None:
         """Keep what is in memory of a session, and what it is working on: whoever goes on finds

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from smara.actions.intake import SILENT_SESSION_MS
+from smara.actions.intake import KEEP_KEYS_MS, SILENT_SESSION_MS, IntakeStore
 from smara.behavior.models import JobsDone
 from smara.behavior.store import BehaviorStore
 from smara.behavior.synthesis import WEEK_MS, Synthesis
@@ -19,10 +19,6 @@ from smara.errors import SmaraError
 from smara.knowledge.memories import Memories
 
 DAY_MS = 86_400_000
-_SEEN_DAYS = 30
-"""Keys of events are kept for so long after their session was decided on: nobody tells of it again
-later.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +107,10 @@ class Jobs:
     def _prune(self) -> int:
         parts = self._parts
         pruned = parts.memories.prune()
+        before = parts.clock.now_ms() - KEEP_KEYS_MS
         with parts.store.database.write() as session:
-            forgotten = parts.store.forget_before(
-                session, parts.clock.now_ms() - _SEEN_DAYS * DAY_MS
-            )
-        return len(pruned.deprecated) + len(pruned.deleted) + forgotten
+            IntakeStore(parts.store.database, parts.store.scope).delete_events(session, before)
+        return len(pruned.deprecated) + len(pruned.deleted)
 
     def _evict(self) -> int:
         return 0 if self._parts.evict is None else self._parts.evict()

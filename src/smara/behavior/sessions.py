@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from smara.actions.intake import IntakeStore
 from smara.behavior.models import EarlyTrigger
 from smara.behavior.record import take
 from smara.behavior.scratchpad import LIMIT_BYTES, Pad
-from smara.behavior.store import BehaviorStore, WatchedSessionRow, by_session, seen_key
+from smara.behavior.store import BehaviorStore, WatchedSessionRow, by_session
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.events import HostEvent
@@ -85,6 +86,7 @@ class Watcher:
 
     def __init__(self, store: BehaviorStore, clock: Clock, limit_bytes: int = LIMIT_BYTES) -> None:
         self._store = store
+        self._keys = IntakeStore(store.database, store.scope)
         self._clock = clock
         self._limit = limit_bytes
         self._live: OrderedDict[str, _Live] = OrderedDict()
@@ -125,10 +127,17 @@ class Watcher:
             while len(pending) > _MOST_PENDING:
                 del pending[next(iter(pending))]
 
-    def observe_batch(self, events: Iterable[HostEvent]) -> WatchResult:
-        """Take many events in and keep them; those that were told before are dropped."""
+    def observe_batch(
+        self, events: Iterable[HostEvent], also: Callable[[Session], None] | None = None
+    ) -> WatchResult:
+        """Ingest many events and store them; drop duplicates.
+
+        Args:
+            events: The events of any number of sessions.
+            also: Writes what belongs to them in the same transaction.
+        """
         sessions = by_session(event for event in events if is_id(event.session_id))
-        if not sessions:
+        if not sessions and also is None:
             return WatchResult()
         with self._guard:
             for session_id in sessions:
@@ -136,6 +145,8 @@ class Watcher:
                 self._live.pop(session_id, None)
             with self._store.database.write() as session:
                 results = [self._take(session, batch) for batch in sessions.values()]
+                if also is not None:
+                    also(session)
         return WatchResult(sum(each.taken for each in results), sum(each.known for each in results))
 
     def flush(self, session_id: str | None = None) -> None:
@@ -222,17 +233,12 @@ class Watcher:
     ) -> WatchResult:
         """Take the events of one session in, within a transaction."""
         row = self._store.lock(session, events[0])
-        keys = [seen_key(event) for event in events]
-        unseen = self._store.unseen(session, row.no, keys)
-        fresh: list[HostEvent] = []
-        for event, key in zip(events, keys, strict=True):
-            if key in unseen:
-                unseen.discard(key)
-                fresh.append(event)
+        fresh = self._keys.fresh(session, events)
         if not fresh:
             if live is not None:
                 live.version = None
             return WatchResult(0, len(events))
+        self._keys.insert_events(session, fresh, self._clock.now_ms())
         self._keep(session, row, events, fresh, live)
         is_ended = any(event.kind == "session_end" and not event.subagent_id for event in fresh)
         is_ended = is_ended or (row.state == "ended" and fresh[-1].kind != "session_start")

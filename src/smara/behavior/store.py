@@ -14,7 +14,7 @@ from smara.behavior.models import FindingVerdict, Noticed, WatchedSession
 from smara.behavior.scratchpad import PadSnapshot
 from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent
-from smara.database.database import Row, Session, marks, parts
+from smara.database.database import Row, Session, marks
 from smara.database.project_store import ProjectStore
 
 _SESSION = (
@@ -52,10 +52,6 @@ class SignalRow(NamedTuple):
 def key_of(text: str) -> str:
     """What a signal is looked up by: paths and commands can be longer than an index likes."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
-
-
-def seen_key(event: HostEvent) -> bytes:
-    return hashlib.blake2b(event.key.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 class BehaviorStore(ProjectStore):
@@ -133,28 +129,6 @@ class BehaviorStore(ProjectStore):
         return [_session(row) for row in rows]
 
     # events and scratchpads
-
-    def unseen(self, session: Session, no: int, keys: Sequence[bytes]) -> set[bytes]:
-        """Which events were not taken in before; they are from now on."""
-        wanted = list(dict.fromkeys(keys))
-        known: set[bytes] = set()
-        for part in parts(wanted):
-            rows = session.all(
-                self.sql(
-                    "SELECT key FROM behavior_seen WHERE project_no = :project AND session_no = ?"
-                    f" AND key IN ({marks(len(part))})"
-                ),
-                (no, *part),
-            )
-            known.update(bytes(row[0]) for row in rows)
-        fresh = [key for key in wanted if key not in known]
-        session.run_many(
-            self.sql(
-                "INSERT INTO behavior_seen (session_no, key, project_no) VALUES (?, ?, :project)"
-            ),
-            [(no, key) for key in fresh],
-        )
-        return set(fresh)
 
     def pads(self, session: Session, no: int) -> dict[str, list[bytes]]:
         """The scratchpads of a session by their parts, as :meth:`put_pad` was given them."""
@@ -431,29 +405,6 @@ class BehaviorStore(ProjectStore):
             "? AND last_at <= ?"
         )
         return session.run(self.sql(statement), (now_ms, name, now_ms - every_ms)) == 1
-
-    def forget_before(self, session: Session, before_ms: int) -> int:
-        """Remove the keys and scratchpads of sessions that were decided on long ago; how many
-        sessions.
-        """
-        rows = session.all(
-            self.sql(
-                "SELECT no FROM behavior_sessions WHERE project_no = :project AND state = 'final'"
-                " AND last_event_at < ? AND EXISTS (SELECT 1 FROM behavior_seen s WHERE "
-                "s.session_no ="
-                " behavior_sessions.no)"
-                " LIMIT 200"
-            ),
-            (before_ms,),
-        )
-        for row in rows:
-            session.run(
-                self.sql(
-                    "DELETE FROM behavior_seen WHERE project_no = :project AND session_no = ?"
-                ),
-                row,
-            )
-        return len(rows)
 
 
 def _session(row: Row) -> WatchedSession:

@@ -84,7 +84,6 @@ def drain(
                 "transcript" in kinds and clock() < until
             ):  # there is time for more than the most urgent
                 project.behavior.run_due()
-                project.intake.prune()
         sweep(folder, time.time())
     finally:
         memory.leases.release(lease)
@@ -169,10 +168,12 @@ def _take_in(
                 at_ms=file.at_ms,
                 is_said=notice.get("is_said", True),
             )
-    if fresh:
-        project.behavior.observe_batch(fresh)
+    if fresh:  # safe to repeat, and so done before the events count as ingested
         project.moments.heed(fresh)
-    project.intake.end(told, fresh, jobs_of(fresh, transcripts), lease)
+    jobs = jobs_of(fresh, transcripts)
+    project.behavior.observe_batch(
+        fresh, also=lambda session: project.intake.end(session, told, fresh, jobs, lease=lease)
+    )
     for file in files:
         remove(file.path)
     done.taken += len(fresh)
