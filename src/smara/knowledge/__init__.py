@@ -1,3 +1,1 @@
-"""What is known: typed statements with evidence and trust, their lifecycle, and the review of what
-was learned.
-"""
+"""Typed statements with evidence and trust, their lifecycle and review."""

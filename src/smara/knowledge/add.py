@@ -74,7 +74,7 @@ def find_candidates(
     files: Sequence[str] = (),
     subject: str | None = None,
 ) -> list[StoredMemory]:
-    """The active memories that have most in common with a text, those with rarer words first."""
+    """Return the active memories that share most with a text."""
     terms = sorted(
         set(" ".join(terms_of("", text).bodies).split()), key=lambda term: (-len(term), term)
     )[:_TERMS]
@@ -113,8 +113,7 @@ def find_candidates(
 def find_known(
     new: TypedMemory, around: Iterable[StoredMemory], cosines: Mapping[int, float]
 ) -> KnownMemory | None:
-    """The memory that says all of it already: in the same words, in nearly the same, or with the
-    same meaning.
+    """Return the memory that says all of it already, or None.
 
     Memories of another type do not count, but for the exact same words: "tests need Redis" as
     a gotcha and as a requirement are used differently, and two rows of the same words never.
@@ -155,9 +154,7 @@ class PreparedMemory:
 
     @property
     def draft(self) -> TypedMemory:
-        """The memory as its words alone make it, before anybody knows how far it is to be
-        trusted.
-        """
+        """The memory as its words alone make it, without its trust."""
         fields = self.fields
         chunk = fields["chunk_type"] and Chunk(
             fields["chunk_type"],

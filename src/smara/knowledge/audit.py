@@ -33,7 +33,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The number of memories with a fault, their share, and a few of them."""
+    """The memories with a fault: their number, share and examples."""
 
     count: int
     share: float
@@ -42,7 +42,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found among the active memories."""
+    """The result of an audit of the active memories."""
 
     total: int
     active: int

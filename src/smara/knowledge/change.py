@@ -107,7 +107,7 @@ _PLACES = frozenset(
 def update(
     turn: MemoryChange, stored: StoredMemory, fields: Mapping[str, Any], taint: set[str]
 ) -> StoredMemory:
-    """Set fields to new values; what an agent brings in adds its taint."""
+    """Set fields to new values, with the taint they bring in."""
     memory = stored.memory
     refuse_deprecated(memory)
     _refuse_agents(turn, memory, "edit", is_upkeep=_PLACES.issuperset(fields))
@@ -134,7 +134,7 @@ def pin(turn: MemoryChange, stored: StoredMemory, is_pinned: bool) -> StoredMemo
 
 
 def verified_fields(turn: MemoryChange, memory: TypedMemory) -> dict[str, Any]:
-    """What becomes of a memory that a person calls true."""
+    """Return the columns of a memory that a person confirms."""
     return {
         "is_verified": True,
         "verified_at": turn.now_ms,
@@ -149,7 +149,7 @@ def verified_fields(turn: MemoryChange, memory: TypedMemory) -> dict[str, Any]:
 
 
 def verify(turn: MemoryChange, stored: StoredMemory) -> StoredMemory:
-    """A person says that it is true, now: its taint is cleared, and it fades from here."""
+    """Confirm a memory: its taint is cleared, and it fades from now."""
     turn.refuse_others("verify a memory")
     refuse_deprecated(stored.memory)
     return turn.change(stored, "verified", verified_fields(turn, stored.memory))
@@ -201,7 +201,7 @@ def restore(turn: MemoryChange, stored: StoredMemory) -> StoredMemory:
 
 
 def mark_stale(turn: MemoryChange, stored: StoredMemory, why: str) -> StoredMemory:
-    """Mark a memory as no longer true; it is found, but never injected."""
+    """Mark a memory as no longer true; it is never injected."""
     refuse_deprecated(stored.memory)
     _refuse_agents(turn, stored.memory, "mark as stale", is_upkeep=True)
     if stored.memory.is_stale:
@@ -220,7 +220,7 @@ def mark_fresh(turn: MemoryChange, stored: StoredMemory) -> StoredMemory:
 
 
 def note_staleness(turn: MemoryChange, stored: StoredMemory, found: Staleness) -> StoredMemory:
-    """Mark a memory as stale if its files are gone, or ask for a review."""
+    """Mark a memory whose files are gone, or ask for review."""
     if found.is_gone:
         return mark_stale(turn, stored, found.reasons[0].text)
     if not found.needs_review or stored.memory.needs_review:
@@ -230,7 +230,7 @@ def note_staleness(turn: MemoryChange, stored: StoredMemory, found: Staleness) -
 
 
 def note_code(turn: MemoryChange, stored: StoredMemory, found: Freshness) -> StoredMemory:
-    """Ask for a review of a memory whose code changed, or withdraw it."""
+    """Ask for a review of a memory whose code changed."""
     memory = stored.memory
     others = [reason for reason in memory.review_reasons if not reason.startswith(CODE_CHANGED)]
     reasons = [*others, (found.hedge or CODE_CHANGED)[:500]] if found.needs_review else others
@@ -242,7 +242,7 @@ def note_code(turn: MemoryChange, stored: StoredMemory, found: Freshness) -> Sto
 
 
 def relate(turn: MemoryChange, stored: StoredMemory, relation: Relation) -> StoredMemory:
-    """Relate a memory to another or to a file; twice is the same as once."""
+    """Relate a memory to another or to a file; safe to repeat."""
     resolved = resolve_relation(turn, clean_relation(relation))
     if resolved.memory_id == stored.memory.id:
         raise InvalidInputError("A memory has no relation to itself. Name another memory.")
@@ -329,7 +329,7 @@ def _refuse_agents(
 
 
 def resolve_relation(turn: MemoryChange, relation: Relation) -> Relation:
-    """Return a relation with the UUID of its memory in the place of a short id."""
+    """Return a relation with the UUID of its memory."""
     if relation.type == "supersedes":
         raise InvalidInputError(
             "Use supersede() or `supersedes` to put one memory in the place of another."
@@ -348,12 +348,12 @@ def _is_same(one: Relation, other: Relation) -> bool:
 
 
 def is_outranked(new: TypedMemory, old: TypedMemory) -> bool:
-    """Return True if a newer memory is less trusted than the one it would replace."""
+    """Return True if a newer memory is less trusted than the older."""
     return rank_of(new.tier) < rank_of(old.tier) or (old.is_pinned and new.tier != "confirmed")
 
 
 def supersede(turn: MemoryChange, old: StoredMemory, new: StoredMemory, why: str) -> StoredMemory:
-    """Replace the older memory by the newer; return the newer as it is then."""
+    """Replace the older memory by the newer; return the newer."""
     _refuse_same(old, new)
     for stored in (old, new):
         refuse_deprecated(stored.memory)

@@ -76,7 +76,7 @@ Sign = Literal["denied", "changed", "replaced", "version", "stated"]
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """The reason why two statements cannot both be true, and the words that differ.
+    """The reason why two statements cannot both be true.
 
     When it is not sure ("use pytest for tests", "use nose for tests"), both are kept, and a person
     is asked.
@@ -90,7 +90,7 @@ class Contradiction:
 
 
 def find_contradiction(new: TypedMemory, old: TypedMemory) -> Contradiction | None:
-    """Return the sign that a newer memory contradicts an older one, or None."""
+    """Return the sign that a newer memory contradicts an older one."""
     if new.type == old.type:
         key = subject_key(new.type, new.data)
         if key is not None and key == subject_key(old.type, old.data):
@@ -230,9 +230,7 @@ class _SentencePlace:
     def holds_one(
         self, was: Sequence[Word], now: Sequence[Word]
     ) -> Literal["yes", "perhaps", "no"]:
-        """Whether only one value can stand here at a time, so that another value contradicts the
-        first.
-        """
+        """Decide if only one value can stand here at a time."""
         is_single = len(was) == len(now) == 1
         if is_single and frozenset((was[0].stem, now[0].stem)) in _OPPOSITES:
             return "yes" if len(self.head) + len(self.tail) >= 2 else "no"

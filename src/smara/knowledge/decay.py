@@ -21,7 +21,7 @@ PRUNED_AFTER_HALF_LIVES = 3
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceStep:
-    """One step of the arithmetic: what it is, by what it multiplies, and what comes out."""
+    """One step of the arithmetic: its name, factor and result."""
 
     text: str
     factor: float
@@ -30,7 +30,7 @@ class ConfidenceStep:
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceNow:
-    """What a memory is worth now, and how that was worked out."""
+    """The worth of a memory now, with the calculation."""
 
     value: float
     steps: tuple[ConfidenceStep, ...]
@@ -51,7 +51,7 @@ def half_life_days(memory: TypedMemory) -> float | None:
 
 
 def fading(memory: TypedMemory, now_ms: int) -> float:
-    """Return the factor by which time has faded a memory, from 1 down to 0.
+    """Return the factor by which time has faded a memory.
 
     A clock that was set back does not make anything worth more than it was.
     """
@@ -81,7 +81,7 @@ def confidence_now(memory: TypedMemory, now_ms: int, *others: tuple[str, float])
 
 
 def is_due(memory: TypedMemory, now_ms: int) -> bool:
-    """Return True if a memory has faded so far that it is deprecated."""
+    """Return True if a memory has faded enough to be deprecated."""
     half_life = half_life_days(memory)
     if half_life is None or memory.is_verified:
         return False
@@ -96,7 +96,7 @@ be.
 
 
 class FileHistory(Protocol):
-    """The history of a project's files; every answer may be None for unknown."""
+    """The history of a project's files; None means unknown."""
 
     def exists(self, path: str) -> bool | None:
         """Return True if the file is there."""
@@ -133,17 +133,17 @@ class Staleness:
 
     @property
     def is_stale(self) -> bool:
-        """True if it is to be hedged when told: a layer found something."""
+        """True if it is to be hedged when told."""
         return bool(self.reasons)
 
     @property
     def is_gone(self) -> bool:
-        """True if it is never injected: it was marked, or its subject is gone."""
+        """True if it was marked, or its subject is gone."""
         return self.is_withheld or any(reason.layer == 1 for reason in self.reasons)
 
     @property
     def factors(self) -> tuple[tuple[str, float], ...]:
-        """The factors it takes from the confidence; time is counted by the decay already."""
+        """The factors it takes from the confidence, besides time."""
         return tuple(
             (reason.text, reason.factor) for reason in self.reasons if reason.factor != 1.0
         )

@@ -98,7 +98,7 @@ def without_injected(text: str) -> str:
 
 
 def holds_injected(text: str) -> bool:
-    """Return True if a text has blocks or citations of ours in it."""
+    """Return True if a text has our blocks or citations in it."""
     return bool(_TAG.search(text) or _CITATION.search(text))
 
 
@@ -111,7 +111,7 @@ def reasons_against(
     has_session: bool = True,
     has_origins: bool = False,
 ) -> tuple[str, ...]:
-    """Why a statement is not to be remembered; empty when nothing speaks against it.
+    """Return why a statement is not to be remembered, if anything.
 
     ``has_origins`` says that it was derived from other memories, which is evidence too.
     """
@@ -132,7 +132,7 @@ def reasons_against(
 
 
 def is_echo(statement: Statement, already_told: Sequence[str]) -> bool:
-    """Return True if nearly all of a statement stands in one text told before."""
+    """Return True if a statement repeats a text told before."""
     if len(statement.content_set) < _LEAST_WORDS:
         return False
     for text in already_told:
@@ -149,7 +149,7 @@ def is_echo(statement: Statement, already_told: Sequence[str]) -> bool:
 
 
 def limit_for(source: MemorySource, session_type: SessionType) -> int | None:
-    """Return how many memories of a source a session may bring; None for any number."""
+    """Return how many memories of a source a session may bring."""
     if source in INFERRED:
         return LEARNED_PER_SESSION[session_type]
     return RECORDED_PER_SESSION if source == "agent_explicit" else None

@@ -1,4 +1,4 @@
-"""Define the spec of a memory type: one frozen object with all its facts.
+"""Define the spec of a memory type, with all its facts.
 
 `kinds.py` holds one spec for each type. Every table that depends on the type is derived from
 them: what is told at which moment and under which title, the weights of the ranking, the shares of
@@ -36,7 +36,7 @@ _MOST_STEPS = 50
 
 @dataclass(frozen=True, slots=True)
 class KindField:
-    """A field that a memory of a type may have besides its sentence."""
+    """A field of a memory besides its sentence."""
 
     name: str
     shape: FieldShape
@@ -111,7 +111,7 @@ _STEP_FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """A sign that a statement is of a type, its weight, and its name in the reason.
+    """A sign that a statement is of a type.
 
     It is looked for in the words of a statement, in the headings above it, or it is a form.
     """
@@ -124,7 +124,7 @@ class Cue:
 
 @dataclass(frozen=True, slots=True)
 class MemoryKind:
-    """The spec of a memory type; without a half-life a memory never fades.
+    """The spec of a memory type.
 
     Attributes:
         title: The heading over confirmed memories at the start of a session.

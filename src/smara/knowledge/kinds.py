@@ -1,4 +1,4 @@
-"""Hold the sixteen memory types, one spec each, and what is derived from all of them.
+"""Hold the sixteen memory types, one spec each.
 
 The order of the table is the order of telling, the steadiest types first: a prompt cache holds up
 to the first change. A *half-life* is the number of days without verified use after which a memory
@@ -483,7 +483,7 @@ _TABLE: tuple[MemoryKind, ...] = (
 
 
 def index_kinds(table: tuple[MemoryKind, ...]) -> Mapping[MemoryType, MemoryKind]:
-    """Return the specs by their types; refuse a type without one, and a spec without a type.
+    """Return the specs by type; each type must have one.
 
     Raises:
         ValueError: If the table and ``MemoryType`` do not name the same types.
@@ -500,7 +500,7 @@ KINDS: Mapping[MemoryType, MemoryKind] = index_kinds(_TABLE)
 
 
 def types_told_at(moment: TellMoment) -> tuple[MemoryType, ...]:
-    """Return the types that may be told at a moment, in the order of the table."""
+    """Return the types that may be told at a moment."""
     return tuple(kind.type for kind in KINDS.values() if moment in kind.told_at)
 
 
@@ -543,7 +543,7 @@ def checked_data(type_: MemoryType, data: Mapping[str, Any], is_strict: bool) ->
 
 
 def subject_key(type_: MemoryType, data: Mapping[str, Any]) -> str | None:
-    """Return the key that all versions of one thing share, if its fields say so."""
+    """Return the key that all versions of one thing share."""
     names = KINDS[type_].subject
     values = [str(data[name]).casefold().strip() for name in names if data.get(name)]
     return f"{type_}:{'|'.join(values)}" if names and len(values) == len(names) else None

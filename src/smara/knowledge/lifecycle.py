@@ -99,7 +99,7 @@ def _flag(turn: MemoryChange, stored: StoredMemory, told: dict[str, Any]) -> Sto
 
 
 def session_of(turn: MemoryChange) -> str:
-    """The session something belongs to; for a person at a terminal, the day."""
+    """Return the session of a change; at a terminal, the day."""
     return turn.session_id or f"{datetime.fromtimestamp(turn.now_ms / 1000, UTC):%Y-%m-%d}"
 
 
@@ -166,9 +166,7 @@ def out_of_grace(session: Session, store: KnowledgeStore, now_ms: int) -> list[S
 
 
 def prune(turn: MemoryChange) -> PruneResult:
-    """Remove what is out of its grace, then put aside what has faded; so everything has its
-    grace.
-    """
+    """Remove what is out of its grace, then deprecate what faded."""
     deleted = out_of_grace(turn.session, turn.store, turn.now_ms)
     for stored in deleted:
         turn.delete(stored)
@@ -186,7 +184,7 @@ def prune(turn: MemoryChange) -> PruneResult:
 
 
 def preview(session: Session, store: KnowledgeStore, now_ms: int) -> PruneResult:
-    """What pruning would do now."""
+    """Return what pruning would do now."""
     return _named(faded(session, store, now_ms), out_of_grace(session, store, now_ms))
 
 
@@ -198,7 +196,7 @@ def _named(put_aside: list[StoredMemory], deleted: list[StoredMemory]) -> PruneR
 
 
 def accept(turn: MemoryChange, stored: StoredMemory, edits: Mapping[str, Any]) -> StoredMemory:
-    """Confirm a memory, perhaps in better words; what it surely contradicts gives way."""
+    """Confirm a memory; what it surely contradicts gives way."""
     memory = stored.memory
     turn.refuse_others("accept a memory")
     refuse_deprecated(memory)
@@ -247,7 +245,7 @@ def reject(turn: MemoryChange, stored: StoredMemory, why: str) -> StoredMemory:
 
 
 def accept_all(turn: MemoryChange, waiting: Sequence[StoredMemory]) -> AcceptResult:
-    """Accept what needs no look of its own; each can be undone by itself."""
+    """Accept what needs no look of its own."""
     accepted: list[TypedMemory] = []
     left: list[tuple[TypedMemory, str]] = []
     for stored in waiting:

@@ -212,7 +212,7 @@ class Memories(MemoryReader):
         return added
 
     def guess_type(self, text: str) -> MemoryType:
-        """Return the type of memory that a statement seems to be, by its words."""
+        """Guess the type of a statement by its words."""
         from smara.knowledge.guess import type_of
 
         return prepare.clean_type(type_of(text).type)
@@ -279,11 +279,11 @@ class Memories(MemoryReader):
         )
 
     def verify(self, memory_id: str, *, by: By = "person", **who: Any) -> TypedMemory:
-        """Confirm a memory: its taint is cleared, and it counts as used now."""
+        """Confirm a memory and clear its taint."""
         return self._change(memory_id, change.verify, by, **who)
 
     def forget(self, memory_id: str, why: str = "", *, by: By = "agent", **who: Any) -> TypedMemory:
-        """Deprecate a memory; it can be restored, and is removed after a month."""
+        """Deprecate a memory; after a month it is removed."""
         return self._change(
             memory_id, lambda turn, stored: change.forget(turn, stored, why), by, **who
         )
@@ -314,7 +314,7 @@ class Memories(MemoryReader):
     def supersede(
         self, old_id: str, new_id: str, *, why: str = "", by: By = "agent", **who: Any
     ) -> TypedMemory:
-        """Replace a memory that is no longer true by another; both are kept.
+        """Replace an outdated memory by another; both are kept.
 
         Returns:
             The newer one.
@@ -352,7 +352,7 @@ class Memories(MemoryReader):
     def relate(
         self, memory_id: str, relation: Relation, *, by: By = "agent", **who: Any
     ) -> TypedMemory:
-        """Relate a memory to another one or to a file; twice is the same as once."""
+        """Relate a memory to another one or to a file."""
         return self._change(
             memory_id, lambda turn, stored: change.relate(turn, stored, relation), by, **who
         )
@@ -366,7 +366,7 @@ class Memories(MemoryReader):
         )
 
     def mark_stale(self, memory_id: str, why: str, *, by: By = "agent", **who: Any) -> TypedMemory:
-        """Mark a memory as no longer true; it is found, but never injected."""
+        """Mark a memory as no longer true; it is never injected."""
         return self._change(
             memory_id, lambda turn, stored: change.mark_stale(turn, stored, why), by, **who
         )
@@ -376,7 +376,7 @@ class Memories(MemoryReader):
         return self._change(memory_id, change.mark_fresh, by, **who)
 
     def undo(self, memory_id: str, *, by: By = "agent", **who: Any) -> TypedMemory:
-        """Revert the newest change that is not reverted yet, in all memories it touched.
+        """Revert the newest change, in all memories it touched.
 
         Called again, it goes further back.
 
@@ -429,7 +429,7 @@ class Memories(MemoryReader):
         )
 
     def recount(self) -> MemoryTotals:
-        """Count the totals again and store them, after a backup or a manual change."""
+        """Count the totals again and store them."""
         with self._turns.begin(None, None, "system") as turn:
             counted = self._store.recount(turn.session)
             turn.state = turn.state._replace(
@@ -440,7 +440,7 @@ class Memories(MemoryReader):
     def set_trust_level(
         self, level: int, *, by: By = "person", actor: str | None = None
     ) -> TrustStatus:
-        """Choose the level of trust; the fourth is reached in no other way.
+        """Set the level of trust.
 
         Args:
             level: From 1 (cautious) to 4 (autonomous).
@@ -502,7 +502,7 @@ class Memories(MemoryReader):
         return found
 
     def check_code(self, paths: Sequence[str] | None = None) -> builtins.list[TypedMemory]:
-        """Compare memories with the code they name, and update what waits for review.
+        """Compare memories with their code and update the reviews.
 
         Args:
             paths: Only code in these files.

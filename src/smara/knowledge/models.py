@@ -107,8 +107,7 @@ _PLACE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One thing a memory rests on: a message, an observation, lines of a file at a commit, or a
-    quotation.
+    """One thing a memory rests on: a message, a place, a quotation.
 
     >>> str(Evidence.parse("src/auth.py@3f2a9c1:10-20"))
     'src/auth.py@3f2a9c1:10-20'
@@ -156,7 +155,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class WorkUnit:
-    """The piece of work a memory belongs to, by the methodology that divides the work."""
+    """The piece of work a memory belongs to."""
 
     methodology: str
     hierarchy: tuple[str, ...]
@@ -175,7 +174,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What a memory has to do with another one, or with a file."""
+    """A relation of a memory to another one or to a file."""
 
     type: RelationType
     memory_id: str | None = None
@@ -186,7 +185,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """A memory on its way in. What is left out is taken from the table of types, see ``kinds``.
+    """A memory to be added; its type gives what is left out.
 
     ``derived_from`` and ``supersedes`` name memories by any id. ``taint`` adds to the taint that
     its evidence has; it is never less than that.
@@ -280,14 +279,12 @@ class TypedMemory:
 
     @property
     def tier(self) -> TrustTier:
-        """How far it is to be trusted, by what it comes from."""
+        """The trust in it, by what it comes from."""
         return "confirmed" if self.is_verified else tier_of_taint(self.taint)
 
     @property
     def is_tainted(self) -> bool:
-        """Whether it holds something besides the words of people and agents here, and nobody has
-        cleared it.
-        """
+        """True if it has outside sources that no person cleared."""
         return bool(self.taint) and not self.is_verified
 
     @property
@@ -300,7 +297,7 @@ class TypedMemory:
 
     @property
     def context_prefix(self) -> str | None:
-        """What stands before it when it is embedded, where it came with something."""
+        """The text before it when it is embedded, if any."""
         return self.chunk.context_prefix if self.chunk else None
 
     @property
@@ -317,7 +314,7 @@ class TypedMemory:
 
 
 def tier_of_taint(taint: Sequence[str]) -> TrustTier:
-    """The tier of what nobody has verified: one thing from outside is enough for the lowest."""
+    """Return the tier of an unverified memory with some taint."""
     if not taint:
         return "unconfirmed"
     return "observed" if LOCAL_TAINT.issuperset(taint) else "quarantined"
@@ -330,7 +327,7 @@ def rank_of(tier: TrustTier) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AddResult:
-    """What came of adding a memory: it is new, it was known already, or it was refused, and why.
+    """The result of adding: added, duplicate or refused, and why.
 
     A *duplicate* gives the memory that was there; a refusal gives none.
     """
@@ -348,7 +345,7 @@ class AddResult:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPage(Items[TypedMemory]):
-    """Some memories of a longer list; a sequence. ``next_offset`` is ``None`` on the last page."""
+    """A page of memories; the last has no ``next_offset``."""
 
     memories: tuple[TypedMemory, ...]
     next_offset: int | None = None
@@ -359,7 +356,7 @@ class MemoryPage(Items[TypedMemory]):
 
 @dataclass(frozen=True, slots=True)
 class MemoryEvent:
-    """One change: who, as whom, when, and what the changed fields were before and after."""
+    """One change of a memory: who, when, before and after."""
 
     id: str
     memory_id: str
@@ -375,7 +372,7 @@ class MemoryEvent:
 
 @dataclass(frozen=True, slots=True)
 class MemoryTotals:
-    """How many memories a project has."""
+    """The number of memories of a project."""
 
     total: int = 0
     active: int = 0
@@ -384,7 +381,7 @@ class MemoryTotals:
 
 @dataclass(frozen=True, slots=True)
 class AcceptResult:
-    """What "accept all" did: those it accepted, and those it left, each with the reason."""
+    """The memories that were accepted, and those left with reasons."""
 
     accepted: tuple[TypedMemory, ...] = ()
     left: tuple[tuple[TypedMemory, str], ...] = ()
@@ -392,9 +389,7 @@ class AcceptResult:
 
 @dataclass(frozen=True, slots=True)
 class PruneResult:
-    """What pruning did, or would do: short ids of those put aside, and of those removed for
-    good.
-    """
+    """The short ids of deprecated and of removed memories."""
 
     deprecated: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()

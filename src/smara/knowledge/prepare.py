@@ -103,14 +103,14 @@ def clean_line(value: object, what: str, longest: int = _MAX_NAME_LENGTH) -> str
 
 
 def clean_optional(value: object, what: str, longest: int = _MAX_NAME_LENGTH) -> str | None:
-    """Return one line of text, or None for an empty one; redaction may not lengthen it."""
+    """Return one line of text, or None for an empty one."""
     return None if value is None or value == "" else clean_line(value, what, longest)[:longest]
 
 
 def clean_list(
     values: object, what: str, longest: int = _MAX_NAME_LENGTH, of_paths: bool = False
 ) -> tuple[str, ...]:
-    """Return texts of one line, or paths, each once, in the order given."""
+    """Return lines or paths, each once, in the order given."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         kind = "paths" if of_paths else "texts"
         problem = f"{what} must be a list of {kind}, not {type(values).__name__}"
@@ -127,7 +127,7 @@ def clean_list(
 
 
 def plain_path(path: str) -> str:
-    r"""A path as it is compared: forward slashes, no ``./`` before and no ``/`` behind.
+    r"""Return a path in the form in which paths are compared.
 
     >>> plain_path("./src\\auth/"), plain_path("src/auth.py")
     ('src/auth', 'src/auth.py')
@@ -139,7 +139,7 @@ def plain_path(path: str) -> str:
 
 
 def clean_path(value: object, what: str = "files") -> str:
-    """A path given by a caller, checked and redacted, as it is compared."""
+    """Return a caller's path, checked and redacted."""
     return plain_path(clean_line(value, what, MAX_PATH_LENGTH))
 
 
@@ -192,7 +192,7 @@ def clean_taint(values: object) -> tuple[str, ...]:
 
 
 def clean_evidence(values: object) -> tuple[Evidence, ...]:
-    """What a memory rests on; a text is read as ``path@commit:first-last`` or ``message:ID``."""
+    """Return pieces of evidence, checked; texts are parsed."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise invalid(
             "evidence must be a list",

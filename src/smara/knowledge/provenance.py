@@ -21,7 +21,7 @@ from smara.knowledge.trust import TrustReport, Verdict
 
 @dataclass(frozen=True, slots=True)
 class SourceExcerpt:
-    """A piece of evidence as it can be looked at, and its taint."""
+    """A piece of evidence with its text and taint."""
 
     evidence: Evidence
     is_there: bool | None
@@ -54,10 +54,10 @@ _NAMING = ("content", "files", "evidence", "commit", "data")
 
 
 class NamedCode(Protocol):
-    """The code that memories name; it never keeps a memory from being written or read."""
+    """The code that memories name."""
 
     def written(self, memories: Sequence[StoredMemory]) -> None:
-        """Find the code that new or changed memories name; what they named before stays."""
+        """Find the code that new or changed memories name."""
         return
 
     def verified(self, memories: Sequence[StoredMemory]) -> None:
@@ -73,7 +73,7 @@ class NamedCode(Protocol):
         return {}
 
     def named_in(self, session: Session, paths: Sequence[str] | None) -> Sequence[int]:
-        """Return the numbers of the memories that name code in some files, or any."""
+        """Return the memories that name code in some files."""
         return ()
 
 
@@ -82,7 +82,7 @@ class NoCode(NamedCode):
 
 
 def notify_code(code: NamedCode, before: TypedMemory | None, after: StoredMemory) -> None:
-    """Tell the code what a change of a memory means for it: nothing, mostly."""
+    """Tell the code what a change of a memory means."""
     if before is None:
         code.written([after])
         return

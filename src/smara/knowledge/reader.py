@@ -205,7 +205,7 @@ class MemoryReader:
             return queries.chain_of(session, self._store, require(session, self._store, memory_id))
 
     def why(self, memory_id: str) -> Why:
-        """Explain a memory: its sources, its trust, its worth today and its history.
+        """Explain a memory: sources, trust, worth today, history.
 
         Raises:
             NotFoundError: If there is no such memory.
@@ -248,7 +248,7 @@ class MemoryReader:
         return confidence_now(memory, self._turns.clock.now_ms(), *self.staleness(memory).factors)
 
     def staleness(self, memory: TypedMemory) -> Staleness:
-        """Return the signs that a memory may no longer hold, in four layers."""
+        """Return the signs that a memory may no longer hold."""
         code = self.freshness([memory]).get(memory.id)
         return staleness_of(memory, self._turns.clock.now_ms(), self._files, code=code)
 
@@ -336,6 +336,6 @@ class MemoryReader:
         )
 
     def trust(self) -> TrustStatus:
-        """Return the project's level of trust, its reasons, and how it would change."""
+        """Return the project's level of trust and its reasons."""
         with self._store.database.read() as session:
             return levels.status(session, self._store, self._store.state(session))

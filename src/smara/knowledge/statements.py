@@ -53,9 +53,7 @@ of another.
 
 
 class Word(NamedTuple):
-    """One word: as it was written, as it is compared, what it is, whether it looks like a proper
-    name, and where.
-    """
+    """One word as written and as compared, and its kind."""
 
     text: str
     stem: str
@@ -86,19 +84,19 @@ class Statement:
 
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
-        """Words that follow each other: they tell "A needs B" from "B needs A"."""
+        """The neighboring words: they tell "A needs B" from "B needs A"."""
         return frozenset(zip(self.content, self.content[1:], strict=False))
 
     @cached_property
     def protected(self) -> frozenset[str]:
-        """Numbers and names: what must be the same for two statements to be the same."""
+        """The numbers and names, which equal statements share."""
         return frozenset(
             word.stem for word in self.words if word.kind in ("number", "name") or word.is_proper
         )
 
     @cached_property
     def negations(self) -> int:
-        """How often something is denied."""
+        """The number of negations."""
         return sum(word.kind == "negation" for word in self.words) + len(
             _FOREIGN_NEGATION.findall(self.text)
         )
@@ -112,12 +110,12 @@ class Statement:
 
 @lru_cache(maxsize=4096)
 def parse_statement(text: str) -> Statement:
-    """The statement of a text; texts that are compared again and again are read once."""
+    """Parse a text into a statement; results are cached."""
     return Statement(text)
 
 
 def overlap(one: frozenset[Any], other: frozenset[Any]) -> float:
-    """The share of what two sets have in common, from 0 to 1 (Jaccard).
+    """Return the share that two sets have in common (Jaccard).
 
     >>> overlap(frozenset("ab"), frozenset("bc"))
     0.3333333333333333
@@ -127,7 +125,7 @@ def overlap(one: frozenset[Any], other: frozenset[Any]) -> float:
 
 
 def has_same_facts(one: Statement, other: Statement) -> bool:
-    """Whether each has the numbers, the names and the negations of the other."""
+    """Return True if two statements share numbers, names and negations."""
     return (
         one.negations % 2 == other.negations % 2
         and one.protected <= other.stems | _parts(other)
@@ -136,7 +134,7 @@ def has_same_facts(one: Statement, other: Statement) -> bool:
 
 
 def is_repeated_in(new: Statement, old: Statement) -> bool:
-    """Whether a new statement says nothing that an old one does not say, by words alone.
+    """Return True if a new statement adds nothing to an old one.
 
     Every word of it that says something stands in the old one too, in much the same order; a
     word in the place of another makes it another statement, however long both are.
@@ -149,8 +147,7 @@ def is_repeated_in(new: Statement, old: Statement) -> bool:
 
 
 def is_same_in_meaning(new: Statement, old: Statement, cosine: float, least: float) -> bool:
-    """Whether two statements that lie close to each other in meaning are one: their facts must
-    agree.
+    """Return True if two statements close in meaning are one.
 
     The same words in another order ("A needs B", "B needs A") lie closest of all and are not the
     same; nor are those in which one word stands for another ("drops comments", "keeps comments").
@@ -164,7 +161,7 @@ def is_same_in_meaning(new: Statement, old: Statement, cosine: float, least: flo
 
 
 def is_substituted(new: Statement, old: Statement) -> bool:
-    """Whether two statements are the same but for one word or two in the place of others."""
+    """Return True if two statements differ in one word or two."""
     matcher = SequenceMatcher(None, old.content, new.content, autojunk=False)
     edits = [edit for edit in matcher.get_opcodes() if edit[0] != "equal"]
     if len(edits) != 1 or edits[0][0] != "replace":

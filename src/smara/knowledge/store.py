@@ -49,7 +49,7 @@ class StoredMemory(NamedTuple):
 
 
 class StateRow(NamedTuple):
-    """What is kept once for a project: its counts, its level of trust, and when it was pruned."""
+    """The state of a project's memories: counts, trust, last pruning."""
 
     total: int = 0
     active: int = 0
@@ -71,16 +71,14 @@ class KnowledgeStore(NamedStore):
     # reading
 
     def select(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[StoredMemory]:
-        """Memories by the rest of a statement: conditions behind the wall, order and limit."""
+        """Return memories by the rest of a statement."""
         rows = session.all(self.sql(f"{_SELECT} WHERE m.project_no = :project{rest}"), values)
         return self._with_relations(session, rows)
 
     def by_numbers(
         self, session: Session, numbers: Iterable[int], has_relations: bool = True
     ) -> dict[int, TypedMemory]:
-        """Memories by number, in the order of the numbers; with what they have to do with others,
-        or without.
-        """
+        """Return memories by number, in the order of the numbers."""
         wanted = list(dict.fromkeys(numbers))
         found: dict[int, TypedMemory] = {}
         for part in parts(wanted):
@@ -107,7 +105,7 @@ class KnowledgeStore(NamedStore):
         )
 
     def numbers_of_ids(self, session: Session, ids: Sequence[str]) -> dict[str, int]:
-        """The numbers of memories by their UUIDs; those that are gone are left out."""
+        """Return the numbers of memories by their UUIDs."""
         found: dict[str, int] = {}
         for part in parts(ids):
             rows = session.all(
@@ -121,7 +119,7 @@ class KnowledgeStore(NamedStore):
         return found
 
     def tombstone(self, session: Session, fingerprint: str) -> Row | None:
-        """(short id, reason, when) of a memory of these words that was removed for good."""
+        """Return (short id, reason, when) of a removed memory."""
         return session.one(
             self.sql(
                 "SELECT short_id, because, deleted_at FROM memory_tombstones"
@@ -131,7 +129,7 @@ class KnowledgeStore(NamedStore):
         )
 
     def count(self, session: Session, rest: str, values: Sequence[Any] = ()) -> int:
-        """How many memories a condition holds for."""
+        """Count the memories for which a condition holds."""
         row = session.one(
             self.sql(f"SELECT count(*) FROM memories m WHERE m.project_no = :project{rest}"), values
         )
@@ -281,9 +279,7 @@ class KnowledgeStore(NamedStore):
     # what is kept once for a project
 
     def lock(self, session: Session) -> StateRow:
-        """The state of this project; no other transaction changes its memories until this one
-        ends.
-        """
+        """Lock and return the state of this project's memories."""
         statement = self.sql(
             f"UPDATE memory_state SET total = total WHERE project_no = :project RETURNING {_STATE}"
         )
@@ -401,9 +397,7 @@ class KnowledgeStore(NamedStore):
 
 
 def indexed_memories(session: Session) -> Iterator[tuple[int, int, TypedMemory]]:
-    """Every findable memory of every project, as (number, project, memory), for the index that all
-    projects share.
-    """
+    """Yield every findable memory of every project, for the index."""
     after = 0
     while True:
         rows = session.all(

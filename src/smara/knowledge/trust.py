@@ -24,7 +24,7 @@ OFFERED_AFTER_FLAGS = 3
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A level of trust: what is told unasked, and what it takes to get to the next."""
+    """A level of trust, and what the next one needs."""
 
     number: int
     name: str
@@ -86,7 +86,7 @@ class TrustRecord:
 
 @dataclass(frozen=True, slots=True)
 class TrustStatus:
-    """How far the memories of a project are trusted, why, and what would change it."""
+    """The level of trust of a project, and its reasons."""
 
     level: int
     name: str
@@ -113,7 +113,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Tellable:
-    """A memory that may be injected, its worth, and what of its code changed."""
+    """A memory that may be injected, and its worth."""
 
     memory: TypedMemory
     verdict: Verdict
@@ -161,7 +161,7 @@ def is_earned(level: Level, record: TrustRecord) -> bool:
 
 
 def lowest_taint(inputs: Iterable[TypedMemory]) -> tuple[str, ...]:
-    """Return the taint of what is made from memories: all that no person cleared."""
+    """Return the joint taint of memories that no person cleared."""
     return tuple(sorted({word for memory in inputs if memory.is_tainted for word in memory.taint}))
 
 

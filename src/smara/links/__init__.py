@@ -1,1 +1,1 @@
-"""Where tasks and messages meet: the active task of a thread, and messages linked to tasks."""
+"""Links between tasks, messages, memories and code."""

@@ -32,13 +32,13 @@ shape.
 
 
 class MemoryCode:
-    """The code that memories name; what the room of memories asks and tells."""
+    """The code that memories name."""
 
     def __init__(self, anchors: Anchors) -> None:
         self._anchors = anchors
 
     def written(self, memories: Sequence[StoredMemory]) -> None:
-        """Find the code that new or changed memories name; what they named before stays."""
+        """Find the code that new or changed memories name."""
         self._try(lambda: self._anchors.put(memory_statement(each) for each in memories))
 
     def verified(self, memories: Sequence[StoredMemory]) -> None:
@@ -188,7 +188,7 @@ _APPLIED = ("pattern", "workflow_recipe")
 
 
 class CodeKnowledge:
-    """The third layer of the graph: statements about the code, joined to it."""
+    """The third layer of the graph: statements about code."""
 
     def __init__(self, find_anchors: Callable[[], Anchors], knowledge: KnowledgeStore) -> None:
         self._find_anchors = find_anchors

@@ -28,7 +28,7 @@ _SIGN_OF_LIFE_MS = 60_000
 
 
 class ActiveTask:
-    """Says which task a message belongs to, inside the transaction that stores it."""
+    """The task of a message, found while it is stored."""
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
@@ -36,8 +36,7 @@ class ActiveTask:
     def of(
         self, session: Session, metadata: str, session_id: str | None, now_ms: int
     ) -> str | None:
-        """The id of the task that a thread with this metadata works on, if the writer still holds
-        it.
+        """Return the thread's task if the writer still holds it.
 
         ``session_id`` is the session that writes; without one, it is taken to be the session
         that claimed the task in this thread.
@@ -136,7 +135,7 @@ class Links:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Link:
-        """Link a message of the past to a task; twice is the same as once.
+        """Link a message to a task; safe to repeat.
 
         Args:
             task_id: The task.

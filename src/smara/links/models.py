@@ -12,7 +12,7 @@ from smara.tasks.models import Relation
 
 @dataclass(frozen=True, slots=True)
 class LinkedMessage:
-    """A message of a task, and what it has to do with it."""
+    """A message of a task, and its relation to it."""
 
     message: Message
     relation: Relation
@@ -20,7 +20,7 @@ class LinkedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A message linked to a task; ``is_new`` is false when it was linked so already."""
+    """A message linked to a task; ``is_new`` if it was not before."""
 
     task_id: str
     message_id: str
@@ -30,7 +30,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class CodeLink:
-    """A memory that speaks of code: a decision documents it, a pattern is applied there."""
+    """A memory that speaks of code."""
 
     kind: LinkKind
     memory_id: str
@@ -44,7 +44,7 @@ class CodeLink:
 
     @property
     def line(self) -> str:
-        """In one line: ``m-k3f9 gotcha: Redis must run first (the code has changed since)``."""
+        """One line: ``m-k3f9 gotcha: Redis must run first``."""
         return (
             f"{self.short_id} {self.type}: "
             f"{' '.join(self.text.split())}{f' ({self.hedge})' if self.hedge else ''}"

@@ -49,7 +49,7 @@ class TreeFiles:
         self._known: dict[tuple[str, str, str, str], bool | int | None] = {}
 
     def exists(self, path: str) -> bool | None:
-        """Whether the file is there; gone is only what git still has."""
+        """Return True if the file is there, False if git had it."""
         root = self._root_of(path)
         if root is None:
             return None
@@ -59,7 +59,7 @@ class TreeFiles:
         return False if was else None
 
     def changed_since(self, path: str, commit: str) -> bool | None:
-        """Whether the file differs from what it was at a commit."""
+        """Return True if the file differs from a commit."""
         root = self._root_of(path)
         if root is None:
             return None
@@ -69,9 +69,7 @@ class TreeFiles:
         return None if found is None else bool(found)
 
     def modified_at(self, path: str) -> int | None:
-        """When the file was last written: by a commit, for a checkout writes every file anew; else
-        by its time.
-        """
+        """Return when the file was last committed or written."""
         root = self._root_of(path)
         if root is None or not os.path.isfile(os.path.join(root, path)):
             return None
@@ -120,9 +118,7 @@ def make_memories(
     code: NamedCode | None = None,
     files: FileHistory | None = None,
 ) -> Memories:
-    """The room of memories, with what it needs of others: messages, observations, meaning and
-    code.
-    """
+    """Create the room of memories with what it needs of others."""
     database = project.database
 
     def similar(draft: TypedMemory) -> Sequence[tuple[int, float]]:
@@ -173,7 +169,7 @@ class Provenance:
         ]
 
     def ambient_taint(self, session: Session, thread_id: str) -> tuple[str, ...]:
-        """What came into a conversation from outside, up to now."""
+        """Return what came into a conversation from outside."""
         thread_no = self._messages.thread_no(session, thread_id) if is_id(thread_id) else None
         return () if thread_no is None else self._outside(session, thread_no, None)
 

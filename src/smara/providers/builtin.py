@@ -18,7 +18,7 @@ from smara.search.models import Hit, Neighbor
 
 
 def as_messages(turn: Turn) -> list[NewMessage]:
-    """The messages of a turn, each with an id of its own, so that saving it twice keeps it once."""
+    """Return the messages of a turn, with ids of their own."""
     about = {"turn": turn.id, **({"source": turn.input_source} if turn.input_source else {})}
     found: list[NewMessage] = []
 
@@ -64,7 +64,7 @@ def as_messages(turn: Turn) -> list[NewMessage]:
 
 
 def as_turns(messages: Iterable[Message]) -> Iterator[Turn]:
-    """Yield the turns of messages in order; a message of no turn is a turn of its own."""
+    """Yield the turns of messages in order."""
     for turn_id, group in groupby(
         messages, key=lambda message: str(message.metadata.get("turn") or message.id)
     ):
@@ -108,7 +108,7 @@ _MESSAGES_OF_A_TURN = 4
 
 
 class WindowProvider:
-    """A provider over one memory; each waking is a thread of its own."""
+    """A provider over one memory, with a thread per waking."""
 
     name = "window"
 
@@ -125,7 +125,7 @@ class WindowProvider:
 
     @property
     def thread_id(self) -> str:
-        """The thread of this waking; begun when something is kept before anybody has woken."""
+        """The thread of this waking; begun on first use."""
         if self._thread_id is None:
             self.on_wake({})
         return str(self._thread_id)
@@ -138,7 +138,7 @@ class WindowProvider:
         self._thread_id = thread.id
 
     def resume(self, thread_id: str) -> None:
-        """Go on in a thread there is, as if this waking had begun it; its turns are the newest."""
+        """Continue in an existing thread."""
         self._thread_id = self.memory.threads.get(thread_id).id
 
     def on_sleep(self) -> None:
@@ -153,7 +153,7 @@ class WindowProvider:
             )
 
     def recall(self, hint: str | None = None) -> list[ChatMessage]:
-        """The turns of the window, oldest first, with their tool calls and results."""
+        """Return the turns of the window, oldest first."""
         return [
             message for turn in self.get_recent_turns(self._turns) for message in replayed(turn)
         ]
@@ -192,7 +192,7 @@ class WindowProvider:
 
 
 def replayed(turn: Turn) -> list[ChatMessage]:
-    """A turn as chat messages, tool calls and results told in words that any model takes."""
+    """Return a turn as chat messages that any model takes."""
     found: list[ChatMessage] = []
     if turn.input:
         source = f"[{turn.input_source}] " if turn.input_source else ""
@@ -211,15 +211,16 @@ _LAST_MESSAGES = 40
 
 
 class ObservationalProvider(WindowProvider):
-    """A provider that never loses the thread: what no longer fits is observed, and found again."""
+    """A provider that observes and finds what no longer fits."""
 
     name = "observational"
 
     def __init__(
         self, memory: Memory, resource_id: str | None = None, *, by_meaning: bool = True
     ) -> None:
-        """Without ``by_meaning`` a hint is looked up by its words alone, and no embedder is
-        loaded.
+        """Open the memory with observations for all wakings.
+
+        Without ``by_meaning`` a hint is looked up by its words alone.
         """
         # Each waking is a thread of its own; what was observed in one is for all.
         chosen = {"observe_scope": "resource", "last_messages": _LAST_MESSAGES}
@@ -234,9 +235,7 @@ class ObservationalProvider(WindowProvider):
             self.memory.observations.look_after(self.thread_id)
 
     def recall(self, hint: str | None = None) -> list[ChatMessage]:
-        """What is remembered, the newest messages, and with a hint what was said about it
-        before.
-        """
+        """Return memory, the newest messages, and what fits a hint."""
         context = self.memory.context.process_input(self.thread_id)
         found: list[ChatMessage] = context.as_messages()
         if hint and (

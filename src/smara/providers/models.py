@@ -23,7 +23,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn of an agent: what came in, what it did, what it said."""
+    """One turn of an agent: input, actions and output."""
 
     id: str
     input: str = ""
@@ -41,7 +41,7 @@ ChatMessage = dict[str, Any]
 
 @runtime_checkable
 class MemoryProvider(Protocol):
-    """What an agent loop asks of its memory."""
+    """The memory of an agent loop."""
 
     name: str
 
@@ -54,11 +54,11 @@ class MemoryProvider(Protocol):
         ...
 
     def recall(self, hint: str | None = None) -> list[ChatMessage]:
-        """The messages to begin the next model call with; a hint finds what is further back."""
+        """Return the messages to begin the next model call with."""
         ...
 
     def get_turn_count(self) -> int:
-        """How many turns are kept."""
+        """Return the number of stored turns."""
         ...
 
     def get_recent_turns(self, limit: int) -> list[Turn]:
@@ -83,13 +83,13 @@ class WorkingMemoryProvider(Protocol):
     """A provider that also holds a short page in mind."""
 
     def get_working_memory(self) -> str | None:
-        """The page, fit to be put into a system prompt; ``None`` when there is none."""
+        """Return the page for a system prompt, or None."""
         ...
 
 
 @runtime_checkable
 class ResumableProvider(Protocol):
-    """A provider that can go on in a thread there is, such as after a restart."""
+    """A provider that can continue in an existing thread."""
 
     def resume(self, thread_id: str) -> None:
         """Go on in this thread instead of beginning one."""
@@ -97,5 +97,5 @@ class ResumableProvider(Protocol):
 
 
 def has_working_memory(provider: object) -> bool:
-    """Whether a provider has a page to show."""
+    """Return True if a provider has a page to show."""
     return isinstance(provider, WorkingMemoryProvider)

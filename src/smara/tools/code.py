@@ -28,7 +28,7 @@ _MORE_TOKENS = 24
 
 
 def impact(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Return what depends on a file or symbol, the nearest and surest first."""
+    """Return what depends on a file or symbol, nearest first."""
     return _walked(
         memory, arguments, lambda ask: ask.impact, one="depends on it", many="depend on it"
     )
@@ -104,7 +104,7 @@ def _stand_ins(title: str, methods: Sequence[Node]) -> list[str]:
 
 
 def reached_line(reached: Reached, is_backward: bool) -> str:
-    """Render a reached node: depth, place, how it is joined, and through what.
+    """Render a reached node: depth, place and path.
 
     ``2 src/cli.py:7 main calls Handler.post → Session.login``
     """

@@ -26,7 +26,7 @@ MOST_BEHIND = 10
 
 
 def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Search messages by their words, the best first; together they fill a page at most."""
+    """Search messages by their words, the best first."""
     require_query(arguments["query"])
     limit, page = arguments["limit"], arguments["page"]
     first = (page - 1) * limit
@@ -56,7 +56,7 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def read(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Read one hit page by page: a message, memory, observation, task or piece of code."""
+    """Read one hit, page by page."""
     page = arguments["page"]
     try:
         return message_json(memory.messages.get(arguments["id"]), Names(memory.tasks.find), page)
@@ -113,7 +113,7 @@ _MOST_BUSY = 200
 
 
 def record(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Record a statement; a refusal says why it is not worth it, or not new."""
+    """Record a statement; a refusal says why."""
     superseded = arguments.get("supersedes")
     evidence = [
         # What is neither a place nor an id is a quotation.
@@ -155,7 +155,7 @@ def record(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def mark_used(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Record that a memory helped or was wrong; that alone keeps memories alive."""
+    """Record that a memory helped or was wrong."""
     found = memory.memories.used(
         arguments["id"],
         arguments["outcome"],
@@ -167,7 +167,7 @@ def mark_used(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def context(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Return what this session recorded, its task, and how much more it may record."""
+    """Return what this session recorded, and its task."""
     if context.session_id is None:
         raise InvalidInputError(
             "context: no session is known here, so nothing can be told of it.",

@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Who is calling. What is ``None`` falls back to the settings of the memory."""
+    """The caller of a tool; settings fill what is ``None``."""
 
     session_id: str | None = None
     """The run of the agent; claims belong to it."""
@@ -32,7 +32,7 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer to a call: the same facts as JSON and as compact text.
+    """The answer to a call, as JSON and as text.
 
     ``structured`` always has ``action`` and ``success``; a refusal has ``error`` and ``code``
     too, mostly with a ``hint``, and ``retryable`` when the same call may succeed later.
@@ -61,7 +61,7 @@ class CatalogueAction:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: its actions, and one schema per argument, whichever action takes it."""
+    """A tool: its actions, and one schema per argument."""
 
     name: str
     title: str

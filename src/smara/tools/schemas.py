@@ -32,7 +32,7 @@ _MOST_TOLD = 10
 
 
 def schemas(form: Form = "flat", profile: Profile = "default") -> dict[str, Json]:
-    """Return the input schema of each tool of a profile by its name."""
+    """Return the input schemas of a profile by tool name."""
     if form not in ("flat", "union"):
         raise InvalidInputError(f"form must be flat or union; got {form!r}.")
     make = flat_schema if form == "flat" else union_schema
@@ -40,7 +40,7 @@ def schemas(form: Form = "flat", profile: Profile = "default") -> dict[str, Json
 
 
 def union_schema(tool: Tool) -> Json:
-    """Return a schema with one variant per action; shared arguments are written once."""
+    """Return a schema with one variant per action."""
     variants = [variant(tool, action) for action in tool.actions.values()]
     shared = [name for name in tool.arguments if len(_takers(tool, name)) > 1]
     for each in variants:
@@ -118,17 +118,17 @@ def openai_tools(
 
 
 def description(name: str) -> str:
-    """Return what the tool is for and when to use it, for a model to read."""
+    """Return the purpose of a tool, for a model to read."""
     return _prompt(name)
 
 
 def instructions(profile: Profile = "default") -> str:
-    """Return what a host should know about the tools before it has loaded any of them."""
+    """Return what a host should know before loading the tools."""
     return _prompt("instructions", profile)
 
 
 def system_prompt(profile: Profile = "default") -> str:
-    """Return a text for an agent's system prompt: what memory there is, and when to use it."""
+    """Return the part on memory for an agent's system prompt."""
     return _prompt("system-prompt", profile)
 
 
@@ -218,7 +218,7 @@ _SHOWN = 60
 def read_call(
     tool: Tool, given: object, tools: Mapping[str, Tool] = TOOLS
 ) -> tuple[CatalogueAction, Json]:
-    """Read a call: the action that is meant and its arguments, with defaults.
+    """Read a call: its action and its complete arguments.
 
     Args:
         tool: The tool that is called.

@@ -59,8 +59,9 @@ class Toolbox:
         self._tools = tools_of(profile or memory.settings.tool_profile)
 
     def call(self, name: str, arguments: object, context: ToolContext | None = None) -> ToolResult:
-        """Answer one call. ``arguments`` is an object, or the text of one; ``context`` wins over
-        the toolbox's own.
+        """Answer one call.
+
+        ``arguments`` is an object, or the text of one; ``context`` wins over the toolbox's own.
 
         Never raises for anything a model may have written, nor for anything the store may do.
         """
@@ -128,7 +129,7 @@ def code_query(memory: Memory, **arguments: Any) -> Json:
 
 
 def refusal(action: str, error: Exception) -> ToolResult:
-    """Return the answer to a call that could not be done, from the error that says why."""
+    """Return the answer to a call that failed."""
     if isinstance(error, SmaraError):
         code, brief = error.code, error.facts.get("brief") or error.message
         hint = error.facts.get("hint")
