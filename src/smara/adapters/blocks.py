@@ -285,3 +285,16 @@ def _first_text(block: Mapping[str, Any], *keys: str) -> str:
 
 def _optional(value: Any) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def text_parts(words: str) -> tuple[Part, ...]:
+    """Return a text as the only part of a message; nothing of mere white space."""
+    return (Part("text", words),) if words.strip() else ()
+
+
+def usage_of(counts: Any, names: Mapping[str, str]) -> dict[str, int]:
+    """Return a host's token counts under our names, those that are not zero."""
+    own = {name: mapping_in(counts).get(key) for key, name in names.items()}
+    return {
+        name: int(count) for name, count in own.items() if isinstance(count, int | float) and count
+    }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from smara.adapters.host import Fields
@@ -39,13 +38,24 @@ _WIDTH = 100
 
 def render() -> str:
     """Return the source of ``smara/core/host_table.py``, in the formatter's own layout."""
-    return "\n".join([_HEAD, *(_assign(*each) for each in _tables()), ""])
+    return "\n".join(
+        [
+            _HEAD,
+            *(
+                f"{name}: {kind} = {_literal(value, len(name) + len(kind) + 5, 0)}"
+                for name, kind, value in _tables()
+            ),
+            "",
+        ]
+    )
 
 
 def _tables() -> list[tuple[str, str, Any]]:
     files = {name: each.rule_file for name, each in HOOKS.items() if each.rule_file is not None}
     rules = {name: (rule.path, rule.head) for name, rule in files.items()}
     marks = {each.mark: name for name, each in HOOKS.items() if each.mark}
+    instructions = tuple((host.name, each) for host in HOSTS for each in host.instructions.patterns)
+    folders = tuple(host.instructions.folder for host in HOSTS if host.instructions.folder)
     sources = {word: ours for each in HOOKS.values() for word, ours in each.sources.items()}
     return [
         ("AGENTS", "tuple[str, ...]", tuple(HOOKS)),
@@ -66,9 +76,9 @@ def _tables() -> list[tuple[str, str, Any]]:
         ("COMPACTIONS", "tuple[str, ...]", _events("compact_pre")),
         ("SUBAGENT_STARTS", "tuple[str, ...]", _events("subagent_start")),
         ("SOURCES", "dict[str, str]", sources),
-        ("FIELDS", _BY_EVENT, {field.name: _names(field.name) for field in fields(Fields)}),
-        ("INSTRUCTION_FILES", "tuple[tuple[str, str], ...]", _instruction_files()),
-        ("INSTRUCTION_FOLDERS", "tuple[str, ...]", _folders()),
+        ("FIELDS", _BY_EVENT, {name: _names(name) for name in Fields._fields}),
+        ("INSTRUCTION_FILES", "tuple[tuple[str, str], ...]", instructions),
+        ("INSTRUCTION_FOLDERS", "tuple[str, ...]", folders),
     ]  # fmt: skip
 
 
@@ -94,18 +104,6 @@ def _events(kind: Kind) -> tuple[str, ...]:
 def _names(field: str) -> tuple[str, ...]:
     """Return the names that payloads have for a fact, of all hosts."""
     return tuple(dict.fromkeys(n for each in HOOKS.values() for n in getattr(each.fields, field)))
-
-
-def _instruction_files() -> tuple[tuple[str, str], ...]:
-    return tuple((host.name, each) for host in HOSTS for each in host.instructions.patterns)
-
-
-def _folders() -> tuple[str, ...]:
-    return tuple(host.instructions.folder for host in HOSTS if host.instructions.folder)
-
-
-def _assign(name: str, annotation: str, value: Any) -> str:
-    return f"{name}: {annotation} = {_literal(value, len(name) + len(annotation) + 5, 0)}"
 
 
 def _literal(value: Any, used: int, depth: int) -> str:

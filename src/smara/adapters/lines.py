@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeVar
+from typing import IO, Any, TypeVar
 
 from smara.adapters.records import Counted, Progress, Record
 from smara.errors import InvalidInputError, MissingExtraError, NotFoundError
@@ -409,16 +409,16 @@ _Value = TypeVar("_Value")
 _MOST_CALLS = 10_000
 
 
-class LineReader(Protocol):
-    """What makes records of the lines of one file."""
+class LineReader:
+    """A reader that makes records of the lines of one file."""
 
     def take(self, entry: JsonLine) -> Iterator[Record]:
-        """The records that a line gives, or that it settles."""
-        ...
+        """Yield the records that a line gives, or that it settles."""
+        raise NotImplementedError
 
     def finish(self) -> Iterator[Record]:
-        """What was held back until the end of the file."""
-        ...
+        """Yield the records that were held back until the end of the file."""
+        return iter(())
 
 
 def read_with(
@@ -428,7 +428,7 @@ def read_with(
     *,
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
-    """The records of a file, streaming: for each line a message, or a reason why it is none."""
+    """Read a file line by line: each gives records, or is counted with the reason."""
     for line in read_lines(path, progress, max_line_bytes=max_line_bytes):
         entry = decode(line)
         if isinstance(entry, Counted):

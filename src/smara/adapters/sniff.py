@@ -6,6 +6,7 @@ Readers are imported on demand, each when its first file is read.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from itertools import islice
@@ -53,7 +54,7 @@ def sniff(path: str | os.PathLike[str]) -> str:
     head = head_of(path).lstrip("\ufeff")  # which editors on Windows put in front
     if is_document_head(head):
         every = ((each, pattern) for each in TRANSCRIPTS.values() for pattern in each.documents)
-        return next((each.format for each, pattern in every if pattern.search(head)), "json")
+        return next((each.format for each, pattern in every if re.search(pattern, head)), "json")
     for value in _first_objects(path):
         for each in _STRICT:
             if each.is_record(value):

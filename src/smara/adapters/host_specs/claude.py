@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +84,8 @@ def registrations(program: str) -> dict[str, Any]:
 
 def plugin_folder() -> str:
     """Return the folder of the plug-in, which is its own marketplace."""
+    from importlib import resources  # hooks wait for what is imported above
+
     return str(resources.files("smara.adapters.hosts") / "claude_plugin")
 
 

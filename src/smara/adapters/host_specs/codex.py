@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -81,6 +79,8 @@ def _targets(reach: Reach, root: str, program: str) -> list[SetupTarget]:
 
 def _untrusted(home: str, paths: list[str]) -> str:
     """Return the first file whose hooks the user was not asked about yet."""
+    import tomllib  # hooks wait for what is imported above
+
     try:
         with open(os.path.join(home, "config.toml"), "rb") as file:
             state = tomllib.load(file).get("hooks", {}).get("state", {})
@@ -170,7 +170,7 @@ HOST = Host(
         reader="smara.adapters.readers.codex:read_rollout",
         find=_find,
         is_record=_is_record,
-        documents=(re.compile(r'\A\s*\{\s*"session"\s*:\s*\{.*?"items"\s*:\s*\[', re.S),),
+        documents=(r'(?s)\A\s*\{\s*"session"\s*:\s*\{.*?"items"\s*:\s*\[',),
         injection=_injection,
     ),
     instructions=Instructions(

@@ -118,9 +118,9 @@ HOST = Host(
         find=_find,
         is_record=lambda value: "projectHash" in value and "sessionId" in value,
         documents=(
-            re.compile(r'\A\s*\{[^{\[]*"sessionId"\s*:[^{\[]*"projectHash"\s*:', re.S),
-            re.compile(r'\A\s*\{[^{\[]*"projectHash"\s*:[^{\[]*"sessionId"\s*:', re.S),
-            re.compile(r'\A\s*\[\s*\{(?=[^}]*"sessionId"\s*:)(?=[^}]*"messageId"\s*:)', re.S),
+            r'(?s)\A\s*\{[^{\[]*"sessionId"\s*:[^{\[]*"projectHash"\s*:',
+            r'(?s)\A\s*\{[^{\[]*"projectHash"\s*:[^{\[]*"sessionId"\s*:',
+            r'(?s)\A\s*\[\s*\{(?=[^}]*"sessionId"\s*:)(?=[^}]*"messageId"\s*:)',
         ),
         injection=_injection,
     ),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +31,8 @@ STORE = HomeFolder("XDG_DATA_HOME", ".local/share", "opencode")
 
 
 def _targets(reach: Reach, root: str, program: str) -> list[SetupTarget]:
+    from importlib import resources  # hooks wait for what is imported above
+
     is_global = reach == "global"
     folder = HOME.path if is_global else os.path.join(root, ".opencode")
     source = resources.files("smara.adapters.hosts") / "opencode" / "smara.ts"
@@ -101,11 +101,6 @@ def _locate(session_id: str) -> str:
     return path if os.path.isfile(path) and has_session(path, session_id) else ""
 
 
-def _is_record(value: Mapping[str, Any]) -> bool:
-    is_session = str(value.get("id")).startswith("ses_") and "directory" in value
-    return is_session and "role" not in value
-
-
 HOST = Host(
     name="opencode",
     title="OpenCode",
@@ -138,8 +133,10 @@ HOST = Host(
         format="opencode",
         reader="smara.adapters.readers.opencode:read_sessions",
         find=_find,
-        is_record=_is_record,
-        documents=(re.compile(r'\A\s*\{\s*(?:"info"\s*:\s*\{)?[^{\[]*"id"\s*:\s*"ses_', re.S),),
+        is_record=lambda value: (
+            "role" not in value and "directory" in value and str(value.get("id")).startswith("ses_")
+        ),
+        documents=(r'(?s)\A\s*\{\s*(?:"info"\s*:\s*\{)?[^{\[]*"id"\s*:\s*"ses_',),
         is_file=_is_file,
         has_sessions=_has_sessions,
         locate=_locate,

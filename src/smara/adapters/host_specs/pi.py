@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from smara.adapters.host import (
     Here,
@@ -34,10 +33,6 @@ def _find(here: Here) -> Iterator[TranscriptFile]:
             )
 
 
-def _is_record(value: Mapping[str, Any]) -> bool:
-    return value.get("type") == "session" and "role" not in value and {"id", "cwd"} <= set(value)
-
-
 HOST = Host(
     name="pi",
     title="Pi",
@@ -45,6 +40,8 @@ HOST = Host(
         format="pi",
         reader="smara.adapters.readers.pi:read_session",
         find=_find,
-        is_record=_is_record,
+        is_record=lambda value: (
+            value.get("type") == "session" and "role" not in value and {"id", "cwd"} <= set(value)
+        ),
     ),
 )

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from smara.adapters.blocks import parts_of, words_of
+from smara.adapters.blocks import parts_of, usage_of, words_of
 from smara.adapters.lines import (
     MAX_LINE_BYTES,
     JsonLine,
+    LineReader,
     Recent,
     mapping_in,
     milliseconds,
@@ -29,9 +30,9 @@ from smara.adapters.readers.claude_code_records import (
     FROM_PERSON,
     FROM_PROMPT,
     FROM_SUMMARY,
+    TOKEN_COUNTS,
     ClaudeThreads,
     compact_result,
-    compact_usage,
     program_kind,
     voice_of_assistant_record,
     voice_of_user_record,
@@ -206,7 +207,7 @@ def read_transcript(
     )
 
 
-class _Transcript:
+class _Transcript(LineReader):
     """What has to be remembered of a file while it is read."""
 
     def __init__(self, file_stem: str) -> None:
@@ -276,7 +277,7 @@ class _Transcript:
         if any(part.type == "reasoning" and not part.text.strip() for part in parts):
             metadata["reasoning"] = "withheld"
         if has_content(parts):
-            usage = compact_usage(message.get("usage"))
+            usage = usage_of(message.get("usage"), TOKEN_COUNTS)
             if self._is_news(thread.id, "usage", (metadata["message_id"], usage)):
                 metadata["usage"] = usage
         yield self._keep(entry, thread, role, parts, metadata, created_at)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from smara.adapters.blocks import words_of
+from smara.adapters.blocks import usage_of, words_of
 from smara.adapters.lines import list_in, mapping_in, text_in
 from smara.adapters.records import bounded_id, shorten_title
 from smara.core.memory_block import OPENING, without_memory_blocks
@@ -226,7 +226,7 @@ _SHORT_CHARS = 200
 _MAX_FACTS = 24
 _OUTPUTS = ("stdout", "stderr")
 _ALWAYS = ("filePath", "agentId", "backgroundTaskId", "status", "url")
-_TOKEN_COUNTS = {
+TOKEN_COUNTS = {
     "input_tokens": "input_tokens",
     "output_tokens": "output_tokens",
     "cache_read_input_tokens": "cache_read_tokens",
@@ -253,7 +253,7 @@ def _facts(result: Mapping[str, Any], words: str, depth: int = 0) -> dict[str, A
     for key, value in list(result.items())[:_MAX_FACTS]:
         name = re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: "_" + found[1], key).lower()[:60]
         if key == "usage":
-            facts[name] = compact_usage(value)
+            facts[name] = usage_of(value, TOKEN_COUNTS)
         elif key == "structuredPatch":
             lines = [
                 text_in(line)
@@ -295,9 +295,3 @@ def _outputs(result: Mapping[str, Any], words: str, parts: Sequence[Part]) -> tu
 
 def _call_id(parts: Sequence[Part]) -> str | None:
     return next((part.call_id for part in parts if part.type == "tool_result"), None)
-
-
-def compact_usage(usage: Any) -> dict[str, int]:
-    """Token counts under our names, those that are not zero."""
-    counts = {name: mapping_in(usage).get(key) for key, name in _TOKEN_COUNTS.items()}
-    return {name: count for name, count in counts.items() if isinstance(count, int) and count}

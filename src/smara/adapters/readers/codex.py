@@ -20,6 +20,7 @@ from smara.adapters.documents import elements, is_document
 from smara.adapters.lines import (
     MAX_LINE_BYTES,
     JsonLine,
+    LineReader,
     Recent,
     list_in,
     mapping_in,
@@ -174,7 +175,7 @@ def read_rollout(
     yield from read_with(rollout, path, progress, max_line_bytes=max_line_bytes)
 
 
-class _Rollout:
+class _Rollout(LineReader):
     """What has to be remembered of a file while it is read."""
 
     def __init__(self, file_name: str) -> None:

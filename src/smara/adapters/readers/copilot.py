@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from smara.actions.tool_output import failure_in
-from smara.adapters.blocks import parts_of
+from smara.adapters.blocks import parts_of, text_parts
 from smara.adapters.lines import (
     MAX_LINE_BYTES,
     JsonLine,
+    LineReader,
     Recent,
     list_in,
     mapping_in,
@@ -79,7 +80,7 @@ def read_events(
     return read_with(_CopilotSession(Path(path)), path, progress, max_line_bytes=max_line_bytes)
 
 
-class _CopilotSession:
+class _CopilotSession(LineReader):
     """What has to be remembered of a session while it is read."""
 
     def __init__(self, path: Path) -> None:
@@ -135,10 +136,6 @@ class _CopilotSession:
             reason = _SILENT.get(kind.partition(".")[0], "tells of the program, not of the work")
             yield Counted(entry.line, kind[:100] or "without a type", reason)
 
-    def finish(self) -> Iterator[Record]:
-        """Nothing is held back."""
-        return iter(())
-
     # What describes the session
 
     def _thread_of(self, entry: JsonLine) -> NewThread:
@@ -173,14 +170,14 @@ class _CopilotSession:
         # Words of a schedule, a skill or another part of the program are no person's.
         role: Role = "user" if kind in (None, "agent_prompt", "user") else "system"
         metadata = {"kind": None if kind == "user" else kind}
-        return self._keep(entry, self._stem(entry), role, (*_text(words), *files), metadata)
+        return self._keep(entry, self._stem(entry), role, (*text_parts(words), *files), metadata)
 
     def _answer(self, entry: JsonLine, data: Mapping[str, Any]) -> Iterator[Record]:
         stem = self._stem(entry)
         thought = text_in(data.get("reasoningText"))
         parts = (
             *((Part("reasoning", thought),) if thought.strip() else ()),
-            *_text(text_in(data.get("content"))),
+            *text_parts(text_in(data.get("content"))),
         )
         metadata = {
             "model": text_in(data.get("model")),
@@ -252,10 +249,6 @@ class _CopilotSession:
             metadata=metadata,
             repairs=entry.repairs,
         )
-
-
-def _text(words: str) -> tuple[Part, ...]:
-    return (Part("text", words),) if words.strip() else ()
 
 
 def _file(attachment: Mapping[str, Any]) -> Part:

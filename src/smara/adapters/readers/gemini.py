@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from smara.actions.tool_output import failure_in
-from smara.adapters.blocks import parts_of, words_of
+from smara.adapters.blocks import parts_of, text_parts, usage_of, words_of
 from smara.adapters.documents import elements, entry_of, is_document
 from smara.adapters.hook_output import own_words, words_of_hooks
 from smara.adapters.lines import (
@@ -276,7 +276,7 @@ class _Chat:
         else:
             words = words_of(value.get("content"))
             records = list(
-                self._unit(entry, stem, "system", parts=_text_parts(words), metadata={"kind": kind})
+                self._unit(entry, stem, "system", parts=text_parts(words), metadata={"kind": kind})
             )
         fresh = [record for record in records if record is not None]
         yield from fresh
@@ -297,7 +297,7 @@ class _Chat:
         own = tuple(each for part in parts if (each := _own(part)) is not None)
         if own != parts:
             said = (words_of_hooks(part.text) for part in parts if part.type == "text")
-            others = _text_parts("\n\n".join(filter(None, said)))
+            others = text_parts("\n\n".join(filter(None, said)))
             yield from self._unit(
                 entry,
                 f"{stem}:hook" if own else stem,
@@ -323,13 +323,10 @@ class _Chat:
         parts = tuple(part for part in parts_of(value.get("content")) if not _is_told(part, known))
         if not any(part.type == "reasoning" for part in parts):
             parts = (*_thoughts(value.get("thoughts")), *parts)
-        tokens = value.get("tokens")
-        counts = {name: mapping_in(tokens).get(key) for key, name in _TOKENS.items()}
-        usage = {name: count for name, count in counts.items() if isinstance(count, int) and count}
         metadata = {
             "model": text_in(value.get("model")),
             "message_id": stem,
-            "usage": usage,
+            "usage": usage_of(value.get("tokens"), _TOKENS),
         }
         yield from self._unit(entry, stem, "assistant", parts=parts, metadata=metadata)
         for number, call in enumerate(calls, 1):
@@ -437,10 +434,6 @@ def _thoughts(thoughts: Any) -> tuple[Part, ...]:
         subject, rest = text_in(told.get("subject")), text_in(told.get("description"))
         texts.append(f"**{subject}** {rest}".strip() if subject else rest)
     return tuple(Part("reasoning", text) for text in texts if text.strip())
-
-
-def _text_parts(words: str) -> tuple[Part, ...]:
-    return (Part("text", words),) if words.strip() else ()
 
 
 def _is_told(part: Part, known: set[str]) -> bool:

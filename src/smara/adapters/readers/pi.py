@@ -12,10 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from smara.adapters.blocks import parts_of
+from smara.adapters.blocks import parts_of, text_parts, usage_of
 from smara.adapters.lines import (
     MAX_LINE_BYTES,
     JsonLine,
+    LineReader,
     list_in,
     mapping_in,
     milliseconds,
@@ -69,7 +70,7 @@ def read_session(
     return read_with(_PiSession(Path(path)), path, progress, max_line_bytes=max_line_bytes)
 
 
-class _PiSession:
+class _PiSession(LineReader):
     """What has to be remembered of a session while it is read."""
 
     def __init__(self, path: Path) -> None:
@@ -98,7 +99,11 @@ class _PiSession:
             yield from self._message(entry, mapping_in(value.get("message")))
         elif kind in _SUMMARIES:
             yield self._keep(
-                entry, "", "system", _text(value.get("summary")), {"kind": _SUMMARIES[kind]}
+                entry,
+                "",
+                "system",
+                text_parts(text_in(value.get("summary"))),
+                {"kind": _SUMMARIES[kind]},
             )
         elif kind == "custom_message":
             yield self._keep(
@@ -110,10 +115,6 @@ class _PiSession:
                 kind[:100] or "without a type",
                 _SILENT.get(kind, "tells of the program"),
             )
-
-    def finish(self) -> Iterator[Record]:
-        """Nothing is held back."""
-        return iter(())
 
     def _described(self, entry: JsonLine) -> Record:
         value = entry.value
@@ -155,7 +156,7 @@ class _PiSession:
             # A command that the person ran: asked for by them, answered by the machine.
             command, code = text_in(message.get("command")), message.get("exitCode")
             has_failed = isinstance(code, int) and not isinstance(code, bool) and code != 0
-            yield self._keep(entry, "", "user", _text(f"!{command}"), {"kind": "shell_input"})
+            yield self._keep(entry, "", "user", text_parts(f"!{command}"), {"kind": "shell_input"})
             result = Part(
                 "tool_result", text_in(message.get("output")), name="stdout", is_error=has_failed
             )
@@ -166,7 +167,11 @@ class _PiSession:
             yield self._keep(entry, ":output", "tool", (result,), facts)
         elif role in _SUMMARIES:
             yield self._keep(
-                entry, "", "system", _text(message.get("summary")), {"kind": _SUMMARIES[role]}
+                entry,
+                "",
+                "system",
+                text_parts(text_in(message.get("summary"))),
+                {"kind": _SUMMARIES[role]},
             )
         else:  # "custom", and "hookMessage" as it was called before
             yield self._keep(entry, "", "system", parts_of(content), {"kind": "extension"})
@@ -175,7 +180,10 @@ class _PiSession:
         blocks = [mapping_in(each) for each in list_in(message.get("content"))] or [
             {"type": "text", "text": text_in(message.get("content"))}
         ]
-        metadata = {"model": text_in(message.get("model")), "usage": _usage(message.get("usage"))}
+        metadata = {
+            "model": text_in(message.get("model")),
+            "usage": usage_of(message.get("usage"), _TOKENS),
+        }
         said = tuple(
             part
             for each in blocks
@@ -197,7 +205,7 @@ class _PiSession:
                 entry, f":{number}", "assistant", (asked,), {} if has_content(said) else metadata
             )
         if trouble.strip():
-            yield self._keep(entry, ":error", "system", _text(trouble), {"kind": "api_error"})
+            yield self._keep(entry, ":error", "system", text_parts(trouble), {"kind": "api_error"})
         elif not has_content(said) and not calls:
             yield Counted(entry.line, "message/assistant", "nothing was said")
 
@@ -245,17 +253,3 @@ class _PiSession:
             metadata={**metadata, "inherited": is_copy},
             repairs=entry.repairs,
         )
-
-
-def _text(words: Any) -> tuple[Part, ...]:
-    found = text_in(words)
-    return (Part("text", found),) if found.strip() else ()
-
-
-def _usage(usage: Any) -> dict[str, int]:
-    counts = {name: mapping_in(usage).get(key) for key, name in _TOKENS.items()}
-    return {
-        name: int(count)
-        for name, count in counts.items()
-        if isinstance(count, int | float) and count
-    }
