@@ -365,11 +365,25 @@ class Observations:
         found = self.get(observation_id)
         with self._store.database.read() as session:
             sources = [found] if found.thread_id is not None else self._merged(session, found)
-            return self._behind(session, sources, limit, offset=offset)
+            messages: dict[str, Message] = {}
+            for source in sources:
+                no = (
+                    self._messages.thread_no(session, source.thread_id)
+                    if source.thread_id
+                    else None
+                )
+                left = offset + limit - len(messages)
+                if no is not None and left > 0:
+                    page = self._messages.between(
+                        session, no, source.first_seq - 1, source.last_seq + 1, left
+                    )
+                    messages.update((message.id, message) for message in page)
+        return builtins.list(messages.values())[offset : offset + limit]
 
     def _merged(self, session: Session, reflection: Observation) -> builtins.list[Observation]:
-        """What a reflection over several threads stands for, oldest first; what it condensed again
-        included.
+        """Return what a reflection over several threads stands for, oldest first.
+
+        What it condensed again is included.
         """
         if reflection.state == "buffered":
             rows = self._buffered.sources_of(session, reflection.id)
@@ -388,31 +402,7 @@ class Observations:
                 for row in self._store.merged(session, reflection.id, each)
             ]
             found.update(rows)
-            if not rows:
-                break
-        return [
-            row for _, row in sorted(found.items(), key=lambda each: (each[1].said_at, each[0]))
-        ]
-
-    def _behind(
-        self, session: Session, sources: builtins.list[Observation], limit: int, offset: int
-    ) -> builtins.list[Message]:
-        """A page of the messages that observations come from, each message once."""
-        found: dict[str, Message] = {}
-        for source in sources:
-            thread_no = (
-                self._messages.thread_no(session, source.thread_id) if source.thread_id else None
-            )
-            if thread_no is None:
-                continue
-            wanted = offset + limit - len(found)
-            page = self._messages.between(
-                session, thread_no, source.first_seq - 1, source.last_seq + 1, wanted
-            )
-            found.update((message.id, message) for message in page)
-            if len(found) >= offset + limit:
-                break
-        return builtins.list(found.values())[offset : offset + limit]
+        return [found[no] for no in sorted(found, key=lambda no: (found[no].said_at, no))]
 
     def extracted(self, thread_id: str, *, limit: int = 20) -> builtins.list[dict[str, Any]]:
         """What extractors took out of a thread's messages, newest first; only batches in which
@@ -436,34 +426,22 @@ class Observations:
         with self._store.database.read() as session:
             return self._store.warned(session, limit)
 
-    def _waiting(self, session: Session, record_no: int, thread_id: str) -> dict[str, Any] | None:
-        thread_no = self._messages.thread_no(session, thread_id)
-        outage = (
-            self._store.failure(session, FailureKey(record_no, thread_no, OUTAGE, first_seq=0))
-            if thread_no is not None
-            else None
-        )
-        if outage is None:
-            return None
-        return {
-            "code": outage.code,
-            "message": outage.message,
-            "attempts": outage.attempts,
-            "failedAt": outage.failed_at,
-            "retryAt": outage.retry_at,
-        }
-
     def status(self, thread_id: str) -> dict[str, Any]:
         """How far a thread is observed, in numbers; ``waiting`` tells of a model that cannot be
         reached.
         """
         pending = self.pending(thread_id)
-        record = self.record(thread_id)
+        outage = ahead = None
+        tokens = 0
         with self._store.database.read() as session:
             found = self._store.find_record(session, self.place(thread_id).lookup_key)
-            tokens = self._store.active_tokens(session, found.no) if found else 0
-            waiting = self._waiting(session, found.no, thread_id) if found else None
-            ahead = self._buffered.find(session, found.no) if found else None
+            thread_no = self._messages.thread_no(session, thread_id)
+            if found is not None:
+                tokens = self._store.active_tokens(session, found.no)
+                ahead = self._buffered.find(session, found.no)
+                key = FailureKey(found.no, thread_no or 0, OUTAGE, first_seq=0)
+                outage = self._store.failure(session, key)
+        record = found.record if found else None
         return {
             "scope": self._scope,
             "pendingTokens": pending.tokens,
@@ -474,7 +452,15 @@ class Observations:
             "observedTokens": record.observed_tokens if record else 0,
             "lastObservedAt": record.last_observed_at if record else None,
             "lastReflectedAt": record.last_reflected_at if record else None,
-            "waiting": waiting,
+            "waiting": {
+                "code": outage.code,
+                "message": outage.message,
+                "attempts": outage.attempts,
+                "failedAt": outage.failed_at,
+                "retryAt": outage.retry_at,
+            }
+            if outage
+            else None,
         }
 
 
@@ -508,26 +494,14 @@ def compact_thread(
     made without.
     """
     last = compactions.reaches_to(thread_id, keep, is_when_due)
-    observed = (
-        _observe(observations, messages, thread_id, last=last)
-        if last
-        else CycleOutcome("observe", True)
-    )
-    done = (
-        compactions.compact_when_due(thread_id)
-        if is_when_due
-        else compactions.compact(thread_id, keep)
-    )
+    observed = CycleOutcome("observe", True)
+    if last and observations.covered_seq(thread_id) < last:
+        # What is behind the last message that is summarized stays as it is.
+        behind = messages.stream(thread_id=thread_id, after=last)
+        tokens = sum(message.token_count for message in behind)
+        observed = observations.observe(thread_id, retain_tokens=tokens)
+    if is_when_due:
+        done = compactions.compact_when_due(thread_id)
+    else:
+        done = compactions.compact(thread_id, keep)
     return CompactedThread(done, observed, compactions.renew(thread_id, OfflineSummarizer.method))
-
-
-def _observe(
-    observations: Observations, messages: Messages, thread_id: str, last: int
-) -> CycleOutcome:
-    """Observe a thread up to a message; what is behind it stays as it is."""
-    if observations.covered_seq(thread_id) >= last:
-        return CycleOutcome("observe", True)
-    behind = sum(
-        message.token_count for message in messages.stream(thread_id=thread_id, after=last)
-    )
-    return observations.observe(thread_id, retain_tokens=behind)

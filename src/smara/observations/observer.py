@@ -73,7 +73,7 @@ class ModelObserver:
         self._draw_mark = draw_mark
 
     def observe(self, request: ObserveRequest, abort: Abort | None = None) -> ObservationDraft:
-        """What the messages tell, as a draft."""
+        """Observe messages, and return a draft of notes."""
         for extractor in request.extractors:
             check_extractor(extractor)
         source = "\n".join(message.raw_content for message in request.messages)
@@ -84,7 +84,15 @@ class ModelObserver:
             text = without_echo(
                 check_reply(reply.text, reply.finish, len(request.messages)), spoken.own_words
             )
-            draft = check_facts(parse_reply(text, _reading(request)), known)
+            context = ReplyContext(
+                Timeline.of_messages(request.messages, request.timezone),
+                request.mode,
+                request.extractors,
+                known=request.known,
+                wants_suggested_response=request.wants_suggested_response,
+                wants_title=request.wants_title,
+            )
+            draft = check_facts(parse_reply(text, context), known)
             check_language(draft.notes, source)
             check_observed_size(draft, spoken.material_tokens)
             return shortened(draft, request.root)
@@ -95,21 +103,8 @@ class ModelObserver:
         return self._asking.ask(speak, read, self._asking.ends_at(), abort)
 
 
-def _reading(request: ObserveRequest) -> ReplyContext:
-    return ReplyContext(
-        Timeline.of_messages(request.messages, request.timezone),
-        request.mode,
-        request.extractors,
-        known=request.known,
-        wants_suggested_response=request.wants_suggested_response,
-        wants_title=request.wants_title,
-    )
-
-
 def shortened(draft: ObservationDraft, root: str) -> ObservationDraft:
-    """The draft with the folder of the work left out of its paths, as the offline observer writes
-    them.
-    """
+    """Leave the folder of the work out of a draft's paths, as the offline observer does."""
     if not root:
         return draft
     paths = PathShortener("", (), root)
@@ -162,18 +157,32 @@ class ModelReflector:
         self._draw_mark = draw_mark
 
     def reflect(self, request: ReflectRequest, abort: Abort | None = None) -> ObservationDraft:
-        """The notes condensed to at most ``target_tokens``, or as near to it as the model gets."""
+        """Condense notes to ``target_tokens``, or as near to it as the model gets."""
         before = self._size(request.notes, request)
         target = max(1, min(request.target_tokens, before - 1))
         ends_at = self._asking.ends_at()
         first = min(max(request.level, 0), MOST_LEVEL)
+        source = ["\n".join([note.text, *note.details]) for note in request.notes]
+        context = ReplyContext(Timeline.of_notes(request.notes, request.timezone))
         best: ObservationDraft | None = None
+
+        def read(reply: ChatReply, spoken: ModelRequest) -> ObservationDraft:
+            text = without_echo(
+                check_reply(reply.text, reply.finish, len(request.notes)), spoken.own_words
+            )
+            facts = SourceText([*source, request.instructions])
+            draft = check_facts(parse_reply(text, context), facts)
+            check_language(draft.notes, "\n".join(source))
+            check_condensed_size(draft, request.notes)
+            return draft
+
         smallest = last = before
         for level in range(first, MOST_LEVEL + 1):
             if level > first and self._asking.is_over(ends_at):
                 break
             try:
-                draft = self._at_level(request, level, target, ends_at=ends_at, abort=abort)
+                speak = partial(self._speak, request, level, target)
+                draft = self._asking.ask(speak, read, ends_at, abort)
             except (BadReplyError, ModelUnavailableError, BudgetSpentError):
                 if best is None:
                     raise
@@ -192,36 +201,10 @@ class ModelReflector:
             )
         return best
 
-    def _at_level(
-        self,
-        request: ReflectRequest,
-        level: int,
-        target: int,
-        ends_at: float | None,
-        abort: Abort | None,
-    ) -> ObservationDraft:
-        speak = partial(_speak, request, level, target, self._draw_mark)
-        return self._asking.ask(speak, partial(_read, request), ends_at, abort)
+    def _speak(
+        self, request: ReflectRequest, level: int, target: int, reminder: str
+    ) -> ModelRequest:
+        return reflector_request(request, level, target, draw=self._draw_mark, reminder=reminder)
 
     def _size(self, notes: Sequence[Note], request: ReflectRequest) -> int:
         return self._counter.count(render(notes, request.timezone)).tokens
-
-
-def _speak(
-    request: ReflectRequest,
-    level: int,
-    target: int,
-    draw_mark: Callable[[], str] | None,
-    reminder: str,
-) -> ModelRequest:
-    return reflector_request(request, level, target, draw=draw_mark, reminder=reminder)
-
-
-def _read(request: ReflectRequest, reply: ChatReply, spoken: ModelRequest) -> ObservationDraft:
-    whole = ["\n".join([note.text, *note.details]) for note in request.notes]
-    text = without_echo(check_reply(reply.text, reply.finish, len(request.notes)), spoken.own_words)
-    reading = ReplyContext(Timeline.of_notes(request.notes, request.timezone))
-    draft = check_facts(parse_reply(text, reading), SourceText([*whole, request.instructions]))
-    check_language(draft.notes, "\n".join(whole))
-    check_condensed_size(draft, request.notes)
-    return draft

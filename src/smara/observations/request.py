@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from smara.core import log
 from smara.core.clock import Clock, SystemClock
@@ -43,7 +43,7 @@ _THREAD = re.compile(r"\s*</?thread[\s>]")
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLimits:
-    """How much of a part is shown, in characters; what is longer loses its middle."""
+    """The limits of what is shown, in characters; the middle is cut out."""
 
     text: int = 60_000
     result: int = 4_000
@@ -53,26 +53,17 @@ class TranscriptLimits:
 
 
 def draw_mark(texts: Iterable[str], draw: Callable[[], str] | None = None) -> str:
-    """A random mark that occurs in none of the texts."""
+    """Draw a random mark that occurs in none of the texts."""
     folded = [text.casefold() for text in texts]
-    for draw_one in [draw or _random_mark] * _DRAWS + [_long_mark]:
-        mark = draw_one()
+    for _ in range(_DRAWS):
+        mark = draw() if draw is not None else token_hex(4)
         if mark and not any(mark.casefold() in text for text in folded):
-            break
-    return mark
-
-
-def _random_mark() -> str:
-    return token_hex(4)
-
-
-def _long_mark() -> str:
-    """A mark that no text can hold: it has more bits than there are texts."""
-    return token_hex(16)
+            return mark
+    return token_hex(16)  # it has more bits than there are texts
 
 
 class TranscriptPart(NamedTuple):
-    """A part of a message: what its header says, still without the mark, and its words."""
+    """A part of a message: its header, without the mark, and its words."""
 
     header: str
     text: str
@@ -81,8 +72,9 @@ class TranscriptPart(NamedTuple):
 def render_messages(
     messages: Sequence[Message], timezone: str, limits: TranscriptLimits
 ) -> list[TranscriptPart]:
-    """The parts of messages. Each has a header, so that the output of a tool cannot go on in the
-    user's voice.
+    """Render the parts of messages, each under a header.
+
+    Without one the output of a tool could go on in the user's voice.
     """
     names = {
         part.call_id: part.name
@@ -90,26 +82,20 @@ def render_messages(
         for part in message.parts
         if part.call_id and part.name
     }
-    return [
-        piece for message in messages for piece in _pieces(message, timezone, names, limits=limits)
-    ]
-
-
-def _pieces(
-    message: Message, timezone: str, names: Mapping[str, str], limits: TranscriptLimits
-) -> list[TranscriptPart]:
-    shown = [_part(part, names, limits) for part in message.parts if _is_shown(part)] or [
-        TranscriptPart("", "(empty)")
-    ]
-    who = f"#{message.seq} {message.role} {local(message.created_at, timezone):%a %Y-%m-%d %H:%M}"
-    first, *rest = shown
-    headed = [TranscriptPart(f"{who} {first.header}".rstrip(), first.text)]
-    headed += [TranscriptPart(each.header or "says", each.text) for each in rest]
-    return [TranscriptPart(piece.header, neutralize(piece.text)) for piece in headed]
-
-
-def _is_shown(part: Part) -> bool:
-    return bool(part.text.strip()) or part.type in ("tool_call", "tool_result", "image", "file")
+    pieces: list[TranscriptPart] = []
+    for message in messages:
+        shown = [
+            _part(part, names, limits)
+            for part in message.parts
+            if part.text.strip() or part.type in ("tool_call", "tool_result", "image", "file")
+        ]
+        time = f"{local(message.created_at, timezone):%a %Y-%m-%d %H:%M}"
+        who = f"#{message.seq} {message.role} {time}"
+        for piece in shown or [TranscriptPart("", "(empty)")]:
+            header = f"{who} {piece.header}".rstrip() if who else piece.header or "says"
+            pieces.append(TranscriptPart(header, neutralize(piece.text)))
+            who = ""
+    return pieces
 
 
 def _part(part: Part, names: Mapping[str, str], limits: TranscriptLimits) -> TranscriptPart:
@@ -118,17 +104,25 @@ def _part(part: Part, names: Mapping[str, str], limits: TranscriptLimits) -> Tra
     if part.type == "reasoning":
         return TranscriptPart("thinks", cut(part.text, limits.reasoning))
     if part.type == "tool_call":
-        written = [_arguments(part.arguments, limits), cut(part.text, limits.argument)]
-        return TranscriptPart(
-            f"calls {_short(part.name)}", "\n".join(text for text in written if text)
-        )
+        arguments = part.arguments
+        if isinstance(arguments, Mapping):
+            shown = "; ".join(
+                f"{name}={cut(plain(value), limits.argument)}" for name, value in arguments.items()
+            )
+        else:
+            shown = "" if arguments is None else cut(plain(arguments), limits.argument)
+        lines = filter(None, [shown, cut(part.text, limits.argument)])
+        return TranscriptPart(f"calls {_short(part.name)}", "\n".join(lines))
     if part.type == "tool_result":
         failed = ", failed" if part.is_error else ""
         name = _short(part.name or names.get(part.call_id or ""))
         return TranscriptPart(
             f"result of {name}{failed}", cut(part.text, limits.result) or "(empty)"
         )
-    return _placeholder(part)
+    size = f"{part.size_bytes:,} bytes" if part.size_bytes is not None else ""
+    label = ", ".join(filter(None, (part.name or part.uri, part.media_type, size))) or "unnamed"
+    words = f" {cut(part.text, 2_000)}" if part.text else ""
+    return TranscriptPart(part.type, f"({cut(label, 400)}){words}")
 
 
 def _short(name: str | None) -> str:
@@ -136,30 +130,8 @@ def _short(name: str | None) -> str:
     return re.sub(r"[^\w.:/@-]", "_", (name or "tool")[:80])
 
 
-def _arguments(arguments: Any, limits: TranscriptLimits) -> str:
-    if arguments is None:
-        return ""
-    if not isinstance(arguments, Mapping):
-        return cut(plain(arguments), limits.argument)
-    return "; ".join(
-        f"{name}={cut(plain(value), limits.argument)}" for name, value in arguments.items()
-    )
-
-
-def _placeholder(part: Part) -> TranscriptPart:
-    size = f"{part.size_bytes:,} bytes" if part.size_bytes is not None else ""
-    label = (
-        ", ".join(each for each in (part.name or part.uri, part.media_type, size) if each)
-        or "unnamed"
-    )
-    return TranscriptPart(
-        part.type, f"({cut(label, 400)})" + (f" {cut(part.text, 2_000)}" if part.text else "")
-    )
-
-
 def cut(text: str, characters: int) -> str:
-    """A text of at most about so many characters: its beginning and its end, and how much was
-    between them.
+    """Cut the middle out of a text that has more than so many characters.
 
     >>> cut("a" * 50 + "b" * 50, 40).split()[0], len(cut("short", 40))
     ('aaaaaaaaaaaaaaaaaaaaaaaa', 5)
@@ -172,7 +144,7 @@ def cut(text: str, characters: int) -> str:
 
 
 def newest_known(known: str, tokens: int) -> str:
-    """As much of the known observations as fits: the newest lines, and before them the high ones.
+    """Return as much of the known observations as fits, the newest first.
 
     Three quarters of the room go to the newest lines, the rest to the newest high ones
     among the older; each keeps the date it stands under.
@@ -184,39 +156,30 @@ def newest_known(known: str, tokens: int) -> str:
     ]
     if estimate_o200k("\n".join(lines)) <= tokens:
         return "\n".join(lines)
-    kept: set[int] = set()
-    left = _take(lines, reversed(range(len(lines))), tokens * 0.75, kept=kept, is_stopping=True)
-    older_high = [at for at in reversed(range(len(lines))) if at not in kept and _HIGH in lines[at]]
-    _take(lines, older_high, tokens * 0.25 + left, kept=kept, is_stopping=False)
-    shown = [lines[at] for at in sorted(kept | _headings(lines, kept))]
-    return "\n".join([f"[{len(lines) - len(shown)} older lines are left out]", *shown])
-
-
-def _take(
-    lines: Sequence[str], order: Iterable[int], room: float, kept: set[int], is_stopping: bool
-) -> float:
-    """Keep lines in the given order while there is room; what room is left."""
-    for at in order:
-        cost = estimate_o200k(lines[at]) + 1
-        if cost > room:
-            if is_stopping:
-                break
-            continue
-        kept.add(at)
-        room -= cost
-    return room
-
-
-def _headings(lines: Sequence[str], kept: set[int]) -> set[int]:
-    """The date headings under which kept lines stand."""
-    found: set[int] = set()
-    last: int | None = None
+    chosen: set[int] = set()
+    room = tokens * 0.75
+    costs = [estimate_o200k(line) + 1 for line in lines]
+    newest = list(reversed(range(len(lines))))
+    for at in newest:
+        if costs[at] > room:
+            break
+        chosen.add(at)
+        room -= costs[at]
+    room += tokens * 0.25
+    for at in newest:
+        if at not in chosen and _HIGH in lines[at] and costs[at] <= room:
+            chosen.add(at)
+            room -= costs[at]
+    shown: list[str] = []
+    heading = ""
     for at, line in enumerate(lines):
         if line.startswith("Date:"):
-            last = at
-        elif at in kept and last is not None:
-            found.add(last)
-    return found
+            heading = line
+        if at in chosen:
+            shown += [heading] if heading and heading != line else []
+            shown.append(line)
+            heading = ""
+    return "\n".join([f"[{len(lines) - len(shown)} older lines are left out]", *shown])
 
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -226,9 +189,7 @@ _ROLES: dict[Flavor, str] = {"coding": "an agent that writes code", "general": "
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What is said to a model. ``own_words`` are ours alone: a reply that repeats them is an
-    echo.
-    """
+    """A request to a model; a reply that repeats its ``own_words`` is an echo."""
 
     system: str
     prompt: str
@@ -237,12 +198,12 @@ class ModelRequest:
 
 
 def prompt_named(name: str) -> Prompt:
-    """One of this room's prompts."""
+    """Load one of this room's prompts."""
     return load_prompt(PROMPTS, name)
 
 
 def version_of(name: str) -> str:
-    """A prompt with its version, as it is stored with what it produced: ``observer@1``."""
+    """Return a prompt's name with its version: ``observer@1``."""
     return f"{name}@{prompt_named(name).version}"
 
 
@@ -252,7 +213,7 @@ def observer_request(
     draw: Callable[[], str] | None = None,
     reminder: str = "",
 ) -> ModelRequest:
-    """What a model is told and shown to observe messages."""
+    """Write the request to observe messages."""
     own = _observer_system(
         request.flavor,
         request.mode,
@@ -295,7 +256,7 @@ def reflector_request(
     draw: Callable[[], str] | None = None,
     reminder: str = "",
 ) -> ModelRequest:
-    """What a model is told and shown to condense observations at a level of compression."""
+    """Write the request to condense observations at a level of compression."""
     own = _reflector_system(request.flavor)
     lines = neutralize(render(request.notes, request.timezone))
     tokens = round(estimate_o200k(lines))
@@ -315,7 +276,7 @@ def reflector_request(
 
 
 def reminder_of(error: BadReplyError) -> str:
-    """One line about what was wrong with the last reply, for the next attempt."""
+    """Write what was wrong with the last reply, for the next attempt."""
     return "\n\n" + prompt_named("retry").render(
         {"reason": str(error.facts.get("hint") or "it could not be read.")}
     )
@@ -380,8 +341,9 @@ _LEAST_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ReplyAttempts:
-    """How a model is asked. ``deadline_seconds`` is for all attempts together; ``None`` leaves it
-    to the model.
+    """The attempts to get a usable reply; the deadline is for all together.
+
+    Without ``deadline_seconds`` the model's own deadline holds.
     """
 
     model: ChatModel
@@ -393,7 +355,7 @@ class ReplyAttempts:
     clock: Clock = field(default_factory=SystemClock)
 
     def ends_at(self) -> float | None:
-        """When everything that is asked from now on must have ended."""
+        """Return when all attempts that begin now must have ended."""
         return (
             None
             if self.deadline_seconds is None
@@ -407,7 +369,7 @@ class ReplyAttempts:
         ends_at: float | None,
         abort: Abort | None = None,
     ) -> ObservationDraft:
-        """The first draft that can be used.
+        """Return the first draft that can be used.
 
         ``speak`` makes the request, given what was wrong with the last reply; ``read`` turns a
         reply into a draft or raises ``BadReplyError``. Raises the last one when no attempt
@@ -421,7 +383,15 @@ class ReplyAttempts:
             spoken = speak(reminder)
             is_cut_off = failure is not None and failure.facts.get("reason") == "truncated"
             tokens = self.output_tokens or output_tokens(spoken) * (2 if is_cut_off else 1)
-            reply = self.model.complete(self._request(spoken, tokens, ends_at), abort)
+            seconds = None if ends_at is None else max(0.01, ends_at - self.clock.monotonic())
+            request = ChatRequest(
+                spoken.prompt,
+                spoken.system,
+                seconds,
+                max_output_tokens=tokens,
+                temperature=self.temperature,
+            )
+            reply = self.model.complete(request, abort)
             try:
                 return read(reply, spoken)
             except BadReplyError as error:
@@ -432,40 +402,26 @@ class ReplyAttempts:
                     reason=error.facts.get("reason"),
                     attempt=attempt + 1,
                 )
-        raise _final(failure, self.model.name)
-
-    def _request(self, spoken: ModelRequest, tokens: int, ends_at: float | None) -> ChatRequest:
-        seconds = None if ends_at is None else max(0.01, ends_at - self.clock.monotonic())
-        return ChatRequest(
-            spoken.prompt,
-            spoken.system,
-            seconds,
-            max_output_tokens=tokens,
-            temperature=self.temperature,
+        if failure is None:
+            raise AssertionError("there is at least one attempt")
+        if failure.facts.get("reason") != "refused":
+            raise failure
+        raise ModelRefusedError(
+            f"{self.model.name} refuses to take notes of these messages. Configure another model, "
+            "or observe without one.",
+            reason="refusal",
         )
 
     def is_over(self, ends_at: float | None) -> bool:
-        """Whether there is no time left to ask once more."""
+        """Return True if there is no time left for another attempt."""
         return ends_at is not None and ends_at - self.clock.monotonic() < _LEAST_SECONDS
 
 
 def output_tokens(spoken: ModelRequest) -> int:
-    """How long a reply may be: half of what it stands for, so that a loop is cut early.
+    """Return how long a reply may be: half of what it stands for.
 
     A history of 30,000 tokens gets 15,000 (its observations have 1,000 to 6,000); a model
     that thinks before it writes needs room even for a short one, so 4,000 is the least. A
     reply that was cut off gets twice as much the next time.
     """
     return min(_MOST_OUTPUT, max(_LEAST_OUTPUT, spoken.material_tokens // 2))
-
-
-def _final(failure: BadReplyError | None, name: str) -> BadReplyError | ModelRefusedError:
-    if failure is None:
-        raise AssertionError("there is at least one attempt")
-    if failure.facts.get("reason") != "refused":
-        return failure
-    return ModelRefusedError(
-        f"{name} refuses to take notes of these messages. Configure another model, or observe "
-        "without one.",
-        reason="refusal",
-    )
