@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
-from smara.actions.commands import TELLING
+from smara.actions.commands import TELLING, asks_for_state
 from smara.actions.models import Command
 from smara.core.dates import zone_of
 from smara.core.extract import word_set
@@ -235,9 +235,11 @@ class AgentWork:
         line, command = command_text(call), run.command
         self._changed(written_by_shell(line), call)
         is_idle = run.weight == 0 and bool(run.shown)
+        # "bd show 7" asks another program: its answer is in no file that could be read again.
+        is_query = run.weight == 1 and asks_for_state(command.main)
         if name := background_id(call):
             self._background[name] = command
-        elif run.weight >= TELLING:
+        elif run.weight >= TELLING or (is_query and call.output):
             self._settle(run)
         elif name := next((name for name in self._background if name in line), ""):
             self._background_output(call, name)

@@ -74,7 +74,8 @@ class Run:
         command = self.command
         if command.purpose == "commit":
             return "git commit"
-        parts = [part.text for part in command.parts if WEIGHT[part.purpose] >= TELLING]
+        least = min(self.weight, TELLING)
+        parts = [part.text for part in command.parts if WEIGHT[part.purpose] >= least]
         return clip(" && ".join(parts) if len(parts) > 1 else command.text, _SHOWN)
 
 
