@@ -307,7 +307,11 @@ class AnchorJudge:
         judged = [(anchor, judge(anchor, sight, self._likeness)) for anchor, sight in sights]
         if all(verdict.verdict == "moved" for _, verdict in judged):
             return judged
-        elsewhere += self._new_places
+        for path in self._new_paths or ():
+            if self._disk.may_parse(path):
+                elsewhere += self._disk.places(path)
+            else:
+                self._states[path] = "unread"
         # Only now, after the new places were looked at, nothing may be left to look at.
         is_all = self._new_paths is not None and _NOT_PARSED.isdisjoint(self._states.values())
         return [
@@ -365,16 +369,6 @@ class AnchorJudge:
             return None
         self._know(found)
         return sorted(path for path in found if self._states[path] == "read")
-
-    @cached_property
-    def _new_places(self) -> list[CodePlace]:
-        found: list[CodePlace] = []
-        for path in self._new_paths or ():
-            if self._disk.may_parse(path):
-                found += self._disk.places(path)
-            else:
-                self._states[path] = "unread"
-        return found
 
     # files and lines
 

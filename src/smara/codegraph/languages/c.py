@@ -180,12 +180,8 @@ class CRules(LanguageRules):
         for suffix in _SOURCES:
             if stem + suffix in self.project.paths:
                 return self.table.outline(stem + suffix)
-        return self._paired_elsewhere(outline, stem.rpartition("/")[2])
-
-    def _paired_elsewhere(self, outline: FileOutline, name: str) -> FileOutline | None:
-        """Return the source of a header that stands in another folder (``include/``,
-        ``src/``): it includes the header.
-        """
+        # The source of a header that stands in another folder (``include/``, ``src/``) includes it.
+        name = stem.rpartition("/")[2]
         for suffix in _SOURCES:
             path = closest(self.project.ending_with(name + suffix), outline.path)
             source = self.table.outline(path) if path is not None else None

@@ -12,7 +12,7 @@ from functools import cache
 from time import thread_time
 from typing import TYPE_CHECKING
 
-from smara.codegraph.language import LanguageSpec, languages, query_file
+from smara.codegraph.language import languages, query_file
 from smara.codegraph.models import Definition, FileFacts, Import, Language, Reference
 from smara.codegraph.parse.definitions import (
     LONGEST_NAME,
@@ -132,14 +132,6 @@ _INLINE = frozenset({"arrow_function", "function_expression", "func_literal"})
 _MOST_CALLS_INSIDE = 50
 _MOST_STEPS = 6
 MOST_ROUTES = 2_000
-
-
-def route_pattern(spec: LanguageSpec, data: bytes) -> re.Pattern[bytes] | None:
-    """Return what a route of a file would look like, ``None`` where there can be none."""
-    for marks, pattern in spec.routes:
-        if any(mark in data for mark in marks):
-            return pattern
-    return None
 
 
 def read_routes(
@@ -276,7 +268,8 @@ def extract(path: str, data: bytes, language: Language) -> FileFacts:
     bindings = read_bindings(source, reader.scopes, reader.definitions)
     bindings += hidden_names(spec, reader.definitions, imports, bindings=bindings)
     packages = source.spans("package")
-    routes, answers = read_routes(reader, root, route_pattern(spec, text))
+    pattern = next((each for marks, each in spec.routes if any(m in text for m in marks)), None)
+    routes, answers = read_routes(reader, root, pattern)
     return FileFacts(
         path,
         language,

@@ -48,7 +48,12 @@ def constant_spans(source: SourceFile, known: Collection[str] | None) -> list[tu
     for match in _NAMES.finditer(data):
         start, end = match.span()
         if data[start - 1 : start] in _JOINTS:
-            start = _constant_path_start(data, start)
+            # The path before a name belongs to it: ``limits.cart.MOST``.
+            first, least = start, max(0, start - _LONGEST)
+            while first > least and data[first - 1] in _IN_PATHS:
+                first -= 1
+            path = _PATH.search(data, first, start)
+            start = path.start() if path else start
         elif wanted is not None and match[0] not in wanted:
             continue
         found.append((start, end))
@@ -57,15 +62,6 @@ def constant_spans(source: SourceFile, known: Collection[str] | None) -> list[tu
         if found
         else found
     )
-
-
-def _constant_path_start(data: bytes, start: int) -> int:
-    """Return where the path before a name begins: ``limits.cart.MOST``."""
-    first, least = start, max(0, start - _LONGEST)
-    while first > least and data[first - 1] in _IN_PATHS:
-        first -= 1
-    found = _PATH.search(data, first, start)
-    return found.start() if found else start
 
 
 def _outside(
@@ -220,21 +216,17 @@ def read_references(
 
 def known_names(definitions: Sequence[Definition], imports: Sequence[Import]) -> set[str]:
     """Return the names by which a file speaks of what it defines and imports."""
-    known = {definition.name for definition in definitions} | {
-        found.alias or found.name for found in imports
-    }
-    return known | {_first_name(found) for found in imports if not found.name}
-
-
-def _first_name(found: Import) -> str:
-    """Return the name by which a file speaks of a module that it imports whole."""
-    if found.alias:
-        return found.alias
-    return (
-        found.module.rpartition("/")[2]
-        if "/" in found.module
-        else _FIRST_PART.split(found.module, maxsplit=1)[0]
-    )
+    known = {definition.name for definition in definitions}
+    for each in imports:
+        known.add(each.alias or each.name)
+        if not each.name and not each.alias:
+            # A module that is imported whole is spoken of by the first part of its path.
+            known.add(
+                each.module.rpartition("/")[2]
+                if "/" in each.module
+                else _FIRST_PART.split(each.module, maxsplit=1)[0]
+            )
+    return known
 
 
 def _collect(
@@ -364,28 +356,19 @@ def read_bindings(
                 kind = read(source.text(type_start, type_end))
                 if name and kind:
                     bindings.setdefault((name, scope), Binding(name, kind, scope))
-    _add_copies(source, scopes, definitions, bindings=bindings)
+    for start, end, other, other_end in source.pairs("copied.name", "copied.from"):
+        # A field takes the value of a variable whose type is known: ``self.x = x``.
+        scope = scopes.at(start)
+        copied = bindings.get((source.text(other, other_end), scope))
+        name, owner = _variable(source.text(start, end), scope, definitions, source=source)
+        if copied and name:
+            bindings.setdefault((name, owner), Binding(name, copied.type, owner))
     for start, end in source.spans("returns"):
         scope = scopes.at(start)
         kind = plain_type(source.text(start, min(end, start + LONGEST_TYPE)))
         if kind and scope >= 0:
             bindings.setdefault((RETURNS, scope), Binding(RETURNS, kind, scope))
     return list(bindings.values())
-
-
-def _add_copies(
-    source: SourceFile,
-    scopes: Scopes,
-    definitions: Sequence[Definition],
-    bindings: dict[tuple[str, int], Binding],
-) -> None:
-    """Bind fields that take the value of a variable whose type is known: ``self.x = x``."""
-    for start, end, other, other_end in source.pairs("copied.name", "copied.from"):
-        scope = scopes.at(start)
-        known = bindings.get((source.text(other, other_end), scope))
-        name, owner = _variable(source.text(start, end), scope, definitions, source=source)
-        if known and name:
-            bindings.setdefault((name, owner), Binding(name, known.type, owner))
 
 
 def _variable(

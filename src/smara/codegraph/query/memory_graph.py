@@ -375,7 +375,9 @@ def build_graph(parts: Sequence[FilePart]) -> Graph:
     order = np.argsort(nodes["no"], kind="stable")
     nodes, files = nodes[order], files[order]
     nos = nodes["no"].astype(np.int64)
-    parents = _parent_places(nos, nodes["parent"])
+    parents = np.full(len(nos), -1, dtype=np.int64)
+    is_there, places = _places(nos, nodes["parent"].astype(np.int64))
+    parents[is_there] = places
     edges = _known_edges(
         nos, [*(part.edges for part in parts if len(part.edges)), _nested(nodes, parents)]
     )
@@ -440,13 +442,6 @@ def _known_edges(nos: Ints, arrays: Sequence[Any]) -> dict[str, Any]:
         "confidences": (edges["confidence"] / CONFIDENCE_STEPS).astype(np.float32),
         "out_starts": _starts(from_places, len(nos)),
     }
-
-
-def _parent_places(nos: Ints, parents: Ints) -> Ints:
-    found = np.full(len(nos), -1, dtype=np.int64)
-    is_there, places = _places(nos, parents.astype(np.int64))
-    found[is_there] = places
-    return found
 
 
 def _starts(sorted_places: Ints, size: int) -> Ints:

@@ -207,7 +207,15 @@ def make_map(
     candidates = np.flatnonzero(ranks > 0)
     order = candidates[np.lexsort((candidates, -ranks[candidates]))]
     order = order[: max(0, budget) // _LEAST_TOKENS_OF_A_LINE]
-    nodes = _with_containers(graph, order, fetch)
+    # Of what is shown, the classes around it are shown too.
+    wanted = {int(place) for place in order}
+    for place in list(wanted):
+        above = int(graph.parents[place])
+        while above >= 0 and above not in wanted:
+            wanted.add(above)
+            above = int(graph.parents[above])
+    by_no = fetch([int(graph.nos[place]) for place in wanted])
+    nodes = {place: by_no[no] for place in wanted if (no := int(graph.nos[place])) in by_no}
     ordered = [int(place) for place in order if int(place) in nodes]
     text, tokens, shown = _fitting(graph, ordered, nodes, count=count, budget=budget)
     return CodeMap(
@@ -271,18 +279,6 @@ def _worth(graph: Graph, names: Sequence[str], in_files: Ints) -> Floats:
     outside = graph.file_is_test[graph.files] & ~in_files
     found: Floats = np.where(outside, worth * _IN_TESTS, worth)
     return found
-
-
-def _with_containers(graph: Graph, places: Ints, fetch: FetchNodes) -> dict[int, Node]:
-    """Return the rows of some nodes and of the classes they stand in, by place."""
-    wanted = {int(place) for place in places}
-    for place in list(wanted):
-        above = int(graph.parents[place])
-        while above >= 0 and above not in wanted:
-            wanted.add(above)
-            above = int(graph.parents[above])
-    by_no = fetch([int(graph.nos[place]) for place in wanted])
-    return {place: by_no[no] for place in wanted if (no := int(graph.nos[place])) in by_no}
 
 
 def _fitting(

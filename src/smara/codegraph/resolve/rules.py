@@ -471,28 +471,22 @@ class ReferenceWalk:
             return None
         rules = self.rules
         first, *rest = (text,) if text.isidentifier() else steps(text)
-        if first in rules.upper_names:
-            return self._upper(scope, rest)
-        if first in rules.own_names:
-            own = self.enclosing_class(scope)
-            if own is not None:
-                return rules.follow(NameTarget(own.where, own.place, is_instance=True), False, rest)
+        is_upper = first in rules.upper_names
+        own = self.enclosing_class(scope) if is_upper or first in rules.own_names else None
+        if is_upper:
+            if own is not None and isinstance(own.where, FileOutline):
+                for base in rules.bases(own.where, own.place):
+                    instance = NameTarget(base.where, base.place, is_instance=True)
+                    found = rules.follow(instance, False, rest)
+                    if found is not None:
+                        return found
+            return None
+        if own is not None:
+            return rules.follow(NameTarget(own.where, own.place, is_instance=True), False, rest)
         found = self.root(scope, first.removesuffix("()"))
         if found is not None and not first.endswith("()"):
             found = rules.value(found)
         return rules.follow(found, first.endswith("()"), rest)
-
-    def _upper(self, scope: int, rest: list[str]) -> NameTarget | None:
-        own = self.enclosing_class(scope)
-        if own is None or not isinstance(own.where, FileOutline):
-            return None
-        for base in self.rules.bases(own.where, own.place):
-            found = self.rules.follow(
-                NameTarget(base.where, base.place, is_instance=True), False, rest
-            )
-            if found is not None:
-                return found
-        return None
 
     def root(self, scope: int, name: str) -> NameTarget | None:
         """Return what a bare name means in a scope."""
