@@ -189,7 +189,7 @@ class FileStore(ProjectStore):
         return int(row[0]) if row else 0
 
     def reserve(self, kind: str, count: int) -> int:
-        """Return the first of ``count`` numbers that nobody else gets, now or ever; a
+        """Return the first of ``count`` numbers that no other process gets, now or ever; a
         transaction of its own.
         """
         with self.database.write(is_derived=True) as session:

@@ -275,7 +275,7 @@ class GitFiles:
         return renames.get(path) if renames else None
 
     def _renames(self, commit: str, head: str) -> dict[str, str]:
-        told = self._git(
+        output = self._git(
             "diff",
             "--name-status",
             "-M",
@@ -286,7 +286,7 @@ class GitFiles:
             commit,
             head,
         )
-        pieces = (told or b"").decode("utf-8", "surrogateescape").split("\0")
+        pieces = (output or b"").decode("utf-8", "surrogateescape").split("\0")
         return {pieces[at + 1]: pieces[at + 2] for at in range(0, len(pieces) - 2, 3)}
 
     def changed_since(self, path: str, commit: str) -> bool | None:
@@ -314,8 +314,8 @@ class GitFiles:
 
     def modified_at(self, path: str) -> int | None:
         """When a commit last changed a file (ms)."""
-        told = _line(self._git("log", "-1", "--format=%ct", "HEAD", "--", path))
-        return int(told) * 1000 if told is not None and told.isdecimal() else None
+        output = _line(self._git("log", "-1", "--format=%ct", "HEAD", "--", path))
+        return int(output) * 1000 if output is not None and output.isdecimal() else None
 
     def _keep(self, key: tuple[str, ...], ask: Callable[[], T]) -> T:
         found = self._kept.get(key, _NOT_KNOWN)
@@ -332,6 +332,6 @@ class GitFiles:
         return answer.output
 
 
-def _line(told: bytes | None) -> str | None:
-    text = (told or b"").decode("utf-8", "replace").strip()
+def _line(output: bytes | None) -> str | None:
+    text = (output or b"").decode("utf-8", "replace").strip()
     return text or None

@@ -146,7 +146,7 @@ class CodeGraph:
     def status(self, root: str | os.PathLike[str] | None = None) -> TreeStatus:
         """Return how the index of a tree stands.
 
-        Its ``note`` says what whoever asks has to know.
+        Its ``note`` says what a caller has to know.
         """
         with self.store.database.read() as session:
             row = self._row(root)
@@ -181,8 +181,8 @@ class CodeGraph:
             row = self.store.tree_of(session, os.path.realpath(root))
             if row is not None:
                 self.store.remove_tree(session, row.no)
-        for held in (self._trees, self._asking, self._catching_up):
-            held.pop(os.path.realpath(root), None)
+        for by_root in (self._trees, self._asking, self._catching_up):
+            by_root.pop(os.path.realpath(root), None)
         return row is not None
 
     def forget_gone(self) -> list[str]:
@@ -196,7 +196,7 @@ class CodeGraph:
 
     @property
     def note(self) -> str | None:
-        """Return what whoever asks has to know of the answers, or ``None``."""
+        """Return what a caller has to know of the answers, or ``None``."""
         row = self._row(None)
         if row is None:
             return TreeStatus(_current_root(), "none").note
@@ -206,7 +206,7 @@ class CodeGraph:
     def catch_up(self) -> str | None:
         """Read what has changed on the disk, if that is little.
 
-        What whoever asks has to know then, or ``None``.
+        What a caller has to know then, or ``None``.
 
         The questions themselves answer from the index as it is: in milliseconds, and right where
         somebody watches. Who asks for a person or an agent calls this before; see

@@ -228,7 +228,7 @@ class TreeStatus:
 
     @property
     def note(self) -> str | None:
-        """Return what whoever asks has to know of the answer, or ``None``."""
+        """Return what a caller has to know of the answer, or ``None``."""
         if self.state == "none":
             return "the code is not indexed yet; `smara graph index` does it"
         if self.state == "building":

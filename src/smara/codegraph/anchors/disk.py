@@ -95,7 +95,7 @@ apart.
 
 
 class Disk:
-    """The folder of a tree. Made anew for each question.
+    """The folder of a tree. Made again for each question.
 
     Its bound is for that question.
     """

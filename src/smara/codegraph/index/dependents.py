@@ -51,7 +51,7 @@ class Recorder:
         return self._table.named(names, limit)
 
     def forget(self) -> None:
-        """Begin anew, for the next file."""
+        """Begin again, for the next file."""
         self.paths, self.names = set(), set()
 
 
@@ -72,7 +72,7 @@ _SEEDS = {kind: crc32(f"{kind}:".encode()) for kind in "onwmd"}
 def key_of(kind: str, text: str) -> int:
     """Return a number for a text of a kind.
 
-    O, a file asked about; n, a name looked up; w, a word; m, a mention; d, a folder.
+    The kinds: o, a file asked about; n, a name looked up; w, a word; m, a mention; d, a folder.
 
     >>> key_of("w", "send") == crc32(b"w:send")
     True

@@ -75,7 +75,7 @@ class TreeCache:
         self, written: dict[str, tuple[int, FileOutline | None]], revision: int
     ) -> None:
         """Take over files that this process has just written, if they were all there before and
-        nobody else wrote.
+        no other process wrote.
         """
         if self.revision != revision - 1 or not written.keys() <= self.paths.keys():
             return
@@ -120,34 +120,34 @@ class StoredTable:
     time.
     """
 
-    def __init__(self, session: Session, store: CodeStore, tree_no: int, held: TreeCache) -> None:
-        self._session, self._store, self._tree_no, self._held = session, store, tree_no, held
+    def __init__(self, session: Session, store: CodeStore, tree_no: int, cache: TreeCache) -> None:
+        self._session, self._store, self._tree_no, self._cache = session, store, tree_no, cache
 
     def load_all(self) -> None:
         """Read every outline at once, for those who will ask for most of them."""
-        held = self._held
+        cache = self._cache
         missing = sum(
-            1 for path, (_, at) in held.paths.items() if held.outlines.get(path, (-1,))[0] != at
+            1 for path, (_, at) in cache.paths.items() if cache.outlines.get(path, (-1,))[0] != at
         )
         if missing > 50:
             self._keep(self._store.outlines(self._session, self._tree_no))
 
     def outline(self, path: str) -> FileOutline | None:
-        place = self._held.paths.get(path)
+        place = self._cache.paths.get(path)
         if place is None:
             return None
-        known = self._held.outlines.get(path)
+        known = self._cache.outlines.get(path)
         if known is None or known[0] != place[1]:
-            self._held.outlines[path] = (place[1], None)
+            self._cache.outlines[path] = (place[1], None)
             self._keep(self._store.outlines(self._session, self._tree_no, [path]))
-            known = self._held.outlines[path]
+            known = self._cache.outlines[path]
         return known[1]
 
     def _keep(self, rows: list[Row]) -> None:
         for path, _, node_no, data in rows:
-            place = self._held.paths.get(path)
+            place = self._cache.paths.get(path)
             if place is not None:
-                self._held.outlines[path] = (place[1], unpack_outline(path, node_no, bytes(data)))
+                self._cache.outlines[path] = (place[1], unpack_outline(path, node_no, bytes(data)))
 
     def named(self, names: Collection[str], limit: int) -> dict[str, list[Symbol]]:
         found: dict[str, list[Symbol]] = {}
@@ -167,8 +167,8 @@ Guard = Callable[[Session], None]
 class EdgeBuilder:
     """Makes the edges of the stale files of one tree."""
 
-    def __init__(self, store: CodeStore, tree_no: int, root: str, held: TreeCache) -> None:
-        self._store, self._tree_no, self._held = store, tree_no, held
+    def __init__(self, store: CodeStore, tree_no: int, root: str, cache: TreeCache) -> None:
+        self._store, self._tree_no, self._cache = store, tree_no, cache
         self._reader = TreeReader(root)
 
     def some(self, limit: int, guard: Guard | None = None) -> int:
@@ -176,7 +176,7 @@ class EdgeBuilder:
 
         How many there were.
 
-        The work is done outside of any transaction. When somebody else has changed the tree
+        The work is done outside of any transaction. When another process has changed the tree
         meanwhile it is done again, and at last inside the transaction that writes, where nobody
         can.
         """
@@ -230,9 +230,9 @@ class EdgeBuilder:
         """Make the edges of the files that a compiler's index knows again, with what it says; how
         many there were.
         """
-        store, held = self._store, self._held
+        store, cache = self._store, self._cache
         with store.database.read() as session:
-            held.refresh(session, store, self._tree_no)
+            cache.refresh(session, store, self._tree_no)
             lookup = CodeLookup(store.database, store.scope, self._tree_no)
             index.bind(
                 lambda path: [
@@ -241,14 +241,14 @@ class EdgeBuilder:
                     if node.kind != "file"
                 ]
             )
-            known = [(no, path) for path, (no, _) in held.paths.items() if index.precise(path)]
+            known = [(no, path) for path, (no, _) in cache.paths.items() if index.precise(path)]
             revision, joined = self._join(session, known, index.precise) if known else (0, [])
         # Whoever has written meanwhile has made the edges anew; they are left as syntax tells until
         # the next time.
         return len(known) if known and self._write_if(joined, revision, guard) else 0
 
     def _write_if(self, joined: Sequence[FileEdges], revision: int, guard: Guard) -> int:
-        """Write edges if nobody else has written since.
+        """Write edges if no other process has written since.
 
         The revision then, or 0.
         """
@@ -265,7 +265,7 @@ class EdgeBuilder:
             session, [(no, each.edges or b"", each.asked, revision) for no, each in made.items()]
         )
         self._store.unmark(session, [no for no in numbers if no not in made])
-        self._held.wrote_edges({no: each.asked for no, each in made.items()}, revision)
+        self._cache.wrote_edges({no: each.asked for no, each in made.items()}, revision)
         return revision
 
     def _join(
@@ -274,15 +274,15 @@ class EdgeBuilder:
         stale: Sequence[tuple[int, str]],
         precise: Callable[[str], Precise] | None = None,
     ) -> tuple[int, list[FileEdges]]:
-        held = self._held
-        held.refresh(session, self._store, self._tree_no)
-        table = StoredTable(session, self._store, self._tree_no, held=held)
+        cache = self._cache
+        cache.refresh(session, self._store, self._tree_no)
+        table = StoredTable(session, self._store, self._tree_no, cache=cache)
         if len(stale) > _MANY:
             table.load_all()
-        joiner = Joiner(table, held.files(manifest_reader(self._reader)), precise)
+        joiner = Joiner(table, cache.files(manifest_reader(self._reader)), precise)
         paths = dict(stale)
         rows = self._store.facts(session, "uses", list(paths))
-        return held.revision, [joiner.join(no, paths[no], bytes(uses)) for no, uses in rows]
+        return cache.revision, [joiner.join(no, paths[no], bytes(uses)) for no, uses in rows]
 
 
 class PreciseIndex:

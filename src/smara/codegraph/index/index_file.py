@@ -88,7 +88,7 @@ def content_hash(data: bytes) -> bytes:
 
 def work_on(
     reader: TreeReader,
-    asked: FileRequest,
+    request: FileRequest,
     has_text: bool = True,
     known: Container[KnownChunk] = frozenset(),
 ) -> FileRecord:
@@ -100,20 +100,20 @@ def work_on(
     have.
     """
     try:
-        opened = reader.read(asked.path, files.MOST_BYTES)
+        opened = reader.read(request.path, files.MOST_BYTES)
     except NotRead as error:
-        return FileRecord(asked.path, 0, 0, hash=b"", skip=error.reason)
+        return FileRecord(request.path, 0, 0, hash=b"", skip=error.reason)
     # A file saved again within the same tick of the clock would look unchanged; its time is not
     # trusted.
     mtime_ns = 0 if time.time_ns() - opened.mtime_ns < _RACY_NS else opened.mtime_ns
     found = content_hash(opened.data)
-    if found == asked.known_hash:
-        return FileRecord(asked.path, opened.size, mtime_ns, hash=found, is_same=True)
+    if found == request.known_hash:
+        return FileRecord(request.path, opened.size, mtime_ns, hash=found, is_same=True)
     try:
-        work = taken_apart(asked.path, opened.data, has_text, known=known)
+        work = taken_apart(request.path, opened.data, has_text, known=known)
     except BAD_FILE_ERRORS as error:
-        log.warning("code.not_taken_apart", path=asked.path, error=repr(error))
-        work = FileRecord(asked.path, opened.size, mtime_ns, hash=found, skip="unreadable")
+        log.warning("code.not_taken_apart", path=request.path, error=repr(error))
+        work = FileRecord(request.path, opened.size, mtime_ns, hash=found, skip="unreadable")
     return work._replace(size=opened.size, mtime_ns=mtime_ns, hash=found)
 
 

@@ -67,7 +67,7 @@ class IndexTree:
     def __init__(self, parts: IndexParts, root: str) -> None:
         self.parts = parts
         self.root = os.path.realpath(root)
-        self.held = TreeCache()
+        self.cache = TreeCache()
         self.numbers = Numbers(parts.store)
         self._tracked: tuple[tuple[int, int] | None, frozenset[str] | None] = (None, None)
         self.lock = threading.RLock()
@@ -85,7 +85,7 @@ class IndexTree:
             try:
                 yield
             except BaseException:
-                self.held = TreeCache()
+                self.cache = TreeCache()
                 raise
 
     @property
@@ -185,7 +185,7 @@ class _Run:
             or len(plan.read) + len(plan.removed) > max(200, len(seen) // 4)
         )
         self._mark(plan, walked)
-        writer = Writer(store, row.no, self._tree.held, numbers=self._tree.numbers)
+        writer = Writer(store, row.no, self._tree.cache, numbers=self._tree.numbers)
         removed = 0
         for start in range(0, len(plan.removed), _BATCH_FILES):
             with self._writing() as session:
@@ -203,7 +203,7 @@ class _Run:
                     store.mark_all_stale(session, row.no, clock.now_ms())
             self._resolve(row, pool)
         if self._precise.is_wanted(before, has_changed=bool(indexed or removed)):
-            resolving = EdgeBuilder(store, row.no, self._tree.root, held=self._tree.held)
+            resolving = EdgeBuilder(store, row.no, self._tree.root, cache=self._tree.cache)
             self._precise.apply(
                 resolving, lambda session: self._parts.leases.guard(session, self._lease)
             )
@@ -249,7 +249,7 @@ class _Run:
         return indexed, same
 
     def _resolve(self, row: TreeRow, pool: Pool | None) -> None:
-        resolving = EdgeBuilder(self._store, row.no, self._tree.root, held=self._tree.held)
+        resolving = EdgeBuilder(self._store, row.no, self._tree.root, cache=self._tree.cache)
 
         def guard(session: Session) -> None:
             self._parts.leases.guard(session, self._lease)

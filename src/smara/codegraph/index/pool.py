@@ -41,13 +41,13 @@ Answers = SimpleQueue["tuple[_Worker, Any]"]
 
 def work_inline(
     root: str,
-    asked: Sequence[FileRequest],
+    requests: Sequence[FileRequest],
     has_text: bool = True,
     known: Container[KnownChunk] = frozenset(),
 ) -> Iterator[FileRecord]:
     """Work on files in this process; see :func:`smara.codegraph.index.index_file.work_on`."""
     reader = TreeReader(root)
-    for each in asked:
+    for each in requests:
         yield work_on(reader, each, has_text, known=known)
 
 
@@ -79,11 +79,11 @@ class Pool:
         for worker in self._workers:
             worker.end()
 
-    def work(self, asked: Sequence[FileRequest]) -> Iterator[FileRecord]:
+    def work(self, requests: Sequence[FileRequest]) -> Iterator[FileRecord]:
         """Work on files, in any order, as they get done."""
         batches = [
-            list(asked[start : start + _FILES_AT_ONCE])
-            for start in range(0, len(asked), _FILES_AT_ONCE)
+            list(requests[start : start + _FILES_AT_ONCE])
+            for start in range(0, len(requests), _FILES_AT_ONCE)
         ]
         for worker, batch, done in self._run("work", [(None, batch) for batch in batches]):
             if done is None:
@@ -124,7 +124,7 @@ class Pool:
     def _run(
         self, command: str, batches: list[tuple[Any, Any]]
     ) -> Iterator[tuple[_Worker, Any, Any]]:
-        """Hand out batches, some ahead so that nobody waits.
+        """Hand out batches, some ahead so that no worker waits.
 
         (worker, batch, answer), ``None`` for one that died.
         """

@@ -78,8 +78,8 @@ def get_ready(tree: IndexTree) -> None:
     with tree.lock, store.database.read() as session:
         for path in store.one_of_each_language(session, row.no):
             taken_apart(path.rpartition("/")[2], b"ready\n")
-        tree.held.refresh(session, store, row.no)
-        tree.held.up_to_date_notes(session, store, row.no).get_ready()
+        tree.cache.refresh(session, store, row.no)
+        tree.cache.up_to_date_notes(session, store, row.no).get_ready()
 
 
 def _update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
@@ -107,7 +107,7 @@ def _update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexRe
             for each in store.below(session, row.no, path)
         ]
     plan = plan_of(walked, seen)
-    writer = Writer(store, row.no, tree.held, numbers=tree.numbers)
+    writer = Writer(store, row.no, tree.cache, numbers=tree.numbers)
     late = [seen[each.path] for each in plan.read if each.path in seen]
     if len(late) > 1:
         with store.database.write(is_derived=True) as session:
@@ -127,7 +127,7 @@ def _update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexRe
                 else 0
             )
             removed = writer.remove(session, gone, clock.now_ms()) if gone else 0
-    resolving = EdgeBuilder(store, row.no, tree.root, held=tree.held)
+    resolving = EdgeBuilder(store, row.no, tree.root, cache=tree.cache)
     while resolving.some(_RESOLVED_AT_ONCE):
         pass
     same = plan.unchanged + sum(work.is_same for work in works)

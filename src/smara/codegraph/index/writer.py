@@ -104,8 +104,8 @@ class StoredFiles:
 class Writer:
     """Writes the files of one tree."""
 
-    def __init__(self, store: CodeStore, tree_no: int, held: TreeCache, numbers: Numbers) -> None:
-        self._store, self._tree_no, self._held, self._numbers = store, tree_no, held, numbers
+    def __init__(self, store: CodeStore, tree_no: int, cache: TreeCache, numbers: Numbers) -> None:
+        self._store, self._tree_no, self._cache, self._numbers = store, tree_no, cache, numbers
 
     def write(
         self,
@@ -159,7 +159,7 @@ class Writer:
                 batch.changes.append(change)
         self._write_parts(session, batch)
         if not any(work.skip for work in works):
-            self._held.wrote_files(outcome, revision)
+            self._cache.wrote_files(outcome, revision)
         if not is_first:
             self.mark_touched(session, batch.changes, now_ms)
         return batch.written
@@ -167,7 +167,7 @@ class Writer:
     def remove(self, session: Session, rows: Sequence[FileRow], now_ms: int) -> int:
         """Remove files; how many were there.
 
-        Those that somebody else has written since stay.
+        Those that another process has written since stay.
         """
         store = self._store
         known = store.files(session, self._tree_no, [row.path for row in rows])
@@ -196,12 +196,12 @@ class Writer:
         """Mark the files stale whose edges may be others now."""
         if not changes:
             return
-        held, store = self._held, self._store
-        held.refresh(session, store, self._tree_no)
-        touched = held.up_to_date_notes(session, store, self._tree_no).touched(changes)
+        cache, store = self._cache, self._store
+        cache.refresh(session, store, self._tree_no)
+        touched = cache.up_to_date_notes(session, store, self._tree_no).touched(changes)
         if touched is None:
             store.mark_all_stale(session, self._tree_no, now_ms)
-            held.project = None
+            cache.project = None
         else:
             store.mark_stale(session, sorted(touched), now_ms)
 

@@ -382,8 +382,8 @@ def components(size: int, links: Mapping[int, Mapping[int, int]]) -> list[list[i
     imports can be long).
     """
     index, low = [-1] * size, [0] * size
-    is_held = [False] * size
-    held: list[int] = []
+    is_on_stack = [False] * size
+    stack: list[int] = []
     found: list[list[int]] = []
     count = 0
     for root in range(size):
@@ -392,19 +392,19 @@ def components(size: int, links: Mapping[int, Mapping[int, int]]) -> list[list[i
         work = [(root, iter(sorted(links.get(root, ()))))]
         index[root] = low[root] = count
         count += 1
-        held.append(root)
-        is_held[root] = True
+        stack.append(root)
+        is_on_stack[root] = True
         while work:
             node, others = work[-1]
             for other in others:
                 if index[other] < 0:
                     index[other] = low[other] = count
                     count += 1
-                    held.append(other)
-                    is_held[other] = True
+                    stack.append(other)
+                    is_on_stack[other] = True
                     work.append((other, iter(sorted(links.get(other, ())))))
                     break
-                if is_held[other]:
+                if is_on_stack[other]:
                     low[node] = min(low[node], index[other])
             else:
                 work.pop()
@@ -413,8 +413,8 @@ def components(size: int, links: Mapping[int, Mapping[int, int]]) -> list[list[i
                 if low[node] == index[node]:
                     found.append([])
                     while not found[-1] or found[-1][-1] != node:
-                        found[-1].append(held.pop())
-                        is_held[found[-1][-1]] = False
+                        found[-1].append(stack.pop())
+                        is_on_stack[found[-1][-1]] = False
     return found
 
 
