@@ -114,7 +114,7 @@ def test_a_session_that_was_under_way_is_watched_on(address, open_database):
             [smara.HostEvent("claude", "prompt", "s", 1_767_600_100_000, prompt="go", key="k")]
         )
         [found] = memory.behavior.pads("s")
-        assert (found.facts["events"], found.facts["failures"]) == (42, 3)
+        assert (found.facts.events, found.facts.failures) == (42, 3)
         assert dict(found["worked"]) == {"make": {"n": 2}}
 
 

@@ -258,14 +258,14 @@ class Finalizer:
         before = [
             each
             for each in self._memories.list(type="work_state", limit=50)
-            if work_state.is_before(each, done.session_id, state, branch=pad.facts["branch"])
+            if work_state.is_before(each, done.session_id, state, branch=pad.facts.branch)
         ]
         if not state:
             is_done = work_state.is_all_done(pad)
             return _Remainder(
                 (), {each.id: "the work was finished" for each in before} if is_done else {}
             )
-        taint = tuple(sorted(pad.facts["outside"]))
+        taint = tuple(sorted(pad.facts.outside))
         older = [each.id for each in before if not is_outranked(taint, each)]
         task = work_state.task_of(pad)
         return _Remainder(
@@ -322,7 +322,7 @@ class Finalizer:
                 )
         if wanted.is_over:
             # What is imported happened when it happened, not now.
-            happened = min(now, max(int(pad.facts["last"]) for pad in pads) or now)
+            happened = min(now, max(int(pad.facts.last) for pad in pads) or now)
             self._tables.count(
                 session,
                 pads,

@@ -125,12 +125,6 @@ class FindingVerdict:
     is_valid: bool = False
     """Whether it counts for later sessions: it was not part of an approach that failed."""
 
-    @property
-    def value(self) -> float:
-        from smara.behavior.signals.registry import signal_of
-
-        return signal_of(self.finding.kind).value
-
 
 @dataclass(frozen=True, slots=True)
 class WatchedSession:

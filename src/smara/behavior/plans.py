@@ -26,9 +26,9 @@ _MOST_ITEMS, _MOST_PLANS, _ITEM = 80, 40, 160
 def planned(pad: Pad, event: HostEvent) -> None:
     """A plan was written, or an item of one made or changed."""
     facts = pad.facts
-    if not facts["todos"]:
-        facts["plan_task"] = facts["asked"]
-    facts["todos_at"] = facts["prompts"]
+    if not facts.todos:
+        facts.plan_task = facts.asked
+    facts.todos_at = facts.prompts
     if event.tool == PLAN_MAKES:
         _made(pad, event)
     elif event.tool == PLAN_CHANGES:
@@ -56,14 +56,14 @@ def _listed(pad: Pad, event: HostEvent) -> None:
     )
     keys = [mark_of(text) for text, _ in items]
     facts = pad.facts
-    if keys and facts["plan"] and not set(keys) & set(facts["plan"]):
+    if keys and facts.plan and not set(keys) & set(facts.plan):
         _close(
             pad
         )  # nothing of it was on the list: another task has begun, and the last one took what it took  # noqa: E501
     _grow(pad, keys)
-    facts["plan_first"] = facts["plan_first"] or len(keys)
+    facts.plan_first = facts.plan_first or len(keys)
     shown = items[:_MOST_ITEMS]
-    facts["todos"] = {
+    facts.todos = {
         key: [quote(text, _ITEM), state] for key, (text, state) in zip(keys, shown, strict=False)
     }
 
@@ -73,13 +73,13 @@ def _made(pad: Pad, event: HostEvent) -> None:
     if not text:
         return
     facts = pad.facts
-    todos: dict[str, list[str]] = facts["todos"]
+    todos: dict[str, list[str]] = facts.todos
     if todos and all(state == DONE for _, state in todos.values()):
         _close(pad)
-        todos = facts["todos"] = {}
+        todos = facts.todos = {}
     key = mark_of(text)
-    if key not in facts["plan"] and all(state == OPEN for _, state in todos.values()):
-        facts["plan_first"] += (
+    if key not in facts.plan and all(state == OPEN for _, state in todos.values()):
+        facts.plan_first += (
             1  # work on it has not begun: it belongs to the plan as it was first made
         )
     _grow(pad, [key])
@@ -88,29 +88,27 @@ def _made(pad: Pad, event: HostEvent) -> None:
 
 
 def _changed(pad: Pad, event: HostEvent) -> None:
-    item = pad.facts["todos"].get(
+    item = pad.facts.todos.get(
         str(event.tool_input.get("taskId") or event.tool_input.get("id") or "")
     )
     status = str(event.tool_input.get("status") or "")
     if item is None or not status:
         return
     if status in _GONE:
-        pad.facts["todos"] = {
-            key: each for key, each in pad.facts["todos"].items() if each is not item
-        }
+        pad.facts.todos = {key: each for key, each in pad.facts.todos.items() if each is not item}
     else:
         item[1] = _STATUS.get(status, OPEN)
 
 
 def _grow(pad: Pad, keys: list[str]) -> None:
-    pad.facts["plan"] = list(dict.fromkeys([*pad.facts["plan"], *keys]))[:_MOST_ITEMS]
+    pad.facts.plan = list(dict.fromkeys([*pad.facts.plan, *keys]))[:_MOST_ITEMS]
 
 
 def _close(pad: Pad) -> None:
     facts = pad.facts
-    facts["plans"] = [*facts["plans"], [facts["plan_first"], len(facts["plan"])]][-_MOST_PLANS:]
-    facts["plan"], facts["plan_first"] = [], 0
-    facts["plan_task"] = facts["asked"]
+    facts.plans = [*facts.plans, [facts.plan_first, len(facts.plan)]][-_MOST_PLANS:]
+    facts.plan, facts.plan_first = [], 0
+    facts.plan_task = facts.asked
 
 
 def _text(item: Any) -> str:

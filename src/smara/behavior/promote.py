@@ -72,8 +72,8 @@ def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[Ses
         return stated, "it was stated"
     edited = [path for pad in pads for path, entry in pad["files"] if entry.get("e")]
     sources = [path for path in edited if is_source(path) or is_test(path) or is_config(path)]
-    cues = {cue for pad in pads for cue in pad.facts["cues"]}
-    reviewed = any(pad.facts["reviewed"] for pad in pads)
+    cues = {cue for pad in pads for cue in pad.facts.cues}
+    reviewed = any(pad.facts.reviewed for pad in pads)
     if not sources and (reviewed or "review" in cues):
         return (
             "pr_review",
@@ -85,7 +85,7 @@ def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[Ses
         "changelog" in cues or (edited and all(_CHANGELOG.search(path) for path in edited))
     ):
         return "changelog", "it was about a changelog"
-    if not sources and any(pad.facts["accepted"] for pad in pads):
+    if not sources and any(pad.facts.accepted for pad in pads):
         return "spec", "a plan was accepted, and no code was changed"
     if not sources and "spec" in cues and all(map(is_prose, edited)):
         return "spec", "a specification was asked for, and no code was changed"
@@ -93,7 +93,7 @@ def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[Ses
         return "roadmap", "a roadmap was asked for, and no code was changed"
     if edited:
         return "build", f"{len(edited)} files were changed"
-    steps, runs = sum(pad.step for pad in pads), sum(pad.facts["runs"] for pad in pads)
+    steps, runs = sum(pad.step for pad in pads), sum(pad.facts.runs for pad in pads)
     if runs and runs >= steps / 2:
         return "terminal", f"nothing was changed, and {runs} of {steps} tool calls were commands"
     return "insights", "nothing was changed"
@@ -102,12 +102,12 @@ def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[Ses
 def passed_of(type_: SessionType, pads: Sequence[Pad]) -> tuple[Passed, str]:
     """Whether the work of a session was proven, and by what."""
     if type_ == "pr_review":
-        if any(pad.facts["reviewed"] for pad in pads):
+        if any(pad.facts.reviewed for pad in pads):
             return "passed", "the review was submitted"
-        done = any(pad.facts["turns"] for pad in pads)
+        done = any(pad.facts.turns for pad in pads)
         return ("passed", "the review was given") if done else ("unproven", "no review was given")
     if type_ == "spec":
-        if any(pad.facts["accepted"] or pad.facts["last_commit"] for pad in pads):
+        if any(pad.facts.accepted or pad.facts.last_commit for pad in pads):
             return "passed", "the plan was accepted or committed"
         return "unproven", "nobody accepted it"
     return _built(pads) if type_ == "build" else ("passed", "the session has ended")
@@ -117,7 +117,7 @@ def _built(pads: Sequence[Pad]) -> tuple[Passed, str]:
     """The agents of one session are judged together: each by its own steps, and one that failed is
     enough.
     """
-    verdicts = [_one_built(pad) for pad in pads if pad.facts["edits"] or pad.facts["test_runs"]]
+    verdicts = [_one_built(pad) for pad in pads if pad.facts.edits or pad.facts.test_runs]
     for wanted in ("failed", "passed"):
         found = [each for each in verdicts if each[0] == wanted]
         if found:
@@ -127,13 +127,13 @@ def _built(pads: Sequence[Pad]) -> tuple[Passed, str]:
 
 def _one_built(pad: Pad) -> tuple[Passed, str]:
     facts = pad.facts
-    last_change = facts["last_source_edit"] or facts["last_edit"]
-    is_red = facts["last_test_ok"] is False
-    if facts["last_test_ok"] and facts["last_test"] > last_change:
+    last_change = facts.last_source_edit or facts.last_edit
+    is_red = facts.last_test_ok is False
+    if facts.last_test_ok and facts.last_test > last_change:
         return "passed", "the tests were green after the last change"
     if is_red:
         return "failed", "the last tests were red"
-    if facts["last_commit"] > last_change:
+    if facts.last_commit > last_change:
         return "passed", "it was committed after the last change"
     return "unproven", "no test ran and no commit was made after the last change"
 
@@ -235,7 +235,7 @@ def taint_of(
             # compared.
             is_before = [
                 kind
-                for kind, step in pad.facts["outside"].items()
+                for kind, step in pad.facts.outside.items()
                 if len(pads) > 1 or _last_step(finding) > step
             ]
             found.update(is_before)

@@ -63,13 +63,13 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 def take(pad: Pad, event: HostEvent) -> None:
     """Take one event into a scratchpad."""
     facts = pad.facts
-    facts["events"] += 1
-    facts["started"] = facts["started"] or event.at_ms
-    facts["last"] = max(facts["last"], event.at_ms)
+    facts.events += 1
+    facts.started = facts.started or event.at_ms
+    facts.last = max(facts.last, event.at_ms)
     if event.tokens:
-        facts["tokens"] += max(0, int(event.tokens))
-    if event.cwd and not facts["root"]:
-        facts["root"] = root_of(event.cwd)[:500]
+        facts.tokens += max(0, int(event.tokens))
+    if event.cwd and not facts.root:
+        facts.root = root_of(event.cwd)[:500]
     act = _BY_KIND.get(event.kind)
     if act is not None:
         act(pad, event)
@@ -85,20 +85,20 @@ _SPOKEN = frozenset({"reasoning", "step", "turn_end", "subagent_stop", "tool_pre
 
 def _prompt(pad: Pad, event: HostEvent) -> None:
     facts = pad.facts
-    facts["prompts"] += 1
-    facts["listed"] = ""  # the work goes on: what was left is not left any more
+    facts.prompts += 1
+    facts.listed = ""  # the work goes on: what was left is not left any more
     text = event.prompt or event.text
-    facts["asked"] = quote(_FRAMED.sub("", text[:4_000]), 200)
-    facts["prompt"] = facts["prompt"] or facts["asked"]
-    if facts["prompts"] <= 3:
-        facts["cues"] = sorted(
-            {*facts["cues"], *(cue for cue, pattern in _CUES if pattern.search(text[:600]))}
+    facts.asked = quote(_FRAMED.sub("", text[:4_000]), 200)
+    facts.prompt = facts.prompt or facts.asked
+    if facts.prompts <= 3:
+        facts.cues = sorted(
+            {*facts.cues, *(cue for cue, pattern in _CUES if pattern.search(text[:600]))}
         )
 
 
 def _before(pad: Pad, event: HostEvent) -> None:
     if event.tool_use_id and event.tool == "Bash":
-        starts = pad.facts["starts"]
+        starts = pad.facts.starts
         starts[event.tool_use_id[:64]] = event.at_ms
         while len(starts) > _MOST_STARTS:
             del starts[next(iter(starts))]
@@ -106,12 +106,12 @@ def _before(pad: Pad, event: HostEvent) -> None:
 
 def _tool(pad: Pad, event: HostEvent) -> None:
     facts = pad.facts
-    facts["step"] += 1
+    facts.step += 1
     failed = has_failed(event)
     told = event.error or event.tool_output
     if failed:
-        facts["failures"] += 1
-    actions = actions_of(event, facts["root"])
+        facts.failures += 1
+    actions = actions_of(event, facts.root)
     for action in actions:
         if action.verb == "run":
             running.ran(pad, event, action, failed=failed)
@@ -119,7 +119,7 @@ def _tool(pad: Pad, event: HostEvent) -> None:
             _failed(pad, event, action, told=told)
         else:
             _BY_VERB[action.verb](pad, event, action)
-    facts["recent_tools"] = [*facts["recent_tools"], _name(event.tool, actions)][-RECENT:]
+    facts.recent_tools = [*facts.recent_tools, _name(event.tool, actions)][-RECENT:]
     _outside(pad, event, actions)
 
 
@@ -132,7 +132,7 @@ def _outside(pad: Pad, event: HostEvent, actions: list[Action]) -> None:
     """Where something from outside came in; what is said from the next step on may come from
     there.
     """
-    outside = pad.facts["outside"]
+    outside = pad.facts.outside
     for action in actions:
         if action.verb == "fetch" or (action.command is not None and action.command.has("network")):
             outside.setdefault("web", pad.step)
@@ -154,7 +154,7 @@ def _failed(pad: Pad, event: HostEvent, action: Action, told: str) -> None:
 
 def _read(pad: Pad, event: HostEvent, action: Action) -> None:
     path = action.subject
-    pad.facts["reads"] += 1
+    pad.facts.reads += 1
     _answer(pad, path)
     _touch(pad, path, event, is_edit=False)
     running.found(pad, path)
@@ -164,14 +164,14 @@ def _read(pad: Pad, event: HostEvent, action: Action) -> None:
 
 def _edit(pad: Pad, event: HostEvent, action: Action) -> None:
     facts, path = pad.facts, action.subject
-    facts["edits"] += 1
-    facts["last_edit"] = pad.step
-    facts["listed"] = ""  # nor is what was left before further changes were made
+    facts.edits += 1
+    facts.last_edit = pad.step
+    facts.listed = ""  # nor is what was left before further changes were made
     if is_test(path):
-        facts["first_test_edit"] = facts["first_test_edit"] or pad.step
+        facts.first_test_edit = facts.first_test_edit or pad.step
     elif is_source(path):
-        facts["first_source_edit"] = facts["first_source_edit"] or pad.step
-        facts["last_source_edit"] = pad.step
+        facts.first_source_edit = facts.first_source_edit or pad.step
+        facts.last_source_edit = pad.step
     if is_config(path):
         pad["configs"].count(path, pad.step)
     _touch(pad, path, event, is_edit=True)
@@ -190,7 +190,7 @@ def _touch(pad: Pad, path: str, event: HostEvent, is_edit: bool) -> None:
         entry.setdefault("es", step)
         entry.setdefault("em", now)
         entry["el"] = now
-    others: list[list[Any]] = facts["recent_files"]
+    others: list[list[Any]] = facts.recent_files
     pairs = pad.ledgers["pairs"]
     for other, at, other_edit in others if is_edit else others[-_READ_TOGETHER:]:
         apart_ms = now - at
@@ -204,13 +204,13 @@ def _touch(pad: Pad, path: str, event: HostEvent, is_edit: bool) -> None:
             if is_edit and other_edit:
                 pair["e"] = pair.get("e", 0) + 1
     rest = [each for each in others if each[0] != path or (each[2] and not is_edit)]
-    facts["recent_files"] = [*rest, [path, now, is_edit]][-RECENT:]
+    facts.recent_files = [*rest, [path, now, is_edit]][-RECENT:]
 
 
 def _answer(pad: Pad, path: str) -> None:
     """The file that was opened after a search, or in the place of what a search for files found."""
     facts = pad.facts
-    search = facts["open_search"]
+    search = facts.open_search
     if search is not None and pad.step - search[1] <= _ANSWER_STEPS:
         entry = pad["searches"].find(search[0])
         # Hits in many files are no answer, and opening one of them is none either.
@@ -222,30 +222,30 @@ def _answer(pad: Pad, path: str) -> None:
             answers = entry.setdefault("a", {})
             if path in answers or len(answers) < 4:
                 answers[path] = answers.get(path, 0) + 1
-            facts["open_search"] = None
-    glob = facts["open_glob"]
+            facts.open_search = None
+    glob = facts.open_glob
     if glob is not None:
         entry = pad["globs"].find(glob[0])
         is_among = any(path == each or each.endswith("/" + path) for each in glob[2])
         if is_among or pad.step - glob[1] > _ANSWER_STEPS:
-            facts["open_glob"] = None
+            facts.open_glob = None
         elif entry is not None:
             entry["o"] = path
-            facts["open_glob"] = None
+            facts.open_glob = None
 
 
 def _search(pad: Pad, event: HostEvent, action: Action) -> None:
     key = action.subject
     pad["searches"].count(key, pad.step)
-    root = pad.facts["root"]
+    root = pad.facts.root
     found = _paths_in(event.tool_output, root)[:40]
-    pad.facts["open_search"] = [key[:300], pad.step, found]
+    pad.facts.open_search = [key[:300], pad.step, found]
 
 
 def _glob(pad: Pad, event: HostEvent, action: Action) -> None:
     pad["globs"].count(action.subject, pad.step)
-    found = _paths_in(event.tool_output, pad.facts["root"])[:60]
-    pad.facts["open_glob"] = [action.subject[:300], pad.step, found]
+    found = _paths_in(event.tool_output, pad.facts.root)[:60]
+    pad.facts.open_glob = [action.subject[:300], pad.step, found]
 
 
 def _paths_in(output: str, root: str) -> list[str]:
@@ -267,7 +267,7 @@ def _chase(pad: Pad, path: str, content: str) -> None:
     """
     facts = pad.facts
     chain = [path]
-    for earlier, names in reversed(facts["imports"]):
+    for earlier, names in reversed(facts.imports):
         if earlier[-1] != path and stem_of(path).lower() in names and path not in earlier:
             chain = [*earlier, path][-5:]
             break
@@ -275,7 +275,7 @@ def _chase(pad: Pad, path: str, content: str) -> None:
         entry = pad["chases"].count(chain[0], pad.step)
         if len(chain) > len(entry.get("c", ())):
             entry["c"] = chain
-    facts["imports"] = [*facts["imports"], [chain, _imported(content[:1_500])]][-3:]
+    facts.imports = [*facts.imports, [chain, _imported(content[:1_500])]][-3:]
 
 
 def _imported(head: str) -> list[str]:
@@ -322,12 +322,12 @@ def _take_back(pad: Pad, event: HostEvent, path: str) -> None:
         return
     facts = pad.facts
     one, other = _mark(old), _mark(new)
-    for earlier in reversed(facts["recent_edits"]):
+    for earlier in reversed(facts.recent_edits):
         if earlier[0] == path and earlier[2] == other and earlier[3] == one:
             running.taken_back(pad, path, int(earlier[1]), what=quote(old, 160))
-            facts["recent_edits"].remove(earlier)
+            facts.recent_edits.remove(earlier)
             return
-    facts["recent_edits"] = [*facts["recent_edits"], [path, pad.step, one, other]][-24:]
+    facts.recent_edits = [*facts.recent_edits, [path, pad.step, one, other]][-24:]
 
 
 def _mark(text: str) -> str:
@@ -335,10 +335,10 @@ def _mark(text: str) -> str:
 
 
 def _fetch(pad: Pad, event: HostEvent, action: Action) -> None:
-    pad.facts["fetches"] += 1
+    pad.facts.fetches += 1
     if event.tool == "WebFetch" and action.subject.startswith(("http://", "https://")):
         entry = pad["references"].count(action.subject.split("#", 1)[0], pad.step)
-        recent = [each[0] for each in pad.facts["recent_files"]]
+        recent = [each[0] for each in pad.facts.recent_files]
         modules = entry.setdefault("m", [])
         for module in filter(None, map(module_of, recent)):
             if module not in modules and len(modules) < 3:
@@ -354,7 +354,7 @@ def _mcp(pad: Pad, event: HostEvent, action: Action) -> None:
 
 
 def _accept(pad: Pad, event: HostEvent, action: Action) -> None:
-    pad.facts["accepted"] = True
+    pad.facts.accepted = True
 
 
 def _task(pad: Pad, event: HostEvent) -> None:
@@ -363,7 +363,7 @@ def _task(pad: Pad, event: HostEvent) -> None:
 
 
 def _turn(pad: Pad, event: HostEvent) -> None:
-    pad.facts["turns"] += 1
+    pad.facts.turns += 1
 
 
 def _listen(pad: Pad, event: HostEvent) -> None:
@@ -373,7 +373,7 @@ def _listen(pad: Pad, event: HostEvent) -> None:
         entry = ledger.count(_mark(sentence), pad.step)
         if entry["n"] > 1:
             continue
-        recent = pad.facts["recent_files"]
+        recent = pad.facts.recent_files
         entry["q"] = sentence
         entry["file"] = recent[-1][0] if recent else ""
         if said.kind == "correction":

@@ -45,19 +45,19 @@ def ran(pad: Pad, event: HostEvent, action: Action, failed: bool) -> None:
     if command is None:
         return
     facts = pad.facts
-    facts["runs"] += 1
+    facts.runs += 1
     _time(pad, event, command)
     told = (event.error or "") + "\n" + event.tool_output if event.error else event.tool_output
     if command.purpose == "test":
         _tested(pad, command, told, failed=failed)
     if failed:
-        facts["chain"] = []
+        facts.chain = []
         _open(pad, command, told)
         return
     if command.has("commit"):
         _committed(pad, event)
     if command.has("review"):
-        facts["reviewed"] = True
+        facts.reviewed = True
     if command.has("revert"):
         _reverted(pad, command)
     if command.purpose not in LOOKING:
@@ -75,11 +75,11 @@ def ran(pad: Pad, event: HostEvent, action: Action, failed: bool) -> None:
 
 
 def _time(pad: Pad, event: HostEvent, command: Command) -> None:
-    began = pad.facts["starts"].pop(event.tool_use_id[:64], None) if event.tool_use_id else None
+    began = pad.facts.starts.pop(event.tool_use_id[:64], None) if event.tool_use_id else None
     if began is None or event.at_ms < began:
         return
     seconds = (event.at_ms - began) / 1000
-    pad.facts["run_seconds"] = [*pad.facts["run_seconds"], round(seconds, 1)][-64:]
+    pad.facts.run_seconds = [*pad.facts.run_seconds, round(seconds, 1)][-64:]
     entry = pad["durations"].count(command.text, pad.step)
     entry["t"] = max(entry.get("t", 0.0), round(seconds, 1))
     entry["b"] = min(entry.get("b", seconds), round(seconds, 1))
@@ -111,7 +111,7 @@ def _open(pad: Pad, command: Command, told: str) -> None:
 
 def _note_open(pad: Pad, print_: str, what: str, is_simple: bool) -> None:
     facts = pad.facts
-    kept = [each for each in facts["open_failures"] if each["fp"] != print_]
+    kept = [each for each in facts.open_failures if each["fp"] != print_]
     opened = {
         "fp": print_,
         "cmd": what,
@@ -120,13 +120,13 @@ def _note_open(pad: Pad, print_: str, what: str, is_simple: bool) -> None:
         "between": [],
         "simple": is_simple,
     }
-    facts["open_failures"] = [*kept, opened][-_MOST_OPEN:]
+    facts.open_failures = [*kept, opened][-_MOST_OPEN:]
 
 
 def _close(pad: Pad, command: Command, said: str) -> None:
     """A command has worked, as it was said: which failures does that end?"""
     still: list[dict[str, Any]] = []
-    for each in pad.facts["open_failures"]:
+    for each in pad.facts.open_failures:
         age = pad.step - each["step"]
         if age > _OPEN_STEPS:
             continue
@@ -137,7 +137,7 @@ def _close(pad: Pad, command: Command, said: str) -> None:
             still.append(each)
         elif how != "again":
             _resolve(pad, each, how, fix=said)
-    pad.facts["open_failures"] = still
+    pad.facts.open_failures = still
 
 
 def _ended_by(
@@ -172,12 +172,12 @@ def missed(pad: Pad, path: str, told: str) -> None:
     entry = pad["errors"].count(print_, pad.step)
     entry.update(tool="Read", cmd=path, line=told, env=True)
     _note_open(pad, print_, path, is_simple=True)
-    pad.facts["open_failures"][-1]["read"] = True
+    pad.facts.open_failures[-1]["read"] = True
 
 
 def found(pad: Pad, path: str) -> None:
     """A file was read: perhaps the one that was looked for elsewhere."""
-    opened = pad.facts["open_failures"]
+    opened = pad.facts.open_failures
     if not any(each.get("read") for each in opened):
         return
     still = []
@@ -189,12 +189,12 @@ def found(pad: Pad, path: str) -> None:
             _resolve(pad, each, "path", fix=path)
         else:
             still.append(each)
-    pad.facts["open_failures"] = still
+    pad.facts.open_failures = still
 
 
 def edited(pad: Pad, path: str) -> None:
     """A file was changed: what works afterwards may work because of it."""
-    for each in pad.facts["open_failures"]:
+    for each in pad.facts.open_failures:
         if path not in each["edits"] and len(each["edits"]) < 6:
             each["edits"].append(path)
     for _, entry in pad["tests"]:
@@ -214,14 +214,14 @@ def _tested(pad: Pad, command: Command, told: str, failed: bool) -> None:
     verdict = are_tests_green(told, failed)
     if verdict is None:
         return
-    facts["test_runs"] += 1
-    is_counted = facts["last_source_edit"] > facts["green_at"]
-    facts["runs_so_far"] = facts["runs_so_far"] + 1 if is_counted else 0
-    facts["last_test"], facts["last_test_ok"] = pad.step, verdict
+    facts.test_runs += 1
+    is_counted = facts.last_source_edit > facts.green_at
+    facts.runs_so_far = facts.runs_so_far + 1 if is_counted else 0
+    facts.last_test, facts.last_test_ok = pad.step, verdict
     if verdict:
         if is_counted:
-            facts["green_after"] = [*facts["green_after"], facts["runs_so_far"]][-20:]
-        facts["green_at"], facts["runs_so_far"] = pad.step, 0
+            facts.green_after = [*facts.green_after, facts.runs_so_far][-20:]
+        facts.green_at, facts.runs_so_far = pad.step, 0
         for _, entry in pad["tests"]:
             if entry.get("red") and not entry.get("green") and entry["cmd"] == command.head:
                 entry["green"] = pad.step
@@ -235,7 +235,7 @@ def _tested(pad: Pad, command: Command, told: str, failed: bool) -> None:
         entry.pop("green", None)
         entry["at"] = quote(path, 160)
         # A test that was written to fail first tells nothing when it does.
-        entry.setdefault("own", _is_edited(pad, path) if path else bool(facts["first_test_edit"]))
+        entry.setdefault("own", _is_edited(pad, path) if path else bool(facts.first_test_edit))
 
 
 def _is_edited(pad: Pad, path: str) -> bool:
@@ -251,20 +251,20 @@ def _is_edited(pad: Pad, path: str) -> bool:
 
 def _committed(pad: Pad, event: HostEvent) -> None:
     facts = pad.facts
-    facts["last_commit"] = pad.step
+    facts.last_commit = pad.step
     commit = read_commit(str(event.tool_input.get("command") or ""), event.tool_output)
     if not commit.sha:
         return
-    facts["branch"] = quote(commit.branch, 100)
+    facts.branch = quote(commit.branch, 100)
     entry = pad["commits"].count(commit.sha, pad.step)
     entry["message"] = quote(
         (commit.message or commit.subject).replace("\\n", "\n").replace("\n", " ¶ "), 3 * QUOTE
     )
-    since = facts["committed_at"]
+    since = facts.committed_at
     entry["files"] = [path for path, each in pad["files"] if each.get("e") and each["s"] > since][
         :12
     ]
-    facts["committed_at"] = pad.step
+    facts.committed_at = pad.step
 
 
 def _reverted(pad: Pad, command: Command) -> None:
@@ -283,7 +283,7 @@ def taken_back(pad: Pad, path: str, since: int, what: str) -> None:
     failure = _newest_failure(pad, since)
     if failure is not None:
         entry["cmd"], entry["line"] = failure["cmd"], failure["line"]
-    elif pad.facts["last_test_ok"] is False and pad.facts["last_test"] >= since:
+    elif pad.facts.last_test_ok is False and pad.facts.last_test >= since:
         red = max((each for _, each in pad["tests"]), key=lambda each: int(each["s"]), default=None)
         if red is not None:
             entry["cmd"], entry["line"] = "the tests", red["why"]
@@ -298,7 +298,7 @@ def gave_up(pad: Pad, entry: Entry) -> None:
     entry["edited"] = [path for path, each in pad["files"] if each.get("e") and each["s"] >= since][
         :4
     ]
-    entry["at_edit"] = pad.facts["edits"]
+    entry["at_edit"] = pad.facts.edits
 
 
 def _newest_failure(pad: Pad, since: int) -> Entry | None:
@@ -311,11 +311,11 @@ def _newest_failure(pad: Pad, since: int) -> Entry | None:
 
 def _chained(pad: Pad, what: str) -> None:
     facts = pad.facts
-    chain: list[str] = facts["chain"]
+    chain: list[str] = facts.chain
     if chain and chain[-1] == what:
         return
     chain = [*chain, what][-_CHAIN:]
-    facts["chain"] = chain
+    facts.chain = chain
     for length in range(3, len(chain) + 1):
         steps = chain[-length:]
         runs = [each for each in steps if not each.startswith("edit ")]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -216,6 +217,97 @@ class PadSnapshot(NamedTuple):
     data: bytes
 
 
+@dataclass(slots=True)
+class PadFacts:
+    """The single numbers, flags and short lists of a session.
+
+    A step is one tool call; fields that end in a moment of the work hold its step, 0 for never.
+    The names are those of the stored form: renaming one loses it for sessions that are open.
+    """
+
+    step: int = 0
+    events: int = 0
+    tokens: int = 0
+    started: int = 0
+    """The time of the first event, in milliseconds."""
+    last: int = 0
+    """The time of the newest event, in milliseconds."""
+    root: str = ""
+    """The folder of the repository."""
+    prompt: str = ""
+    """The first words of the person."""
+    prompts: int = 0
+    turns: int = 0
+    reads: int = 0
+    edits: int = 0
+    runs: int = 0
+    fetches: int = 0
+    failures: int = 0
+    last_edit: int = 0
+    last_source_edit: int = 0
+    first_source_edit: int = 0
+    first_test_edit: int = 0
+    test_runs: int = 0
+    last_test: int = 0
+    last_test_ok: bool | None = None
+    last_commit: int = 0
+    green_after: list[int] = field(default_factory=list)
+    """How many test runs it took until each green one."""
+    green_at: int = 0
+    runs_so_far: int = 0
+    """Test runs since the last source edit."""
+    chain: list[str] = field(default_factory=list)
+    """The last commands and edits, for sequences."""
+    e2e_failed: Any = None
+    committed_at: int = 0
+    reviewed: bool = False
+    accepted: bool = False
+    cues: list[str] = field(default_factory=list)
+    """The kinds of work that the first prompts ask for."""
+    plan: list[str] = field(default_factory=list)
+    """The hashes of all items of the plan."""
+    plan_first: int = 0
+    """How many items the plan had at first."""
+    plans: list[Any] = field(default_factory=list)
+    """(items at first, items in the end) of earlier plans."""
+    todos: dict[str, Any] = field(default_factory=dict)
+    todos_at: int = 0
+    plan_task: str = ""
+    asked: str = ""
+    """The newest words of the person."""
+    listed: str = ""
+    """What the agent said is left to do."""
+    branch: str = ""
+    outside: dict[str, int] = field(default_factory=dict)
+    """The step at which the web or an MCP server was first read."""
+    recent_files: list[Any] = field(default_factory=list)
+    """(path, time, whether it was edited) of the last files."""
+    recent_tools: list[str] = field(default_factory=list)
+    open_failures: list[Any] = field(default_factory=list)
+    """Failures that nothing has ended yet."""
+    recent_edits: list[Any] = field(default_factory=list)
+    """(path, step, hash before, hash after) of the last edits."""
+    open_search: Any = None
+    """(pattern, step, files it named) of the last search."""
+    open_glob: Any = None
+    starts: dict[str, int] = field(default_factory=dict)
+    """When each running call began, by its id."""
+    imports: list[Any] = field(default_factory=list)
+    """(chain of files, names that the last one imports)."""
+    said: list[Any] = field(default_factory=list)
+    run_seconds: list[float] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stored form."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def update(self, stored: Mapping[str, Any]) -> None:
+        """Take over a stored form; ignore facts that this version does not have."""
+        for each in fields(self):
+            if each.name in stored:
+                setattr(self, each.name, stored[each.name])
+
+
 class Pad:
     """What is held of a session of one agent; ``facts`` are single numbers, flags and short
     lists.
@@ -233,59 +325,7 @@ class Pad:
             _FACT_BYTES + sum(each.most * each.entry_bytes for each in self.ledgers.values())
             > limit_bytes
         )
-        self.facts: dict[str, Any] = {
-            "step": 0,
-            "events": 0,
-            "tokens": 0,
-            "started": 0,
-            "last": 0,
-            "root": "",
-            "prompt": "",
-            "prompts": 0,
-            "turns": 0,
-            "reads": 0,
-            "edits": 0,
-            "runs": 0,
-            "fetches": 0,
-            "failures": 0,
-            "last_edit": 0,
-            "last_source_edit": 0,
-            "first_source_edit": 0,
-            "first_test_edit": 0,
-            "test_runs": 0,
-            "last_test": 0,
-            "last_test_ok": None,
-            "last_commit": 0,
-            "green_after": [],
-            "green_at": 0,
-            "runs_so_far": 0,
-            "chain": [],
-            "e2e_failed": None,
-            "committed_at": 0,
-            "reviewed": False,
-            "accepted": False,
-            "cues": [],
-            "plan": [],
-            "plan_first": 0,
-            "plans": [],
-            "todos": {},
-            "todos_at": 0,
-            "plan_task": "",
-            "asked": "",
-            "listed": "",
-            "branch": "",
-            "outside": {},
-            "recent_files": [],
-            "recent_tools": [],
-            "open_failures": [],
-            "recent_edits": [],
-            "open_search": None,
-            "open_glob": None,
-            "starts": {},
-            "imports": [],
-            "said": [],
-            "run_seconds": [],
-        }
+        self.facts = PadFacts()
 
     def __getitem__(self, name: str) -> Ledger:
         return self.ledgers[name]
@@ -293,11 +333,11 @@ class Pad:
     @property
     def day(self) -> int:
         """The day on which it began."""
-        return int(self.facts["started"]) // 86_400_000
+        return int(self.facts.started) // 86_400_000
 
     @property
     def step(self) -> int:
-        return int(self.facts["step"])
+        return int(self.facts.step)
 
     @property
     def held_bytes(self) -> int:
@@ -315,7 +355,7 @@ class Pad:
 
     @property
     def is_empty(self) -> bool:
-        return not self.facts["events"]
+        return not self.facts.events
 
     def make_room(self) -> None:
         """Give up what is worth least until the pad is within its limit."""
@@ -329,7 +369,7 @@ class Pad:
 
     def planned(self) -> tuple[int, int]:
         """The steps of all plans as they were first made, and all that were ever on them."""
-        plans = [*self.facts["plans"], [self.facts["plan_first"], len(self.facts["plan"])]]
+        plans = [*self.facts.plans, [self.facts.plan_first, len(self.facts.plan)]]
         known = [plan for plan in plans if plan[0]]
         return sum(int(plan[0]) for plan in known), sum(int(plan[1]) for plan in known)
 
@@ -354,7 +394,7 @@ class Pad:
         return PadSnapshot(0, self._kept(data))
 
     def _packed(self, ledgers: dict[str, Changes]) -> bytes:
-        whole = {"v": VERSION, "facts": self.facts, "changes": ledgers}
+        whole = {"v": VERSION, "facts": self.facts.to_json(), "changes": ledgers}
         return zlib.compress(json.dumps(whole, separators=(",", ":")).encode("ascii"), 1)
 
     def _kept(self, data: bytes) -> bytes:
@@ -364,9 +404,7 @@ class Pad:
 
     @classmethod
     def load(cls, saved: Sequence[bytes], limit_bytes: int = LIMIT_BYTES) -> Pad:
-        """A pad as it was saved; facts that this version does not know are kept, new ones begin
-        anew.
-        """
+        """Load a pad as it was saved; facts that are new since have their first values."""
         pad = cls(limit_bytes)
         for data in saved:
             part = json.loads(zlib.decompress(data))

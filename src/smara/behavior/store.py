@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from smara.behavior.models import FindingVerdict, Noticed, WatchedSession
 from smara.behavior.scratchpad import PadSnapshot
+from smara.behavior.signals.registry import signal_of
 from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent
 from smara.database.database import Row, Session, marks
@@ -298,7 +299,7 @@ class BehaviorStore(ProjectStore):
             (
                 row.no,
                 session_no,
-                judged.value,
+                signal_of(judged.finding.kind).value,
                 finding.step,
                 finding.counts_as,
                 int(judged.is_valid),

@@ -36,17 +36,17 @@ def heard(pad: Pad, text: str) -> None:
     if any(box in text for box in _BOXES):
         from smara.secrets import redact
 
-        pad.facts["listed"] = redact(text[-MOST_WORDS:]).text
+        pad.facts.listed = redact(text[-MOST_WORDS:]).text
 
 
 def state_of(pad: Pad, method: Methodology) -> dict[str, Any]:
     """What is done and left; empty when nothing is left, or nothing was begun."""
-    listed = method.work_state_of(pad.facts["listed"]) if pad.facts["listed"] else {}
-    todos: Mapping[str, Sequence[str]] = pad.facts["todos"]
+    listed = method.work_state_of(pad.facts.listed) if pad.facts.listed else {}
+    todos: Mapping[str, Sequence[str]] = pad.facts.todos
     done = [text for text, state in todos.values() if state == plans.DONE]
     begun = [text for text, state in todos.values() if state == plans.BEGUN]
     left = begun + [text for text, state in todos.values() if state == plans.OPEN]
-    if not done or left == begun[:1] or pad.facts["todos_at"] < pad.facts["prompts"]:
+    if not done or left == begun[:1] or pad.facts.todos_at < pad.facts.prompts:
         # nothing was ever ticked; or the last tick is missing; or the talk has moved on from the
         # list
         left = []
@@ -55,14 +55,14 @@ def state_of(pad: Pad, method: Methodology) -> dict[str, Any]:
         state = {**state, "done": done[-_MOST:], "remaining": left[:_MOST], "next_step": left[0]}
     if not state.get("remaining"):
         return {}
-    since = pad.facts["committed_at"]
+    since = pad.facts.committed_at
     files = [path for path, entry in pad["files"] if entry.get("e") and entry["s"] > since][
         -_MOST_FILES:
     ]
     if files:
         state["open_files"] = files
-    if pad.facts["branch"]:
-        state.setdefault("branch", pad.facts["branch"])
+    if pad.facts.branch:
+        state.setdefault("branch", pad.facts.branch)
     return {name: value for name, value in state.items() if value}
 
 
@@ -70,13 +70,13 @@ def task_of(pad: Pad) -> str:
     """What was asked for: the words before the plan, or, when they only answer a question, the
     session's first.
     """
-    asked = str(pad.facts["plan_task"] or pad.facts["asked"])
-    return asked if len(asked.split()) >= _LEAST_WORDS else str(pad.facts["prompt"])
+    asked = str(pad.facts.plan_task or pad.facts.asked)
+    return asked if len(asked.split()) >= _LEAST_WORDS else str(pad.facts.prompt)
 
 
 def is_all_done(pad: Pad) -> bool:
     """Whether the newest plan was done to its end."""
-    todos = pad.facts["todos"].values()
+    todos = pad.facts.todos.values()
     return bool(todos) and all(state == plans.DONE for _, state in todos)
 
 

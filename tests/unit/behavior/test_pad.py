@@ -100,7 +100,10 @@ def held(pad: Pad) -> int:
 
 def content(pad: Pad) -> dict[str, Any]:
     """Everything a pad holds, the entries in their order."""
-    return {"facts": pad.facts, **{name: list(ledger) for name, ledger in pad.ledgers.items()}}
+    return {
+        "facts": pad.facts.to_json(),
+        **{name: list(ledger) for name, ledger in pad.ledgers.items()},
+    }
 
 
 @settings(max_examples=40, suppress_health_check=list(HealthCheck))
@@ -184,7 +187,7 @@ def test_a_scratchpad_of_the_first_version_is_read():
         take(pad, event)
     ledgers = {name: ledger.entries for name, ledger in pad.ledgers.items() if len(ledger)}
     first = zlib.compress(
-        json.dumps({"v": 1, "facts": pad.facts, "ledgers": ledgers}).encode("ascii")
+        json.dumps({"v": 1, "facts": pad.facts.to_json(), "ledgers": ledgers}).encode("ascii")
     )
     assert content(Pad.load([first])) == content(pad)
 

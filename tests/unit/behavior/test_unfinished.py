@@ -122,7 +122,7 @@ def test_what_an_editor_puts_before_a_persons_words_is_no_part_of_the_task():
     script = Script().prompt(
         "<ide_opened_file>The user opened a.py</ide_opened_file>\nSave cards for later use"
     )
-    assert script.pads()[0].facts["prompt"] == "Save cards for later use"
+    assert script.pads()[0].facts.prompt == "Save cards for later use"
 
 
 def test_the_branch_and_the_files_after_the_last_commit_are_told():

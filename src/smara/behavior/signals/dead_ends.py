@@ -39,14 +39,14 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
             after = [
                 path for path, each in pad["files"] if each.get("e") and each["s"] > entry["f"]
             ][:4]
-            worked = pad.facts["last_test_ok"] is True and pad.facts["last_test"] > entry["f"]
+            worked = pad.facts.last_test_ok is True and pad.facts.last_test > entry["f"]
             names = ("q", "cmd", "line", "edited")
             data = {
                 **{name: entry[name] for name in names if entry.get(name)},
                 "after": after,
                 "worked": worked,
             }
-            data["task"] = pad.facts["prompt"][:160]
+            data["task"] = pad.facts.prompt[:160]
             yield SignalFinding(
                 "dead_end", key, entry["q"][:160], step=entry["f"], data=data, is_proven=worked
             )

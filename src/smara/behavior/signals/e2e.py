@@ -68,13 +68,13 @@ def saw(pad: Pad, event: HostEvent, failed: bool) -> None:
     told = event.error or event.tool_output
     action = _action(event)
     facts = pad.facts
-    waiting = facts["e2e_failed"]
+    waiting = facts.e2e_failed
     if failed:
         kind = classify(told)
         if kind is not None:
             entry = pad["e2e"].count(f"{kind}|{action}", pad.step)
             entry.update(kind=kind, tool=event.tool[:80], action=action, q=quote(told, 300))
-        facts["e2e_failed"] = [action, pad.step, "", quote(told, 200)]
+        facts.e2e_failed = [action, pad.step, "", quote(told, 200)]
     elif waiting is not None:
         if action == waiting[0]:
             if waiting[2]:
@@ -86,11 +86,9 @@ def saw(pad: Pad, event: HostEvent, failed: bool) -> None:
                     first=waiting[2],
                     q=waiting[3],
                 )
-            facts["e2e_failed"] = None
+            facts.e2e_failed = None
         elif waiting[2] and waiting[2] != action:
-            facts["e2e_failed"] = (
-                None  # with two actions in between nobody can tell which was needed
-            )
+            facts.e2e_failed = None  # with two actions in between nobody can tell which was needed
         else:
             waiting[2] = action
 

@@ -24,19 +24,19 @@ _WORTH_PLANNING = 2.5
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
         facts = pad.facts
-        if not facts["test_runs"] or not facts["first_source_edit"]:
+        if not facts.test_runs or not facts.first_source_edit:
             continue
-        is_first = 0 < facts["first_test_edit"] < facts["first_source_edit"]
+        is_first = 0 < facts.first_test_edit < facts.first_source_edit
         module = main_module(pad)
-        if module is None or not facts["green_after"]:
+        if module is None or not facts.green_after:
             continue
         order = "tests_first" if is_first else "tests_after"
-        data = {"module": module, "order": order, "runs": list(facts["green_after"])}
+        data = {"module": module, "order": order, "runs": list(facts.green_after)}
         yield SignalFinding(
             "test_order",
             f"{module}|{order}",
             f"{module}: {order}",
-            step=facts["first_source_edit"],
+            step=facts.first_source_edit,
             data=data,
             is_proven=True,
         )

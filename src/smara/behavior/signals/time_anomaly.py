@@ -30,7 +30,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     counts as well.
     """
     for pad in pads:
-        usual = median(pad.facts["run_seconds"] or [0.0])
+        usual = median(pad.facts.run_seconds or [0.0])
         for command, entry in pad["durations"]:
             seconds = float(entry.get("t", 0.0))
             is_slow = seconds >= max(_LEAST_SECONDS, _TIMES_MEDIAN * usual)
