@@ -102,7 +102,7 @@ from smara.links.models import CodeLink, Link, LinkedMessage
 from smara.meaning.models import EmbeddingProgress, Space, Status
 from smara.memory import Memory
 from smara.messages.append import AppendResult
-from smara.messages.compaction import CompactionResult
+from smara.messages.compaction import CompactionResult, Summarizer
 from smara.messages.messages import HistoryEntry, MessageList
 from smara.messages.models import (
     Compaction,
@@ -114,7 +114,6 @@ from smara.messages.models import (
     Thread,
     ThreadKind,
 )
-from smara.messages.summarize import Summarizer
 from smara.models.chat import ChatModel, ChatReply, ChatRequest
 from smara.models.embedder import Embedder
 from smara.models.models import ModelCall, Pause, Remaining, WindowUsage

@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from smara.links.code import CodeKnowledge, CodeUpkeep
     from smara.links.links import Links
     from smara.meaning.embeddings import Embeddings
-    from smara.messages.compaction import Compactions
+    from smara.messages.compaction import Compactions, Summarizer
     from smara.messages.messages import History, Messages
-    from smara.messages.summarize import Summarizer
     from smara.messages.threads import Threads
     from smara.models.caller import Models
     from smara.models.chat import ChatModel

@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from smara.meaning.embeddings import Embeddings
     from smara.meaning.query import Meaning
     from smara.meaning.room import MeaningRoom
-    from smara.messages.compaction import Compactions
+    from smara.messages.compaction import Compactions, Summarizer
     from smara.messages.messages import History, Messages
-    from smara.messages.summarize import Summarizer
     from smara.messages.threads import Threads
     from smara.models.caller import Models
     from smara.models.chat import ChatModel
@@ -133,8 +132,7 @@ class Rooms:
 
     @cached_property
     def compactions(self) -> Compactions:
-        from smara.messages.compaction import Compactions
-        from smara.messages.summarize import OfflineSummarizer
+        from smara.messages.compaction import Compactions, OfflineSummarizer
         from smara.observations.summarizer import ObservedSummarizer
 
         summarizer = self.overrides.summarizer or ObservedSummarizer(

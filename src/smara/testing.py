@@ -142,7 +142,19 @@ class ScriptedModel:
                 "The call was taken back. Nothing was changed.", may_be_billed=False
             )
         if isinstance(step, Slow):
-            step = self._waited(step, request)
+            if self._clock is None:
+                raise ValueError(
+                    "a slow step needs the clock that it is slow by: ScriptedModel(…, clock=clock)"
+                )
+            deadline = (
+                request.deadline_seconds if request.deadline_seconds is not None else step.seconds
+            )
+            self._clock.advance(min(step.seconds, deadline))
+            step = (
+                step.then
+                if step.seconds <= deadline
+                else timed_out(self.name, deadline, may_be_billed=True)
+            )
         if callable(step):
             step = step(request)
         if isinstance(step, BaseException):
@@ -151,21 +163,6 @@ class ScriptedModel:
             return step
         asked = len(request.system) + len(request.prompt)
         return ChatReply(step, Usage(asked // 4 + 1, len(step) // 4 + 1), "stop", model=self.name)
-
-    def _waited(self, step: Slow, request: ChatRequest) -> Any:
-        if self._clock is None:
-            raise ValueError(
-                "a slow step needs the clock that it is slow by: ScriptedModel(…, clock=clock)"
-            )
-        deadline = (
-            request.deadline_seconds if request.deadline_seconds is not None else step.seconds
-        )
-        self._clock.advance(min(step.seconds, deadline))
-        return (
-            step.then
-            if step.seconds <= deadline
-            else timed_out(self.name, deadline, may_be_billed=True)
-        )
 
 
 class HashEmbedder:

@@ -20,7 +20,7 @@ from smara.core.text import analyze, words
 from smara.core.tokens import TokenCounter, counter_for
 from smara.database.leases import Lease
 from smara.errors import ConflictError, InvalidInputError, LeaseLostError, NotFoundError
-from smara.messages.compaction import CompactionResult, folds_due, runs_due
+from smara.messages.compaction import CompactionResult, OfflineSummarizer, folds_due, runs_due
 from smara.messages.messages import HistoryEntry
 from smara.messages.models import (
     ROLES,
@@ -32,7 +32,6 @@ from smara.messages.models import (
     Thread,
     ThreadKind,
 )
-from smara.messages.summarize import OfflineSummarizer
 from smara.search.models import SOURCES, Answer, Hit, Neighbor, ThreadHit, Trace
 from smara.secrets import redact
 from smara.testing import FakeClock

@@ -289,21 +289,17 @@ def find_past_days(text: str, today: date) -> Days | None:
     read = _QUOTED.sub(" ", text[:_READ_CHARACTERS])
     try:
         if match := _BACK.search(read):
-            return _past_span(match, today)
+            count, unit = match[1], (match[2] or match[3]).lower()
+            if unit == "weekend":
+                return _shift_days(today, unit, -1)
+            number = _number(count) if count else 1 if match[3] else _A_FEW
+            return Days(today - timedelta(days=number * _DAYS_OF[unit]), today)
         days = find_days(read, today)
         if days is not None and days.first < today and _SINCE.search(read):
             return Days(days.first, today)
         return days
     except (OverflowError, ValueError, KeyError):
         return None
-
-
-def _past_span(match: re.Match[str], today: date) -> Days:
-    count, unit = match[1], (match[2] or match[3]).lower()
-    if unit == "weekend":
-        return _shift_days(today, unit, -1)
-    number = _number(count) if count else 1 if match[3] else _A_FEW
-    return Days(today - timedelta(days=number * _DAYS_OF[unit]), today)
 
 
 def _may_name_days(text: str) -> bool:

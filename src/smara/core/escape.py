@@ -73,14 +73,9 @@ def neutralize(text: str) -> str:
     """The text as a model may be shown it: no block of ours opens or closes in it, nothing in it is
     hidden.
     """
-    return _escape_bracket(_clean_text(text))
-
-
-def _clean_text(text: str) -> str:
-    """Without control characters and what cannot be seen; joiners stay, which scripts and emoji
-    need.
-    """
-    return _UNENCODABLE.sub("\ufffd", _REMOVED.sub("", _LINE_ENDS.sub("\n", text)))
+    # Control characters and what cannot be seen go; joiners stay, which scripts and emoji need.
+    visible = _REMOVED.sub("", _LINE_ENDS.sub("\n", text))
+    return _escape_bracket(_UNENCODABLE.sub("\ufffd", visible))
 
 
 def _escape_bracket(text: str) -> str:

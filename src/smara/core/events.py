@@ -130,17 +130,13 @@ def event_key(session_id: str, kind: str, what: str | bytes) -> str:
     alone.
     """
     if isinstance(what, bytes):
-        what = _digest(what)
+        try:
+            # hashlib would load a whole library of cryptography for this.
+            from _blake2 import blake2b
+        except ImportError:
+            from hashlib import blake2b
+        what = str(blake2b(what, digest_size=16).hexdigest())
     return f"{session_id}:{kind}:{what}"
-
-
-def _digest(content: bytes) -> str:
-    try:
-        from _blake2 import blake2b  # hashlib would load a whole library of cryptography for this
-    except ImportError:
-        from hashlib import blake2b
-    digest: str = blake2b(content, digest_size=16).hexdigest()
-    return digest
 
 
 DUPLICATE_WITHIN_MS = 5_000

@@ -35,19 +35,16 @@ class Uuid7:
         with self._lock:
             stamp = max(self._clock.now_ms() << 12, self._last + 1)
             self._last = stamp
-            tail = self._random_62_bits()
+            # One call to the kernel serves 64 ids. A forked child must not reuse the
+            # parent's pool: both would draw the same tails.
+            if self._at >= len(self._pool) or self._pid != os.getpid():
+                self._pool = self._random_bytes(512)
+                self._at = 0
+                self._pid = os.getpid()
+            value = int.from_bytes(self._pool[self._at : self._at + 8], "big")
+            self._at += 8
+            tail = value & 0x3FFF_FFFF_FFFF_FFFF
         return format_uuid7(stamp >> 12, stamp & 0xFFF, tail)
-
-    def _random_62_bits(self) -> int:
-        # One call to the kernel serves 64 ids. A forked child must not reuse the
-        # parent's pool: both would draw the same tails.
-        if self._at >= len(self._pool) or self._pid != os.getpid():
-            self._pool = self._random_bytes(512)
-            self._at = 0
-            self._pid = os.getpid()
-        value = int.from_bytes(self._pool[self._at : self._at + 8], "big")
-        self._at += 8
-        return value & 0x3FFF_FFFF_FFFF_FFFF
 
 
 def format_uuid7(milliseconds: int, counter: int, tail: int) -> str:

@@ -188,22 +188,18 @@ def expand(word: str) -> Expansion:
             return Expansion(False, (Term(stem(lower), "word"),))
     word = fold(word)
     if not word.isascii() and cjk_run().search(word):
-        return _expand_mixed(word)
+        # A run of CJK, possibly with Latin words glued to it: ``重跑test`` gives 重跑, 跑, test.
+        is_code, terms = False, []
+        for position, run in enumerate(cjk_run().split(word)):
+            if position % 2:
+                grams = [run[i : i + 2] for i in range(len(run) - 1)]
+                terms += [Term(gram, "cjk") for gram in (*grams, run[-1])]
+            elif run:
+                expansion = _expand_folded(run)
+                is_code = is_code or expansion.is_code
+                terms += expansion.terms
+        return Expansion(is_code, tuple(terms))
     return _expand_folded(word)
-
-
-def _expand_mixed(word: str) -> Expansion:
-    """A run of CJK, possibly with Latin words glued to it: ``重跑test`` gives 重跑, 跑, test."""
-    is_code, terms = False, []
-    for position, run in enumerate(cjk_run().split(word)):
-        if position % 2:
-            grams = [run[i : i + 2] for i in range(len(run) - 1)]
-            terms += [Term(gram, "cjk") for gram in (*grams, run[-1])]
-        elif run:
-            expansion = _expand_folded(run)
-            is_code = is_code or expansion.is_code
-            terms += expansion.terms
-    return Expansion(is_code, tuple(terms))
 
 
 def _expand_folded(word: str) -> Expansion:

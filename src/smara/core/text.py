@@ -204,15 +204,14 @@ def _surfaces(chunk: str) -> list[str]:
         for word in find_words(chunk)
         if len(word) <= 2 * LONGEST_TERM
     ]
-    return [word for word in found if 3 <= len(word) <= LONGEST_TERM and _is_surface(word)]
-
-
-def _is_surface(word: str) -> bool:
-    return (
-        bool(_HAS_LETTER.search(word))
+    return [
+        word
+        for word in found
+        if 3 <= len(word) <= LONGEST_TERM
+        and _HAS_LETTER.search(word)
         and "'" not in word
         and (word.isascii() or not cjk_run().search(word))
-    )
+    ]
 
 
 def spans(text: str, terms: Collection[str], limit: int = 1_000) -> list[tuple[int, int]]:

@@ -6,37 +6,19 @@ the text and vector indexes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from smara.database.session import Row as Row
+from smara.database.session import Session as Session
 
 if TYPE_CHECKING:
     from smara.database.fulltext import FullText, RecordIndex, Words
     from smara.database.vectors import Vectors
 
 
-Row = tuple[Any, ...]
 DatabaseKind = Literal["sqlite", "postgres"]
-
-
-class Session(Protocol):
-    """Runs statements on one connection."""
-
-    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement; the number of rows it changed."""
-        ...
-
-    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a statement once for each row of values."""
-        ...
-
-    def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Every row of the answer."""
-        ...
-
-    def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
-        """The first row of the answer, or ``None``."""
-        ...
 
 
 class Database(Protocol):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
-from smara.database.database import Row, Session
+from smara.database.session import Row, Session
 
 CHUNK_BITS = 16
 MAX_CHUNKS = 1 << CHUNK_BITS

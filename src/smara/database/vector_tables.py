@@ -57,7 +57,14 @@ class TableVectors:
 
     def remake(self, session: Session, shelf: Shelf, blocks: Sequence[int]) -> None:
         if blocks:
-            stamp = _next_stamp(session, shelf)
+            # A stamp that no block of this space has yet; no other writer gets one until the
+            # transaction ends.
+            row = session.one(
+                "UPDATE vector_fills SET stamp = stamp + 1 WHERE project_no = ? AND space_no = ? "
+                "RETURNING stamp",
+                (shelf.project_no, shelf.space_no),
+            )
+            stamp = int(row[0]) if row else 0
             for block in blocks:
                 _write_block(session, shelf, self.make_block(session, shelf, block, stamp=stamp))
 
@@ -124,18 +131,6 @@ class TableVectors:
 def _rows(shelf: Shelf, records: Mapping[int, Sequence[bytes]]) -> Iterator[tuple[int, bytes]]:
     for no, pieces in sorted(records.items()):
         yield from enumerate(pieces, shelf.rows_of(no)[0])
-
-
-def _next_stamp(session: Session, shelf: Shelf) -> int:
-    """A stamp that no block of this space has yet; nobody else gets one until the transaction
-    ends.
-    """
-    row = session.one(
-        "UPDATE vector_fills SET stamp = stamp + 1 WHERE project_no = ? AND space_no = ? "
-        "RETURNING stamp",
-        (shelf.project_no, shelf.space_no),
-    )
-    return int(row[0]) if row else 0
 
 
 def _write_block(session: Session, shelf: Shelf, block: Block) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
-from smara.database.database import Session
 from smara.database.fulltext import CHUNK_BITS
+from smara.database.session import Session
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,11 +17,10 @@ from smara.core.scope import require_id
 from smara.database.database import Session, marks
 from smara.database.projects import ProjectContext
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
-from smara.messages.compaction import CompactionResult, Compactions
+from smara.messages.compaction import CompactionResult, Compactions, OfflineSummarizer
 from smara.messages.messages import Messages
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
-from smara.messages.summarize import OfflineSummarizer
 from smara.messages.threads import Threads
 from smara.observations.background import Background
 from smara.observations.buffer import BufferedReflections

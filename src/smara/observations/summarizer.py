@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from smara.core.scope import Scope as Wall
 from smara.database.database import Database
+from smara.messages.compaction import Summarizer, Summary
 from smara.messages.models import Message
-from smara.messages.summarize import Summarizer, Summary
 
 if TYPE_CHECKING:
     from smara.observations.models import Observation

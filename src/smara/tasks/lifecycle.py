@@ -236,9 +236,22 @@ def undo(turn: TaskTransaction, stored: StoredTask, is_forced: bool) -> None:
         )
     event_no, kind, before, after = int(row[0]), row[1], json.loads(row[2]), json.loads(row[3])
     if kind in ("dependency_added", "dependency_removed"):
-        _undo_dependency(turn, stored, before, after=after)
+        was_added = bool(after)
+        change = after if was_added else before
+        other = turn.store.find_no(turn.session, change["depends_on"])
+        if other is not None:
+            target = StoredTask(other, turn.store.by_number(turn.session, other))
+            act = remove_dependencies if was_added else add_dependencies
+            act(turn, stored, target, change["types"], "undone")
     elif kind in ("linked", "unlinked"):
-        _undo_link(turn, stored, before, after=after)
+        message_no = (after or before)["message_no"]
+        if before:
+            turn.store.add_link(
+                turn.session, (stored.no, message_no, before["relation"], turn.now_ms, turn.actor)
+            )
+        else:
+            turn.store.remove_link(turn.session, stored.no, message_no)
+        turn.event(stored.no, "undone", after, before)
     else:
         turn.change(stored, "undone", before)
     undone_by = turn.session.one(
@@ -248,31 +261,6 @@ def undo(turn: TaskTransaction, stored: StoredTask, is_forced: bool) -> None:
         (stored.no,),
     )
     turn.store.mark_undone(turn.session, event_no, int(undone_by[0]) if undone_by else event_no)
-
-
-def _undo_dependency(
-    turn: TaskTransaction, stored: StoredTask, before: Mapping[str, Any], after: Mapping[str, Any]
-) -> None:
-    was_added = bool(after)
-    change = after if was_added else before
-    other = turn.store.find_no(turn.session, change["depends_on"])
-    if other is not None:
-        target = StoredTask(other, turn.store.by_number(turn.session, other))
-        act = remove_dependencies if was_added else add_dependencies
-        act(turn, stored, target, change["types"], "undone")
-
-
-def _undo_link(
-    turn: TaskTransaction, stored: StoredTask, before: Mapping[str, Any], after: Mapping[str, Any]
-) -> None:
-    message_no = (after or before)["message_no"]
-    if before:
-        turn.store.add_link(
-            turn.session, (stored.no, message_no, before["relation"], turn.now_ms, turn.actor)
-        )
-    else:
-        turn.store.remove_link(turn.session, stored.no, message_no)
-    turn.event(stored.no, "undone", after, before)
 
 
 WORTH_CHARACTERS = {1: 400, 2: 200}

@@ -22,7 +22,14 @@ def parse_object(text: str, what: str = "The content") -> dict[str, Any]:
         raise InvalidInputError(
             f"{what} is not valid JSON: {error}. Mend it; nothing was stored."
         ) from None
-    return _check_depth(value, what)
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"{what} must be a JSON object, {{…}}, not {type(value).__name__}.")
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return value
+    raise _too_deep(what)
 
 
 def plain_object(value: Mapping[str, Any], what: str = "The content") -> dict[str, Any]:
@@ -103,17 +110,6 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
-
-
-def _check_depth(value: Any, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InvalidInputError(f"{what} must be a JSON object, {{…}}, not {type(value).__name__}.")
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [inner for outer in level for inner in _inside(outer)]
-        if not level:
-            return value
-    raise _too_deep(what)
 
 
 def _inside(value: Any) -> list[Any]:

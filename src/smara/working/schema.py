@@ -172,7 +172,19 @@ def read_schema(schema: Mapping[str, Any] | str) -> dict[str, Any]:
             "Make it smaller."
         )
     _check_parts(found)
-    _check_form(found)
+    # The schema satisfies the schema of schemas.
+    import jsonschema
+
+    draft = getattr(jsonschema, _draft(found))
+    try:
+        # Without the check of formats: it compiles patterns for another engine than ours.
+        draft.check_schema(found, format_checker=None)
+    except jsonschema.SchemaError as error:
+        raise InvalidInputError(
+            f"The schema is not valid: {_sentence(error)}. Mend it; nothing was stored."
+        ) from None
+    except RecursionError:
+        raise InvalidInputError("The schema is nested too deeply. Make it flatter.") from None
     return found
 
 
@@ -242,22 +254,6 @@ def _draft(schema: Mapping[str, Any]) -> str:
             f"$schema {_short(named)} is not known. Use one of {', '.join(_DRAFTS)}."
         )
     return draft
-
-
-def _check_form(schema: Mapping[str, Any]) -> None:
-    """The schema satisfies the schema of schemas."""
-    import jsonschema
-
-    draft = getattr(jsonschema, _draft(schema))
-    try:
-        # Without the check of formats: it compiles patterns for another engine than ours.
-        draft.check_schema(schema, format_checker=None)
-    except jsonschema.SchemaError as error:
-        raise InvalidInputError(
-            f"The schema is not valid: {_sentence(error)}. Mend it; nothing was stored."
-        ) from None
-    except RecursionError:
-        raise InvalidInputError("The schema is nested too deeply. Make it flatter.") from None
 
 
 def _check_parts(schema: Mapping[str, Any]) -> None:

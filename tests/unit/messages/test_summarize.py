@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smara.messages.compaction import OfflineSummarizer
 from smara.messages.models import Message, Part
-from smara.messages.summarize import OfflineSummarizer
 
 
 def message(text, role="user", seq=1):
