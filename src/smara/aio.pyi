@@ -17,6 +17,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any
 
+from smara.actions.models import HostContact, Job
 from smara.behavior.habits import Calibration, FilePair, KnownFailure, Prefetch
 from smara.behavior.methodology.contexts import PlannerContext, PrefetchedFile
 from smara.behavior.methodology.plugin import ExecutionContext, WorkUnitResult
@@ -69,11 +70,10 @@ from smara.core.freshness import Freshness
 from smara.core.git import Repository
 from smara.core.ids import IdMaker
 from smara.core.scope import Scope
-from smara.database.database import Session
 from smara.database.leases import Lease
 from smara.database.probe import SessionProbe
 from smara.database.projects import Project
-from smara.intake.models import HostContact, Job
+from smara.database.session import Session
 from smara.knowledge.audit import Audit
 from smara.knowledge.decay import ConfidenceNow, FileHistory, Staleness
 from smara.knowledge.gate import SessionType
