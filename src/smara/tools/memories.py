@@ -12,12 +12,14 @@ from smara.tools.catalogue import MOST_DEEP
 from smara.tools.models import Json, ToolContext
 from smara.tools.shapes import (
     Names,
+    brief_hits_json,
+    brief_memory_json,
+    brief_mention_json,
+    brief_message_json,
+    brief_observation_json,
+    brief_task_json,
     filled,
-    hits_json,
-    memory_json,
-    message_json,
     record_json,
-    task_line_json,
 )
 from smara.tools.tasks import require_query
 
@@ -46,7 +48,7 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     hits = answer.hits[first : first + limit]
     has_more = len(hits) == limit and first + limit < min(answer.total_hits, MOST_DEEP)
     return {
-        "results": hits_json(hits, Names(memory.tasks.find)),
+        "results": brief_hits_json(hits, Names(memory.tasks.find)),
         "totalHits": answer.total_hits,
         **filled(
             nextPage=page + 1 if has_more else None,
@@ -59,7 +61,9 @@ def read(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """Read one hit, page by page."""
     page = arguments["page"]
     try:
-        return message_json(memory.messages.get(arguments["id"]), Names(memory.tasks.find), page)
+        return brief_message_json(
+            memory.messages.get(arguments["id"]), Names(memory.tasks.find), page
+        )
     except NotFoundError:
         found = _record(memory, arguments["id"])
         if found is None:
@@ -68,19 +72,14 @@ def read(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def _record(memory: Memory, record_id: str) -> tuple[Json, str] | None:
-    """Return what an id names that is no message, and its text."""
+    """Return what an id names that is not a message, and its text."""
     statement = memory.memories.find(record_id)
     if statement is not None:
-        return {"source": "memory", **memory_json(statement)}, statement.content
+        return {**brief_memory_json(statement), "source": "memory"}, statement.content
     task = memory.tasks.find(record_id)
     if task is not None:
         text = "\n".join(filter(None, (task.title, task.full_description, task.summary)))
-        return {
-            "source": "task",
-            "id": task.short_id,
-            "status": task.status,
-            "createdAt": task.created_at,
-        }, text
+        return {**brief_task_json(task, ""), "source": "task"}, text
     piece = memory.code.piece(record_id)
     if piece is not None:
         facts = filled(
@@ -96,14 +95,8 @@ def _record(memory: Memory, record_id: str) -> tuple[Json, str] | None:
     except NotFoundError:
         return None
     behind = [message.id for message in memory.observations.why(noted.id, limit=MOST_BEHIND)]
-    facts = filled(
-        id=noted.id,
-        threadId=noted.thread_id,
-        type=noted.category,
-        createdAt=noted.said_at,
-        messageIds=behind,
-    )
-    return {"source": noted.kind, **facts}, "\n".join((noted.text, *noted.details))
+    shape = {**brief_observation_json(noted, behind), "source": noted.kind}
+    return shape, "\n".join((noted.text, *noted.details))
 
 
 _NAMED = re.compile(r"(?:message|observation|commit):\S+")
@@ -145,7 +138,7 @@ def record(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     }
     return {
         "outcome": added.outcome,
-        "memory": memory_json(added.memory),
+        "memory": brief_memory_json(added.memory),
         **filled(
             why=list(added.why),
             supersedes=[short_ids[each] for each in added.superseded],
@@ -163,7 +156,7 @@ def mark_used(memory: Memory, arguments: Json, context: ToolContext) -> Json:
         actor=context.actor,
         session_id=context.session_id,
     )
-    return {"outcome": arguments["outcome"], "memory": memory_json(found)}
+    return {"outcome": arguments["outcome"], "memory": brief_memory_json(found)}
 
 
 def context(memory: Memory, arguments: Json, context: ToolContext) -> Json:
@@ -182,8 +175,8 @@ def context(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     return {
         "sessionId": context.session_id,
         **filled(threadId=context.thread_id),
-        "memories": [memory_json(each) for each in recorded],
-        "tasks": [task_line_json(each) for each in tasks],
+        "memories": [brief_memory_json(each) for each in recorded],
+        "tasks": [brief_mention_json(each) for each in tasks],
         "mayRecord": max(0, RECORDED_PER_SESSION - len(recorded)),
     }
 

@@ -170,7 +170,7 @@ def _hit_lines(hits: Iterable[Json]) -> Iterable[str]:
 def _what(hit: Json) -> str:
     """Who said it, or what it is."""
     what = hit.get("role") or hit.get("type") or hit["source"]
-    return f"{what} (unconfirmed)" if hit.get("confirmed") is False else str(what)
+    return f"{what} (unconfirmed)" if hit.get("isConfirmed") is False else str(what)
 
 
 def _where(hit: Json) -> str:
@@ -192,9 +192,11 @@ def _record(answer: Json) -> str:
     record = answer["record"]
     facts = [
         record["source"],
-        *(str(record[name]) for name in ("type", "status", "trust") if name in record),
+        *(str(record[name]) for name in ("type", "category", "status", "trust") if name in record),
     ]
-    head = " · ".join([*facts, moment(record["createdAt"]), f"id {record['id']}"])
+    at = record.get("saidAt", record.get("createdAt"))
+    when = [moment(at)] if at is not None else []
+    head = " · ".join([*facts, *when, f"id {record['id']}"])
     behind = (
         [f"from messages {', '.join(record['messageIds'])}"] if record.get("messageIds") else []
     )
@@ -244,7 +246,7 @@ def _session(answer: Json) -> str:
 def memory_line(memory: Json) -> str:
     """A memory in one line, such as ``m-k3f9 gotcha (unconfirmed)  Redis must run first``."""
     notes = [memory["trust"], *(["needs review"] if memory.get("needsReview") else ())]
-    notes += [memory["putAside"]] if "putAside" in memory else []
+    notes += [memory["deprecatedBecause"]] if "deprecatedBecause" in memory else []
     return f"{memory['id']} {memory['type']} ({', '.join(notes)})  {one_line(memory['content'])}"
 
 

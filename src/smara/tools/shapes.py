@@ -1,19 +1,23 @@
-"""Shape values as the JSON that agents read.
+"""Shape tasks, memories, hits and observations as JSON, once for every door.
 
-Ids are short, keys are camelCase, and empty fields are left out.
+Keys are camelCase, and ``id`` is the short id where there is one. The command line prints a
+shape whole; the agent tools leave out empty fields and those that an agent has no use for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from smara.core.freshness import Freshness
 from smara.core.text import best_window
 from smara.errors import InvalidInputError
-from smara.knowledge.models import TypedMemory
-from smara.messages.models import Message
+from smara.knowledge.models import Evidence, TypedMemory
+from smara.messages.models import Message, Part
+from smara.observations.models import Observation
 from smara.search.models import Hit
-from smara.tasks.models import Task, TaskDetails
+from smara.tasks.models import Task, TaskDetails, TaskProgress
 from smara.tools.models import Json
 from smara.working.models import WorkingMemory
 
@@ -22,100 +26,151 @@ PAGE_CHARACTERS = 6_000
 MOST_LINKED = 20
 MOST_AROUND = 20
 _MOST_METADATA = 2_000
+_TASK_LEAVES_OUT = ("createdBy", "claimedAt", "compactedAt", "metadata")
+_MEMORY_KEEPS = (
+    "id", "uuid", "type", "content", "trust", "taint", "confidence", "needsReview", "files",
+    "evidence", "staleBecause", "deprecatedBecause", "sessionId", "createdAt",
+)  # fmt: skip
+_HIT_LEAVES_OUT = ("seq", "resourceId", "freshness", "stages", "before", "after")
+_OBSERVATION_LEAVES_OUT = (
+    "text", "details", "state", "generation", "mode", "tokens", "method", "reflectedInto",
+    "createdAt", "code", "modeSpecific", "firstSeq", "lastSeq", "lines",
+)  # fmt: skip
 
 FindTask = Callable[[str], Task | None]
 
 
 class Names:
-    """The short ids of tasks that are known by their UUID; each is looked up once."""
+    """The short ids of tasks by their UUID, each looked up once."""
 
     def __init__(self, find: FindTask, known: Iterable[Task] = ()) -> None:
         self._find = find
         self._known: dict[str, Task | None] = {task.id: task for task in known}
 
     def task(self, task_id: str) -> Task | None:
-        """The task, or ``None`` when it is not known here."""
+        """Return the task with this id, or None if it is not of this project."""
         if task_id not in self._known:
-            self._known[task_id] = self._look_up(task_id)
+            # A message may carry any text as the id of its task; the beginning of another id must
+            # not pass for it.
+            try:
+                task = self._find(task_id)
+            except InvalidInputError:
+                task = None
+            is_exact = task is not None and task_id in (task.id, task.short_id)
+            self._known[task_id] = task if is_exact else None
         return self._known[task_id]
 
-    def _look_up(self, task_id: str) -> Task | None:
-        # A message may carry any text as the id of its task; the beginning of some other id must
-        # not pass for it.
-        try:
-            found = self._find(task_id)
-        except InvalidInputError:
-            return None
-        return found if found is not None and task_id in (found.id, found.short_id) else None
-
-    def short(self, task_id: str) -> str:
-        """The short id; of an unknown task the id that was given."""
-        task = self.task(task_id)
+    def short(self, task_id: str | None) -> str | None:
+        """Return the short id of a task, or the given id if the task is unknown."""
+        task = self.task(task_id) if task_id else None
         return task.short_id if task else task_id
 
     def blocking(self, task: Task) -> list[str]:
-        """The unfinished tasks that a task says it depends on."""
+        """Return the short ids of the unfinished tasks that a task depends on."""
         needed = [each.depends_on_id for each in task.dependencies if each.type == "blocks"]
-        wanted = [self.task(each) for each in needed[:MOST_AROUND]]
-        return [each.short_id for each in wanted if each is not None and each.status != "closed"]
+        blockers = [self.task(each) for each in needed[:MOST_AROUND]]
+        return [each.short_id for each in blockers if each is not None and each.status != "closed"]
 
 
 def filled(**fields: Any) -> Json:
-    """The fields that say something."""
+    """Return the fields that are not empty."""
+    return lean(fields)
+
+
+def lean(shape: Json, without: Collection[str] = ()) -> Json:
+    """Return a shape without its empty fields and the named ones.
+
+    >>> lean({"id": "t-1", "priority": 0, "labels": [], "isPinned": False, "uuid": "7"}, ["uuid"])
+    {'id': 't-1', 'priority': 0}
+    """
     return {
         name: value
-        for name, value in fields.items()
-        if value is not None and value not in ("", [], {}, ())
+        for name, value in shape.items()
+        if name not in without
+        and value is not None
+        and value is not False
+        and value not in ("", [], {}, ())
     }
 
 
-def task_json(task: Task, names: Names, description: str | None = None) -> Json:
-    """A task. ``description`` is what to show of it; without it, its beginning."""
-    return filled(
-        id=task.short_id,
-        uuid=task.id,
-        title=task.title,
-        description=brief(task.description) if description is None else description,
-        status=task.status,
-        priority=task.priority,
-        type=task.type,
-        labels=list(task.labels),
-        assignee=task.assignee,
-        sessionId=task.session_id,
-        dependencies=[
-            {
-                "taskId": task.short_id,
-                "dependsOnId": names.short(each.depends_on_id),
-                "type": each.type,
-            }
-            for each in task.dependencies[:MOST_AROUND]
+def task_json(task: Task, is_full: bool = False) -> Json:
+    """Return the shape of a task; ``is_full`` gives a compacted one its whole text."""
+    return {
+        "id": task.short_id,
+        "uuid": task.id,
+        "title": task.title,
+        "description": task.full_description if is_full else task.description,
+        "status": task.status,
+        "priority": task.priority,
+        "type": task.type,
+        "labels": list(task.labels),
+        "assignee": task.assignee,
+        "sessionId": task.session_id,
+        "dependencies": [
+            {"taskId": each.task, "dependsOnId": each.depends_on, "type": each.type}
+            for each in task.dependencies
         ],
-        dependencyCount=_more_than(MOST_AROUND, task.dependencies),
-        createdAt=task.created_at,
-        updatedAt=task.updated_at,
-        closedAt=task.closed_at,
-        closeReason=task.close_reason,
-        summary=task.summary if description is not None else brief(task.summary or ""),
-        compactionLevel=task.compaction_level or None,
-    )
+        "createdAt": task.created_at,
+        "createdBy": task.created_by,
+        "updatedAt": task.updated_at,
+        "claimedAt": task.claimed_at,
+        "closedAt": task.closed_at,
+        "closeReason": task.close_reason,
+        "summary": task.summary,
+        "compactionLevel": task.compaction_level,
+        "compactedAt": task.compacted_at,
+        "metadata": dict(task.metadata),
+    }
 
 
-def task_line_json(task: Task) -> Json:
-    """A task that is mentioned beside another."""
-    return filled(
-        id=task.short_id,
-        title=task.title,
-        status=task.status,
-        priority=task.priority,
-        type=task.type,
-        sessionId=task.session_id,
-    )
+def brief_task_json(task: Task, description: str | None = None) -> Json:
+    """Return the shape of a task for an agent; without a description, the beginning of its own."""
+    shape = task_json(task)
+    is_whole = description is not None
+    shape["description"] = description if is_whole else brief(task.description)
+    shape["summary"] = task.summary if is_whole else brief(task.summary or "")
+    shape["dependencies"] = shape["dependencies"][:MOST_AROUND]
+    shape["dependencyCount"] = _more_than(MOST_AROUND, task.dependencies)
+    shape["compactionLevel"] = task.compaction_level or None
+    return lean(shape, _TASK_LEAVES_OUT)
 
 
-def details_json(details: TaskDetails, names: Names, page: int) -> Json:
-    """A task with what stands around it, its text page by page."""
+def mention_json(task: Task) -> Json:
+    """Return the shape of a task that is mentioned beside another."""
+    return {
+        "id": task.short_id,
+        "uuid": task.id,
+        "title": task.title,
+        "status": task.status,
+        "priority": task.priority,
+        "type": task.type,
+        "assignee": task.assignee,
+        "sessionId": task.session_id,
+    }
+
+
+def brief_mention_json(task: Task) -> Json:
+    """Return the shape of a mentioned task for an agent."""
+    return lean(mention_json(task), ("uuid", "assignee"))
+
+
+def details_json(details: TaskDetails, is_full: bool = False) -> Json:
+    """Return the shape of a task with the tasks and messages around it."""
+    return {
+        "task": task_json(details.task, is_full),
+        "isBlocked": details.is_blocked,
+        **{
+            name: [mention_json(task) for task in tasks] for name, tasks in _around(details).items()
+        },
+        "progress": progress_json(details.progress),
+        "linkedMessageIds": list(details.linked_message_ids),
+    }
+
+
+def brief_details_json(details: TaskDetails, page: int) -> Json:
+    """Return the shape of a task with what is around it for an agent, its text by the page."""
     text, paging = page_of(details.task.description, page)
-    task = task_json(details.task, names, text)
+    task = brief_task_json(details.task, text)
     if "nextPage" in paging or page > 1:
         task["descriptionRange"] = paging["range"]
     linked, metadata = details.linked_message_ids, dict(details.task.metadata)
@@ -124,133 +179,358 @@ def details_json(details: TaskDetails, names: Names, page: int) -> Json:
         linkedMessageCount=_more_than(MOST_LINKED, linked),
         metadata=metadata if len(str(metadata)) <= _MOST_METADATA else None,
     )
-    around = {
+    around = _around(details)
+    shown = {
+        name: [brief_mention_json(each) for each in tasks[:MOST_AROUND]]
+        for name, tasks in around.items()
+    }
+    counts = {f"{name}Count": _more_than(MOST_AROUND, tasks) for name, tasks in around.items()}
+    return {
+        "task": task,
+        "isBlocked": details.is_blocked,
+        "blockingTasks": [],
+        **filled(
+            **shown,
+            **counts,
+            progress=progress_json(details.progress),
+            nextPage=paging.get("nextPage"),
+        ),
+    }
+
+
+def _around(details: TaskDetails) -> dict[str, Sequence[Task]]:
+    return {
         "blockingTasks": details.blocking_tasks,
         "dependents": details.dependents,
         "children": details.children,
         "parents": details.parents,
         "related": details.related,
     }
-    progress = details.progress
-    return {
-        "task": task,
-        "isBlocked": details.is_blocked,
-        "blockingTasks": [],
-        **filled(
-            **{
-                name: [task_line_json(each) for each in tasks[:MOST_AROUND]]
-                for name, tasks in around.items()
-            }
-        ),
-        **filled(
-            **{f"{name}Count": _more_than(MOST_AROUND, tasks) for name, tasks in around.items()}
-        ),
-        **({"progress": {"closed": progress.closed, "total": progress.total}} if progress else {}),
-        **filled(nextPage=paging.get("nextPage")),
-    }
 
 
 def _more_than(shown: int, things: Sequence[Any]) -> int | None:
-    """How many there are, when they are more than are shown."""
+    """Return the number of things if it is more than are shown."""
     return len(things) if len(things) > shown else None
 
 
-def hits_json(hits: Sequence[Hit], names: Names) -> list[Json]:
-    """Some hits, which fill a page together at most."""
-    widths = shares([len(hit.content) for hit in hits], PAGE_CHARACTERS)
-    return [hit_json(hit, names, width) for hit, width in zip(hits, widths, strict=True)]
+def progress_json(progress: TaskProgress | None) -> dict[str, int] | None:
+    """Return how many children of a task are closed, or None if it has none."""
+    if progress is None:
+        return None
+    return {"closed": progress.closed, "total": progress.total, "percent": progress.percent}
 
 
-def hit_json(hit: Hit, names: Names, width: int) -> Json:
-    """A hit; a content longer than ``width`` is cut around what answers best."""
-    content, cut = hit.content, None
-    if len(content) > width:
-        start = min(best_window(content, hit.terms, width), len(content) - width)
-        cut = [start, start + width, len(content)]
-        content = content[start : start + width]
-    return filled(
-        id=hit.id,
-        source=hit.source,
-        content=content,
-        contentRange=cut,
-        rank=hit.rank,
-        taskId=names.short(hit.task_id) if hit.task_id else None,
-        createdAt=hit.created_at,
-        threadId=hit.thread_id,
-        role=hit.role,
-        type=hit.type,
-        title=hit.title,
-        files=list(hit.files),
-        confirmed=None if hit.is_confirmed else False,
-        hedge=hit.metadata.get("hedge"),
-        score=round(hit.score, 4),
-        why=list(hit.why),
-        snippet=hit.snippet,
+def hit_json(hit: Hit, names: Names) -> Json:
+    """Return the shape of a search hit; its ``taskId`` is the task's short id."""
+    stages = hit.stages
+    before, after = (
+        [
+            {"id": each.id, "role": each.role, "seq": each.seq, "snippet": each.snippet}
+            for each in messages
+        ]
+        for messages in (hit.before, hit.after)
     )
-
-
-def message_json(message: Message, names: Names, page: int) -> Json:
-    """A message, page by page."""
-    content, paging = page_of(message.raw_content, page)
-    shown = filled(
-        id=message.id,
-        threadId=message.thread_id,
-        seq=message.seq,
-        role=message.role,
-        createdAt=message.created_at,
-        taskId=names.short(message.task_id) if message.task_id else None,
-    )
-    cut = {"contentRange": paging["range"]} if page > 1 or "nextPage" in paging else {}
     return {
-        "message": {**shown, "content": content, **cut},
-        **filled(nextPage=paging.get("nextPage")),
+        "id": hit.id,
+        "source": hit.source,
+        "content": hit.content,
+        "rank": hit.rank,
+        "taskId": names.short(hit.task_id),
+        "createdAt": hit.created_at,
+        "threadId": hit.thread_id,
+        "score": round(hit.score, 4),
+        "why": list(hit.why),
+        "snippet": hit.snippet,
+        "role": hit.role,
+        "seq": hit.seq,
+        "resourceId": hit.resource_id,
+        "type": hit.type,
+        "title": hit.title,
+        "files": list(hit.files),
+        "isConfirmed": hit.is_confirmed,
+        "freshness": hit.metadata.get("freshness"),
+        "hedge": hit.metadata.get("hedge"),
+        "stages": None
+        if stages is None
+        else {
+            "words": round(stages.words, 4),
+            "meaning": None if stages.meaning is None else round(stages.meaning, 4),
+            "fused": round(stages.fused, 4),
+            "factors": [[name, round(factor, 4)] for name, factor in stages.factors],
+        },
+        "before": before,
+        "after": after,
     }
 
 
-def memory_json(memory: TypedMemory) -> Json:
-    """A memory; ``trust`` says whether a person confirmed it, and what it may hold otherwise."""
+def brief_hits_json(hits: Sequence[Hit], names: Names) -> list[Json]:
+    """Return the shapes of hits for an agent; together they fill a page at most.
+
+    A content that is too long is cut around what answers best. ``isConfirmed`` is there only
+    for what is not confirmed.
+    """
+    widths = shares([len(hit.content) for hit in hits], PAGE_CHARACTERS)
+    shapes = []
+    for hit, width in zip(hits, widths, strict=True):
+        shape = hit_json(hit, names)
+        if len(hit.content) > width:
+            start = min(best_window(hit.content, hit.terms, width), len(hit.content) - width)
+            shape["content"] = hit.content[start : start + width]
+            shape["contentRange"] = [start, start + width, len(hit.content)]
+        confirmed = {} if hit.is_confirmed else {"isConfirmed": False}
+        shapes.append(lean(shape, (*_HIT_LEAVES_OUT, "isConfirmed")) | confirmed)
+    return shapes
+
+
+def memory_json(
+    memory: TypedMemory, confidence: float | None = None, code: Freshness | None = None
+) -> Json:
+    """Return the shape of a memory.
+
+    Args:
+        memory: The memory.
+        confidence: Its confidence now, if it was computed.
+        code: The freshness of the code it names, if it was checked.
+    """
+    unit, chunk = memory.work_unit, memory.chunk
+    return {
+        "id": memory.short_id,
+        "uuid": memory.id,
+        "type": memory.type,
+        "content": memory.content,
+        "confidence": memory.confidence,
+        "confidenceNow": confidence,
+        "trust": memory.tier,
+        "isTainted": memory.is_tainted,
+        "taint": list(memory.taint),
+        "needsReview": memory.needs_review,
+        "reviewReasons": list(memory.review_reasons),
+        "isVerified": memory.is_verified,
+        "verifiedAt": memory.verified_at,
+        "verifiedBy": memory.verified_by,
+        "isPinned": memory.is_pinned,
+        "isStale": memory.is_stale,
+        "staleAt": memory.stale_at,
+        "staleBecause": memory.stale_because,
+        "isActive": memory.is_active,
+        "deprecatedAt": memory.deprecated_at,
+        "deprecatedBecause": memory.deprecated_because,
+        "supersededBy": memory.superseded_by,
+        "supersedes": list(memory.supersedes),
+        "tags": list(memory.tags),
+        "files": list(memory.files),
+        "modules": list(memory.modules),
+        "scope": memory.scope,
+        "visibility": memory.visibility,
+        "source": memory.source,
+        "createdAt": memory.created_at,
+        "createdBy": memory.created_by,
+        "updatedAt": memory.updated_at,
+        "version": memory.version,
+        "sessionId": memory.session_id,
+        "sessionIds": list(memory.session_ids),
+        "commit": memory.commit,
+        "evidence": [evidence_json(each) for each in memory.evidence],
+        "workUnit": asdict(unit) if unit is not None else None,
+        "methodology": memory.methodology,
+        "targetNodeId": memory.target_node_id,
+        "impactedNodeIds": list(memory.impacted_node_ids),
+        "relations": [
+            {
+                "type": each.type,
+                "memoryId": each.memory_id,
+                "path": each.path,
+                "confidence": each.confidence,
+                "isAuto": each.is_auto,
+            }
+            for each in memory.relations
+        ],
+        "halfLifeDays": memory.half_life_days,
+        "citation": memory.citation,
+        "chunk": None
+        if chunk is None
+        else {
+            "type": chunk.type,
+            "firstLine": chunk.first_line,
+            "lastLine": chunk.last_line,
+            "contextPrefix": chunk.context_prefix,
+        },
+        "data": dict(memory.data),
+        "verifiedUses": memory.verified_uses,
+        "corrections": memory.corrections,
+        "lastVerifiedUseAt": memory.last_verified_use_at,
+        "code": code_json(code),
+    }
+
+
+def brief_memory_json(memory: TypedMemory) -> Json:
+    """Return the shape of a memory for an agent; ``taint`` is there only while it counts."""
+    shape = memory_json(memory)
+    shape["taint"] = shape["taint"] if memory.is_tainted else []
+    shape["files"], shape["evidence"] = (
+        shape[name][:MOST_AROUND] for name in ("files", "evidence")
+    )
+    return lean({name: shape[name] for name in _MEMORY_KEEPS})
+
+
+def evidence_json(evidence: Evidence) -> Json:
+    """Return the shape of a piece of evidence, without its empty fields."""
     return filled(
-        id=memory.short_id,
-        uuid=memory.id,
-        type=memory.type,
-        content=memory.content,
-        trust=memory.tier,
-        taint=list(memory.taint) if memory.is_tainted else None,
-        confidence=memory.confidence,
-        needsReview=memory.needs_review or None,
-        files=list(memory.files[:MOST_AROUND]),
-        evidence=[str(each) for each in memory.evidence[:MOST_AROUND]],
-        stale=memory.stale_because,
-        putAside=memory.deprecated_because,
-        sessionId=memory.session_id,
-        createdAt=memory.created_at,
+        messageId=evidence.message_id,
+        observationId=evidence.observation_id,
+        path=evidence.path,
+        commit=evidence.commit,
+        firstLine=evidence.first_line,
+        lastLine=evidence.last_line,
+        quote=evidence.quote,
     )
 
 
-def record_json(shown: Json, text: str, page: int) -> Json:
-    """Something remembered that is no message, page by page."""
+def code_json(code: Freshness | None) -> Json | None:
+    """Return the freshness of the code that a memory or observation names."""
+    if code is None:
+        return None
+    return {
+        "verdict": code.verdict,
+        "changed": code.changed,
+        "told": code.telling,
+        "hedge": code.hedge,
+        "anchors": [
+            {
+                "verdict": each.verdict,
+                "path": each.path,
+                "symbol": each.symbol or None,
+                "nowPath": each.now_path,
+                "nowSymbol": each.now_symbol or None,
+                "firstLine": each.first_line,
+                "lastLine": each.last_line,
+                "changed": each.changed,
+                "commit": each.commit,
+                "why": each.why or None,
+            }
+            for each in code.anchors
+        ],
+    }
+
+
+def observation_json(observation: Observation, code: Freshness | None = None) -> Json:
+    """Return the shape of an observation, with the freshness of the code it names."""
+    return {
+        "id": observation.id,
+        "kind": observation.kind,
+        "state": observation.state,
+        "generation": observation.generation,
+        "threadId": observation.thread_id,
+        "mode": observation.mode,
+        "priority": observation.priority,
+        "category": observation.category,
+        "text": observation.text,
+        "details": list(observation.details),
+        "files": list(observation.files),
+        "lines": list(observation.lines),
+        "modeSpecific": dict(observation.mode_specific),
+        "taint": list(observation.taint),
+        "saidAt": observation.said_at,
+        "refersTo": observation.refers_to,
+        "tokens": observation.tokens,
+        "firstSeq": observation.first_seq,
+        "lastSeq": observation.last_seq,
+        "method": observation.method,
+        "createdAt": observation.created_at,
+        "reflectedInto": observation.reflected_into,
+        "code": code_json(code),
+    }
+
+
+def brief_observation_json(observation: Observation, message_ids: Sequence[str]) -> Json:
+    """Return the shape of an observation for an agent, with the messages behind it."""
+    shape = lean(observation_json(observation), _OBSERVATION_LEAVES_OUT)
+    return shape | filled(messageIds=list(message_ids))
+
+
+def message_json(message: Message, names: Names) -> Json:
+    """Return the shape of a message; its ``taskId`` is the task's short id."""
+    return {
+        "id": message.id,
+        "threadId": message.thread_id,
+        "resourceId": message.resource_id,
+        "seq": message.seq,
+        "role": message.role,
+        "content": message.raw_content,
+        "parts": [_part_json(part) for part in message.parts],
+        "tokenCount": message.token_count,
+        "tokenMethod": message.token_method,
+        "createdAt": message.created_at,
+        "clientId": message.client_id,
+        "taskId": names.short(message.task_id),
+        "isSealed": message.is_sealed,
+        "compactionLevel": message.compaction_level,
+        "metadata": dict(message.metadata),
+    }
+
+
+def brief_message_json(message: Message, names: Names, page: int) -> Json:
+    """Return the answer that shows a message to an agent, page by page."""
+    shape = message_json(message, names)
+    kept = ("id", "threadId", "seq", "role", "createdAt", "taskId")
+    return _paged("message", lean({name: shape[name] for name in kept}), message.raw_content, page)
+
+
+def _part_json(part: Part) -> Json:
+    return filled(
+        type=part.type,
+        text=part.text,
+        name=part.name,
+        callId=part.call_id,
+        arguments=part.arguments,
+        isError=part.is_error,
+        mediaType=part.media_type,
+        uri=part.uri,
+        sizeBytes=part.size_bytes,
+    )
+
+
+def record_json(shape: Json, text: str, page: int) -> Json:
+    """Return the answer that shows a memory, task, observation or code to an agent."""
+    return _paged("record", shape, text, page)
+
+
+def _paged(name: str, shape: Json, text: str, page: int) -> Json:
     content, paging = page_of(text, page)
     cut = {"contentRange": paging["range"]} if page > 1 or "nextPage" in paging else {}
     return {
-        "record": {**shown, "content": content, **cut},
+        name: {**shape, "content": content, **cut},
         **filled(nextPage=paging.get("nextPage")),
     }
 
 
 def working_json(page: WorkingMemory) -> Json:
-    """A working memory."""
-    return filled(
-        scope=page.scope,
-        resourceId=page.resource_id,
-        threadId=page.thread_id,
-        version=page.version,
-        format=page.format,
-        updatedAt=page.updated_at,
-    ) | {"content": page.content}
+    """Return the shape of a page of working memory."""
+    return {
+        "id": page.id,
+        "scope": page.scope,
+        "resourceId": page.resource_id,
+        "threadId": page.thread_id,
+        "format": page.format,
+        "content": page.content,
+        "value": page.value,
+        "template": page.template,
+        "schema": page.schema,
+        "version": page.version,
+        "createdAt": page.created_at,
+        "updatedAt": page.updated_at,
+        "updatedBy": page.updated_by,
+    }
+
+
+def brief_working_json(page: WorkingMemory) -> Json:
+    """Return the shape of a page of working memory for an agent."""
+    left_out = ("id", "value", "template", "schema", "createdAt", "updatedBy")
+    return lean(working_json(page), left_out) | {"content": page.content}
 
 
 def page_of(text: str, page: int, size: int = PAGE_CHARACTERS) -> tuple[str, Json]:
-    """One page of a text, with where it stands and which page is next.
+    """Return one page of a text, its range and the number of the next page.
 
     >>> page_of("abcde", 2, 2)
     ('cd', {'range': [2, 4, 5], 'nextPage': 3})
@@ -262,13 +542,12 @@ def page_of(text: str, page: int, size: int = PAGE_CHARACTERS) -> tuple[str, Jso
 
 
 def brief(text: str, width: int = BRIEF) -> str:
-    """The beginning of a text."""
+    """Return the beginning of a text."""
     return text if len(text) <= width else text[: width - 1].rstrip() + "…"
 
 
 def shares(lengths: list[int], budget: int) -> list[int]:
-    """How much of a budget each of several texts may use: short ones all they need, long ones
-    alike.
+    """Return each text's share of a budget: short ones whole, long ones alike.
 
     >>> shares([100, 5_000, 9_000], 6_000)
     [100, 2950, 2950]
@@ -283,7 +562,7 @@ def shares(lengths: list[int], budget: int) -> list[int]:
 
 
 def encodable(value: Any) -> Any:
-    """The value without characters that no JSON reader takes: lone halves of a surrogate pair."""
+    """Return the value without lone surrogates, which no JSON reader takes."""
     if isinstance(value, str):
         return (
             value

@@ -10,7 +10,14 @@ from smara.tasks.models import Task
 from smara.tools.catalogue import MOST_DEEP, NEXT
 from smara.tools.models import Json, ToolContext
 from smara.tools.schemas import INVALID_QUERY
-from smara.tools.shapes import Names, details_json, filled, hits_json, task_json, working_json
+from smara.tools.shapes import (
+    Names,
+    brief_details_json,
+    brief_hits_json,
+    brief_task_json,
+    brief_working_json,
+    filled,
+)
 
 BLANK_QUERY_HINT = (
     "Give at least one word: a name, a path, an error text. The query must not be empty."
@@ -26,9 +33,8 @@ def ready(memory: Memory, arguments: Json, context: ToolContext) -> Json:
         type=arguments.get("type"),
         label=arguments.get("label"),
     )
-    names = Names(memory.tasks.find, found)
     return {
-        "tasks": [task_json(task, names) for task in found],
+        "tasks": [brief_task_json(task) for task in found],
         "readyCount": found.ready_count,
         "blockedCount": found.blocked_count,
         **filled(nextPage=page + 1 if found.next_offset is not None else None),
@@ -36,16 +42,8 @@ def ready(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def show(memory: Memory, arguments: Json, context: ToolContext) -> Json:
-    """Show a task with what stands around it."""
-    details = memory.tasks.show(arguments["id"])
-    around = (
-        details.task,
-        *details.blocking_tasks,
-        *details.dependents,
-        *details.children,
-        *details.parents,
-    )
-    return details_json(details, Names(memory.tasks.find, around), arguments["page"])
+    """Show a task with the tasks and messages around it."""
+    return brief_details_json(memory.tasks.show(arguments["id"]), arguments["page"])
 
 
 def list_tasks(memory: Memory, arguments: Json, context: ToolContext) -> Json:
@@ -56,7 +54,7 @@ def list_tasks(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     }
     found = memory.tasks.list(**filters, limit=limit, offset=(page - 1) * limit)
     names = Names(memory.tasks.find, found)
-    tasks = [task_json(task, names) | filled(blockedBy=names.blocking(task)) for task in found]
+    tasks = [brief_task_json(task) | filled(blockedBy=names.blocking(task)) for task in found]
     total = None
     if not any(value for name, value in filters.items() if name != "status"):
         totals = memory.tasks.totals()
@@ -82,7 +80,7 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     has_more = len(answer) == limit and first + limit < min(answer.total_hits, MOST_DEEP)
     names = Names(memory.tasks.find, (hit.task for hit in answer))
     tasks = [
-        task_json(hit.task, names)
+        brief_task_json(hit.task)
         | filled(
             blockedBy=names.blocking(hit.task),
             rank=hit.rank,
@@ -95,7 +93,11 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     return {
         "tasks": tasks,
         "totalHits": answer.total_hits,
-        **({"messages": hits_json(answer.messages, names)} if answer.messages is not None else {}),
+        **(
+            {"messages": brief_hits_json(answer.messages, names)}
+            if answer.messages is not None
+            else {}
+        ),
         **filled(warnings=list(answer.warnings), nextPage=page + 1 if has_more else None),
     }
 
@@ -235,7 +237,7 @@ def update_context(memory: Memory, arguments: Json, context: ToolContext) -> Jso
         page = memory.working.update(arguments["section"], arguments["content"], **place)
     else:
         page = memory.working.put(arguments["content"], **place)
-    return {"workingMemory": working_json(page)}
+    return {"workingMemory": brief_working_json(page)}
 
 
 def _who(context: ToolContext) -> dict[str, Any]:
@@ -243,4 +245,4 @@ def _who(context: ToolContext) -> dict[str, Any]:
 
 
 def _task(memory: Memory, task: Task) -> Json:
-    return {"task": task_json(task, Names(memory.tasks.find, (task,)))}
+    return {"task": brief_task_json(task)}

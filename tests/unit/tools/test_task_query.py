@@ -41,7 +41,7 @@ def test_show_gives_all_of_a_task_and_what_stands_around_it(ask, memory):
     assert [each["id"] for each in shown["parents"]] == [epic]
     around = ask.query("show", id=epic)
     assert [each["id"] for each in around["children"]] == [task]
-    assert around["progress"] == {"closed": 0, "total": 1}
+    assert around["progress"] == {"closed": 0, "total": 1, "percent": 0}
 
 
 def test_show_pages_through_a_long_description(ask):

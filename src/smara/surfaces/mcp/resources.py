@@ -19,7 +19,7 @@ from smara.tasks.models import TaskEvent
 from smara.tools import ToolContext
 from smara.tools.models import Json
 from smara.tools.render import moment, one_line, task_line
-from smara.tools.shapes import Names, brief, message_json, task_json
+from smara.tools.shapes import Names, brief, brief_message_json, brief_task_json
 from smara.tools.tasks import show
 
 MARKDOWN = "text/markdown"
@@ -143,7 +143,7 @@ def message_lines(message: Message, at_most: int = _MOST_OF_A_MESSAGE) -> list[s
 
 def message_page(memory: Memory, name: str, page: int = 1) -> str:
     """One message, page by page."""
-    answer = message_json(memory.messages.get(name), Names(memory.tasks.find), page)
+    answer = brief_message_json(memory.messages.get(name), Names(memory.tasks.find), page)
     message = answer["message"]
     task = f", task {address('tasks', message['taskId'])}" if "taskId" in message else ""
     thread = address("threads", message["threadId"])
@@ -157,9 +157,8 @@ def message_page(memory: Memory, name: str, page: int = 1) -> str:
 def ready_page(memory: Memory) -> str:
     """What can be worked on now."""
     found = memory.tasks.ready(limit=_MOST_READY)
-    names = Names(memory.tasks.find, found)
     lines = [f"# {found.ready_count} ready, {found.blocked_count} blocked", ""]
-    lines += [f"- {task_line(task_json(task, names))}" for task in found] or ["Nothing is ready."]
+    lines += [f"- {task_line(brief_task_json(task))}" for task in found] or ["Nothing is ready."]
     return "\n".join(lines)
 
 
@@ -257,8 +256,7 @@ def hand_over(memory: Memory, arguments: Mapping[str, str], context: ToolContext
 
 def _in_progress(memory: Memory) -> str:
     found = memory.tasks.list(status="in_progress", limit=_MOST_TASKS)
-    names = Names(memory.tasks.find, found)
-    lines = [f"- {task_line(task_json(task, names))}" for task in found]
+    lines = [f"- {task_line(brief_task_json(task))}" for task in found]
     return "\n".join(lines) or "Nothing is in progress."
 
 
