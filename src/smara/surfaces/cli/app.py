@@ -9,6 +9,7 @@ Exit codes: 0 done; 1 a bug; 2 wrong usage or input; 3 not found; 4 conflict; 5 
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any, NoReturn
@@ -29,36 +30,36 @@ from smara.errors import (
 from smara.surfaces.cli import output
 
 COMMANDS = {
-    "init": "Make the store and say where it is.",
-    "status": "What is remembered, and where.",
-    "doctor": "Find and explain problems; --fix mends what can be mended.",
-    "demo": "A story in a minute: forgotten by the model, found in memory.",
-    "version": "The version of Smara and of what it stands on.",
-    "threads": "List, show and change threads.",
+    "init": "Create the store, set up agents and import past sessions.",
+    "status": "Show what is stored in this project, and where.",
+    "doctor": "Find and explain problems; --fix repairs what it can.",
+    "demo": "Play a short story: the model forgets, Smara finds it again.",
+    "version": "Show the versions of Smara, Python and SQLite.",
+    "threads": "List, show and rename threads.",
     "messages": "Add, list and show messages.",
-    "working": "What is held in mind: show, put, edit, its history.",
-    "tasks": "What is to be done: add, order, claim and close tasks.",
-    "remember": "Teach something: it is trusted at once.",
-    "memories": "What is known: list, review, mend and forget; import CLAUDE.md.",
-    "graph": "The code: index it, watch it, ask what depends on what.",
-    "import": "Bring in transcripts and JSONL files.",
-    "search": "Find anything that was said.",
-    "complete": "Words and names that begin with a prefix.",
-    "observe": "Note what happened in a thread since the last time.",
+    "working": "Show and edit working memory.",
+    "tasks": "Add, order, claim and close tasks.",
+    "remember": "Teach Smara something. It is trusted at once.",
+    "memories": "List, review, edit and forget memories.",
+    "graph": "Index the code and query its dependencies.",
+    "import": "Import past sessions of agents, and other files.",
+    "search": "Search everything Smara remembers.",
+    "complete": "List words and names that begin with a prefix.",
+    "observe": "Observe the new messages of a thread.",
     "reflect": "Condense older observations of a thread.",
-    "observations": "What was noticed: list, show, why, status, failures.",
-    "behavior": "What habits show: sessions, signals, and why something was learned.",
+    "observations": "List and explain observations; show what failed.",
+    "behavior": "Show what Smara learns from the work of agents, and why.",
     "worker": "Observe threads in the background.",
-    "context": "Preview what an agent gets.",
-    "receipts": "What agents were told unasked, why, and whether it was used.",
-    "compact": "Summarize old messages for showing; undo it.",
+    "context": "Preview what an agent is given.",
+    "receipts": "Show what was injected into sessions, and whether it was used.",
+    "compact": "Replace old messages in the context by their observations.",
     "index": "Check, rebuild or optimize the search index.",
-    "embeddings": "Vectors: how they stand, make them, change the model.",
+    "embeddings": "Show, create and replace vectors.",
     "projects": "List the projects of this store.",
-    "models": "What thinks: its budget, its calls, pause and resume.",
-    "setup": "Set up an agent: its hooks and tools, shown as a diff, undone byte for byte.",
-    "hook": "What agents call when something happens.",
-    "mcp": "Serve the memory to agents by the Model Context Protocol.",
+    "models": "Show models, their budget and calls; pause and resume them.",
+    "setup": "Set up an agent: its hooks and tools.",
+    "hook": "Handle an event of an agent; agents call it.",
+    "mcp": "Serve the memory over the Model Context Protocol.",
     "completion": "Print a shell completion script.",
 }
 
@@ -82,7 +83,8 @@ _MODULES = {
     "threads": "messages", "compact": "messages", "observe": "observations",
     "reflect": "observations", "receipts": "context", "init": "setup", "projects": "status",
     "version": "status", "index": "doctor", "hook": "worker", "embeddings": "models",
-    "complete": "completion", "import": "import_files",
+    "complete": "search", "completion": "status", "import": "import_files",
+    "remember": "memories.change",
 }  # fmt: skip
 
 
@@ -108,14 +110,17 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # `smara search … | head -1` has what it wanted; click would call it a failure.
-            _silence_stdout()
+            # The reader of our pipe has left, as in `smara search … | head -1`: click would call
+            # that a failure, and Python would complain at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(0) from None
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--db", metavar="PATH|URL", help="The store; also SMARA_DB. Without it, the per-user store."
+    "--db",
+    metavar="PATH|URL",
+    help="The store; also SMARA_DB. The default is the store of this user.",
 )
 @click.option(
     "--project",
@@ -131,8 +136,8 @@ def cli(
 ) -> None:
     """Smara: one memory for coding agents.
 
-    Every message is kept, word for word, and found again in milliseconds.
-    Start with `smara demo`, or import what you have: `smara import FILE...`.
+    It stores every message in full and finds it again in milliseconds.
+    Start with `smara demo`, or import past sessions with `smara import`.
     """
     ctx.obj = {"db": db, "project": project, "as_json": as_json, "verbose": verbose}
 
@@ -157,7 +162,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
             sys.exit(2)
         _fail(
             "usage",
-            "Missing command. smara --help lists them.",
+            "Missing command. `smara --help` lists them.",
             2,
             is_retryable=False,
             as_json=as_json,
@@ -190,7 +195,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
 
 
 def exit_code(error: SmaraError) -> int:
-    """The exit code of an error."""
+    """Return the exit code of an error."""
     return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)
 
 
@@ -199,11 +204,3 @@ def _fail(code: str, message: str, status: int, is_retryable: bool, as_json: boo
         output.envelope(None, error={"code": code, "message": message, "retryable": is_retryable})
     click.echo(f"smara: {output.printable(message, sys.stderr)}", err=True)
     sys.exit(status)
-
-
-def _silence_stdout() -> None:
-    """The reader of our pipe has left; Python must not complain about it at exit."""
-    import os
-
-    devnull: Any = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())

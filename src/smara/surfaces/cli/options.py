@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -19,47 +19,67 @@ from smara.config import load_settings, store_exists
 from smara.errors import InvalidInputError, NotFoundError
 from smara.memory import Memory, open_memory
 from smara.messages.models import Message
+from smara.surfaces.cli import output
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
+Reply = Iterator[Any]
+"""A command's answer: it yields its data once, then prints the lines that people read."""
+
+
+@dataclass(slots=True)
 class Invocation:
-    """How this call was made: which store, which project, and for whom the answer is."""
+    """The options of one call: which store, which project, and the form of the answer."""
 
     db: str | None
     project: str | None
     as_json: bool
+    warnings: list[str] = field(default_factory=list)
+    """What the answer warns of; a memory that was opened adds its own."""
+    exit_code: int = 0
 
     @contextmanager
     def memory(self, **settings: Any) -> Iterator[Memory]:
-        """The memory this call is about, with settings of its own where needed; closed at the end.
+        """Open the memory of this call, with its own settings; close it at the end.
 
-        A command does what it was asked to and leaves: it begins nothing in the background.
+        A command does its work and leaves: it starts nothing in the background.
         """
+        draft = None
         with open_memory(
             self.db, project=self.project, **{"embed_in_background": False, **settings}
         ) as memory:
             yield memory
-            brief = _changed_brief(memory)
-        if brief is not None:
-            brief()
+            self.warnings += [each for each in memory.warnings if each not in self.warnings]
+            if not memory.used_rooms.isdisjoint(("memories", "tasks")):
+                # Hooks read the brief without the store: it must tell what was changed here.
+                from smara.adapters.hosts.precompute import finish, keep_up
+                from smara.environment import spool_folder
 
+                draft = keep_up(memory, spool_folder())
+        if draft is not None:
+            finish(spool_folder(), draft)
 
-def _changed_brief(memory: Memory) -> Callable[[], object] | None:
-    """What is left to do, when the store is closed, for hooks to say what was changed here."""
-    if memory.used_rooms.isdisjoint(("memories", "tasks")):
-        return None  # nothing was asked for that a brief speaks of
-    from smara.adapters.hosts.precompute import finish, keep_up
-    from smara.environment import spool_folder
+    def answer(self, reply: Reply | None) -> None:
+        """Print the data of a reply as JSON, or the warnings and then its lines.
 
-    draft = keep_up(memory, spool_folder())
-    return None if draft is None else lambda: finish(spool_folder(), draft)
+        Raises:
+            click.exceptions.Exit: If the command set an exit code.
+        """
+        for data in reply or ():
+            if self.as_json:
+                output.envelope(data, self.warnings)
+                break
+            output.warn(self.warnings)
+        if self.exit_code:
+            raise click.exceptions.Exit(self.exit_code)
 
 
 def common(function: F) -> Callable[..., Any]:
-    """Give a command ``--db``, ``--project`` and ``--json``, and a ``Call`` as its first
-    argument.
+    """Give a command ``--db``, ``--project`` and ``--json``, and print its reply.
+
+    The command gets an ``Invocation`` first and yields its data: with ``--json`` that is the
+    answer and the command ends there, otherwise it goes on and prints lines.
     """
 
     @click.option("--db", metavar="PATH|URL", help="The store; also SMARA_DB.")
@@ -69,10 +89,12 @@ def common(function: F) -> Callable[..., Any]:
     @wraps(function)
     def wrapped(
         db: str | None, project: str | None, as_json: bool, verbose: bool, **options: Any
-    ) -> Any:
+    ) -> None:
         above = click.get_current_context().find_root().obj or {}
         if verbose or above.get("verbose"):
-            _log_to_stderr()
+            import logging
+
+            logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
         chosen = {
             "--db": _first(db, above.get("db")),
             "--project": _first(project, above.get("project")),
@@ -81,16 +103,16 @@ def common(function: F) -> Callable[..., Any]:
             if value == "":
                 # An empty variable in a script must not lead to another store than was meant.
                 raise InvalidInputError(f"{name} is empty. Give it a value, or leave it out.")
-        return function(
-            Invocation(chosen["--db"], chosen["--project"], as_json or above.get("as_json", False)),
-            **options,
+        call = Invocation(
+            chosen["--db"], chosen["--project"], as_json or above.get("as_json", False)
         )
+        call.answer(function(call, **options))
 
     return wrapped
 
 
 def _first(after: str | None, before: str | None) -> str | None:
-    """What was given after the command's name wins over what was given before it."""
+    """Prefer a value given after the command's name to one given before it."""
     return after if after is not None else before
 
 
@@ -157,12 +179,6 @@ def _completed(
             return find(memory)
     except Exception:
         return []
-
-
-def _log_to_stderr() -> None:
-    import logging
-
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
 
 
 def find_message(memory: Memory, message_id: str) -> Message:

@@ -17,8 +17,6 @@ from unicodedata import category
 
 import click
 
-from smara.messages.models import Compaction, Message, Part, Thread
-
 SCHEMA = 1
 _JOINERS = "\u200c\u200d"  # scripts and emoji need them, and they move no other text
 
@@ -47,33 +45,35 @@ def say(text: str = "", **style: Any) -> None:
 
 
 def printable(text: str, stream: TextIO | None = None) -> str:
-    """The text as a terminal can show it: no control sequences, no unencodable characters."""
-    return encodable("".join(map(_shown, text.replace("\r\n", "\n"))), stream)
+    """Return the text without control sequences and unencodable characters."""
+    shown = (
+        each
+        if each.isprintable() or each in "\n\t" or each in _JOINERS
+        else " "
+        if category(each) == "Zs"
+        else "\ufffd"
+        for each in text.replace("\r\n", "\n")
+    )
+    return encodable("".join(shown), stream)
 
 
 def encodable(text: str, stream: TextIO | None = None) -> str:
-    """The text without what the stream (standard output, if not said) cannot write."""
+    """Return the text without what the stream, by default standard output, cannot write."""
     encoding = (stream or sys.stdout).encoding or "utf-8"
     return text.encode(encoding, "replace").decode(encoding, "replace")
 
 
-def _shown(character: str) -> str:
-    if character.isprintable() or character in "\n\t" or character in _JOINERS:
-        return character
-    return " " if category(character) == "Zs" else "\ufffd"
-
-
 def is_terminal() -> bool:
-    """Whether a person is looking."""
+    """Return True if standard output is a terminal."""
     return sys.stdout.isatty()
 
 
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], folding: Sequence[str] = ()
 ) -> None:
-    """A table on a terminal, tab-separated lines with a heading in a pipe.
+    """Print a table on a terminal, tab-separated lines with a heading in a pipe.
 
-    The columns in ``folding`` share the room that the others leave; numbers stand to the right.
+    The columns in ``folding`` share the space that the others leave; numbers align right.
     """
     if not is_terminal():
         for line in (columns, *rows):
@@ -101,12 +101,15 @@ def table(
 
 
 def row(values: Iterable[Any]) -> None:
-    """One tab-separated line, for a pipe."""
+    """Print one tab-separated line, for a pipe."""
     say(_tabbed(values))
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> None:
-    """Names and values: aligned on a terminal, without the empty ones; tab-separated in a pipe."""
+    """Print names and values: aligned on a terminal, tab-separated in a pipe.
+
+    A terminal does not show the empty ones.
+    """
     width = max(len(name) for name, _ in rows) + 2
     for name, value in rows:
         if not is_terminal():
@@ -116,7 +119,7 @@ def facts(rows: Sequence[tuple[str, str]]) -> None:
 
 
 def _tabbed(values: Iterable[Any]) -> str:
-    """One line, whatever is in the values."""
+    """Return the values as one tab-separated line."""
     return "\t".join(" ".join(_cell(value).replace("\t", " ").splitlines()) for value in values)
 
 
@@ -125,7 +128,10 @@ def _cell(value: Any) -> str:
 
 
 def paragraph(text: str, first: str, others: str) -> str:
-    """A text set to the width of the terminal; ``first`` and ``others`` begin its lines."""
+    """Return a text wrapped at the width of the terminal.
+
+    ``first`` begins its first line and ``others`` each further one.
+    """
     import textwrap
 
     return textwrap.fill(
@@ -139,12 +145,12 @@ def paragraph(text: str, first: str, others: str) -> str:
 
 
 def terminal_width(at_most: int = 100) -> int:
-    """How wide prose is set: as wide as the terminal, within reason."""
+    """Return the width of the terminal, at most ``at_most``."""
     return max(20, min(at_most, shutil.get_terminal_size().columns))
 
 
 def moment(milliseconds: int) -> str:
-    """A time as a person reads it, in the local time zone."""
+    """Return a time as text, in the local time zone."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M")
     except (OverflowError, OSError, ValueError):
@@ -152,7 +158,7 @@ def moment(milliseconds: int) -> str:
 
 
 def size(count: float) -> str:
-    """A number of bytes as a person reads it."""
+    """Return a number of bytes as text."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024 or unit == "GiB":
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -161,83 +167,26 @@ def size(count: float) -> str:
 
 
 def short(text: str, width: int) -> str:
-    """One line of at most ``width`` characters."""
+    """Return a text as one line of at most ``width`` characters."""
     line = " ".join(text[: width * 4].split())
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def thread_json(thread: Thread) -> dict[str, Any]:
-    """A thread as JSON."""
-    return {
-        "id": thread.id,
-        "resourceId": thread.resource_id,
-        "kind": thread.kind,
-        "parentId": thread.parent_id,
-        "title": thread.title,
-        "metadata": dict(thread.metadata),
-        "createdAt": thread.created_at,
-        "updatedAt": thread.updated_at,
-        "messageCount": thread.message_count,
-        "tokenCount": thread.token_count,
-    }
+def count(number: int, noun: str, many: str | None = None) -> str:
+    """Return a number with its noun.
 
-
-def message_json(message: Message) -> dict[str, Any]:
-    """A message as JSON."""
-    return {
-        "id": message.id,
-        "threadId": message.thread_id,
-        "resourceId": message.resource_id,
-        "seq": message.seq,
-        "role": message.role,
-        "content": message.raw_content,
-        "parts": [part_json(part) for part in message.parts],
-        "tokenCount": message.token_count,
-        "tokenMethod": message.token_method,
-        "createdAt": message.created_at,
-        "clientId": message.client_id,
-        "taskId": message.task_id,
-        "isSealed": message.is_sealed,
-        "compactionLevel": message.compaction_level,
-        "metadata": dict(message.metadata),
-    }
-
-
-def part_json(part: Part) -> dict[str, Any]:
-    """A part as JSON; what it does not have is left out."""
-    fields = {
-        "type": part.type,
-        "text": part.text,
-        "name": part.name,
-        "callId": part.call_id,
-        "arguments": part.arguments,
-        "isError": part.is_error or None,
-        "mediaType": part.media_type,
-        "uri": part.uri,
-        "sizeBytes": part.size_bytes,
-    }
-    return {name: value for name, value in fields.items() if value is not None and value != ""}
-
-
-def compaction_json(compaction: Compaction) -> dict[str, Any]:
-    """A compaction as JSON."""
-    return {
-        "id": compaction.id,
-        "level": compaction.level,
-        "startSeq": compaction.start_seq,
-        "endSeq": compaction.end_seq,
-        "messageCount": compaction.message_count,
-        "summary": compaction.summary,
-        "code": compaction.code,
-        "method": compaction.method,
-        "createdAt": compaction.created_at,
-        "undoneAt": compaction.undone_at,
-    }
+    >>> count(1, "session"), count(20, "message"), count(2, "match", "matches")
+    ('1 session', '20 messages', '2 matches')
+    """
+    return f"{number:,} {noun if number == 1 else many or noun + 's'}"
 
 
 @contextmanager
 def bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Gives a function to call with (done, total); ``None`` when nobody is looking."""
+    """Show a progress bar; yield the function to call with (done, total).
+
+    Without a terminal it yields ``None``.
+    """
     if not sys.stderr.isatty():
         yield None
         return
@@ -251,5 +200,5 @@ def bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(printable(label, sys.stderr), total=None)
+        task = progress.add_task(short(printable(label, sys.stderr), 50), total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -2,66 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from typing import Any
 
 import click
 
-from smara.behavior.models import Noticed, WatchedSession
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, common
+from smara.surfaces.cli.options import Invocation, Reply, common
 
 
 @click.group("behavior")
 def behavior_command() -> None:
-    """What habits show: sessions that were watched, and why something was learned or was not."""
+    """Show what Smara learns from the work of agents, and why."""
 
 
 @behavior_command.command("status")
 @common
-def status(call: Invocation) -> None:
-    """How the watching stands."""
+def status(call: Invocation) -> Reply:
+    """Show how many sessions were watched and what came of them."""
     with call.memory() as memory:
-        told = memory.behavior.status()
+        totals = memory.behavior.status()
         synthesized = memory.behavior.synthesis_log(5)
-    if call.as_json:
-        data = _camel(asdict(told)) | {"synthesis": [_camel(asdict(each)) for each in synthesized]}
-        output.envelope(data)
-        return
-    last = output.moment(told.last_event_at) if told.last_event_at else "never"
+    yield _json(totals) | {"synthesis": [_json(each) for each in synthesized]}
+    last = output.moment(totals.last_event_at) if totals.last_event_at else "never"
     output.facts(
         [
             ("last event", last),
-            ("sessions", f"{told.open:,} open, {told.ended:,} ended, {told.final:,} decided on"),
-            ("signals", f"{told.signals:,} noticed, {told.promoted:,} made memories"),
+            (
+                "sessions",
+                f"{totals.open:,} open, {totals.ended:,} ended, {totals.final:,} finalized",
+            ),
+            ("signals", f"{totals.signals:,} detected, {totals.promoted:,} became memories"),
             (
                 "counted",
-                f"{told.files:,} files, {told.edges:,} pairs, {told.errors:,} errors, "
-                f"{told.modules:,} modules",
+                f"{totals.files:,} files, {totals.edges:,} pairs, {totals.errors:,} errors, "
+                f"{totals.modules:,} modules",
             ),
-            ("by kind", ", ".join(f"{kind} {count:,}" for kind, count in told.by_kind.items())),
+            ("by kind", ", ".join(f"{kind} {count:,}" for kind, count in totals.by_kind.items())),
         ]
     )
     for each in synthesized:
-        told_of = (
-            f"{each.module} at {each.trigger_count:,}: {each.memories_generated} memories "
-            f"({each.method})"
+        output.say(
+            f"synthesis  {output.moment(each.synthesized_at)}  {each.module} at "
+            f"{each.trigger_count:,}: {each.memories_generated} memories ({each.method})"
         )
-        output.say(f"synthesis  {output.moment(each.synthesized_at)}  {told_of}")
 
 
 @behavior_command.command("sessions")
 @click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="Show at most N."
 )
 @common
-def sessions(call: Invocation, limit: int) -> None:
-    """Sessions that were watched, the newest first."""
+def sessions(call: Invocation, limit: int) -> Reply:
+    """List watched sessions, newest first."""
     with call.memory() as memory:
         found = memory.behavior.sessions(limit)
-    if call.as_json:
-        output.envelope([_camel(asdict(each)) for each in found])
-        return
+    yield [_json(each) for each in found]
+    columns = (
+        "session", "agent", "state", "type", "outcome", "events", "learned", "last event", "why",
+    )  # fmt: skip
     rows = [
         (
             each.session_id,
@@ -76,185 +75,151 @@ def sessions(call: Invocation, limit: int) -> None:
         )
         for each in found
     ]
-    columns = (
-        "session",
-        "agent",
-        "state",
-        "type",
-        "outcome",
-        "events",
-        "learned",
-        "last event",
-        "why",
-    )
     output.table(columns, rows, folding=("session", "why"))
 
 
 @behavior_command.command("signals")
 @click.argument("session_id", metavar="SESSION")
 @click.option(
-    "--all", "show_all", is_flag=True, help="Also what was discarded or waits for other sessions."
+    "--all", "show_all", is_flag=True, help="Also list discarded signals and those that wait."
 )
 @common
-def signals(call: Invocation, session_id: str, show_all: bool) -> None:
-    """What a session showed, and why each of it was or was not made a memory.
+def signals(call: Invocation, session_id: str, show_all: bool) -> Reply:
+    """List the signals of a session, and why each became a memory or not.
 
-    A session that has not been decided on shows only what is plain already; `smara behavior
-    finalize SESSION` decides.
+    A session that is not finalized shows only early signals; `smara behavior
+    finalize SESSION` decides on the rest.
     """
     with call.memory() as memory:
         session = memory.behavior.session(session_id)
         found = memory.behavior.noticed(session_id)
         early = memory.behavior.triggers(session_id) if session.state != "final" else []
-    if call.as_json:
-        data = {
-            "session": _camel(asdict(session)),
-            "signals": [_camel(asdict(each)) for each in found],
-        }
-        output.envelope(data | {"triggers": [_camel(asdict(each)) for each in early]})
-        return
-    output.say(_told(session), bold=True)
+    yield {
+        "session": _json(session),
+        "signals": [_json(each) for each in found],
+        "triggers": [_json(each) for each in early],
+    }
+    if session.state != "final" and session.type is None:
+        result = f"{output.count(session.events, 'event')}; not finalized yet."
+    else:
+        result = f"{session.type}, {session.outcome} ({session.why}); {session.promoted} learned."
+    output.say(f"{session.session_id}: {result}", bold=True)
     for trigger in early:
         output.say(f"{'already':<10} {trigger.kind:<18} {trigger.priority:.2f}  {trigger.subject}")
     shown = [each for each in found if show_all or each.verdict in ("promoted", "known", "refused")]
     for each in shown:
-        output.say(_line(each))
-    hidden = len(found) - len(shown)
-    if hidden:
-        output.say(f"{hidden:,} more were discarded or wait for other sessions; --all shows them.")
+        taint = f" [{', '.join(each.taint)}]" if each.taint else ""
+        output.say(
+            f"{each.verdict:<10} {each.kind:<18} {each.value:.2f}  {each.subject}{taint}: "
+            f"{each.why}"
+        )
+    if len(found) > len(shown):
+        output.say(f"{len(found) - len(shown):,} more were discarded or wait; --all lists them.")
 
 
 @behavior_command.command("finalize")
 @click.argument("session_id", metavar="[SESSION]", required=False)
 @common
-def finalize(call: Invocation, session_id: str | None) -> None:
-    """Decide on a session now, or on all that have ended."""
+def finalize(call: Invocation, session_id: str | None) -> Reply:
+    """Decide what to learn from a session, or from all that have ended."""
     with call.memory() as memory:
         if session_id is None:
             jobs = memory.behavior.run_due(100)
-            data: dict[str, Any] = _camel(asdict(jobs))
-            told = f"{jobs.finalized:,} sessions decided on, {jobs.promoted:,} memories."
         else:
             memory.behavior.session(session_id)
             done = memory.behavior.finalize(session_id)
-            count = len(done.promoted) if done is not None else 0
-            data = {"sessionId": session_id, "isDecided": done is not None, "promoted": count}
-            told = f"{count:,} memories; `smara behavior signals {session_id} --all` says why."
-            told = (
-                told
-                if done is not None
-                else "Nothing was heard of it since it was last decided on."
-            )
-    if call.as_json:
-        output.envelope(data)
+    if session_id is None:
+        yield _json(jobs)
+        output.say(
+            f"Finalized {output.count(jobs.finalized, 'session')}; "
+            f"{output.count(jobs.promoted, 'new memory', 'new memories')}."
+        )
         return
-    output.say(told)
+    count = len(done.promoted) if done is not None else 0
+    yield {"sessionId": session_id, "isDecided": done is not None, "promoted": count}
+    if done is None:
+        output.say("No new events since the session was last finalized.")
+    else:
+        output.say(
+            f"{output.count(count, 'new memory', 'new memories')}. "
+            f"`smara behavior signals {session_id} --all` explains."
+        )
 
 
 @behavior_command.command("habits")
-@click.option("--file", "path", help="Only the files that are touched with this one.")
+@click.option("--file", "path", help="Only files that are used together with this one.")
 @click.option(
     "--limit",
     type=click.IntRange(1, 1_000),
     default=10,
     show_default=True,
-    help="At most so many of each.",
+    help="Show at most N of each kind.",
 )
 @common
-def habits(call: Invocation, path: str | None, limit: int) -> None:
-    """What was counted over all sessions: files that go together, commands that fail, modules and
-    their files.
+def habits(call: Invocation, path: str | None, limit: int) -> Reply:
+    """Show habits over all sessions: files, failing commands, modules.
+
+    Files are listed that are used together, commands that fail and what fixed them,
+    and modules with the files they take.
     """
     with call.memory() as memory:
         watched = memory.behavior
         pairs, failures = watched.edges(path, limit), [] if path else watched.failures(limit)
         modules = [
+            (name, count, watched.prefetch(name), watched.calibration(name))
+            for name, count in ([] if path else watched.modules(limit))
+        ]
+    yield {
+        "pairs": [_json(each) for each in pairs],
+        "failures": [_json(each) for each in failures],
+        "modules": [
             {
                 "module": name,
                 "sessions": count,
-                "prefetch": watched.prefetch(name),
-                "plans": watched.calibration(name),
+                "prefetch": None if prefetch is None else _json(prefetch),
+                "plans": None if plans is None else _json(plans),
             }
-            for name, count in ([] if path else watched.modules(limit))
-        ]
-    if call.as_json:
-        told: dict[str, Any] = {"pairs": [_camel(asdict(each)) for each in pairs]}
-        told["failures"] = [_camel(asdict(each)) for each in failures]
-        told["modules"] = [
-            {name: _plain(value) for name, value in each.items()} for each in modules
-        ]
-        output.envelope(told)
-        return
-    output.table(
-        ("files", "sessions", "both changed", "apart", "first", "kinds of work"),
-        [_pair(each) for each in pairs],
-        folding=("files",),
-    )
+            for name, count, prefetch, plans in modules
+        ],
+    }
+    rows = []
+    for edge in pairs:
+        direction = (edge.directional > 0) - (edge.directional < 0)
+        first = {1: edge.file_a, -1: edge.file_b}.get(direction, "")
+        rows.append(
+            (
+                f"{edge.file_a} + {edge.file_b}",
+                edge.session_count,
+                edge.edit_session_count,
+                f"{edge.avg_time_delta_ms / 1000:.0f} s" if edge.avg_time_delta_ms else "",
+                first.rsplit("/", 1)[-1],
+                ", ".join(f"{kind} {count}" for kind, count in edge.task_types.items()),
+            )
+        )
+    columns = ("files", "sessions", "both changed", "apart", "first", "kinds of work")
+    output.table(columns, rows, folding=("files",))
     for failure in failures:
         fix = f"; {failure.how}: {failure.fix}" if failure.how else ""
         output.say(
-            f"failed {failure.occurrences:,} x in {failure.sessions:,}  {failure.command}: "
-            f"{failure.error}{fix}"
+            f"failed {failure.occurrences:,} x in {output.count(failure.sessions, 'session')}  "
+            f"{failure.command}: {failure.error}{fix}"
         )
-    for each in modules:
-        output.say(_module(each))
+    for name, count, prefetch, plans in modules:
+        read = (
+            f"; always read: {', '.join(prefetch.always)}" if prefetch and prefetch.always else ""
+        )
+        steps = (
+            f"; plans take {plans.ratio:g} x their steps ({output.count(plans.samples, 'plan')})"
+            if plans is not None
+            else ""
+        )
+        output.say(f"module {name}: {output.count(count, 'session')}{read}{steps}")
 
 
-def _pair(edge: Any) -> tuple[object, ...]:
-    apart = f"{edge.avg_time_delta_ms / 1000:.0f} s" if edge.avg_time_delta_ms else ""
-    first = {1: edge.file_a, -1: edge.file_b}.get(
-        (edge.directional > 0) - (edge.directional < 0), ""
-    )
-    kinds = ", ".join(f"{kind} {count}" for kind, count in edge.task_types.items())
-    files = f"{edge.file_a} + {edge.file_b}"
-    return (
-        files,
-        edge.session_count,
-        edge.edit_session_count,
-        apart,
-        first.rsplit("/", 1)[-1],
-        kinds,
-    )
-
-
-def _module(told: dict[str, Any]) -> str:
-    prefetch, plans = told["prefetch"], told["plans"]
-    read = (
-        f"; always read: {', '.join(prefetch.always)}"
-        if prefetch is not None and prefetch.always
-        else ""
-    )
-    steps = (
-        f"; plans take {plans.ratio:g} times their steps ({plans.samples:,} plans)"
-        if plans is not None
-        else ""
-    )
-    return f"module {told['module']}: {told['sessions']:,} sessions{read}{steps}"
-
-
-def _plain(value: Any) -> Any:
-    return _camel(asdict(value)) if is_dataclass(value) and not isinstance(value, type) else value
-
-
-def _told(session: WatchedSession) -> str:
-    if session.state != "final" and session.type is None:
-        return f"{session.session_id}: {session.events:,} events; not decided on yet."
-    return (
-        f"{session.session_id}: {session.type}, {session.outcome} ({session.why}); "
-        f"{session.promoted} learned."
-    )
-
-
-def _line(each: Noticed) -> str:
-    taint = f" [{', '.join(each.taint)}]" if each.taint else ""
-    return f"{each.verdict:<10} {each.kind:<18} {each.value:.2f}  {each.subject}{taint}: {each.why}"
-
-
-def _camel(values: dict[str, Any]) -> dict[str, Any]:
-    """Names as JSON has them."""
-    return {_camel_name(name): value for name, value in values.items()}
-
-
-def _camel_name(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+def _json(value: Any) -> dict[str, Any]:
+    """Return the fields of a record under camelCase keys."""
+    return {
+        first + "".join(word.capitalize() for word in rest): field
+        for name, field in asdict(value).items()
+        for first, *rest in (name.split("_"),)
+    }

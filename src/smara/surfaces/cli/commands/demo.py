@@ -11,7 +11,7 @@ import click
 
 from smara.memory import Memory
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, common
+from smara.surfaces.cli.options import Invocation, Reply, common
 from smara.testing import FakeClock, open_temporary
 
 _TUESDAY = 1_741_079_400_000  # 2025-03-04 09:10 UTC
@@ -65,30 +65,30 @@ _QUESTIONS = (
 
 
 @click.command("demo")
-@click.option("--fast", is_flag=True, help="Without pauses.")
+@click.option("--fast", is_flag=True, help="Do not pause.")
 @common
-def demo_command(call: Invocation, fast: bool) -> None:
-    """A story in a minute: forgotten by the model, found in memory. Uses a temporary store, no key,
-    no network.
+def demo_command(call: Invocation, fast: bool) -> Reply:
+    """Play a short story: the model forgets, Smara finds it again.
+
+    It takes a minute and uses a temporary store, no key and no network.
     """
     pause = 0.0 if fast or not output.is_terminal() else 0.7
     clock = FakeClock(_TUESDAY)
     with open_temporary(clock=clock) as memory:
-        found = _tell(memory, clock, pause, quiet=call.as_json)
-        if call.as_json:
-            output.envelope({"status": memory.status(), "found": found})
+        found = _play(memory, clock, _Narrator(pause, quiet=call.as_json))
+        yield {"status": memory.status(), "found": found}
 
 
-def _tell(memory: Memory, clock: FakeClock, pause: float, quiet: bool) -> dict[str, str]:
-    tell = _Narrator(pause, quiet)
+def _play(memory: Memory, clock: FakeClock, tell: _Narrator) -> dict[str, str]:
+    """Play both sessions; return what each question found."""
     tell.heading("Session 1 · a Tuesday morning in March")
     for role, text in _FIRST_SESSION:
         memory.messages.add(thread_id="login-feature", role=role, content=text)  # type: ignore[arg-type]  # roles of the table
         tell.spoken(role, text)
         clock.advance(90)
     tell.note(
-        "Every message is stored, redacted, indexed. The staging key was pasted; it never reached "
-        "the disk:"
+        "Every message is stored, redacted and indexed. The staging key was pasted; it never "
+        "reached the disk:"
     )
     tell.quoted(memory.messages.list(thread_id="login-feature")[-1].raw_content.split(". ")[-1])
 
@@ -108,13 +108,11 @@ def _tell(memory: Memory, clock: FakeClock, pause: float, quiet: bool) -> dict[s
         f"{totals['messages']} messages in {totals['threads']} threads, {totals['tokens']:,} "
         "tokens."
     )
-    tell.note(
-        "The model's window has long moved on. The login session is now shown as one summary:"
-    )
+    tell.note("The model's window has moved on. The login session is now shown as one summary:")
     tell.quoted(memory.history.window("login-feature")[0].text.split("\n")[0])
 
     tell.heading("Session 2 · “Show me the login schema we agreed on.”")
-    tell.note("The model does not know it any more. It asks its memory:")
+    tell.note("The model no longer knows it. It asks its memory:")
     found: dict[str, str] = {}
     for query, what in _QUESTIONS:
         started = time.perf_counter()
@@ -122,7 +120,7 @@ def _tell(memory: Memory, clock: FakeClock, pause: float, quiet: bool) -> dict[s
         elapsed = (time.perf_counter() - started) * 1000
         found[query] = answer[0].content if answer else ""
         tell.asked(query, what, elapsed, answer[0].snippet if answer else "nothing")
-    tell.note("And the first of them, word for word, as it was written three weeks ago:")
+    tell.note("The first of them in full, as it was written three weeks ago:")
     tell.code(found["Login schema"])
     tell.note("Your turn:")
     tell.code("smara import\nsmara search 'what you remember'")
@@ -130,7 +128,7 @@ def _tell(memory: Memory, clock: FakeClock, pause: float, quiet: bool) -> dict[s
 
 
 class _Narrator:
-    """Says things with a little time between them."""
+    """A narrator that prints lines with pauses between them."""
 
     def __init__(self, pause: float, quiet: bool) -> None:
         self._pause = pause
@@ -178,5 +176,5 @@ class _Narrator:
 
 
 def _set(text: str, indent: int) -> str:
-    """A paragraph set to the width of the terminal, from a column on."""
+    """Return a paragraph wrapped at the width of the terminal, indented."""
     return output.paragraph(text, " " * indent, " " * indent)

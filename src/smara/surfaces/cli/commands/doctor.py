@@ -10,10 +10,10 @@ from smara.adapters.hosts.health import host_findings, now_ms
 from smara.adapters.hosts.setup import Journal
 from smara.config import load_settings
 from smara.core.git import find_repository
-from smara.doctor import Finding, examine
+from smara.doctor import examine
 from smara.environment import setup_folder, spool_folder
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, common
+from smara.surfaces.cli.options import Invocation, Reply, common
 from smara.surfaces.cli.output import bar
 
 _MARKS = {"ok": "✓", "warning": "!", "problem": "✗"}
@@ -22,12 +22,13 @@ _COLORS = {"ok": None, "warning": "yellow", "problem": "red"}
 
 @click.command("doctor")
 @click.option(
-    "--fix", is_flag=True, help="Mend permissions, the write-ahead log and the search index."
+    "--fix", is_flag=True, help="Repair permissions, the write-ahead log and the search index."
 )
 @common
-def doctor_command(call: Invocation, fix: bool) -> None:
-    """Find and explain problems of the store and of the agents' hooks. Exit code 8 when there are
-    any.
+def doctor_command(call: Invocation, fix: bool) -> Reply:
+    """Find and explain problems of the store and of the agents' hooks.
+
+    The exit code is 8 if there are any.
     """
     settings = load_settings(db=call.db, project=call.project)
     here = find_repository(os.getcwd())
@@ -38,48 +39,37 @@ def doctor_command(call: Invocation, fix: bool) -> None:
     )
     problems = sum(finding.level == "problem" for finding in findings)
     warnings = sum(finding.level == "warning" for finding in findings)
-    if call.as_json:
-        data = [
-            {
-                "check": f.check,
-                "level": f.level,
-                "text": f.text,
-                "advice": f.advice,
-                "isFixed": f.is_fixed,
-            }
-            for f in findings
-        ]
-        output.envelope({"findings": data, "problems": problems})
+    data = [
+        {
+            "check": f.check,
+            "level": f.level,
+            "text": f.text,
+            "advice": f.advice,
+            "isFixed": f.is_fixed,
+        }
+        for f in findings
+    ]
+    call.exit_code = 8 if problems else 0
+    yield {"findings": data, "problems": problems}
+    texts = [f"{f.text} (fixed)" if f.is_fixed else f.text for f in findings]
+    advice = [f.advice if f.level != "ok" else "" for f in findings]
+    if output.is_terminal():
+        name_width = max(len(finding.check) for finding in findings)
+        indent = " " * (name_width + 4)
+        for finding, text, hint in zip(findings, texts, advice, strict=True):
+            head = f"{_MARKS[finding.level]} {finding.check:<{name_width}}  "
+            output.say(output.paragraph(text, head, indent), fg=_COLORS[finding.level])
+            if hint:
+                output.say(output.paragraph(hint, f"{indent}→ ", f"{indent}  "))
     else:
-        _show(findings)
-        click.echo(f"\n{_verdict(problems, warnings)}", err=True)
-    if problems:
-        raise click.exceptions.Exit(8)
-
-
-def _show(findings: list[Finding]) -> None:
-    if not output.is_terminal():
-        rows = [(f.level, f.check, _text(f), f.advice if f.level != "ok" else "") for f in findings]
+        rows = [
+            (finding.level, finding.check, text, hint)
+            for finding, text, hint in zip(findings, texts, advice, strict=True)
+        ]
         output.table(("level", "check", "text", "advice"), rows)
-        return
-    name_width = max(len(finding.check) for finding in findings)
-    indent = " " * (name_width + 4)
-    for finding in findings:
-        head = f"{_MARKS[finding.level]} {finding.check:<{name_width}}  "
-        output.say(output.paragraph(_text(finding), head, indent), fg=_COLORS[finding.level])
-        if finding.level != "ok" and finding.advice:
-            output.say(output.paragraph(finding.advice, f"{indent}→ ", f"{indent}  "))
-
-
-def _text(finding: Finding) -> str:
-    return f"{finding.text} (fixed)" if finding.is_fixed else finding.text
-
-
-def _verdict(problems: int, warnings: int) -> str:
-    if not problems and not warnings:
-        return "Nothing is wrong."
-    counted = ((problems, "problem"), (warnings, "warning"))
-    return " and ".join(f"{n} {what}{'s' if n > 1 else ''}" for n, what in counted if n) + " found."
+    counts = ((problems, "problem"), (warnings, "warning"))
+    verdict = " and ".join(output.count(number, noun) for number, noun in counts if number)
+    click.echo(f"\n{verdict} found." if verdict else "\nNo problems found.", err=True)
 
 
 @click.group("index")
@@ -89,38 +79,31 @@ def index_command() -> None:
 
 @index_command.command("check")
 @common
-def check(call: Invocation) -> None:
-    """Compare the whole index with the messages. Exit code 8 when they differ."""
+def check(call: Invocation) -> Reply:
+    """Compare the index with the messages. The exit code is 8 if they differ."""
     with call.memory() as memory:
         problems = memory.index.problems(deep=True)
-    if call.as_json:
-        output.envelope({"problems": problems})
-    else:
-        for problem in problems or ["The index agrees with the messages."]:
-            output.say(problem)
-    if problems:
-        raise click.exceptions.Exit(8)
+    call.exit_code = 8 if problems else 0
+    yield {"problems": problems}
+    for problem in problems or ["The search index matches the messages."]:
+        output.say(problem)
 
 
 @index_command.command("rebuild")
 @common
-def rebuild(call: Invocation) -> None:
-    """Make the index again from the messages."""
+def rebuild(call: Invocation) -> Reply:
+    """Rebuild the index from the messages."""
     with call.memory() as memory, bar("Rebuilding") as progress:
         count = memory.index.rebuild(progress)
-    if call.as_json:
-        output.envelope({"messages": count})
-    else:
-        output.say(f"Rebuilt from {count:,} messages.")
+    yield {"messages": count}
+    output.say(f"Rebuilt the search index from {output.count(count, 'message')}.")
 
 
 @index_command.command("optimize")
 @common
-def optimize(call: Invocation) -> None:
-    """Merge the index into its most compact form; worth it after a large import."""
+def optimize(call: Invocation) -> Reply:
+    """Compact the index; useful after a large import."""
     with call.memory() as memory:
         memory.index.optimize()
-    if call.as_json:
-        output.envelope({"optimized": True})
-    else:
-        output.say("Optimized.")
+    yield {"optimized": True}
+    output.say("Optimized the search index.")

@@ -19,23 +19,24 @@ from smara.tools import ToolContext
     "--http",
     "address",
     metavar="HOST:PORT",
-    help="Serve HTTP there; without it, standard input and output.",
+    help="Serve HTTP at this address instead of standard input and output.",
 )
-@click.option("--token", metavar="TOKEN", help="What HTTP clients must send; also SMARA_MCP_TOKEN.")
+@click.option("--token", metavar="TOKEN", help="The token of HTTP clients; also SMARA_MCP_TOKEN.")
 @click.option(
     "--session", "session_id", metavar="ID", help="The agent's session; also SMARA_SESSION."
 )
-@click.option("--thread", "thread_id", metavar="ID", help="The conversation the agent is in.")
+@click.option("--thread", "thread_id", metavar="ID", help="The conversation of the agent.")
 @click.option(
-    "--resource", "resource_id", metavar="ID", help="Whose working memory; also SMARA_RESOURCE."
+    "--resource",
+    "resource_id",
+    metavar="ID",
+    help="The owner of the working memory; also SMARA_RESOURCE.",
 )
-@click.option(
-    "--actor", metavar="NAME", help="Who stands in the history of tasks; also SMARA_ACTOR."
-)
+@click.option("--actor", metavar="NAME", help="The name in the history of tasks; also SMARA_ACTOR.")
 @click.option(
     "--profile",
     type=click.Choice(["default", "coding"]),
-    help="Which tools: three, or two more: code, what was learned; also SMARA_TOOL_PROFILE.",
+    help="default: three tools; coding: also code and memories; also SMARA_TOOL_PROFILE.",
 )
 @click.option(
     "--schemas",
@@ -43,7 +44,7 @@ from smara.tools import ToolContext
     type=click.Choice(["flat", "union"]),
     default="flat",
     show_default=True,
-    help="How tools are described; union is exact, but some hosts reject it.",
+    help="The form of the schemas; union is exact, but some hosts reject it.",
 )
 @common
 def mcp_command(
@@ -57,7 +58,7 @@ def mcp_command(
     profile: Any,
     form: str,
 ) -> None:
-    """Serve the memory to agents by the Model Context Protocol."""
+    """Serve the memory to agents over the Model Context Protocol."""
     settings = load_settings(
         db=call.db,
         project=call.project,

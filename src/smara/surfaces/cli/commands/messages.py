@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from smara.errors import InvalidInputError
-from smara.messages.models import ROLES, Message, Role
+from smara.messages.models import ROLES, Compaction, Role, Thread
 from smara.surfaces.cli import output
+from smara.surfaces.cli.commands.observations import outcome_json
 from smara.surfaces.cli.options import (
     Invocation,
+    Reply,
     common,
     complete_task,
     complete_thread,
@@ -16,7 +20,7 @@ from smara.surfaces.cli.options import (
     find_task_id,
     standard_input,
 )
-from smara.surfaces.cli.render.observations import outcome_json
+from smara.tools.shapes import Names, message_json
 
 
 @click.group("threads")
@@ -29,17 +33,13 @@ def threads_command() -> None:
 @click.option("--kind", type=click.Choice(["conversation", "subagent", "compaction"]))
 @click.option("--limit", type=click.IntRange(1), metavar="N", default=50, show_default=True)
 @common
-def list_threads(call: Invocation, resource: str | None, kind: str | None, limit: int) -> None:
-    """Threads, the most recently used first."""
+def list_threads(call: Invocation, resource: str | None, kind: str | None, limit: int) -> Reply:
+    """List threads, the most recently used first."""
     with call.memory() as memory:
         threads = memory.threads.list(resource_id=resource, kind=kind, limit=limit)  # type: ignore[arg-type]  # click checked it
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope([output.thread_json(thread) for thread in threads], warnings)
-        return
-    output.warn(warnings)
+    yield [_thread_json(thread) for thread in threads]
     if not threads and output.is_terminal():
-        output.say("No threads yet. `smara import FILE` or `smara messages add` makes the first.")
+        output.say("No threads yet. Add one with `smara import` or `smara messages add`.")
         return
     rows = [
         (
@@ -59,19 +59,13 @@ def list_threads(call: Invocation, resource: str | None, kind: str | None, limit
 @threads_command.command("show")
 @click.argument("thread_id", metavar="THREAD", shell_complete=complete_thread)
 @common
-def show_thread(call: Invocation, thread_id: str) -> None:
-    """One thread: who it belongs to, how long it is, what is compacted."""
+def show_thread(call: Invocation, thread_id: str) -> Reply:
+    """Show one thread: its owner, its size and its compactions."""
     with call.memory() as memory:
         thread = memory.threads.get(thread_id)
         compactions = memory.compactions.list(thread_id)
-        warnings = memory.warnings
-    if call.as_json:
-        data = output.thread_json(thread) | {
-            "compactions": [output.compaction_json(each) for each in compactions]
-        }
-        output.envelope(data, warnings)
-        return
-    output.warn(warnings)
+    data = _thread_json(thread) | {"compactions": [_compaction_json(each) for each in compactions]}
+    yield data
     output.facts(
         [
             ("thread", thread.id),
@@ -92,14 +86,12 @@ def show_thread(call: Invocation, thread_id: str) -> None:
 @click.argument("thread_id", metavar="THREAD", shell_complete=complete_thread)
 @click.option("--title", metavar="TEXT", required=True)
 @common
-def update_thread(call: Invocation, thread_id: str, title: str) -> None:
+def update_thread(call: Invocation, thread_id: str, title: str) -> Reply:
     """Change a thread's title."""
     with call.memory() as memory:
         thread = memory.threads.update(thread_id, title=title)
-    if call.as_json:
-        output.envelope(output.thread_json(thread))
-    else:
-        output.say(f"{thread.id} is now {thread.title!r}.")
+    yield _thread_json(thread)
+    output.say(f"Renamed {thread.id} to {thread.title!r}.")
 
 
 @click.group("messages")
@@ -129,8 +121,8 @@ def add_message(
     resource: str | None,
     client_id: str | None,
     task_id: str | None,
-) -> None:
-    """Append one message; the thread is made on first use."""
+) -> Reply:
+    """Add a message to a thread; a new thread is created on first use."""
     text = standard_input() if content == "-" else content
     with call.memory() as memory:
         message = memory.messages.add(
@@ -141,11 +133,8 @@ def add_message(
             client_id=client_id,
             task_id=find_task_id(memory, task_id),
         )
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope(output.message_json(message), warnings)
-        return
-    output.warn(warnings)
+        shape = message_json(message, Names(memory.tasks.find))
+    yield shape
     output.say(f"{message.id}\t{message.thread_id}\t{message.seq}")
 
 
@@ -157,7 +146,7 @@ def add_message(
     metavar="N",
     default=20,
     show_default=True,
-    help="The newest that many.",
+    help="Show at most N, the newest.",
 )
 @click.option(
     "--before", type=int, metavar="SEQ", help="Only messages before this sequence number."
@@ -166,33 +155,27 @@ def add_message(
 @common
 def list_messages(
     call: Invocation, thread_id: str, limit: int, before: int | None, after: int | None
-) -> None:
-    """Messages of a thread, oldest first."""
+) -> Reply:
+    """List the messages of a thread, oldest first."""
     with call.memory() as memory:
         memory.threads.get(thread_id)
         messages = memory.messages.list(
             thread_id=thread_id, limit=limit, before=before, after=after
         )
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope([output.message_json(message) for message in messages], warnings)
-        return
-    output.warn(warnings)
+        names = Names(memory.tasks.find)
+        shapes = [message_json(message, names) for message in messages]
+    yield shapes
     rows = [
         (
             message.seq,
             message.role,
             output.moment(message.created_at),
             message.token_count,
-            _line(message),
+            output.short(message.raw_content, 200),
         )
         for message in messages
     ]
     output.table(("seq", "role", "time", "tokens", "content"), rows, folding=("content",))
-
-
-def _line(message: Message) -> str:
-    return output.short(message.raw_content, 200)
 
 
 @messages_command.command("show")
@@ -202,21 +185,17 @@ def _line(message: Message) -> str:
     type=click.IntRange(0, 100),
     metavar="N",
     default=0,
-    help="So many messages before and after it, too.",
+    help="Also show N messages before and after it.",
 )
 @common
-def show_message(call: Invocation, message_id: str, around: int) -> None:
-    """One message, word for word; THREAD:SEQ works as well as its id."""
+def show_message(call: Invocation, message_id: str, around: int) -> Reply:
+    """Show one message in full. MESSAGE is its id or THREAD:SEQ."""
     with call.memory() as memory:
         message = find_message(memory, message_id)
         shown = memory.messages.around(message.id, before=around, after=around)
-    if call.as_json:
-        output.envelope(
-            [output.message_json(each) for each in shown]
-            if around
-            else output.message_json(message)
-        )
-        return
+        names = Names(memory.tasks.find)
+        shapes = [message_json(each, names) for each in shown]
+    yield shapes if around else shapes[0]
     for each in shown:
         output.say(
             f"— {each.role} · {each.thread_id}:{each.seq} · {output.moment(each.created_at)}"
@@ -227,9 +206,6 @@ def show_message(call: Invocation, message_id: str, around: int) -> None:
         output.say()
 
 
-_OFF = "read_only"
-
-
 @click.command("compact")
 @click.option("--thread", "thread_id", metavar="ID", shell_complete=complete_thread)
 @click.option(
@@ -238,47 +214,47 @@ _OFF = "read_only"
     metavar="N",
     default=0,
     show_default=True,
-    help="Keep the newest that many whole.",
+    help="Keep the newest N messages in full.",
 )
-@click.option("--when-due", is_flag=True, help="Only what the rules call old (30 and 90 messages).")
-@click.option("--undo", metavar="COMPACTION", help="Show the messages of a compaction whole again.")
+@click.option(
+    "--when-due", is_flag=True, help="Compact only what is old: beyond 30 and 90 messages."
+)
+@click.option(
+    "--undo", metavar="COMPACTION", help="Show the messages of a compaction in full again."
+)
 @common
 def compact_command(
     call: Invocation, thread_id: str | None, keep: int, when_due: bool, undo: str | None
-) -> None:
-    """Show old messages as what was observed of them. Every word stays stored and can be found.
+) -> Reply:
+    """Replace old messages in the context by their observations.
 
-    They are observed first. --undo takes a summary back; observations stay.
+    Messages are observed first. They stay stored and searchable in full.
+    --undo removes a summary; observations stay.
     """
     if (thread_id is None) == (undo is None):
         raise InvalidInputError("Give either --thread ID to compact, or --undo COMPACTION.")
-    with call.memory() as memory:
-        if undo is not None:
+    if undo is not None:
+        with call.memory() as memory:
             undone = memory.compactions.undo(undo)
-            if call.as_json:
-                output.envelope(output.compaction_json(undone))
-            else:
-                output.say(f"Messages {undone.start_seq} to {undone.end_seq} are shown as before.")
-            return
+        yield _compaction_json(undone)
+        output.say(f"Messages {undone.start_seq} to {undone.end_seq} are shown in full again.")
+        return
+    with call.memory() as memory:
         both = memory.compact(thread_id or "", keep, is_when_due=when_due)
     done, observed = both.compacted, both.observed
-    warnings = (
-        []
-        if observed.success or observed.code == _OFF
-        else [f"The thread was not observed: {observed.error}"]
+    if not observed.success and observed.code != "read_only":
+        call.warnings.append(f"The thread was not observed: {observed.error}")
+    yield {
+        "messagesCompacted": done.messages_compacted,
+        "messagesWhole": done.messages_whole,
+        "compactions": [_compaction_json(each) for each in done.compactions],
+        "observations": outcome_json(observed),
+        "renewed": both.renewed,
+    }
+    output.say(
+        f"Compacted {output.count(done.messages_compacted, 'message')}; "
+        f"{done.messages_whole:,} kept in full."
     )
-    if call.as_json:
-        data = {
-            "messagesCompacted": done.messages_compacted,
-            "messagesWhole": done.messages_whole,
-            "compactions": [output.compaction_json(each) for each in done.compactions],
-            "observations": outcome_json(observed),
-            "renewed": both.renewed,
-        }
-        output.envelope(data, warnings)
-        return
-    output.warn(warnings)
-    output.say(f"{done.messages_compacted} messages compacted, {done.messages_whole} left whole.")
     rows = [
         (each.id, each.level, f"{each.start_seq}–{each.end_seq}", output.short(each.summary, 160))
         for each in done.compactions
@@ -286,6 +262,41 @@ def compact_command(
     if rows:
         output.table(("compaction", "level", "messages", "summary"), rows, folding=("summary",))
     if both.renewed:
-        output.say(f"{both.renewed:,} older summaries were made anew from observations.")
+        output.say(f"Rebuilt {output.count(both.renewed, 'older summary', 'older summaries')}.")
     if observed.notes:
-        output.say(f"{observed.notes:,} new observations of {observed.messages:,} messages.")
+        output.say(
+            f"Added {output.count(observed.notes, 'observation')} from "
+            f"{output.count(observed.messages, 'message')}."
+        )
+
+
+def _thread_json(thread: Thread) -> dict[str, Any]:
+    """Return the shape of a thread."""
+    return {
+        "id": thread.id,
+        "resourceId": thread.resource_id,
+        "kind": thread.kind,
+        "parentId": thread.parent_id,
+        "title": thread.title,
+        "metadata": dict(thread.metadata),
+        "createdAt": thread.created_at,
+        "updatedAt": thread.updated_at,
+        "messageCount": thread.message_count,
+        "tokenCount": thread.token_count,
+    }
+
+
+def _compaction_json(compaction: Compaction) -> dict[str, Any]:
+    """Return the shape of a compaction."""
+    return {
+        "id": compaction.id,
+        "level": compaction.level,
+        "startSeq": compaction.start_seq,
+        "endSeq": compaction.end_seq,
+        "messageCount": compaction.message_count,
+        "summary": compaction.summary,
+        "code": compaction.code,
+        "method": compaction.method,
+        "createdAt": compaction.created_at,
+        "undoneAt": compaction.undone_at,
+    }

@@ -1,37 +1,49 @@
-"""Define `smara status`, `smara projects` and `smara version`."""
+"""Define `smara status`, `projects`, `version` and `completion`."""
 
 from __future__ import annotations
 
 import platform
 
 import click
+from click.shell_completion import get_completion_class
 
 from smara import __version__
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.models import models_line
-from smara.surfaces.cli.options import Invocation, common
+from smara.surfaces.cli.options import Invocation, Reply, common
 
 
 @click.command("status")
 @common
-def status_command(call: Invocation) -> None:
-    """What is remembered in this project, and where it is kept."""
+def status_command(call: Invocation) -> Reply:
+    """Show what is stored in this project, and where."""
     with call.memory() as memory:
         status = memory.status()
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope(status, warnings)
-        return
-    output.warn(warnings)
-    store = status["store"]
+    yield status
+    store, tasks, noted = status["store"], status["tasks"], status["observations"]
+    waiting = (
+        f"; {output.count(noted['threadsWaiting'], 'thread')} waiting for the model "
+        "(see `smara observations failures`)"
+        if noted["threadsWaiting"]
+        else ""
+    )
     rows = [
         ("project", status["project"]),
         ("threads", f"{status['threads']:,}"),
         ("messages", f"{status['messages']:,}"),
         ("tokens", f"{status['tokens']:,}"),
         ("resources", f"{status['resources']:,}"),
-        ("tasks", _tasks(status["tasks"])),
-        ("observations", _observations(status["observations"])),
+        (
+            "tasks",
+            f"{tasks['open'] + tasks['inProgress']:,} unfinished ({tasks['inProgress']:,} in "
+            f"progress, {tasks['ready']:,} ready, {tasks['blocked']:,} blocked), "
+            f"{tasks['closed']:,} closed",
+        ),
+        (
+            "observations",
+            f"{noted['total']:,} ({noted['active']:,} active), "
+            f"{output.count(noted['generations'], 'reflection')}{waiting}",
+        ),
         ("models", models_line(status["models"])),
         ("store", store["path"]),
         ("engine", f"{store['engine']} {store['version']}"),
@@ -43,48 +55,25 @@ def status_command(call: Invocation) -> None:
     output.facts(rows)
 
 
-def _observations(totals: dict[str, int]) -> str:
-    told = (
-        f"{totals['total']:,} ({totals['active']:,} active), condensed "
-        f"{totals['generations']:,} times"
-    )
-    if totals["threadsWaiting"]:
-        told += (
-            f"; {totals['threadsWaiting']:,} threads wait for the model (`smara observations "
-            "failures` says why)"
-        )
-    return told
-
-
-def _tasks(totals: dict[str, int]) -> str:
-    return (
-        f"{totals['open'] + totals['inProgress']:,} unfinished ({totals['inProgress']:,} in "
-        "progress,"
-        f" {totals['ready']:,} ready, {totals['blocked']:,} blocked), {totals['closed']:,} closed"
-    )
-
-
 @click.command("projects")
 @common
-def projects_command(call: Invocation) -> None:
-    """The projects of this store; the current one is marked."""
+def projects_command(call: Invocation) -> Reply:
+    """List the projects of this store; the current one is marked."""
     with call.memory() as memory:
         projects = memory.projects.list()
         current = memory.project
-    if call.as_json:
-        data = [
-            {
-                "id": each.id,
-                "name": each.name,
-                "gitCommonDir": each.git_common_dir,
-                "remote": each.remote,
-                "createdAt": each.created_at,
-                "isCurrent": each.id == current,
-            }
-            for each in projects
-        ]
-        output.envelope(data)
-        return
+    data = [
+        {
+            "id": each.id,
+            "name": each.name,
+            "gitCommonDir": each.git_common_dir,
+            "remote": each.remote,
+            "createdAt": each.created_at,
+            "isCurrent": each.id == current,
+        }
+        for each in projects
+    ]
+    yield data
     rows = [
         ("*" if each.id == current else "", each.id, each.name, each.git_common_dir)
         for each in projects
@@ -94,8 +83,8 @@ def projects_command(call: Invocation) -> None:
 
 @click.command("version")
 @common
-def version_command(call: Invocation) -> None:
-    """The version of Smara and of what it stands on."""
+def version_command(call: Invocation) -> Reply:
+    """Show the versions of Smara, Python and SQLite."""
     import apsw
 
     data = {
@@ -103,7 +92,20 @@ def version_command(call: Invocation) -> None:
         "python": platform.python_version(),
         "sqlite": apsw.sqlite_lib_version(),
     }
-    if call.as_json:
-        output.envelope(data)
-    else:
-        output.say(f"smara {data['smara']} (Python {data['python']}, SQLite {data['sqlite']})")
+    yield data
+    output.say(f"smara {data['smara']} (Python {data['python']}, SQLite {data['sqlite']})")
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@common
+def completion_command(call: Invocation, shell: str) -> Reply:
+    """Print a shell completion script: eval "$(smara completion bash)"."""
+    from smara.surfaces.cli.app import cli
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise AssertionError(f"click does not support the shell {shell}")
+    script = kind(cli, {}, "smara", "_SMARA_COMPLETE").source()
+    yield {"shell": shell, "script": script}
+    click.echo(script)
