@@ -12,19 +12,19 @@ from typing import Any
 
 import click
 
-from smara.context.models import Context, Receipt, ReceiptItem, ReceiptTotals
+from smara.context.models import Context, Receipt, ReceiptTotals
 from smara.core.host_table import AGENTS
 from smara.core.tokens import counter_for
 from smara.memory import Memory
 from smara.observations.models import MODES, AgentMode
 from smara.providers.models import ChatMessage, ResumableProvider
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, common, complete_thread
+from smara.surfaces.cli.options import Invocation, Reply, common, complete_thread
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """One part of what a model is given: a section of the system text, or a message."""
+    """A part of the context: a section of the system text, or a message."""
 
     kind: str
     name: str
@@ -35,7 +35,7 @@ class _Piece:
 
 @click.group("context")
 def context_command() -> None:
-    """What an agent gets."""
+    """Preview what an agent is given."""
 
 
 @context_command.command("preview")
@@ -45,34 +45,34 @@ def context_command() -> None:
     type=click.Choice(AGENTS),
     default="claude",
     show_default=True,
-    help="Without a thread: whose session begins; what its instruction files say is left out.",
+    help="Without THREAD: the agent; what its instruction files say is left out.",
 )
 @click.option(
     "--file",
     "files",
     metavar="PATH",
     multiple=True,
-    help="Without a thread: a file that is at hand.",
+    help="Without THREAD: a file you work on.",
 )
 @click.option(
     "--memory",
     "provider",
     metavar="NAME",
-    help="As this memory provider tells it: window, observational, …",
+    help="Use this memory provider: window, observational, …",
 )
 @click.option(
     "--mode",
     type=click.Choice(MODES),
     default="default",
     show_default=True,
-    help="What the agent is busy with.",
+    help="What the agent is working on.",
 )
 @click.option(
     "--step",
     type=click.IntRange(0),
     metavar="N",
     default=0,
-    help="The step of the turn; 0 begins it.",
+    help="The step of the turn, from 0.",
 )
 @common
 def preview(
@@ -83,14 +83,14 @@ def preview(
     provider: str | None,
     mode: AgentMode,
     step: int,
-) -> None:
-    """What the next step in a thread would begin with, and what it costs. Nothing is stored or
-    observed.
+) -> Reply:
+    """Show the context of the next step in a thread, with its cost.
 
-    Without a thread: what a new session of an agent would be told here and now, byte for byte.
+    Without THREAD it shows the exact text a new session of an agent would start
+    with here. Nothing is stored or observed.
     """
     if thread_id is None:
-        _preview_start(call, agent, files)
+        yield from _preview_start(call, agent, files)
         return
     # Read-only, so that looking neither starts nor activates an observation.
     with call.memory(observe_read_only=True) as memory:
@@ -101,25 +101,45 @@ def preview(
             context = memory.context.process_input(thread_id, step=step, mode=mode)
             pieces, data, notes = _built(memory, context)
             data["next"] = memory.observations.planned(thread_id, mode=mode)._asdict()
-        warnings = [*memory.warnings, *notes]
-    if call.as_json:
-        output.envelope(data, warnings)
+        call.warnings += notes
+    yield data
+    if not output.is_terminal():
+        rows = [(each.kind, each.name, each.tokens, each.seq, each.text) for each in pieces]
+        output.table(("part", "name", "tokens", "seq", "text"), rows)
         return
-    output.warn(warnings)
-    _show(pieces)
+    for each in pieces:
+        where = f" · {each.seq}" if each.seq is not None else ""
+        output.say(f"— {each.name}{where} · {each.tokens:,} tokens", bold=True)
+        output.say(each.text)
+        output.say()
+    totals = (
+        f"{output.count(len(tokens), kind)} with {sum(tokens):,} tokens"
+        for kind in ("section", "message")
+        for tokens in ([each.tokens for each in pieces if each.kind == kind],)
+    )
+    output.say(f"{', '.join(totals)}.")
 
 
-def _preview_start(call: Invocation, agent: str, files: tuple[str, ...]) -> None:
+def _preview_start(call: Invocation, agent: str, files: tuple[str, ...]) -> Reply:
+    """Show the text with which a new session of an agent would start."""
     from smara.adapters.hosts.precompute import instructions_of
     from smara.environment import spool_folder
 
     cwd = os.getcwd()
     known_texts = instructions_of(agent, cwd, spool_folder())
     with call.memory() as memory:
-        told = memory.moments.preview(agent=agent, cwd=cwd, files=files, known_texts=known_texts)
-        counted = counter_for(memory.settings.token_model).count(told.text)
-    if call.as_json:
-        items = [
+        injection = memory.moments.preview(
+            agent=agent, cwd=cwd, files=files, known_texts=known_texts
+        )
+        counted = counter_for(memory.settings.token_model).count(injection.text)
+    yield {
+        "agent": agent,
+        "text": injection.text,
+        "tokens": counted.tokens,
+        "tokenMethod": counted.method,
+        "estimatedTokens": injection.tokens,
+        "characters": len(injection.text),
+        "items": [
             {
                 "kind": each.kind,
                 "id": each.id,
@@ -127,31 +147,20 @@ def _preview_start(call: Invocation, agent: str, files: tuple[str, ...]) -> None
                 "why": each.why,
                 "tokens": each.tokens,
             }
-            for each in told.items
-        ]
-        data = {
-            "agent": agent,
-            "text": told.text,
-            "tokens": counted.tokens,
-            "tokenMethod": counted.method,
-            "estimatedTokens": told.tokens,
-            "characters": len(told.text),
-            "items": items,
-        }
-        output.envelope(data)
-        return
-    if told.text:
-        output.say(told.text)
+            for each in injection.items
+        ],
+    }
+    if injection.text:
+        output.say(injection.text)
     if output.is_terminal():
         output.say()
         size = (
-            f"{counted.tokens:,} tokens ({counted.method}), {len(told.text):,} characters, "
-            f"{len(told.items)} items"
+            f"{output.count(counted.tokens, 'token')} ({counted.method}), "
+            f"{output.count(len(injection.text), 'character')}, "
+            f"{output.count(len(injection.items), 'item')}."
         )
-        output.say(
-            f"{agent}: {size}." if told.text else f"{agent}: a session would begin with nothing.",
-            bold=True,
-        )
+        empty = "a new session would start with nothing."
+        output.say(f"{agent}: {size if injection.text else empty}", bold=True)
 
 
 def _built(
@@ -199,7 +208,7 @@ def _built(
     }
     left_out = receipt.left_out_messages
     more = (
-        (f"{left_out:,} older messages are too many to be shown and not observed yet.",)
+        (f"{output.count(left_out, 'older message')} not shown: not observed yet, and too many.",)
         if left_out
         else ()
     )
@@ -209,7 +218,7 @@ def _built(
 def _recalled(
     memory: Memory, name: str, thread_id: str
 ) -> tuple[list[_Piece], dict[str, Any], tuple[str, ...]]:
-    """What a provider would begin with, had it been talking in this thread."""
+    """Return what a provider would recall in this thread."""
     from smara.providers.registry import create_provider
 
     provider = create_provider(name, memory)
@@ -218,9 +227,7 @@ def _recalled(
     if isinstance(provider, ResumableProvider):
         provider.resume(thread_id)
     else:
-        notes = (
-            f"The provider {name!r} cannot be told a thread; this is what it recalls by itself.",
-        )
+        notes = (f"The provider {name!r} cannot resume a thread; this is what it recalls.",)
     found = provider.recall()
     counter = counter_for(memory.settings.token_model)
     pieces = [
@@ -245,46 +252,27 @@ def _text(message: ChatMessage) -> str:
     )
 
 
-def _show(pieces: list[_Piece]) -> None:
-    if not output.is_terminal():
-        rows = [(each.kind, each.name, each.tokens, each.seq, each.text) for each in pieces]
-        output.table(("part", "name", "tokens", "seq", "text"), rows)
-        return
-    for each in pieces:
-        where = f" · {each.seq}" if each.seq is not None else ""
-        output.say(f"— {each.name}{where} · {each.tokens:,} tokens", bold=True)
-        output.say(each.text)
-        output.say()
-    sections, messages = (
-        [each for each in pieces if each.kind == kind] for kind in ("section", "message")
-    )
-    output.say(
-        f"{len(sections)} sections with {sum(each.tokens for each in sections):,} tokens,"
-        f" {len(messages)} messages with {sum(each.tokens for each in messages):,} tokens."
-    )
-
-
 _POINTS = {
     "start": "session start", "first_message": "first message", "before_tool": "before a tool",
     "after_tool": "after a tool", "between_steps": "between steps", "planner": "planner",
     "coder": "coder", "qa": "qa",
 }  # fmt: skip
 _HOW = {
-    "ran": "what it recommends was run and worked", "cited": "the agent named it",
-    "named": "a name of it stands in what the agent wrote",
-    "opened": "a file that it speaks of was opened",
-    "avoided": "what it warns of was not run again", "repeated": "what it warns of was run again",
+    "ran": "its command was run and worked", "cited": "the agent cited it",
+    "named": "the agent used a name from it", "opened": "a file from it was opened",
+    "avoided": "the command it warns of was not repeated",
+    "repeated": "the command it warns of was repeated",
 }  # fmt: skip
 
 
 _COLUMNS = ("receipt", "when", "point", "agent", "session", "what", "tokens", "state", "saved")
 _ONLY_WIDE = ("when", "agent", "session", "saved")
 _WIDE = 120
-"""On a narrower terminal a table shows what was said rather than to whom."""
+"""A narrower terminal shows only the columns about the text."""
 
 
 class _Receipts(click.Group):
-    """A group that lists when nobody says what to do."""
+    """A group that runs `list` without a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_named = bool(args) and (args[0] in self.commands or args[0] in ("-h", "--help"))
@@ -293,62 +281,96 @@ class _Receipts(click.Group):
 
 @click.group("receipts", cls=_Receipts)
 def receipts_command() -> None:
-    """What agents were told unasked: why, at what cost, and whether it was used."""
+    """Show what was injected into sessions, why, and whether it was used."""
 
 
 @receipts_command.command("list")
-@click.option("--session", "session_id", metavar="ID", help="Only what this session was told.")
+@click.option("--session", "session_id", metavar="ID", help="Only from this session.")
 @click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="Show at most N."
 )
-@click.option(
-    "--offset", type=click.IntRange(0), default=0, metavar="N", help="Leave out the newest N."
-)
+@click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Skip the newest N.")
 @common
-def list_receipts(call: Invocation, session_id: str | None, limit: int, offset: int) -> None:
-    """What was said, the newest first."""
+def list_receipts(call: Invocation, session_id: str | None, limit: int, offset: int) -> Reply:
+    """List receipts, newest first."""
     with call.memory() as memory:
         found = memory.moments.receipts(session_id, limit + 1, offset)
         totals = memory.moments.totals()
     page = found[:limit]
-    if call.as_json:
-        rest = offset + limit if len(found) > limit else None
-        data = {
-            "receipts": [_json(each) for each in page],
-            "nextOffset": rest,
-            "totals": _totals_json(totals),
-        }
-        output.envelope(data)
-        return
+    rest = offset + limit if len(found) > limit else None
+    data = {
+        "receipts": [_json(each) for each in page],
+        "nextOffset": rest,
+        "totals": {
+            "receipts": totals.receipts,
+            "said": totals.said,
+            "delivered": totals.delivered,
+            "reached": totals.reached,
+            "used": totals.used,
+            "tokens": totals.tokens,
+            "savedTokens": totals.saved_tokens,
+            "arms": _arms_json(totals),
+        },
+    }
+    yield data
     if not page and output.is_terminal():
         output.say(
-            "Nothing was said yet. `smara context preview` shows what a session would begin with."
+            "No receipts yet. `smara context preview` shows what a session would start with."
         )
         return
     wide = not output.is_terminal() or output.terminal_width(200) >= _WIDE
-    shown = [_row(each) for each in page]
     names = _COLUMNS if wide else tuple(name for name in _COLUMNS if name not in _ONLY_WIDE)
-    output.table(names, [[row[name] for name in names] for row in shown], folding=("what", "state"))
+    rows = []
+    for each in page:
+        first = output.short(next((item.text for item in each.items if item.text), ""), 48)
+        more = f" + {len(each.items) - 1}" if len(each.items) > 1 else ""
+        row = {
+            "receipt": each.id,
+            "when": output.moment(each.at),
+            "point": _POINTS[each.point],
+            "agent": each.agent,
+            "session": each.session_id[:13],
+            "what": first + more,
+            "tokens": each.tokens,
+            "state": _state(each),
+            "saved": each.saved_tokens or "",
+        }
+        rows.append([row[name] for name in names])
+    output.table(names, rows, folding=("what", "state"))
     if output.is_terminal():
         output.say()
-        output.say(_summary(totals))
+        output.say(
+            f"{output.count(totals.receipts, 'receipt')}: {totals.said:,} injected with "
+            f"{totals.tokens:,} tokens, {totals.used:,} used.\n"
+            f"About {totals.saved_tokens:,} tokens of reading saved, by estimate."
+        )
+
+
+def _state(receipt: Receipt) -> str:
+    """Return how far an injection came, in a word or two."""
+    if not receipt.is_said:
+        return f"withheld ({receipt.arm})"
+    if receipt.is_used:
+        return f"used ({output.short(receipt.used_how, 20)})"
+    if any(each.outcome == "repeated" for each in receipt.items):
+        return "repeated"
+    if receipt.reached_at is not None:
+        return "reached the model"
+    return "delivered" if receipt.delivered_at is not None else "injected"
 
 
 @receipts_command.command("show")
 @click.argument("receipt_id", metavar="ID")
 @common
-def show(call: Invocation, receipt_id: str) -> None:
-    """One receipt: the very words, why each was said, and what came of it."""
+def show(call: Invocation, receipt_id: str) -> Reply:
+    """Show one receipt: its text, its reasons and its result."""
     with call.memory() as memory:
         found = memory.moments.receipt(receipt_id)
-    if call.as_json:
-        output.envelope(_json(found))
-        return
-    said = (
-        "said"
-        if found.is_said
-        else "not said: what this session of the control arm would have been told"
-    )
+    yield _json(found)
+    injected = "yes" if found.is_said else "no: withheld in the control arm of the experiment"
+    used = "no sign of it"
+    if found.used_at is not None:
+        used = f"{output.moment(found.used_at)}: {_HOW.get(found.used_how, found.used_how)}"
     output.facts(
         [
             ("receipt", found.id),
@@ -363,9 +385,9 @@ def show(call: Invocation, receipt_id: str) -> None:
                 f"{found.tokens:,} tokens by estimate, {found.characters:,} characters, "
                 f"{found.elapsed_ms} ms",
             ),
-            ("said", said),
+            ("injected", injected),
             (
-                "handed over",
+                "delivered",
                 output.moment(found.delivered_at)
                 if found.delivered_at is not None
                 else "not yet known",
@@ -374,7 +396,7 @@ def show(call: Invocation, receipt_id: str) -> None:
                 "reached",
                 output.moment(found.reached_at) if found.reached_at is not None else "not known",
             ),
-            ("used", _used(found)),
+            ("used", used),
             (
                 "saved",
                 f"about {found.saved_tokens:,} tokens of reading" if found.saved_tokens else "",
@@ -382,90 +404,41 @@ def show(call: Invocation, receipt_id: str) -> None:
         ]
     )
     output.say()
-    output.say("What and why", bold=True)
+    output.say("Items", bold=True)
     for each in found.items:
-        output.say(_item_line(each))
+        result = (
+            "" if each.outcome is None else f" — {each.outcome}: {_HOW.get(each.how, each.how)}"
+        )
+        saved = (
+            f" (saves about {each.saved_tokens:,}: {each.saved_how})" if each.saved_tokens else ""
+        )
+        output.say(f"  {each.kind:<8} {each.text}")
+        output.say(f"           {each.why}; {each.tokens:,} tokens{saved}{result}")
     output.say()
-    output.say("The very words", bold=True)
+    output.say("Text", bold=True)
     output.say(found.text)
 
 
 @receipts_command.command("arms")
-@click.option("--on", "choice", flag_value="on", help="Let the sessions of this project take part.")
-@click.option("--off", "choice", flag_value="off", help="No longer.")
+@click.option("--on", "choice", flag_value="on", help="Turn the experiment on for this project.")
+@click.option("--off", "choice", flag_value="off", help="Turn it off.")
 @common
-def arms(call: Invocation, choice: str | None) -> None:
-    """The experiment of this project: 5 of 100 sessions are told nothing, 10 only before the work,
-    85 everything.
+def arms(call: Invocation, choice: str | None) -> Reply:
+    """Show or switch the experiment of this project.
 
-    It is off until somebody turns it on. The arm of a session is a matter of its id, and is kept in
-    its receipts.
+    Of 100 sessions 5 get nothing, 10 only the context before the work, and 85
+    everything. It is off by default. The id of a session decides its arm, which
+    is kept in its receipts.
     """
     with call.memory() as memory:
         if choice is not None:
             memory.moments.set_arms(choice == "on")
         is_on, totals = memory.moments.has_arms, memory.moments.totals()
-    if call.as_json:
-        output.envelope({"isOn": is_on, "arms": _arms_json(totals)})
-        return
+    yield {"isOn": is_on, "arms": _arms_json(totals)}
     output.say(f"The experiment is {'on' if is_on else 'off'} in this project.")
     if totals.by_arm:
         rows = [(arm, *counts) for arm, counts in totals.by_arm.items()]
         output.table(("arm", "sessions", "receipts", "used"), rows)
-
-
-def _row(receipt: Receipt) -> dict[str, Any]:
-    return {
-        "receipt": receipt.id,
-        "when": output.moment(receipt.at),
-        "point": _POINTS[receipt.point],
-        "agent": receipt.agent,
-        "session": receipt.session_id[:13],
-        "what": _what(receipt),
-        "tokens": receipt.tokens,
-        "state": _state(receipt),
-        "saved": receipt.saved_tokens or "",
-    }
-
-
-def _what(receipt: Receipt) -> str:
-    first = next((each.text for each in receipt.items if each.text), "")
-    more = len(receipt.items) - 1
-    return output.short(first, 48) + (f" + {more}" if more > 0 else "")
-
-
-def _state(receipt: Receipt) -> str:
-    if not receipt.is_said:
-        return f"withheld ({receipt.arm})"
-    if receipt.is_used:
-        return f"used ({output.short(receipt.used_how, 20)})"
-    if any(each.outcome == "repeated" for each in receipt.items):
-        return "repeated"
-    if receipt.reached_at is not None:
-        return "reached the model"
-    return "handed over" if receipt.delivered_at is not None else "said"
-
-
-def _used(receipt: Receipt) -> str:
-    if receipt.used_at is None:
-        return "no sign of it"
-    return f"{output.moment(receipt.used_at)}: {_HOW.get(receipt.used_how, receipt.used_how)}"
-
-
-def _item_line(item: ReceiptItem) -> str:
-    came = "" if item.outcome is None else f" — {item.outcome}: {_HOW.get(item.how, item.how)}"
-    saved = f" (spares about {item.saved_tokens:,}: {item.saved_how})" if item.saved_tokens else ""
-    return (
-        f"  {item.kind:<8} {item.text}\n           {item.why}; {item.tokens:,} tokens{saved}{came}"
-    )
-
-
-def _summary(totals: ReceiptTotals) -> str:
-    return (
-        f"{totals.receipts:,} receipts: {totals.said:,} said with {totals.tokens:,} tokens, "
-        f"{totals.used:,} used.\n"
-        f"About {totals.saved_tokens:,} tokens of reading saved, by estimate."
-    )
 
 
 def _json(receipt: Receipt) -> dict[str, Any]:
@@ -502,19 +475,6 @@ def _json(receipt: Receipt) -> dict[str, Any]:
             }
             for each in receipt.items
         ],
-    }
-
-
-def _totals_json(totals: ReceiptTotals) -> dict[str, Any]:
-    return {
-        "receipts": totals.receipts,
-        "said": totals.said,
-        "delivered": totals.delivered,
-        "reached": totals.reached,
-        "used": totals.used,
-        "tokens": totals.tokens,
-        "savedTokens": totals.saved_tokens,
-        "arms": _arms_json(totals),
     }
 
 

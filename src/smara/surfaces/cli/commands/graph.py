@@ -11,34 +11,42 @@ from typing import Any
 
 import click
 
-from smara.codegraph.models import CodeLocation, ImpactWalk, IndexReport, TreeStatus
+from smara.codegraph.models import ImpactWalk, IndexReport
 from smara.memory import Memory
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, common
+from smara.surfaces.cli.options import Invocation, Reply, common
 from smara.surfaces.cli.output import bar
 from smara.surfaces.cli.render import graph
 
 _TARGET = click.argument("target")
-_DEPTH = "How many steps, up to 20."
+_DEPTH = "The number of steps, up to 20."
 _MANY = click.IntRange(1, 10_000)
 
 
 @contextmanager
-def _query(call: Invocation) -> Iterator[tuple[Memory, Any, list[str]]]:
-    """The memory, the tree that is asked, and what has to be known of its answers."""
+def _query(call: Invocation) -> Iterator[tuple[Memory, Any]]:
+    """Open the memory and yield it with the code graph, brought up to date."""
     with call.memory() as memory:
         asking = memory.code.asking()
-        note = memory.code.catch_up()
-        yield (
-            memory,
-            asking,
-            [*memory.warnings, *([f"{note[0].upper()}{note[1:]}."] if note else [])],
-        )
+        _catch_up(call, memory)
+        yield memory, asking
+
+
+def _catch_up(call: Invocation, memory: Memory) -> None:
+    """Index what was saved since, and warn if the answer may be incomplete."""
+    note = memory.code.catch_up()
+    if note:
+        call.warnings.append(f"{note[0].upper()}{note[1:]}.")
 
 
 def _limit(default: int) -> Callable[[Any], Any]:
     return click.option(
-        "--limit", type=_MANY, default=default, show_default=True, metavar="N", help="Show so many."
+        "--limit",
+        type=_MANY,
+        default=default,
+        show_default=True,
+        metavar="N",
+        help="Show at most N.",
     )
 
 
@@ -53,18 +61,8 @@ def _depth(default: int) -> Callable[[Any], Any]:
     )
 
 
-def _answer_walk(
-    call: Invocation,
-    walk: ImpactWalk,
-    warnings: list[str],
-    one: str,
-    many: str,
-    is_backward: bool = True,
-) -> None:
-    if call.as_json:
-        output.envelope(graph.walk_json(walk), warnings)
-        return
-    output.warn(warnings)
+def _reply(walk: ImpactWalk, one: str, many: str, is_backward: bool = True) -> Reply:
+    yield graph.walk_json(walk)
     if output.is_terminal():
         graph.say_walk(walk, one, many, is_backward=is_backward)
     else:
@@ -78,23 +76,21 @@ def _answer_walk(
 @click.option(
     "--picture",
     type=click.Choice(["dot", "mermaid"]),
-    help="Draw it instead: for Graphviz or Markdown.",
+    help="Draw a graph for Graphviz or Markdown instead.",
 )
 @common
-def impact(call: Invocation, target: str, depth: int, limit: int, picture: str | None) -> None:
-    """What may break when TARGET changes: who depends on it, and through what.
+def impact(call: Invocation, target: str, depth: int, limit: int, picture: str | None) -> Reply:
+    """Show what may break when TARGET changes, and why.
 
     TARGET is a file, a folder, a name, PATH:NAME or PATH:LINE.
     """
-    with _query(call) as (_, asking, warnings):
+    with _query(call) as (_, asking):
         walk = asking.impact(target, depth, limit)
         drawn = asking.draw(walk, picture) if picture else None
     if drawn is None:
-        _answer_walk(call, walk, warnings, one="depends on it", many="depend on it")
-    elif call.as_json:
-        output.envelope({"picture": picture, "text": drawn}, warnings)
+        yield from _reply(walk, one="depends on it", many="depend on it")
     else:
-        output.warn(warnings)
+        yield {"picture": picture, "text": drawn}
         output.say(drawn)
 
 
@@ -103,13 +99,11 @@ def impact(call: Invocation, target: str, depth: int, limit: int, picture: str |
 @_depth(1)
 @_limit(200)
 @common
-def deps(call: Invocation, target: str, depth: int, limit: int) -> None:
-    """What TARGET depends on."""
-    with _query(call) as (_, asking, warnings):
+def deps(call: Invocation, target: str, depth: int, limit: int) -> Reply:
+    """List what TARGET depends on."""
+    with _query(call) as (_, asking):
         walk = asking.deps(target, depth, limit)
-    _answer_walk(
-        call, walk, warnings, one="is used by it", many="are used by it", is_backward=False
-    )
+    return _reply(walk, one="is used by it", many="are used by it", is_backward=False)
 
 
 @click.command("callers")
@@ -117,11 +111,11 @@ def deps(call: Invocation, target: str, depth: int, limit: int) -> None:
 @_depth(1)
 @_limit(200)
 @common
-def callers(call: Invocation, target: str, depth: int, limit: int) -> None:
-    """Who calls TARGET."""
-    with _query(call) as (_, asking, warnings):
+def callers(call: Invocation, target: str, depth: int, limit: int) -> Reply:
+    """List the callers of TARGET."""
+    with _query(call) as (_, asking):
         walk = asking.callers(target, depth, limit)
-    _answer_walk(call, walk, warnings, one="calls it", many="call it")
+    return _reply(walk, one="calls it", many="call it")
 
 
 @click.command("tests")
@@ -129,25 +123,22 @@ def callers(call: Invocation, target: str, depth: int, limit: int) -> None:
 @_depth(3)
 @_limit(200)
 @common
-def tests(call: Invocation, target: str, depth: int, limit: int) -> None:
-    """The tests that come to TARGET, the nearest first."""
-    with _query(call) as (_, asking, warnings):
+def tests(call: Invocation, target: str, depth: int, limit: int) -> Reply:
+    """List the tests that reach TARGET, nearest first."""
+    with _query(call) as (_, asking):
         walk = asking.tests_for(target, depth, limit)
-    _answer_walk(call, walk, warnings, one="tests it", many="test it")
+    return _reply(walk, one="tests it", many="test it")
 
 
 @click.command("symbol")
 @_TARGET
 @common
-def symbol(call: Invocation, target: str) -> None:
-    """All there is to say of TARGET: its head, callers, tests, what is known about it."""
-    with _query(call) as (memory, asking, warnings):
+def symbol(call: Invocation, target: str) -> Reply:
+    """Show TARGET: its signature, callers, tests and memories."""
+    with _query(call) as (memory, asking):
         card = asking.symbol(target)
         known = memory.code_knowledge.about([card.node])
-    if call.as_json:
-        output.envelope(graph.card_json(card, known), warnings)
-        return
-    output.warn(warnings)
+    yield graph.card_json(card, known)
     graph.say_card(card, known)
 
 
@@ -157,27 +148,34 @@ def symbol(call: Invocation, target: str) -> None:
     type=click.IntRange(1, 200_000),
     default=1_024,
     show_default=True,
-    help="At most so many.",
+    help="The budget of tokens.",
 )
 @click.option(
     "--file",
     "files",
     multiple=True,
     metavar="PATH",
-    help="A file or folder in play; may be repeated.",
+    help="A file or folder you work on; may be repeated.",
 )
 @click.option(
-    "--name", "names", multiple=True, metavar="NAME", help="A name in play; may be repeated."
+    "--name", "names", multiple=True, metavar="NAME", help="A name you work on; may be repeated."
 )
 @common
-def map_code(call: Invocation, tokens: int, files: tuple[str, ...], names: tuple[str, ...]) -> None:
-    """The most important names of the code, in so many tokens, ranked for what is in play."""
-    with _query(call) as (_, asking, warnings):
+def map_code(
+    call: Invocation, tokens: int, files: tuple[str, ...], names: tuple[str, ...]
+) -> Reply:
+    """Print the most important names of the code within a budget."""
+    with _query(call) as (_, asking):
         found = asking.map(tokens, files, names)
-    if call.as_json:
-        output.envelope(graph.map_json(found), warnings)
-        return
-    output.warn(warnings)
+    yield {
+        "text": found.text,
+        "tokens": found.tokens,
+        "budget": found.budget,
+        "files": found.files,
+        "symbols": found.symbols,
+        "totalFiles": found.total_files,
+        "totalSymbols": found.total_symbols,
+    }
     output.say(found.text)
     if output.is_terminal():
         shown = (
@@ -188,41 +186,53 @@ def map_code(call: Invocation, tokens: int, files: tuple[str, ...], names: tuple
 
 
 @click.command("cycles")
-@click.option("--lazy", is_flag=True, help="Imports inside functions count, too.")
+@click.option("--lazy", is_flag=True, help="Count imports inside functions, too.")
 @_limit(50)
 @common
-def cycles(call: Invocation, lazy: bool, limit: int) -> None:
-    """Files that import each other in a circle."""
-    with _query(call) as (_, asking, warnings):
+def cycles(call: Invocation, lazy: bool, limit: int) -> Reply:
+    """List files that import each other in a cycle."""
+    with _query(call) as (_, asking):
         found = asking.cycles(limit, with_lazy=lazy)
-    if call.as_json:
-        output.envelope({"cycles": [graph.cycle_json(each) for each in found]}, warnings)
-        return
-    output.warn(warnings)
+    yield {
+        "cycles": [
+            {"path": list(each.path), "lines": list(each.lines), "files": list(each.files)}
+            for each in found
+        ]
+    }
     if not found and output.is_terminal():
         output.say(
-            "No file imports itself through others."
-            + ("" if lazy else " --lazy looks into functions, too.")
+            "No import cycles found."
+            + ("" if lazy else " --lazy also counts imports inside functions.")
         )
     for each in found:
         steps = [f"{path}:{line}" for path, line in zip(each.path, each.lines, strict=False)]
         output.say(" → ".join([*steps, each.path[-1]]))
         if len(each.files) > len(each.path) - 1 and output.is_terminal():
-            output.say(f"  {len(each.files)} files are caught in it", dim=True)
+            output.say(f"  {len(each.files)} files are part of it", dim=True)
 
 
 @click.command("hotspots")
 @_limit(20)
 @common
-def hotspots(call: Invocation, limit: int) -> None:
-    """Files that much depends on and that change often."""
-    with _query(call) as (_, asking, warnings):
+def hotspots(call: Invocation, limit: int) -> Reply:
+    """List files that many others depend on and that change often."""
+    with _query(call) as (_, asking):
         asking.read_history()
         found = asking.hotspots(limit)
-    if call.as_json:
-        output.envelope({"hotspots": [graph.hotspot_json(each) for each in found]}, warnings)
-        return
-    output.warn(warnings)
+    yield {
+        "hotspots": [
+            {
+                "path": each.path,
+                "score": each.score,
+                "centrality": each.centrality,
+                "churn": each.churn,
+                "usedByFiles": each.dependents,
+                "commits": each.commits,
+                "lines": each.lines,
+            }
+            for each in found
+        ]
+    }
     output.table(
         ("score", "file", "used by", "commits", "lines"),
         [
@@ -236,14 +246,16 @@ def hotspots(call: Invocation, limit: int) -> None:
 @click.command("entries")
 @_limit(50)
 @common
-def entries(call: Invocation, limit: int) -> None:
-    """Where the program is entered: commands, routes, main functions."""
-    with _query(call) as (_, asking, warnings):
+def entries(call: Invocation, limit: int) -> Reply:
+    """List entry points: commands, routes, main functions."""
+    with _query(call) as (_, asking):
         found = asking.entry_points(limit)
-    if call.as_json:
-        output.envelope({"entryPoints": [graph.entry_json(each) for each in found]}, warnings)
-        return
-    output.warn(warnings)
+    yield {
+        "entryPoints": [
+            graph.mention_json(each.node) | {"why": each.why, "reaches": each.reaches}
+            for each in found
+        ]
+    }
     rows = [(graph.place(each.node), each.node.qualname, each.why, each.reaches) for each in found]
     output.table(("where", "name", "why", "reaches"), rows, folding=("where", "name"))
 
@@ -252,17 +264,12 @@ def entries(call: Invocation, limit: int) -> None:
 @click.argument("file")
 @_limit(20)
 @common
-def cochange(call: Invocation, file: str, limit: int) -> None:
-    """Files that change together with FILE, from the history of the repository."""
-    with _query(call) as (_, asking, warnings):
+def cochange(call: Invocation, file: str, limit: int) -> Reply:
+    """List files that change together with FILE, from git history."""
+    with _query(call) as (_, asking):
         asking.read_history()
         found = asking.cochange(file, limit)
-    if call.as_json:
-        output.envelope(
-            {"file": file, "files": [graph.cochange_json(each) for each in found]}, warnings
-        )
-        return
-    output.warn(warnings)
+    yield {"file": file, "files": [graph.cochange_json(each) for each in found]}
     output.table(
         ("confidence", "together", "file", "last"),
         [
@@ -275,19 +282,33 @@ def cochange(call: Invocation, file: str, limit: int) -> None:
 
 @click.command("modules")
 @click.argument("folders", nargs=-1)
-@click.option("--describe", is_flag=True, help="Let the configured model say what they are for.")
+@click.option("--describe", is_flag=True, help="Let the configured model describe them.")
 @_limit(40)
 @common
-def modules(call: Invocation, folders: tuple[str, ...], describe: bool, limit: int) -> None:
-    """The parts of the program: what each is for, what matters in it, what it uses."""
-    with _query(call) as (memory, asking, warnings):
+def modules(call: Invocation, folders: tuple[str, ...], describe: bool, limit: int) -> Reply:
+    """List the modules: their purpose, main names and dependencies."""
+    with _query(call) as (memory, asking):
         if describe:
             asking.describe(memory.models, limit)
         found = asking.modules([each.rstrip("/") or "." for each in folders])[:limit]
-    if call.as_json:
-        output.envelope({"modules": [graph.module_json(each) for each in found]}, warnings)
-        return
-    output.warn(warnings)
+    yield {
+        "modules": [
+            {
+                "path": each.path,
+                "purpose": each.purpose,
+                "source": each.source,
+                "isStale": each.is_stale,
+                "files": each.files,
+                "symbols": each.symbols,
+                "central": [graph.mention_json(node) for node in each.central],
+                "uses": [{"path": path, "edges": count} for path, count in each.uses],
+                "usedBy": [{"path": path, "edges": count} for path, count in each.used_by],
+                "entryPoints": list(each.entry_points),
+                "flows": [list(flow) for flow in each.flows],
+            }
+            for each in found
+        ]
+    }
     if not output.is_terminal():
         output.table(
             ("path", "files", "symbols", "source", "purpose"),
@@ -301,102 +322,123 @@ def modules(call: Invocation, folders: tuple[str, ...], describe: bool, limit: i
 QUERIES: list[click.Command] = [
     impact, deps, callers, tests, symbol, map_code, modules, hotspots, cycles, entries, cochange,
 ]  # fmt: skip
-"""In the order in which a person meets them."""
+"""The questions in the order of their use."""
 
 
 @click.command("locate")
 @click.argument("text")
 @click.option("--limit", type=click.IntRange(1, 1_000), default=10, show_default=True, metavar="N")
-@click.option("--tests", is_flag=True, help="Look among tests too.")
+@click.option("--tests", is_flag=True, help="Search tests, too.")
 @common
-def locate(call: Invocation, text: str, limit: int, tests: bool) -> None:
-    """Find the files that TEXT is about: an issue, an error with its traceback, a question. With -
-    it is read from the standard input.
+def locate(call: Invocation, text: str, limit: int, tests: bool) -> Reply:
+    """Find the files that TEXT is about.
+
+    TEXT is an issue, an error with its traceback or a question; - reads it from
+    standard input.
     """
     said = sys.stdin.read() if text == "-" else text
     with call.memory() as memory:
-        note = memory.code.catch_up()
+        _catch_up(call, memory)
         found = memory.code.locate(said, limit, tests=tests)
-        warnings = [*memory.warnings, *([f"{note[0].upper()}{note[1:]}."] if note else [])]
-    if call.as_json:
-        output.envelope({"files": [_json(each) for each in found]}, warnings)
-        return
-    output.warn(warnings)
+    yield {
+        "files": [
+            {
+                "path": each.path,
+                "score": each.score,
+                "why": list(each.why),
+                "name": each.name,
+                "isStale": each.is_stale,
+                "firstLine": each.first_line,
+                "lastLine": each.last_line,
+                "citation": each.citation,
+            }
+            for each in found
+        ]
+    }
     if not found:
-        click.echo("No file says anything of it. Try other words, or --tests.", err=True)
+        click.echo("No files match. Try other words, or --tests.", err=True)
         return
     rows = [(f"{each.score:.2f}", each.citation, each.name, "; ".join(each.why)) for each in found]
     output.table(("score", "place", "in", "why"), rows, folding=("place", "in", "why"))
 
 
-def _json(each: CodeLocation) -> dict[str, Any]:
-    return {
-        "path": each.path,
-        "score": each.score,
-        "why": list(each.why),
-        "name": each.name,
-        "isStale": each.is_stale,
-        "firstLine": each.first_line,
-        "lastLine": each.last_line,
-        "citation": each.citation,
-    }
-
-
 @click.group("graph")
 def graph_command() -> None:
-    """What the code is: index it, watch it, ask what depends on what."""
+    """Index the code and query its dependencies."""
 
 
 @graph_command.command("index")
 @click.argument("root", required=False, type=click.Path(exists=True, file_okay=False))
-@click.option("--full", is_flag=True, help="Read every file again, changed or not.")
+@click.option("--full", is_flag=True, help="Read all files again, changed or not.")
 @click.option(
     "--scip",
     type=click.Path(exists=True, dir_okay=False),
     help="A SCIP index; by default ROOT/index.scip.",
 )
 @common
-def index(call: Invocation, root: str | None, full: bool, scip: str | None) -> None:
-    """Index the code in ROOT, by default the repository around the current folder. Only what
-    changed is read.
+def index(call: Invocation, root: str | None, full: bool, scip: str | None) -> Reply:
+    """Index the code in ROOT, by default the current repository.
+
+    Only changed files are read.
     """
     with call.memory() as memory, bar("Indexing") as progress:
         report = memory.code.index(root, full=full, progress=progress, scip=scip)
         status = memory.code.status(root)
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope({"root": status.root, **_report_json(report)}, warnings)
-        return
-    output.warn(warnings)
-    output.say(f"{status.root}: {_told(report)}")
+    yield {"root": status.root, **_report_json(report)}
+    output.say(f"{status.root}: {_summary(report)}")
     output.say(
         f"{report.files:,} files, {report.nodes:,} nodes, {report.edges:,} edges, "
         f"{report.chunks:,} chunks."
     )
     if report.skipped:
-        output.say("Left out: " + _counted(report.skipped) + ".")
+        output.say(f"Skipped: {_counted(report.skipped)}.")
 
 
 @graph_command.command("status")
 @click.argument("root", required=False, type=click.Path(file_okay=False))
-@click.option(
-    "--all", "is_all", is_flag=True, help="Every tree of the project, not only the one here."
-)
+@click.option("--all", "is_all", is_flag=True, help="Show all indexed folders of the project.")
 @common
-def status(call: Invocation, root: str | None, is_all: bool) -> None:
-    """How the index of the code stands: what is in it, what was left out and why."""
+def status(call: Invocation, root: str | None, is_all: bool) -> Reply:
+    """Show the state of the code index, and what was skipped."""
     with call.memory() as memory:
         found = memory.code.trees() if is_all else [memory.code.status(root)]
-        warnings = memory.warnings
-    if call.as_json:
-        shown = [_status_json(each) for each in found]
-        output.envelope({"trees": shown} if is_all else shown[0], warnings)
-        return
-    output.warn(warnings)
+    shown = [
+        {
+            "root": each.root,
+            "state": each.state,
+            "note": each.note,
+            "branch": each.branch,
+            "commit": each.commit,
+            "files": each.files,
+            "nodes": each.nodes,
+            "edges": each.edges,
+            "chunks": each.chunks,
+            "staleFiles": each.stale_files,
+            "skipped": each.skipped,
+            "languages": each.languages,
+            "indexedAt": each.indexed_at,
+            "revision": each.revision,
+        }
+        for each in found
+    ]
+    yield {"trees": shown} if is_all else shown[0]
     for each in found:
-        output.facts(_facts(each))
+        gone = "" if os.path.isdir(each.root) else " (gone; run `smara graph forget --gone`)"
+        facts = [
+            ("root", each.root + gone),
+            ("state", each.state + (f" ({each.note})" if each.note else "")),
+        ]
+        if each.state != "none":
+            facts += [
+                ("branch", f"{each.branch or '(none)'} {(each.commit or '')[:12]}".strip()),
+                ("files", f"{each.files:,} ({_counted(each.languages)})"),
+                ("graph", f"{each.nodes:,} nodes, {each.edges:,} edges"),
+                ("chunks", f"{each.chunks:,}"),
+                ("skipped", _counted(each.skipped) or "nothing"),
+            ]
+        output.facts(facts)
     if not found:
-        output.say("No code is indexed in this project; `smara graph index` does it.")
+        output.say("No code is indexed in this project. Run `smara graph index`.")
 
 
 @graph_command.command("watch")
@@ -405,11 +447,11 @@ def status(call: Invocation, root: str | None, is_all: bool) -> None:
     "--seconds",
     type=click.FloatRange(0),
     metavar="S",
-    help="Leave after so long; without it, when stopped.",
+    help="Exit after so long; by default run until stopped.",
 )
 @common
-def watch(call: Invocation, root: str | None, seconds: float | None) -> None:
-    """Index the code, and then every change as it is saved, until stopped."""
+def watch(call: Invocation, root: str | None, seconds: float | None) -> Reply:
+    """Index the code and every change as it is saved, until stopped."""
     stop = threading.Event()
     seen: list[IndexReport] = []
     timer = threading.Timer(seconds, stop.set) if seconds is not None else None
@@ -418,7 +460,7 @@ def watch(call: Invocation, root: str | None, seconds: float | None) -> None:
         def tell(report: IndexReport) -> None:
             seen.append(report)
             if not call.as_json:
-                output.say(_told(report))
+                output.say(_summary(report))
 
         if timer is not None:
             timer.daemon = True
@@ -428,19 +470,17 @@ def watch(call: Invocation, root: str | None, seconds: float | None) -> None:
         finally:
             if timer is not None:
                 timer.cancel()
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope({"updates": [_report_json(report) for report in seen]}, warnings)
+    yield {"updates": [_report_json(report) for report in seen]}
 
 
 @graph_command.command("forget")
 @click.argument("root", required=False, type=click.Path(file_okay=False))
 @click.option(
-    "--gone", is_flag=True, help="The indexes of all folders of the project that are gone."
+    "--gone", is_flag=True, help="Remove the indexes of all deleted folders of the project."
 )
 @common
-def forget(call: Invocation, root: str | None, gone: bool) -> None:
-    """Remove the index of the code in ROOT, by default the repository around the current folder.
+def forget(call: Invocation, root: str | None, gone: bool) -> Reply:
+    """Remove the index of ROOT, by default of the current repository.
 
     The files themselves are not touched.
     """
@@ -449,16 +489,12 @@ def forget(call: Invocation, root: str | None, gone: bool) -> None:
         forgotten = (
             memory.code.forget_gone() if gone else [where] if memory.code.forget(where) else []
         )
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope({"forgotten": forgotten}, warnings)
-        return
-    output.warn(warnings)
+    yield {"forgotten": forgotten}
     for each in forgotten:
-        output.say(f"{each}: no longer indexed.")
+        output.say(f"Removed the index of {each}.")
     if not forgotten:
         output.say(
-            "No folder of this project is gone."
+            "No indexed folder of this project is gone."
             if gone
             else f"{where} is not indexed in this project."
         )
@@ -468,39 +504,17 @@ for _each in (*QUERIES, locate):
     graph_command.add_command(_each)
 
 
-def _told(report: IndexReport) -> str:
-    parts = [
-        f"{report.indexed:,} read",
-        f"{report.removed:,} removed",
-        f"{report.unchanged:,} as before",
-    ]
-    return f"{', '.join(parts)} in {report.seconds:.2f} s."
+def _summary(report: IndexReport) -> str:
+    return (
+        f"{report.indexed:,} indexed, {report.removed:,} removed, {report.unchanged:,} unchanged "
+        f"in {report.seconds:.2f} s."
+    )
 
 
 def _counted(counts: dict[str, int]) -> str:
     return ", ".join(
         f"{count:,} {reason.replace('_', ' ')}" for reason, count in sorted(counts.items())
     )
-
-
-def _facts(status: TreeStatus) -> list[tuple[str, str]]:
-    facts: list[tuple[str, str]] = [
-        (
-            "root",
-            status.root
-            + ("" if os.path.isdir(status.root) else " (gone; `smara graph forget --gone`)"),
-        ),
-        ("state", status.state + (f" ({status.note})" if status.note else "")),
-    ]
-    if status.state != "none":
-        facts += [
-            ("branch", f"{status.branch or '(none)'} {(status.commit or '')[:12]}".strip()),
-            ("files", f"{status.files:,} ({_counted(status.languages)})"),
-            ("graph", f"{status.nodes:,} nodes, {status.edges:,} edges"),
-            ("chunks", f"{status.chunks:,}"),
-            ("left out", _counted(status.skipped) or "nothing"),
-        ]
-    return facts
 
 
 def _report_json(report: IndexReport) -> dict[str, Any]:
@@ -515,23 +529,4 @@ def _report_json(report: IndexReport) -> dict[str, Any]:
         "seconds": report.seconds,
         "skipped": report.skipped,
         "complete": report.is_complete,
-    }
-
-
-def _status_json(status: TreeStatus) -> dict[str, Any]:
-    return {
-        "root": status.root,
-        "state": status.state,
-        "note": status.note,
-        "branch": status.branch,
-        "commit": status.commit,
-        "files": status.files,
-        "nodes": status.nodes,
-        "edges": status.edges,
-        "chunks": status.chunks,
-        "staleFiles": status.stale_files,
-        "skipped": status.skipped,
-        "languages": status.languages,
-        "indexedAt": status.indexed_at,
-        "revision": status.revision,
     }

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from smara.core.freshness import Freshness
-from smara.messages.models import Message
+from smara.errors import BusyError, ConfigError, SmaraError
+from smara.memory import Memory
 from smara.observations.models import (
     CATEGORIES,
     MODES,
@@ -20,27 +20,79 @@ from smara.observations.models import (
     ObservationWarning,
 )
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, common, complete_thread
+from smara.surfaces.cli.options import Invocation, Reply, common, complete_thread
 from smara.surfaces.cli.render.memories import code_line, code_word
-from smara.surfaces.cli.render.observations import (
-    failure_json,
-    observation_json,
-    outcome_json,
-    recovery,
-    require_success,
-    require_writing,
-    source,
-    warned_json,
-)
+from smara.tools.shapes import Names, message_json, observation_json
 
 _OFFSET = click.option(
-    "--offset", type=click.IntRange(0), metavar="N", default=0, help="Leave out so many first."
+    "--offset", type=click.IntRange(0), metavar="N", default=0, help="Skip the first N."
 )
+
+
+_BUSY = ("in_progress", "lease_lost")
+
+
+def require_writing(memory: Memory) -> None:
+    """Raise the error that names the setting which forbids observing."""
+    settings = memory.settings
+    if not settings.observe_enabled:
+        raise ConfigError(
+            "Observing is off. Set observe_enabled to true, or SMARA_OBSERVE_ENABLED=1."
+        )
+    if settings.observe_read_only:
+        raise ConfigError(
+            "Observations are read-only. Set observe_read_only to false, or "
+            "SMARA_OBSERVE_READ_ONLY=0."
+        )
+
+
+def outcome_json(outcome: CycleOutcome) -> dict[str, Any]:
+    """Return the outcome of an observation run as JSON."""
+    return {
+        "action": outcome.action,
+        "success": outcome.success,
+        "messages": outcome.messages,
+        "notes": outcome.notes,
+        "error": outcome.error,
+        "code": outcome.code,
+        "retryable": outcome.is_retryable,
+        "recovered": dict(outcome.recovered) if outcome.recovered is not None else None,
+    }
+
+
+def require_success(outcome: CycleOutcome) -> None:
+    """Raise the error a failed run came from, so that its exit code is right."""
+    if outcome.success:
+        return
+    text = (outcome.error or "It failed for an unknown reason.").strip()
+    text = text if text.endswith((".", "!", "?")) else f"{text}."
+    if outcome.messages:
+        text += f" {output.count(outcome.messages, 'message')} observed before that are kept."
+    if outcome.code in _BUSY:
+        raise BusyError(f"{text} Nothing was observed twice; try again in a moment.")
+    kinds = [SmaraError]
+    for kind in kinds:  # grows while it is read: the whole tree of errors
+        kinds += kind.__subclasses__()
+    raise next((kind for kind in kinds if kind.code == outcome.code), SmaraError)(text)
+
+
+def _recovery(outcome: CycleOutcome) -> list[str]:
+    """Return the warning that a stopped worker's claim was cleared, if it was."""
+    if outcome.recovered is None:
+        return []
+    owner = outcome.recovered.get("owner", "another worker")
+    return [f"{owner} had stopped while observing; its claim was cleared, nothing was lost."]
+
+
+def _source(observation: Observation) -> str:
+    """Return the messages an observation comes from, as ``first–last``."""
+    first, last = observation.first_seq, observation.last_seq
+    return str(first) if first == last else f"{first}–{last}"
 
 
 @click.group("observations")
 def observations_command() -> None:
-    """What was noticed: list and show it, see why, how far it is, and what failed."""
+    """List observations, explain them, and show what failed."""
 
 
 @observations_command.command("list")
@@ -48,7 +100,7 @@ def observations_command() -> None:
     "--thread",
     "thread_id",
     metavar="ID",
-    help="Only of this thread.",
+    help="Only from this thread.",
     shell_complete=complete_thread,
 )
 @click.option("--state", type=click.Choice(STATES))
@@ -70,8 +122,8 @@ def list_observations(
     priority: str | None,
     limit: int,
     offset: int,
-) -> None:
-    """Observations, the newest first; condensed ones too."""
+) -> Reply:
+    """List observations, newest first, condensed ones included."""
     with call.memory() as memory:
         if thread_id is not None:
             memory.threads.get(thread_id)
@@ -84,75 +136,59 @@ def list_observations(
             offset=offset,
         )
         code = memory.observations.freshness(found[:limit])
-        warnings = memory.warnings
     shown, following = found[:limit], offset + limit if len(found) > limit else None
-    if call.as_json:
-        data = {
-            "observations": [observation_json(each, code.get(each.id)) for each in shown],
-            "nextOffset": following,
-        }
-        output.envelope(data, warnings)
-        return
-    output.warn(warnings)
+    yield {
+        "observations": [observation_json(each, code.get(each.id)) for each in shown],
+        "nextOffset": following,
+    }
     if not shown and output.is_terminal():
         output.say(
-            "No observations. `smara observe THREAD` makes some; `smara worker` makes them by "
-            "itself."
+            "No observations yet. Run `smara observe THREAD`, or `smara worker` in the background."
         )
         return
     if output.is_terminal():
         for each in shown:
-            _show_one(each, code.get(each.id))
+            # A table of nine columns would leave the text no space.
+            where = f"{each.thread_id}:{_source(each)}" if each.thread_id else "several threads"
+            mark = "" if each.state == "active" else f" · {each.state}"
+            head = f"{output.moment(each.said_at)} · {each.priority} · {each.category}{mark}"
+            output.say(f"{head} · {where}", bold=True)
+            output.say(output.paragraph(" ".join(each.text.split()), "   ", "   "))
+            freshness = code.get(each.id)
+            if freshness is not None and freshness.hedge is not None:
+                output.say(output.paragraph(freshness.hedge, "   but: ", "   "), fg="yellow")
+            output.say(f"   {each.id}", dim=True)
     else:
         output.table(
             ("id", "said", "priority", "category", "state", "thread", "messages", "text", "code"),
-            [_row(each, code.get(each.id)) for each in shown],
+            [
+                (
+                    each.id,
+                    output.moment(each.said_at),
+                    each.priority,
+                    each.category,
+                    each.state,
+                    each.thread_id,
+                    _source(each),
+                    each.text,
+                    code_word(code.get(each.id)),
+                )
+                for each in shown
+            ],
         )
-    _tell_of_more(following)
-
-
-def _row(each: Observation, code: Freshness | None) -> tuple[Any, ...]:
-    return (
-        each.id,
-        output.moment(each.said_at),
-        each.priority,
-        each.category,
-        each.state,
-        each.thread_id,
-        source(each),
-        each.text,
-        code_word(code),
-    )
-
-
-def _show_one(each: Observation, code: Freshness | None) -> None:
-    """One observation for a person: with nine columns, a table would leave its text no room."""
-    where = f"{each.thread_id}:{source(each)}" if each.thread_id else "several threads"
-    state = "" if each.state == "active" else f" · {each.state}"
-    output.say(
-        f"{output.moment(each.said_at)} · {each.priority} · {each.category}{state} · {where}",
-        bold=True,
-    )
-    output.say(output.paragraph(" ".join(each.text.split()), "   ", "   "))
-    if code is not None and code.hedge is not None:
-        output.say(output.paragraph(code.hedge, "   but: ", "   "), fg="yellow")
-    output.say(f"   {each.id}", dim=True)
+    _print_next(following)
 
 
 @observations_command.command("show")
 @click.argument("observation_id", metavar="ID")
 @common
-def show(call: Invocation, observation_id: str) -> None:
-    """One observation with all that is known of it."""
+def show(call: Invocation, observation_id: str) -> Reply:
+    """Show one observation with all its fields."""
     with call.memory() as memory:
         found = memory.observations.get(observation_id)
         left_out = memory.observations.warnings(observation_id)
         code = memory.observations.freshness([found]).get(found.id)
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope({**observation_json(found, code), "warnings": list(left_out)}, warnings)
-        return
-    output.warn(warnings)
+    yield {**observation_json(found, code), "warnings": list(left_out)}
     into = "" if found.reflected_into is None else f"generation {found.reflected_into}"
     output.facts(
         [
@@ -166,24 +202,23 @@ def show(call: Invocation, observation_id: str) -> None:
             ("category", found.category),
             ("mode", found.mode),
             ("thread", found.thread_id or ""),
-            ("messages", source(found)),
+            ("messages", _source(found)),
             ("said", output.moment(found.said_at)),
-            ("speaks of", found.refers_to or ""),
+            ("refers to", found.refers_to or ""),
             ("code", code_line(code)),
             ("files", ", ".join(found.files)),
             ("lines", ", ".join(map(str, found.lines))),
-            *((name, _value(value)) for name, value in found.mode_specific.items()),
+            *(
+                (name, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
+                for name, value in found.mode_specific.items()
+            ),
             ("taint", ", ".join(found.taint)),
             ("tokens", f"{found.tokens:,}"),
-            ("made by", found.method),
-            ("made", output.moment(found.created_at)),
+            ("method", found.method),
+            ("created", output.moment(found.created_at)),
             *(("left out", each) for each in left_out),
         ]
     )
-
-
-def _value(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 @observations_command.command("why")
@@ -191,40 +226,30 @@ def _value(value: Any) -> str:
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=20, show_default=True)
 @_OFFSET
 @common
-def why(call: Invocation, observation_id: str, limit: int, offset: int) -> None:
-    """The messages behind an observation, word for word, a page at a time."""
+def why(call: Invocation, observation_id: str, limit: int, offset: int) -> Reply:
+    """Show the messages behind an observation, in full, page by page."""
     with call.memory() as memory:
         found = memory.observations.get(observation_id)
         messages = memory.observations.why(observation_id, limit=limit, offset=offset)
         code = memory.observations.freshness([found]).get(found.id)
-        warnings = memory.warnings
+        names = Names(memory.tasks.find)
+        shapes = [message_json(each, names) for each in messages]
     following = (
         offset + limit if found.first_seq + offset + limit <= found.last_seq and messages else None
     )
-    if call.as_json:
-        data = {
-            "observation": observation_json(found, code),
-            "messages": [output.message_json(each) for each in messages],
-            "nextOffset": following,
-        }
-        output.envelope(data, warnings)
-        return
-    output.warn(warnings)
+    yield {
+        "observation": observation_json(found, code),
+        "messages": shapes,
+        "nextOffset": following,
+    }
     if found.thread_id is None:
         output.say(
-            "It condenses observations of several threads; `smara observations list --state "
-            "reflected` has them."
+            "It condenses observations of several threads. List them with `smara observations "
+            "list --state reflected`."
         )
         return
-    _show_messages(found, messages)
-    _tell_of_more(following)
-
-
-def _show_messages(observation: Observation, messages: list[Message]) -> None:
     if output.is_terminal():
-        output.say(
-            output.paragraph(f"{observation.text} ({observation.priority})", "", ""), bold=True
-        )
+        output.say(output.paragraph(f"{found.text} ({found.priority})", "", ""), bold=True)
         output.say()
     else:
         output.row(("thread", "seq", "role", "time", "content"))
@@ -246,21 +271,23 @@ def _show_messages(observation: Observation, messages: list[Message]) -> None:
         )
         output.say(each.raw_content)
         output.say()
+    _print_next(following)
 
 
 @observations_command.command("status")
 @click.argument("thread_id", metavar="THREAD", shell_complete=complete_thread)
 @common
-def status(call: Invocation, thread_id: str) -> None:
-    """How far a thread is observed: what is pending, buffered, active and condensed."""
+def status(call: Invocation, thread_id: str) -> Reply:
+    """Show how much of a thread is observed, buffered and condensed."""
     with call.memory() as memory:
         memory.threads.get(thread_id)
         found = memory.observations.status(thread_id)
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope(found, warnings)
-        return
-    output.warn(warnings)
+    yield found
+    waiting = found["waiting"]
+    observed, reflected = (
+        "" if found[name] is None else output.moment(found[name])
+        for name in ("lastObservedAt", "lastReflectedAt")
+    )
     output.facts(
         [
             ("scope", found["scope"]),
@@ -270,43 +297,53 @@ def status(call: Invocation, thread_id: str) -> None:
             ("buffered reflection", f"{found['bufferedReflectionTokens']:,}"),
             ("observed tokens", f"{found['observedTokens']:,}"),
             ("generation", str(found["generation"])),
-            ("last observed", _moment(found["lastObservedAt"])),
-            ("last reflected", _moment(found["lastReflectedAt"])),
-            ("waiting", _waiting(found["waiting"])),
+            ("last observed", observed),
+            ("last reflected", reflected),
+            (
+                "waiting",
+                f"{waiting['message']} Tried {output.count(waiting['attempts'], 'time')}; next try "
+                f"{output.moment(waiting['retryAt'])}."
+                if waiting
+                else "",
+            ),
         ]
     )
-
-
-def _waiting(waiting: dict[str, Any] | None) -> str:
-    if waiting is None:
-        return ""
-    return (
-        f"{waiting['message']} Tried {waiting['attempts']:,} times, again "
-        f"{output.moment(waiting['retryAt'])}."
-    )
-
-
-def _moment(milliseconds: int | None) -> str:
-    return "" if milliseconds is None else output.moment(milliseconds)
 
 
 @observations_command.command("failures")
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True)
 @common
-def failures(call: Invocation, limit: int) -> None:
-    """What could not be observed: what is tried again, what was given up, and what was left out."""
+def failures(call: Invocation, limit: int) -> Reply:
+    """List failed observations: what is retried, given up or left out."""
     with call.memory() as memory:
         found = memory.observations.failures(limit=limit)
         warned = memory.observations.warned(limit=limit)
-        warnings = memory.warnings
-    if call.as_json:
-        data = {
-            "failures": [failure_json(each) for each in found],
-            "warned": [warned_json(each) for each in warned],
-        }
-        output.envelope(data, warnings)
-        return
-    output.warn(warnings)
+    yield {
+        "failures": [
+            {
+                "operation": each.operation,
+                "threadId": each.thread_id,
+                "firstSeq": each.first_seq,
+                "attempts": each.attempts,
+                "code": each.code,
+                "message": each.message,
+                "isDead": each.is_dead,
+                "failedAt": each.failed_at,
+                "retryAt": each.retry_at,
+            }
+            for each in found
+        ],
+        "warned": [
+            {
+                "threadId": each.thread_id,
+                "firstSeq": each.first_seq,
+                "lastSeq": each.last_seq,
+                "warnings": list(each.warnings),
+                "createdAt": each.created_at,
+            }
+            for each in warned
+        ],
+    }
     if output.is_terminal():
         _show_failures(found, warned)
         return
@@ -354,8 +391,8 @@ def _show_failures(found: list[ObservationFailure], warned: list[ObservationWarn
             else each.thread_id
         )
         head = (
-            f"{output.moment(each.failed_at)} · {each.operation} · {where} · {each.attempts} "
-            f"attempts · {_next(each)}"
+            f"{output.moment(each.failed_at)} · {each.operation} · {where} · "
+            f"{output.count(each.attempts, 'attempt')} · {_next(each)}"
         )
         output.say(head, bold=True)
         output.say(output.paragraph(f"{each.code}: {each.message}", "   ", "   "))
@@ -367,12 +404,12 @@ def _show_failures(found: list[ObservationFailure], warned: list[ObservationWarn
 
 
 def _next(failure: ObservationFailure) -> str:
-    return "given up" if failure.is_dead else f"again {output.moment(failure.retry_at)}"
+    return "given up" if failure.is_dead else f"retry {output.moment(failure.retry_at)}"
 
 
-def _tell_of_more(following: int | None) -> None:
+def _print_next(following: int | None) -> None:
     if following is not None:
-        click.echo(f"There is more: --offset {following}", err=True)
+        click.echo(f"There are more: use --offset {following}.", err=True)
 
 
 @click.command("observe")
@@ -382,40 +419,37 @@ def _tell_of_more(following: int | None) -> None:
     type=click.Choice(MODES),
     default="default",
     show_default=True,
-    help="What the agent was busy with.",
+    help="What the agent was working on.",
 )
 @click.option(
     "--buffer",
     "is_buffered",
     is_flag=True,
-    help="Prepare them; the agent sees them when they are activated.",
+    help="Prepare them only; they are shown once activated.",
 )
 @common
-def observe_command(call: Invocation, thread_id: str, mode: AgentMode, is_buffered: bool) -> None:
-    """Observe what was said in a thread since the last time. Safe to repeat: no message is observed
-    twice.
+def observe_command(call: Invocation, thread_id: str, mode: AgentMode, is_buffered: bool) -> Reply:
+    """Observe the new messages of a thread.
 
-    What failed before is tried again at once.
+    Safe to repeat: no message is observed twice. A failed observation is
+    retried at once.
     """
     with call.memory() as memory:
         memory.threads.get(thread_id)
         require_writing(memory)
         look = memory.observations.buffer if is_buffered else memory.observations.observe
         outcome = look(thread_id, mode=mode, is_now=True)
-        warnings = [*memory.warnings, *recovery(outcome)]
+        call.warnings += _recovery(outcome)
     require_success(outcome)
-    if call.as_json:
-        output.envelope(outcome_json(outcome), warnings)
-        return
-    output.warn(warnings)
-    output.say(_observe_line(outcome, is_buffered))
-
-
-def _observe_line(outcome: CycleOutcome, is_buffered: bool) -> str:
+    yield outcome_json(outcome)
     if not outcome.messages:
-        return "Every message is observed already."
-    later = " They are buffered: shown once they are activated." if is_buffered else ""
-    return f"{outcome.notes:,} observations of {outcome.messages:,} messages.{later}"
+        output.say("No new messages to observe.")
+        return
+    later = " They are buffered and shown once activated." if is_buffered else ""
+    output.say(
+        f"Added {output.count(outcome.notes, 'observation')} from "
+        f"{output.count(outcome.messages, 'message')}.{later}"
+    )
 
 
 @click.command("reflect")
@@ -424,18 +458,19 @@ def _observe_line(outcome: CycleOutcome, is_buffered: bool) -> str:
     "--force",
     "is_forced",
     is_flag=True,
-    help="Condense all that is active, the newest and the few as well.",
+    help="Condense all active observations, however new or few.",
 )
 @click.option(
     "--buffer",
     "is_buffered",
     is_flag=True,
-    help="Make it ahead; the agent sees it when it comes into force.",
+    help="Prepare it only; it is shown once activated.",
 )
 @common
-def reflect_command(call: Invocation, thread_id: str, is_forced: bool, is_buffered: bool) -> None:
-    """Condense older observations into a new generation. What is condensed is kept and can still be
-    found.
+def reflect_command(call: Invocation, thread_id: str, is_forced: bool, is_buffered: bool) -> Reply:
+    """Condense older observations into a new generation.
+
+    The condensed observations stay stored and searchable.
     """
     with call.memory() as memory:
         memory.threads.get(thread_id)
@@ -443,22 +478,16 @@ def reflect_command(call: Invocation, thread_id: str, is_forced: bool, is_buffer
         outcome = memory.observations.reflect(
             thread_id, is_forced=is_forced, is_buffered=is_buffered
         )
-        warnings = [*memory.warnings, *recovery(outcome)]
-    if outcome.code != "no_progress":  # an answer like any other: it cannot be said in fewer words
+        call.warnings += _recovery(outcome)
+    if outcome.code != "no_progress":  # not an error: the text cannot be made shorter
         require_success(outcome)
-    if call.as_json:
-        output.envelope(outcome_json(outcome), warnings)
-        return
-    output.warn(warnings)
-    output.say(_reflect_line(outcome, is_forced, is_buffered))
-
-
-def _reflect_line(outcome: CycleOutcome, is_forced: bool, is_buffered: bool) -> str:
+    yield outcome_json(outcome)
     if not outcome.success:
-        return f"Nothing was condensed: {outcome.error}"
-    if not outcome.notes:
-        return "Nothing to condense yet." + (
-            "" if is_forced else " --force condenses what there is."
-        )
-    later = " They are buffered: shown once they are activated." if is_buffered else ""
-    return f"{outcome.messages:,} observations condensed into {outcome.notes:,}.{later}"
+        output.say(f"Nothing was condensed: {outcome.error}")
+    elif not outcome.notes:
+        hint = "" if is_forced else " --force condenses what there is."
+        output.say(f"Nothing to condense yet.{hint}")
+    else:
+        later = " They are buffered and shown once activated." if is_buffered else ""
+        count = output.count(outcome.messages, "observation")
+        output.say(f"Condensed {count} into {outcome.notes:,}.{later}")

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import click
 
-from smara.adapters.hosts.drain import DrainReport, drain
+from smara.adapters.hosts.drain import drain
 from smara.adapters.hosts.hook_store import refresh
 from smara.adapters.hosts.precompute import finish
 from smara.core import log
@@ -24,8 +24,8 @@ from smara.environment import spool_folder
 from smara.errors import BusyError, DatabaseError, InvalidInputError, LeaseLostError, SmaraError
 from smara.memory import Memory
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, common
-from smara.surfaces.cli.render.observations import require_writing
+from smara.surfaces.cli.commands.observations import require_writing
+from smara.surfaces.cli.options import Invocation, Reply, common
 
 LEASE_SECONDS = 60.0
 
@@ -34,10 +34,16 @@ LEASE_SECONDS = 60.0
 def hold_instance(
     memory: Memory, kind: str, stop: threading.Event, project: str | None
 ) -> Iterator[None]:
-    """Hold the place of this kind for this machine and project, ``None`` for all; ``BusyError``
-    says who has it.
+    """Hold the only place of this kind on this machine, for one project or all.
 
-    ``stop`` is set when the place went to somebody else, as it may when a machine has slept.
+    Args:
+        memory: The memory whose leases are used.
+        kind: The kind of process, such as ``worker``.
+        stop: Set when the place is lost to another process, as after a machine slept.
+        project: The project, or None for all.
+
+    Raises:
+        BusyError: If another process holds the place.
     """
     name = (
         f"{kind}:{socket.gethostname()}"
@@ -48,12 +54,11 @@ def hold_instance(
     lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
     if lease is None:
         holder = memory.leases.find(name)
-        until = f", and is known to live until {output.moment(holder.expires_at)}" if holder else ""
+        until = f", lease until {output.moment(holder.expires_at)}" if holder else ""
         whose = "all projects of this store" if project is None else f"the project {project!r}"
         raise BusyError(
             f"A {kind} for {whose} runs on this machine already"
-            f" ({holder.owner if holder else 'just started'}{until}). One is enough; a second "
-            "would only wait for it."
+            f" ({holder.owner if holder else 'just started'}{until}). One is enough."
         )
     left = threading.Event()
 
@@ -63,7 +68,11 @@ def hold_instance(
             try:
                 lease = memory.leases.renew(lease, LEASE_SECONDS)
             except LeaseLostError:
-                lease = _again(memory, name, owner)
+                # An expired lease that no other process took is acquired again.
+                try:
+                    lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
+                except DatabaseError:
+                    lease = None
                 if lease is None:
                     stop.set()
             except DatabaseError as error:
@@ -83,21 +92,11 @@ def hold_instance(
             log.warning("lease.not_released", error=error.code)  # it expires by itself
 
 
-def _again(memory: Memory, name: str, owner: str) -> Any:
-    """The place once more, when it was lost to nobody; ``None`` when somebody else has it or nobody
-    can tell.
-    """
-    try:
-        return memory.leases.acquire(name, owner, LEASE_SECONDS)
-    except DatabaseError:
-        return None
-
-
 _LOOK_SECONDS = 0.25
 
 
 class _Round(Protocol):
-    """What one round over all threads did."""
+    """The result of one round over all threads."""
 
     @property
     def looked_at(self) -> int: ...
@@ -116,7 +115,7 @@ class _Round(Protocol):
 
 
 @click.command("worker")
-@click.option("--once", is_flag=True, help="Look at every thread once, and leave.")
+@click.option("--once", is_flag=True, help="Run one round over all threads and exit.")
 @click.option(
     "--poll",
     "poll_seconds",
@@ -124,7 +123,7 @@ class _Round(Protocol):
     metavar="SECONDS",
     default=5.0,
     show_default=True,
-    help="How long to rest between two rounds.",
+    help="The pause between two rounds.",
 )
 @click.option(
     "--leave-after",
@@ -133,10 +132,10 @@ class _Round(Protocol):
     metavar="MINUTES",
     default=10.0,
     show_default=True,
-    help="Leave when there was nothing to do for so long; 0 stays.",
+    help="Exit after so long without work; 0 never exits.",
 )
 @click.option(
-    "--all-projects", is_flag=True, help="Serve all projects, also where SMARA_PROJECT names one."
+    "--all-projects", is_flag=True, help="Serve all projects even if SMARA_PROJECT names one."
 )
 @common
 def worker_command(
@@ -145,13 +144,13 @@ def worker_command(
     poll_seconds: float,
     leave_after_minutes: float,
     all_projects: bool,
-) -> None:
-    """Observe the threads that nobody is talking in, and those that have grown; make missing
-    vectors.
+) -> Reply:
+    """Observe idle and grown threads in the background; create vectors.
 
-    It serves every project of the store, in turn; with --project (or SMARA_PROJECT) that one alone.
-    One per machine; any number of machines. Ctrl-C and SIGTERM stop it when the round it is in
-    has ended, a second Ctrl-C at once. Nothing is lost either way.
+    It serves every project of the store in turn, or only the one of --project
+    (or SMARA_PROJECT). One worker runs per machine, on any number of machines.
+    Ctrl-C and SIGTERM stop it after the current round, a second Ctrl-C at once.
+    Nothing is lost either way.
     """
     if all_projects and call.project is not None:
         raise InvalidInputError("Give either --all-projects or --project NAME.")
@@ -162,8 +161,7 @@ def worker_command(
         rounds.append(done)
         _drain(memory)
         if not call.as_json:
-            output.say(_line(done))
-            sys.stdout.flush()
+            _print_round(done)
 
     with call.memory() as memory:
         require_writing(memory)
@@ -176,30 +174,33 @@ def worker_command(
         else:
             leave = leave_after_minutes * 60 if leave_after_minutes else None
             with hold_instance(memory, "worker", stop, project=project):
-                turned = _until_told(stop, lambda: worker.run(stop, poll_seconds, leave, tell))
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope({"rounds": turned, **_sums(rounds)}, warnings)
-        return
-    output.warn(warnings)
+                turned = _until_stopped(stop, lambda: worker.run(stop, poll_seconds, leave, tell))
+    yield {
+        "rounds": turned,
+        "lookedAt": sum(each.looked_at for each in rounds),
+        "observed": sum(each.observed for each in rounds),
+        "reflected": sum(each.reflected for each in rounds),
+        "failed": sum(each.failed for each in rounds),
+        "embedded": sum(each.embedded for each in rounds),
+        "learned": sum(each.learned for each in rounds),
+        "projects": max((each.projects for each in rounds), default=0),
+    }
     if not once:
-        output.say(f"Left after {turned:,} rounds.")
+        output.say(f"Stopped after {output.count(turned, 'round')}.")
 
 
 def _drain(memory: Memory) -> None:
-    """Take in what hooks left, after each round; another process may be at it, and then it is."""
+    """Import the events that hooks left, unless another process does."""
     try:
         folder = spool_folder()
         for draft in refresh(memory, folder, drain(memory, folder)):
             finish(folder, draft)
     except SmaraError as error:
-        log.warning(
-            "spool.not_drained", error=error.code
-        )  # the files stay, and the next round may do
+        log.warning("spool.not_drained", error=error.code)  # the next round tries again
 
 
-def _until_told(stop: threading.Event, work: Callable[[], int]) -> int:
-    """Run the work in a thread of its own until it ends or a signal says stop; what it returned."""
+def _until_stopped(stop: threading.Event, work: Callable[[], int]) -> int:
+    """Run the work in a thread until it ends or a signal stops it; return its result."""
     answers: list[int] = []
     troubles: list[BaseException] = []
     ended = threading.Event()
@@ -217,7 +218,7 @@ def _until_told(stop: threading.Event, work: Callable[[], int]) -> int:
         while not ended.wait(_LOOK_SECONDS):
             if signals and not stop.is_set():
                 stop.set()
-                click.echo("smara: stopping when this round has ended.", err=True)
+                click.echo("smara: stopping after this round.", err=True)
     for error in troubles:
         raise error
     return answers[0]
@@ -225,10 +226,10 @@ def _until_told(stop: threading.Event, work: Callable[[], int]) -> int:
 
 @contextmanager
 def _heard(*awaited: signal.Signals) -> Iterator[list[int]]:
-    """The signals that arrived; the second one interrupts. Only a main thread can ask for them.
+    """Collect the signals that arrive; the second one interrupts.
 
-    They are noted and nothing else: an event that is set by a signal may wait for a lock
-    which the interrupted thread itself holds.
+    They are only collected: an event that a signal sets may wait for a lock which the
+    interrupted thread itself holds. Without a main thread none arrive.
     """
     arrived: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -250,30 +251,17 @@ def _heard(*awaited: signal.Signals) -> Iterator[list[int]]:
             signal.signal(each, handler)
 
 
-def _sums(rounds: list[_Round]) -> dict[str, int]:
-    return {
-        "lookedAt": sum(each.looked_at for each in rounds),
-        "observed": sum(each.observed for each in rounds),
-        "reflected": sum(each.reflected for each in rounds),
-        "failed": sum(each.failed for each in rounds),
-        "embedded": sum(each.embedded for each in rounds),
-        "learned": sum(each.learned for each in rounds),
-        "projects": max((each.projects for each in rounds), default=0),
-    }
-
-
-def _line(done: _Round) -> str:
-    failed = (
-        f", {done.failed:,} failed (`smara observations failures` says why)" if done.failed else ""
-    )
-    embedded = f", {done.embedded:,} records embedded" if done.embedded else ""
-    learned = f", {done.learned:,} sessions and jobs of learning" if done.learned else ""
+def _print_round(done: _Round) -> None:
     where = f" in {done.projects:,} projects" if done.projects > 1 else ""
-    told = (
-        f"{done.looked_at:,} threads due{where}: {done.observed:,} observed, "
-        f"{done.reflected:,} reflected"
-    )
-    return f"{told}{failed}{embedded}{learned}."
+    parts = [
+        f"{output.count(done.looked_at, 'thread')} due{where}: {done.observed:,} observed",
+        f"{done.reflected:,} reflected",
+        f"{done.failed:,} failed (see `smara observations failures`)" if done.failed else "",
+        f"{output.count(done.embedded, 'vector')} created" if done.embedded else "",
+        f"{output.count(done.learned, 'learning job')} done" if done.learned else "",
+    ]
+    output.say(f"{', '.join(filter(None, parts))}.")
+    sys.stdout.flush()
 
 
 @click.command("hook")
@@ -284,17 +272,19 @@ def _line(done: _Round) -> str:
     type=click.FloatRange(0.1),
     default=300.0,
     show_default=True,
-    help="How long a drain may take.",
+    help="The time limit of a drain.",
 )
 @common
-def hook_command(call: Invocation, agent: str, event: str | None, seconds: float) -> None:
-    """What agents call: `smara hook AGENT EVENT`, with the event as JSON on standard input.
+def hook_command(call: Invocation, agent: str, event: str | None, seconds: float) -> Reply:
+    """Handle an event of an agent: `smara hook AGENT EVENT`.
 
-    AGENT is a name that `smara setup` takes, EVENT the agent's own name of the event. It always
-    leaves with 0 and writes nothing to standard error. Let `smara setup AGENT` register it.
+    Agents call it with the event as JSON on standard input; `smara setup AGENT`
+    registers it. AGENT is a name that `smara setup` takes, EVENT the agent's own
+    name of the event. The exit code is always 0, and nothing is written to
+    standard error.
 
-    `smara hook drain` takes in the events that wait, reads the transcripts of their sessions,
-    and ends those that are over.
+    `smara hook drain` imports the waiting events, reads the transcripts of their
+    sessions, and ends the sessions that are over.
     """
     if agent != "drain" or event is not None:
         raise InvalidInputError(
@@ -303,26 +293,13 @@ def hook_command(call: Invocation, agent: str, event: str | None, seconds: float
     with call.memory() as memory:
         done = drain(memory, spool_folder(), seconds)
         drafts = refresh(memory, spool_folder(), done)
-        warnings = memory.warnings
     for draft in drafts:
         finish(spool_folder(), draft)
     if done.is_busy:
         raise BusyError(
-            "Another process is draining the spool at the moment. Nothing is lost; try again later."
+            "Another process is importing the events. Nothing is lost; try again later."
         )
-    if call.as_json:
-        output.envelope(_drain_json(done), warnings)
-        return
-    output.warn(warnings)
-    output.say(
-        f"{done.taken:,} events taken in, {done.repeated:,} told twice, {done.unreadable:,} "
-        "unreadable;"
-        f" {done.messages:,} messages, {done.jobs_done:,} jobs done, {done.jobs_failed:,} failed."
-    )
-
-
-def _drain_json(done: DrainReport) -> dict[str, int]:
-    return {
+    yield {
         "taken": done.taken,
         "repeated": done.repeated,
         "unreadable": done.unreadable,
@@ -330,3 +307,8 @@ def _drain_json(done: DrainReport) -> dict[str, int]:
         "jobsDone": done.jobs_done,
         "jobsFailed": done.jobs_failed,
     }
+    output.say(
+        f"Imported {output.count(done.taken, 'event')} ({done.repeated:,} duplicates, "
+        f"{done.unreadable:,} unreadable) and {output.count(done.messages, 'message')}; "
+        f"{output.count(done.jobs_done, 'job')} done, {done.jobs_failed:,} failed."
+    )

@@ -7,13 +7,9 @@ from typing import Any
 
 from smara.codegraph.models import (
     CoChange,
-    CodeMap,
     CodeModule,
-    EntryPoint,
     Hop,
-    HotSpot,
     ImpactWalk,
-    ImportCycle,
     Node,
     Reached,
     SymbolCard,
@@ -28,21 +24,19 @@ _FEW = 4
 
 
 def place(node: Node) -> str:
-    """Where a node begins: ``src/auth.py:20``, of a file its path."""
+    """Return where a node begins, such as ``src/auth.py:20``; of a file its path."""
     return node.path if node.kind == "file" else f"{node.path}:{node.first_line}"
 
 
 def walk_rows(reached: Iterable[Reached], is_backward: bool) -> list[tuple[object, ...]]:
-    """A line for each node: how far, how sure, where it is, and the way from it to the target, or
-    back.
-    """
+    """Return a row for each node: depth, weight, place, name and the path."""
     return [
         (
             each.depth,
             f"{each.weight:.2f}",
             _where(each, is_backward),
             each.node.qualname,
-            _how(each.path, is_backward),
+            _way(each.path, is_backward),
         )
         for each in reached
     ]
@@ -52,8 +46,8 @@ def _where(reached: Reached, is_backward: bool) -> str:
     return f"{reached.node.path}:{reached.path[0].line}" if is_backward else place(reached.node)
 
 
-def _how(path: Sequence[Hop], is_backward: bool) -> str:
-    """``calls post → calls login``; backward along the arrows, ``← `` for what is depended on."""
+def _way(path: Sequence[Hop], is_backward: bool) -> str:
+    """Return a path such as ``calls post → calls login``, or with ``←`` forward."""
     named = [hop.node.qualname or hop.node.path for hop in path]
     if is_backward:
         return " → ".join(f"{_verb(hop)} {name}" for hop, name in zip(path, named, strict=True))
@@ -62,20 +56,20 @@ def _how(path: Sequence[Hop], is_backward: bool) -> str:
 
 def _verb(hop: Hop) -> str:
     if hop.kind == "contains":
-        return "holds"
+        return "contains"
     return hop.kind if hop.source != "guess" and hop.confidence >= _UNSURE else f"{hop.kind}?"
 
 
 def say_walk(walk: ImpactWalk, one: str, many: str, is_backward: bool) -> None:
-    """A walk: what was asked about, how much was reached, and a table."""
+    """Print a walk: its targets, its size and a table."""
     for node in walk.targets[:3]:
         output.say(heading(node), bold=True)
     if len(walk.targets) > 3:
         output.say(f"and {len(walk.targets) - 3} more files", bold=True)
     if walk.overrides:
-        output.say(f"It stands for {_few(walk.overrides)}: who calls that may come here.")
+        output.say(f"It overrides {_few(walk.overrides)}: calls of that may reach it.")
     if walk.overridden_by:
-        output.say(f"Classes below have their own: {_few(walk.overridden_by)}.")
+        output.say(f"It is overridden by {_few(walk.overridden_by)}.")
     has_some = 0 < walk.tests < walk.total
     tests = f", {walk.tests} of them {'a test' if walk.tests == 1 else 'tests'}" if has_some else ""
     if not walk.total:
@@ -89,7 +83,7 @@ def say_walk(walk: ImpactWalk, one: str, many: str, is_backward: bool) -> None:
     )
     if walk.is_cut:
         output.say()
-        output.say(f"{len(walk.reached)} of {walk.total} are shown; --limit shows more.", dim=True)
+        output.say(f"{len(walk.reached)} of {walk.total} shown; --limit shows more.", dim=True)
 
 
 def _few(nodes: Sequence[Node]) -> str:
@@ -98,14 +92,14 @@ def _few(nodes: Sequence[Node]) -> str:
 
 
 def heading(node: Node) -> str:
-    """A node in one line: ``src/auth.py:Session.login  method, lines 20-44``."""
+    """Return a node as ``src/auth.py:Session.login  method, lines 20-44``."""
     if node.kind == "file":
         return f"{node.path}  file, {node.last_line} lines"
     return f"{node.label}  {node.kind}, lines {node.first_line}-{node.last_line}"
 
 
 def say_card(card: SymbolCard, known: Sequence[CodeLink]) -> None:
-    """All there is to say of a node."""
+    """Print a node with its callers, tests and memories."""
     node = card.node
     output.say(heading(node), bold=True)
     if node.signature:
@@ -114,13 +108,13 @@ def say_card(card: SymbolCard, known: Sequence[CodeLink]) -> None:
         output.say(output.paragraph(" ".join(node.doc.split()), "", ""), dim=True)
     facts = [f"{card.dependents} depend on it"]
     facts += [f"changed in {card.commits} commits"] if card.commits else []
-    facts += ["being read again"] if node.is_stale else []
+    facts += ["being indexed"] if node.is_stale else []
     output.say(", ".join(facts) + ".")
-    _group("known", [link.line for link in known])
+    _group("memories", [link.line for link in known])
     _group("used by", [f"{_where(each, True)}  {each.node.qualname}" for each in card.callers])
     _group("tested by", [f"{place(each.node)}  {each.node.qualname}" for each in card.tests])
     _group("uses", [f"{place(each.node)}  {each.node.qualname}" for each in card.calls])
-    _group("holds", [f"{member.first_line}  {member.name}" for member in card.members])
+    _group("contains", [f"{member.first_line}  {member.name}" for member in card.members])
     _group(
         "changes with",
         [f"{each.path}  {each.confidence:.0%} of its commits" for each in card.changes_with],
@@ -136,15 +130,15 @@ def _group(title: str, lines: Sequence[str]) -> None:
 
 
 def say_module(module: CodeModule) -> None:
-    """A module in a few lines."""
+    """Print a module in a few lines."""
     output.say(f"{module.path}", bold=True)
-    stale = " (said of older code)" if module.is_stale else ""
+    stale = " (described for older code)" if module.is_stale else ""
     output.say(output.paragraph(f"{module.purpose}{stale}", "  ", "  "))
     rows = [
         ("names", ", ".join(node.qualname for node in module.central[:_MODULE_NAMES])),
         ("uses", ", ".join(path for path, _ in module.uses)),
         ("used by", ", ".join(path for path, _ in module.used_by)),
-        ("entered", ", ".join(module.entry_points[:_MODULE_NAMES])),
+        ("entries", ", ".join(module.entry_points[:_MODULE_NAMES])),
         *(("flow", " → ".join(name.rpartition(":")[2] for name in flow)) for flow in module.flows),
     ]
     for name, value in rows:
@@ -154,7 +148,7 @@ def say_module(module: CodeModule) -> None:
 
 
 def node_json(node: Node) -> dict[str, Any]:
-    """A file or symbol."""
+    """Return a file or symbol as JSON."""
     return {
         "name": node.label,
         "kind": node.kind,
@@ -169,12 +163,12 @@ def node_json(node: Node) -> dict[str, Any]:
 
 
 def mention_json(node: Node) -> dict[str, Any]:
-    """A file or symbol that is mentioned beside another."""
+    """Return a file or symbol that is mentioned beside another."""
     return {"name": node.label, "kind": node.kind, "path": node.path, "line": node.first_line}
 
 
 def walk_json(walk: ImpactWalk) -> dict[str, Any]:
-    """What a walk came to."""
+    """Return the result of a walk as JSON."""
     return {
         "targets": [mention_json(node) for node in walk.targets],
         "depth": walk.depth,
@@ -190,27 +184,26 @@ def walk_json(walk: ImpactWalk) -> dict[str, Any]:
 
 
 def reached_json(reached: Reached) -> dict[str, Any]:
-    """A node with the path to the target."""
+    """Return a node with the path to the target."""
     return mention_json(reached.node) | {
         "depth": reached.depth,
         "weight": reached.weight,
         "isTest": reached.is_test,
-        "via": [_hop_json(hop) for hop in reached.path],
-    }
-
-
-def _hop_json(hop: Hop) -> dict[str, Any]:
-    return {
-        "to": hop.node.label,
-        "kind": hop.kind,
-        "line": hop.line,
-        "confidence": hop.confidence,
-        "source": hop.source,
+        "via": [
+            {
+                "to": hop.node.label,
+                "kind": hop.kind,
+                "line": hop.line,
+                "confidence": hop.confidence,
+                "source": hop.source,
+            }
+            for hop in reached.path
+        ],
     }
 
 
 def card_json(card: SymbolCard, known: list[CodeLink]) -> dict[str, Any]:
-    """All there is to say of a node."""
+    """Return a node with its callers, tests and memories as JSON."""
     return node_json(card.node) | {
         "members": [mention_json(node) for node in card.members],
         "usedBy": [reached_json(each) for each in card.callers],
@@ -219,83 +212,28 @@ def card_json(card: SymbolCard, known: list[CodeLink]) -> dict[str, Any]:
         "dependents": card.dependents,
         "commits": card.commits,
         "changesWith": [cochange_json(each) for each in card.changes_with],
-        "known": [link_json(each) for each in known],
-    }
-
-
-def link_json(link: CodeLink) -> dict[str, Any]:
-    """A memory that speaks of code."""
-    return {
-        "kind": link.kind,
-        "memoryId": link.memory_id,
-        "id": link.short_id,
-        "type": link.type,
-        "content": link.text,
-        "path": link.path,
-        "symbol": link.symbol,
-        "verdict": link.verdict,
-        "hedge": link.hedge,
+        "known": [
+            {
+                "kind": link.kind,
+                "memoryId": link.memory_id,
+                "id": link.short_id,
+                "type": link.type,
+                "content": link.text,
+                "path": link.path,
+                "symbol": link.symbol,
+                "verdict": link.verdict,
+                "hedge": link.hedge,
+            }
+            for link in known
+        ],
     }
 
 
 def cochange_json(each: CoChange) -> dict[str, Any]:
-    """A file that changes with another."""
+    """Return a file that changes with another as JSON."""
     return {
         "path": each.path,
         "together": each.together,
         "confidence": each.confidence,
         "lastAt": each.last_at,
-    }
-
-
-def map_json(found: CodeMap) -> dict[str, Any]:
-    """A map."""
-    return {
-        "text": found.text,
-        "tokens": found.tokens,
-        "budget": found.budget,
-        "files": found.files,
-        "symbols": found.symbols,
-        "totalFiles": found.total_files,
-        "totalSymbols": found.total_symbols,
-    }
-
-
-def cycle_json(cycle: ImportCycle) -> dict[str, Any]:
-    """Files that import each other."""
-    return {"path": list(cycle.path), "lines": list(cycle.lines), "files": list(cycle.files)}
-
-
-def entry_json(entry: EntryPoint) -> dict[str, Any]:
-    """Where the program is entered."""
-    return mention_json(entry.node) | {"why": entry.why, "reaches": entry.reaches}
-
-
-def hotspot_json(spot: HotSpot) -> dict[str, Any]:
-    """A file that matters and changes."""
-    return {
-        "path": spot.path,
-        "score": spot.score,
-        "centrality": spot.centrality,
-        "churn": spot.churn,
-        "usedByFiles": spot.dependents,
-        "commits": spot.commits,
-        "lines": spot.lines,
-    }
-
-
-def module_json(module: CodeModule) -> dict[str, Any]:
-    """A folder of code."""
-    return {
-        "path": module.path,
-        "purpose": module.purpose,
-        "source": module.source,
-        "isStale": module.is_stale,
-        "files": module.files,
-        "symbols": module.symbols,
-        "central": [mention_json(node) for node in module.central],
-        "uses": [{"path": path, "edges": count} for path, count in module.uses],
-        "usedBy": [{"path": path, "edges": count} for path, count in module.used_by],
-        "entryPoints": list(module.entry_points),
-        "flows": [list(flow) for flow in module.flows],
     }
