@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -17,12 +16,10 @@ from smara.adapters.bulk_import import BulkImport, BulkReport, find
 from smara.adapters.host import Here
 from smara.adapters.host_specs import TRANSCRIPTS
 from smara.adapters.importer import ImportReport
-from smara.adapters.records import Progress
-from smara.adapters.replay import LearnReport
-from smara.adapters.sniff import FORMATS
+from smara.adapters.readers.sniff import FORMATS, HOST_FORMATS, HostFormat
 from smara.errors import InvalidInputError, SmaraError
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, common
+from smara.surfaces.cli.options import Invocation, Reply, common
 from smara.surfaces.cli.output import bar
 
 if TYPE_CHECKING:
@@ -39,31 +36,12 @@ OTHER_SOURCES = (
 _SHOWN = 12
 
 
-def run(
-    call: Invocation,
-    source: str,
-    files: Sequence[str],
-    dry_run: bool,
-    resource: str | None,
-    limit: int | None,
-    code: bool | None = None,
-) -> None:
-    """Import from one of these sources, and say what came of it."""
-    if source == "git":
-        _git(call, files, dry_run, limit=limit, code=code)
-    elif source == "mastra":
-        _mastra(call, files, dry_run, resource=resource)
-    else:
-        _notes(call, source, files, dry_run=dry_run)
-
-
-def _git(
+def _import_git(
     call: Invocation, files: Sequence[str], dry_run: bool, limit: int | None, code: bool | None
-) -> None:
+) -> Reply:
     from smara.adapters.git_history import MOST_MEMORIES, import_history, warm_up
 
     reports: list[GitReport] = []
-    problems: list[str] = []
     with call.memory() as memory:
         for folder in files or (None,):
             with bar("commits") as progress:
@@ -78,20 +56,43 @@ def _git(
                 with bar("reading the code") as progress:
                     warm_up(memory, report, progress, code=code)
             except SmaraError as error:
-                # The memories are in: that the code could not be indexed takes nothing away from
-                # them.
-                problems.append(f"Which files change together was not counted: {error}")
+                # The memories are stored, whether or not the code can be indexed.
+                call.warnings.append(f"Files that change together were not counted: {error}")
             reports.append(report)
-        warnings = [*memory.warnings, *problems]
-    if call.as_json:
-        output.envelope({"repositories": [_git_json(each) for each in reports]}, warnings)
-        return
-    output.warn(warnings)
+    yield {
+        "repositories": [
+            {
+                "root": report.root,
+                "isDryRun": report.is_dry_run,
+                "commits": report.commits,
+                "isAll": report.is_all,
+                "counts": dict(report.counts),
+                "cut": report.cut,
+                "leftOut": dict(report.left_out),
+                "countedTogether": report.warmed_commits,
+                "filesNotIndexed": report.left_for_later,
+                "memories": [
+                    {
+                        "outcome": each.outcome,
+                        "id": each.memory_id,
+                        "type": each.type,
+                        "kind": each.kind,
+                        "content": each.content,
+                        "commit": each.sha,
+                        "at": each.at_ms,
+                        "why": list(each.why),
+                    }
+                    for each in report.changes
+                ],
+            }
+            for report in reports
+        ]
+    }
     for report in reports:
-        _tell_git(report)
+        _print_git(report)
 
 
-def _tell_git(report: GitReport) -> None:
+def _print_git(report: GitReport) -> None:
     rows = [
         (each.outcome, each.memory_id, each.type, each.sha[:10], each.content)
         for each in report.changes
@@ -107,64 +108,37 @@ def _tell_git(report: GitReport) -> None:
             output.say(f"… and {len(new) - _SHOWN:,} more", dim=True)
         output.say()
     counts = report.counts
-    what = "would become memories" if report.is_dry_run else "became memories"
-    output.say(
-        f"{report.commits:,} commits read: {counts['added']:,} {what}, {counts['known']:,} were "
-        "known."
-    )
+    verb = "Would create" if report.is_dry_run else "Created"
+    new_memories = output.count(counts["added"], "memory", "memories")
+    commits = output.count(report.commits, "commit")
+    output.say(f"{verb} {new_memories} from {commits}; {counts['known']:,} already known.")
     others = counts["duplicate"] + counts["refused"]
     if others:
-        output.say(f"{others:,} said nothing new, or were refused.")
+        output.say(f"{others:,} duplicates or refused.")
     for reason, count in report.left_out.most_common():
-        output.say(f"{count:,} left out: {reason}.", dim=True)
+        output.say(f"{count:,} skipped: {reason}.", dim=True)
     if report.cut:
-        output.say(f"{report.cut:,} older ones were left out: --limit takes more.")
+        output.say(f"{report.cut:,} older ones skipped; use a larger --limit.")
     if not report.is_all:
         output.say("Older commits were not read.")
     if report.warmed_commits:
-        output.say(f"Files that change together were counted in {report.warmed_commits:,} commits.")
+        commits = output.count(report.warmed_commits, "commit")
+        output.say(f"Counted files that change together in {commits}.")
     if report.left_for_later:
-        output.say(
-            f"The code ({report.left_for_later:,} files) was not indexed: --code, or `smara graph "
-            "index`."
-        )
+        files = output.count(report.left_for_later, "file")
+        output.say(f"The code ({files}) was not indexed; use --code or `smara graph index`.")
     if counts["added"] and not report.is_dry_run:
-        output.say("They wait for you: `smara memories review`.", dim=True)
+        output.say("Review them with `smara memories review`.", dim=True)
 
 
-def _git_json(report: GitReport) -> dict[str, Any]:
-    return {
-        "root": report.root,
-        "isDryRun": report.is_dry_run,
-        "commits": report.commits,
-        "isAll": report.is_all,
-        "counts": dict(report.counts),
-        "cut": report.cut,
-        "leftOut": dict(report.left_out),
-        "countedTogether": report.warmed_commits,
-        "filesNotIndexed": report.left_for_later,
-        "memories": [
-            {
-                "outcome": each.outcome,
-                "id": each.memory_id,
-                "type": each.type,
-                "kind": each.kind,
-                "content": each.content,
-                "commit": each.sha,
-                "at": each.at_ms,
-                "why": list(each.why),
-            }
-            for each in report.changes
-        ],
-    }
-
-
-def _mastra(call: Invocation, files: Sequence[str], dry_run: bool, resource: str | None) -> None:
+def _import_mastra(
+    call: Invocation, files: Sequence[str], dry_run: bool, resource: str | None
+) -> Reply:
     from smara.adapters.mastra import import_mastra
 
     if not files:
         raise InvalidInputError(
-            "Name the store: `smara import --from mastra FILE`, or its postgresql:// URL."
+            "Give the store: `smara import --from mastra FILE`, or its postgresql:// URL."
         )
     reports: list[MastraReport] = []
     with call.memory() as memory:
@@ -175,11 +149,27 @@ def _mastra(call: Invocation, files: Sequence[str], dry_run: bool, resource: str
                         memory, place, is_dry_run=dry_run, resource_id=resource, progress=progress
                     )
                 )
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope({"stores": [_mastra_json(each) for each in reports]}, warnings)
-        return
-    output.warn(warnings)
+    yield {
+        "stores": [
+            {
+                "source": report.source,
+                "isDryRun": report.is_dry_run,
+                "threads": report.threads,
+                "messages": report.messages,
+                "stored": report.stored,
+                "repeated": report.repeated,
+                "grown": report.grown,
+                "leftOut": dict(report.left_out),
+                "pages": report.pages,
+                "pagesSame": report.pages_same,
+                "pagesKept": report.pages_kept,
+                "observations": report.observations,
+                "problems": report.problems,
+                "refused": [{"name": name, "reason": reason} for name, reason in report.refused],
+            }
+            for report in reports
+        ]
+    }
     stored = "would store" if dry_run else "stored"
     rows = [
         (
@@ -203,7 +193,7 @@ def _mastra(call: Invocation, files: Sequence[str], dry_run: bool, resource: str
         stored,
         "grown",
         "known",
-        "left out",
+        "skipped",
         "pages",
         "observations",
         "refused",
@@ -211,57 +201,33 @@ def _mastra(call: Invocation, files: Sequence[str], dry_run: bool, resource: str
     output.table(columns, rows, folding=("store",))
     for each in reports:
         for reason, count in each.left_out.most_common():
-            output.say(f"{count:,} left out: {reason}.")
+            output.say(f"{count:,} skipped: {reason}.")
         if each.pages_kept:
-            output.say(f"{each.pages_kept:,} pages were changed here since, and were left so.")
+            output.say(f"{output.count(each.pages_kept, 'page')} changed here and kept.")
         output.warn(each.problems)
         for name, reason in each.refused[:10]:
             output.say(f"refused: {name}: {reason}")
 
 
-def _mastra_json(report: MastraReport) -> dict[str, Any]:
-    return {
-        "source": report.source,
-        "isDryRun": report.is_dry_run,
-        "threads": report.threads,
-        "messages": report.messages,
-        "stored": report.stored,
-        "repeated": report.repeated,
-        "grown": report.grown,
-        "leftOut": dict(report.left_out),
-        "pages": report.pages,
-        "pagesSame": report.pages_same,
-        "pagesKept": report.pages_kept,
-        "observations": report.observations,
-        "problems": report.problems,
-        "refused": [{"name": name, "reason": reason} for name, reason in report.refused],
-    }
-
-
-def _notes(call: Invocation, source: str, files: Sequence[str], dry_run: bool) -> None:
+def _import_notes(call: Invocation, source: str, files: Sequence[str], dry_run: bool) -> Reply:
     from smara.adapters.vendor_memories import VENDORS, import_vendor_memories
-    from smara.surfaces.cli.commands.memories.instructions import report_json, tell
+    from smara.surfaces.cli.commands.memories.instructions import print_report, report_json
 
     if files:
-        hint = "For single files: `smara memories import FILE`."
+        hint = "For single files use `smara memories import FILE`."
         raise InvalidInputError(f"--from {source} finds the notes itself. {hint}")
     vendors: Sequence[Vendor] = VENDORS
     if source.endswith(_NOTES):
         vendors = [each for each in VENDORS if f"{each}{_NOTES}" == source]
-    with call.memory() as memory:
-        with bar("notes") as progress:
-            report = import_vendor_memories(
-                memory, None, vendors, is_dry_run=dry_run, progress=progress
-            )
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope(report_json(report), warnings)
-        return
-    output.warn(warnings)
+    with call.memory() as memory, bar("notes") as progress:
+        report = import_vendor_memories(
+            memory, None, vendors, is_dry_run=dry_run, progress=progress
+        )
+    yield report_json(report)
     if not report.files and not report.unreadable:
-        output.say(f"No notes of {' or '.join(vendors)} about {report.root} were found.")
+        output.say(f"No notes of {' or '.join(vendors)} about {report.root} found.")
         return
-    tell(report)
+    print_report(report)
 
 
 SOURCES = (*TRANSCRIPTS, "all", *OTHER_SOURCES)
@@ -273,31 +239,29 @@ SOURCES = (*TRANSCRIPTS, "all", *OTHER_SOURCES)
     "--from",
     "source",
     type=click.Choice(SOURCES),
-    help="Where from; without it and FILE, all transcripts.",
+    help="The source; by default the transcripts of all agents.",
 )
 @click.option(
-    "--format", type=click.Choice(FORMATS), help="The format; without it, what each looks like."
+    "--format", type=click.Choice(FORMATS), help="The format of the files; by default detected."
 )
 @click.option(
-    "--resource", metavar="ID", help="Who the threads belong to, where the file does not say."
+    "--resource", metavar="ID", help="The owner of the threads, if the file does not name one."
 )
 @click.option(
-    "--all-projects", is_flag=True, help="With --from: of all folders, each into its own project."
+    "--all-projects", is_flag=True, help="Import from all folders, each into its own project."
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be stored, and store nothing.")
-@click.option(
-    "--no-learn", is_flag=True, help="Store what was said, and learn nothing from what was done."
-)
+@click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
+@click.option("--no-learn", is_flag=True, help="Store messages only, and learn nothing from them.")
 @click.option(
     "--limit",
     type=click.IntRange(1),
     metavar="N",
-    help="With --from git: at most so many memories.",
+    help="With --from git: at most N memories.",
 )
 @click.option(
     "--code/--no-code",
     default=None,
-    help="With --from git: index the code too, or not; else if it is small.",
+    help="With --from git: index the code; by default if it is small.",
 )
 @common
 def import_command(
@@ -311,162 +275,68 @@ def import_command(
     no_learn: bool,
     limit: int | None,
     code: bool | None,
-) -> None:
-    """Bring in past sessions of agents, and conversations in JSON.
+) -> Reply:
+    """Import past sessions of agents, and conversations in JSON.
 
-    Safe to repeat. Without FILE the agents' own folders are looked through for sessions of this
-    repository. FILE may be a folder. Every line is accounted for: stored, known already, or counted
-    with the reason.
+    Without FILE it imports the sessions of this repository that Claude Code,
+    Codex, Gemini, Copilot, OpenCode and Pi have stored. FILE may be a folder. It
+    is safe to repeat, and every line is counted: stored, known or skipped with
+    the reason.
 
-    --from git makes memories of commits that say why, of reverts and of chains of fixes; FILE is
-      another repository. --from mastra reads a store of Mastra: FILE is its file or URL. --from
-      claude-memory and its like bring in what agents have noted about this repository by
-      themselves.
+    --from git creates memories from commits that give reasons, from reverts and
+    from chains of fixes; FILE is another repository. --from mastra reads a store
+    of Mastra; FILE is its file or URL. --from claude-memory and the like import
+    what agents noted about this repository.
     """
     if source != "git" and (limit is not None or code is not None):
         raise InvalidInputError(
             "--limit, --code and --no-code are for --from git, which makes memories of commits."
         )
+    if source == "git":
+        return _import_git(call, files, dry_run, limit=limit, code=code)
+    if source == "mastra":
+        return _import_mastra(call, files, dry_run, resource=resource)
     if source in OTHER_SOURCES:
-        run(call, str(source), files, dry_run=dry_run, resource=resource, limit=limit, code=code)
-        return
+        return _import_notes(call, str(source), files, dry_run=dry_run)
     if files and (source is not None or all_projects):
-        raise InvalidInputError(
-            "Give files, or --from and --all-projects: files are not looked for."
-        )
-    with call.memory(
-        models_enabled=False
-    ) as memory:  # hundreds of sessions must not become hundreds of calls
+        raise InvalidInputError("Give files, or --from and --all-projects, but not both.")
+    # Hundreds of sessions must not become hundreds of calls of a model.
+    with call.memory(models_enabled=False) as memory:
         bulk = BulkImport(
             memory, resource, everywhere=all_projects, learn=not no_learn, dry_run=dry_run
         )
         if files:
-            done = bulk.run_files(files, _bar, format)
+            done = bulk.run_files(files, bar, format)
         else:
-            formats = tuple(TRANSCRIPTS) if source in (None, "all") else (str(source),)
-            found, elsewhere = find(formats, Here(os.getcwd()), everywhere=all_projects)
-            done = bulk.run(found, _bar)
+            hosts = HOST_FORMATS if source in (None, "all") else (cast(HostFormat, source),)
+            found, elsewhere = find(hosts, Here(os.getcwd()), everywhere=all_projects)
+            done = bulk.run(found, bar)
             done.elsewhere = elsewhere
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope(_json(done, dry_run), warnings)
-        return
-    output.warn(warnings)
-    _tell_hosts(done, dry_run) if not files else _tell_files(done, dry_run)
-    _explain(done.reports)
-    _tell_learned(done.learned)
+    return _reply(done, by_file=bool(files), is_dry_run=dry_run)
 
 
-def _bar(name: str) -> AbstractContextManager[Progress | None]:
-    return bar(output.short(name, 50))
-
-
-def _tell_files(done: BulkReport, dry_run: bool) -> None:
-    rows = [
-        (
-            each.path,
-            each.format,
-            each.lines,
-            each.stored,
-            each.repeated,
-            each.counted.total(),
-            len(each.refused),
-        )
-        for each in done.reports
-    ]
-    if len(rows) > 1 and output.is_terminal():
-        rows.append(
-            (
-                f"all {len(rows)} files",
-                "",
-                *(sum(numbers) for numbers in list(zip(*rows, strict=True))[2:]),
-            )
-        )
-    columns = ("file", "format", "lines", _stored(dry_run), "known", "not messages", "refused")
-    output.table(columns, rows, folding=("file",))
-
-
-def _tell_hosts(done: BulkReport, dry_run: bool) -> None:
-    """One row for each agent: there may be thousands of files."""
-    rows = []
-    for format in [
-        each for each in TRANSCRIPTS if any(each == report.format for report in done.reports)
-    ]:
-        mine = [each for each in done.reports if each.format == format]
-        rows.append(
-            (
-                format,
-                len({thread for each in mine for thread in each.threads}),
-                sum(each.lines for each in mine),
-                sum(each.stored for each in mine),
-                sum(each.repeated for each in mine),
-                sum(each.counted.total() for each in mine),
-                sum(len(each.refused) for each in mine),
-            )
-        )
-    if rows:
-        columns = (
-            "agent",
-            "threads",
-            "lines",
-            _stored(dry_run),
-            "known",
-            "not messages",
-            "refused",
-        )
-        output.table(columns, rows)
-    else:
-        output.say("No transcripts of this folder were found.")
-    if done.elsewhere:
-        output.say(
-            f"{done.elsewhere:,} transcripts of other folders were left out; --all-projects takes "
-            "them all."
-        )
-    for reason, count in Counter(reason for _, reason in done.unread).most_common(10):
-        example = next(path for path, why in done.unread if why == reason)
-        output.say(
-            f"not read: {example}{f' and {count - 1:,} more' if count > 1 else ''}: {reason}"
-        )
-
-
-def _stored(dry_run: bool) -> str:
-    return "would store" if dry_run else "stored"
-
-
-def _tell_learned(learned: LearnReport) -> None:
-    if learned.memories:
-        output.say()
-        output.say(
-            f"Learned  {learned.memories:,} memories from {learned.sessions:,} sessions: smara "
-            "memories review"
-        )
-    if learned.left_out:
-        output.say(
-            f"{learned.left_out:,} sessions were too many to learn from at once: import again."
-        )
-    output.warn(learned.problems)
-
-
-def _explain(reports: list[ImportReport]) -> None:
-    """Why lines did not become messages, over all files together."""
-    counted = sum((each.counted for each in reports), Counter[tuple[str, str]]())
-    if counted:
-        output.say()
-        rows = [(count, kind, reason) for (kind, reason), count in counted.most_common()]
-        output.table(
-            ("lines", "of", "not messages because"), rows, folding=("of", "not messages because")
-        )
-    for each in reports:
-        for line, reason in each.refused[:10]:
-            output.say(f"refused: {each.path}:{line}: {reason}")
-
-
-def _json(done: BulkReport, dry_run: bool) -> dict[str, Any]:
+def _reply(done: BulkReport, by_file: bool, is_dry_run: bool) -> Reply:
     learned = done.learned
-    return {
-        "files": [_report_json(each) for each in done.reports],
+    yield {
+        "files": [
+            {
+                "path": each.path,
+                "format": each.format,
+                "lines": each.lines,
+                "stored": each.stored,
+                "repeated": each.repeated,
+                "repaired": each.repaired,
+                "counted": [
+                    {"kind": kind, "reason": reason, "lines": count}
+                    for (kind, reason), count in each.counted.most_common()
+                ],
+                "refused": [{"line": line, "reason": reason} for line, reason in each.refused],
+                "threads": each.threads,
+            }
+            for each in done.reports
+        ],
         "stored": sum(each.stored for each in done.reports),
-        "dryRun": dry_run,
+        "dryRun": is_dry_run,
         "elsewhere": done.elsewhere,
         "unread": [{"path": path, "reason": reason} for path, reason in done.unread],
         "learned": {
@@ -477,19 +347,77 @@ def _json(done: BulkReport, dry_run: bool) -> dict[str, Any]:
             "problems": learned.problems,
         },
     }
+    _print_table(done, by_file, is_dry_run)
+    _print_summary(done, is_dry_run)
 
 
-def _report_json(report: ImportReport) -> dict[str, Any]:
-    return {
-        "path": report.path,
-        "format": report.format,
-        "lines": report.lines,
-        "stored": report.stored,
-        "repeated": report.repeated,
-        "repaired": report.repaired,
-        "counted": [
-            {"kind": k, "reason": r, "lines": n} for (k, r), n in report.counted.most_common()
-        ],
-        "refused": [{"line": line, "reason": reason} for line, reason in report.refused],
-        "threads": report.threads,
-    }
+def _print_table(done: BulkReport, by_file: bool, is_dry_run: bool) -> None:
+    """Print one row for each file, or for each agent: it may have thousands of files."""
+    columns = ("lines", "would store" if is_dry_run else "stored", "known", "skipped", "refused")
+    rows: list[tuple[Any, ...]] = []
+    if by_file:
+        rows = [(each.path, each.format, *_counts([each])) for each in done.reports]
+        if len(rows) > 1 and output.is_terminal():
+            rows.append((f"all {len(rows)} files", "", *_counts(done.reports)))
+        output.table(("file", "format", *columns), rows, folding=("file",))
+        return
+    for format in HOST_FORMATS:
+        reports = [each for each in done.reports if each.format == format]
+        if reports:
+            threads = {thread for each in reports for thread in each.threads}
+            rows.append((format, len(threads), *_counts(reports)))
+    if rows:
+        output.table(("agent", "threads", *columns), rows)
+    else:
+        output.say("No transcripts of this folder found.")
+    if done.elsewhere:
+        output.say(
+            f"Skipped {output.count(done.elsewhere, 'transcript')} of other folders; "
+            "--all-projects imports them, too."
+        )
+    for reason, count in Counter(reason for _, reason in done.unread).most_common(10):
+        example = next(path for path, why in done.unread if why == reason)
+        more = f" and {count - 1:,} more" if count > 1 else ""
+        output.say(f"not read: {example}{more}: {reason}")
+
+
+def _counts(reports: Sequence[ImportReport]) -> tuple[int, ...]:
+    return (
+        sum(each.lines for each in reports),
+        sum(each.stored for each in reports),
+        sum(each.repeated for each in reports),
+        sum(each.counted.total() for each in reports),
+        sum(len(each.refused) for each in reports),
+    )
+
+
+def _print_summary(done: BulkReport, is_dry_run: bool) -> None:
+    """Print why lines were skipped, how much was imported and what was learned."""
+    counted = sum((each.counted for each in done.reports), Counter[tuple[str, str]]())
+    if counted:
+        output.say()
+        rows = [(count, kind, reason) for (kind, reason), count in counted.most_common()]
+        output.table(("lines", "of", "skipped because"), rows, folding=("of", "skipped because"))
+    for each in done.reports:
+        for line, reason in each.refused[:10]:
+            output.say(f"refused: {each.path}:{line}: {reason}")
+    learned = done.learned
+    if done.reports and output.is_terminal():
+        output.say()
+        output.say(imported_line(done, is_dry_run))
+        if learned.memories:
+            output.say("Review them with `smara memories review`.", dim=True)
+    if learned.left_out:
+        count = output.count(learned.left_out, "session")
+        output.say(f"{count} left to learn from: run the import again.")
+    output.warn(learned.problems)
+
+
+def imported_line(done: BulkReport, is_dry_run: bool = False) -> str:
+    """Return what was imported, such as ``Imported 20 messages from 2 sessions.``"""
+    stored = output.count(sum(each.stored for each in done.reports), "message")
+    threads = {(each.path, thread) for each in done.reports for thread in each.threads}
+    learned = done.learned.memories
+    review = f" {output.count(learned, 'new memory', 'new memories')} to review." if learned else ""
+    verb = "Would import" if is_dry_run else "Imported"
+    return f"{verb} {stored} from {output.count(len(threads), 'session')}.{review}"

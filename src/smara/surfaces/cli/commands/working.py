@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import click
 from smara.errors import ConflictError, InvalidInputError
 from smara.memory import Memory
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, common, complete_thread
+from smara.surfaces.cli.options import Invocation, Reply, common, complete_thread
+from smara.tools.shapes import working_json
 from smara.working.models import (
     FORMATS,
     TEMPLATE_NAMES,
@@ -28,21 +30,21 @@ Command = Callable[..., Any]
 
 @click.group("working")
 def working_command() -> None:
-    """What is held in mind: one small page for each resource, and one for each thread.
+    """Show and edit working memory: a page per resource and per thread.
 
-    Without --thread the page is the resource's, which its threads share.
+    Without --thread it is the page of the resource, which its threads share.
     """
 
 
 def of_a_page(function: Command) -> Command:
-    """The options that say which page is meant."""
+    """Give a command the options that name a page."""
     for option in (
         click.option(
             "--thread",
             "thread_id",
             metavar="ID",
             shell_complete=complete_thread,
-            help="A thread's page.",
+            help="The page of this thread.",
         ),
         click.option("--resource", "resource_id", metavar="ID", help="The page of this resource."),
     ):
@@ -51,10 +53,10 @@ def of_a_page(function: Command) -> Command:
 
 
 def of_a_change(function: Command) -> Command:
-    """The options of every change."""
+    """Give a command the options of a change."""
     for option in (
-        click.option("--reason", metavar="TEXT", help="Why; kept in the history."),
-        click.option("--actor", metavar="NAME", help="Who; kept in the history."),
+        click.option("--reason", metavar="TEXT", help="The reason, kept in the history."),
+        click.option("--actor", metavar="NAME", help="Who changes it, kept in the history."),
         click.option(
             "--expected-version",
             type=click.IntRange(0),
@@ -68,25 +70,30 @@ def of_a_change(function: Command) -> Command:
 
 @working_command.command("show")
 @of_a_page
-@click.option("--rendered", is_flag=True, help="As a model is shown it: sanitized and cut.")
-@click.option("--version", type=click.IntRange(1), metavar="N", help="As it was then.")
+@click.option("--rendered", is_flag=True, help="Show it as a model sees it: sanitized and cut.")
+@click.option("--version", type=click.IntRange(1), metavar="N", help="Show this version.")
 @common
-def show(call: Invocation, rendered: bool, version: int | None, **place: Any) -> None:
-    """The page; while nobody has written it, the empty template."""
+def show(call: Invocation, rendered: bool, version: int | None, **place: Any) -> Reply:
+    """Show the page, or the empty template if nothing is written."""
     if rendered and version is not None:
         raise InvalidInputError("--rendered shows the page as it is now. Leave out --version.")
     with call.memory() as memory:
         page = memory.working.get(**place)
         block = memory.working.render(**place) if rendered else None
         old = memory.working.get_version(version, **place) if version is not None else None
-        warnings = memory.warnings
-    if call.as_json:
-        shown = _version_json(old) if old else _page_json(page)
-        output.envelope(shown if block is None else {**shown, "rendered": block}, warnings)
-        return
-    output.warn(warnings)
+    shown = _version_json(old) if old else working_json(page)
+    yield shown if block is None else {**shown, "rendered": block}
     if output.is_terminal():
-        output.say(_heading(page, old), bold=True)
+        owner = f"thread {page.thread_id}" if page.thread_id else f"resource {page.resource_id}"
+        if old is not None:
+            when = f"{output.moment(old.created_at)} · {old.actor}"
+            state = f"version {old.version} of {page.version} · {when}"
+        elif page.is_stored:
+            when = f"{output.moment(page.updated_at or 0)} · {page.updated_by}"
+            state = f"version {page.version} · {when}"
+        else:
+            state = "nothing written yet; this is the empty template"
+        output.say(f"— {owner} · {state}", bold=True)
     text = block if block is not None else (old or page).content
     output.say(text.removesuffix("\n"))
 
@@ -102,16 +109,16 @@ def show(call: Invocation, rendered: bool, version: int | None, **place: Any) ->
 @click.option(
     "--template",
     metavar="NAME|FILE",
-    help=f"What the page begins with: {', '.join(TEMPLATE_NAMES)}, or a Markdown file.",
+    help=f"The template: {', '.join(TEMPLATE_NAMES)}, or a Markdown file.",
 )
 @click.option(
     "--schema",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="A JSON Schema that the page satisfies.",
+    help="A JSON Schema for the page.",
 )
 @click.option(
-    "--format", "format_", type=click.Choice(FORMATS), help="What the page is from now on."
+    "--format", "format_", type=click.Choice(FORMATS), help="The format of the page from now on."
 )
 @of_a_change
 @common
@@ -122,10 +129,10 @@ def put(
     schema: str | None,
     format_: WorkingFormat | None,
     **given: Any,
-) -> None:
-    """Replace the whole page by a file, by standard input (-), or by an empty template."""
+) -> Reply:
+    """Replace the page by a file, standard input (-) or a template."""
     if file is None and template is None:
-        raise InvalidInputError("Name a file, - for standard input, or a --template to begin with.")
+        raise InvalidInputError("Give a file, - for standard input, or a --template.")
     content = None if file is None else _read(file)
     shape = (
         _read(template)
@@ -135,8 +142,7 @@ def put(
     rules = None if schema is None else _read(schema)
     with call.memory() as memory:
         page = memory.working.put(content, template=shape, schema=rules, format=format_, **given)
-        warnings = memory.warnings
-    _report(call, page, warnings)
+    return _reply(page)
 
 
 @working_command.command("edit")
@@ -147,11 +153,11 @@ def put(
 @click.option(
     "--content",
     metavar="TEXT|-",
-    help="What the section is to say; - reads it from standard input.",
+    help="The text of the section; - reads standard input.",
 )
 @of_a_change
 @common
-def edit(call: Invocation, section: str | None, content: str | None, **given: Any) -> None:
+def edit(call: Invocation, section: str | None, content: str | None, **given: Any) -> Reply:
     """Change one section, or open the page in your editor."""
     if (section is None) is not (content is None):
         raise InvalidInputError("--section and --content go together.")
@@ -160,13 +166,16 @@ def edit(call: Invocation, section: str | None, content: str | None, **given: An
             "An editor needs a terminal. Give --section and --content, or use `smara working put`."
         )
     with call.memory() as memory:
-        page = (
-            _edit_by_hand(memory, given)
-            if section is None
-            else _edit_section(memory, section, content or "", given=given)
-        )
-        warnings = memory.warnings
-    _report(call, page, warnings)
+        if section is None:
+            page = _edit_by_hand(memory, given)
+        else:
+            value: Any = _read("-") if content == "-" else content
+            place = {name: given[name] for name in ("resource_id", "thread_id")}
+            if memory.working.get(**place).format == "json":
+                with suppress(ValueError):  # a value that is not JSON is text
+                    value = json.loads(value)
+            page = memory.working.update(section, value, **given)
+    return _reply(page)
 
 
 @working_command.command("history")
@@ -177,21 +186,17 @@ def edit(call: Invocation, section: str | None, content: str | None, **given: An
     metavar="N",
     default=20,
     show_default=True,
-    help="The newest that many.",
+    help="Show at most N, the newest.",
 )
 @click.option(
     "--before", type=click.IntRange(1), metavar="N", help="Only versions before this one."
 )
 @common
-def history(call: Invocation, limit: int, before: int | None, **place: Any) -> None:
-    """The versions of the page, newest first."""
+def history(call: Invocation, limit: int, before: int | None, **place: Any) -> Reply:
+    """List the versions of the page, newest first."""
     with call.memory() as memory:
         versions = memory.working.history(**place, limit=limit, before=before)
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope([_version_json(version) for version in versions], warnings)
-        return
-    output.warn(warnings)
+    yield [_version_json(version) for version in versions]
     rows = [
         (
             each.version,
@@ -212,35 +217,15 @@ def history(call: Invocation, limit: int, before: int | None, **place: Any) -> N
 @of_a_page
 @of_a_change
 @common
-def restore(call: Invocation, version: int, **given: Any) -> None:
-    """Put an old version back, as a new one."""
+def restore(call: Invocation, version: int, **given: Any) -> Reply:
+    """Restore an old version as a new one."""
     with call.memory() as memory:
         page = memory.working.restore(version, **given)
-        warnings = memory.warnings
-    _report(call, page, warnings)
-
-
-def _edit_section(
-    memory: Memory, section: str, content: str, given: dict[str, Any]
-) -> WorkingMemory:
-    text: Any = _read("-") if content == "-" else content
-    place = {name: given[name] for name in ("resource_id", "thread_id")}
-    if memory.working.get(**place).format == "json":
-        text = _json_or_text(text)
-    return memory.working.update(section, text, **given)
-
-
-def _json_or_text(text: str) -> Any:
-    """What is typed for a field of a JSON page: JSON where it is JSON, and else the words
-    themselves.
-    """
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    return _reply(page)
 
 
 def _edit_by_hand(memory: Memory, given: dict[str, Any]) -> WorkingMemory:
+    """Open the page in the editor and store it; a refused text is kept in a file."""
     place = {name: given[name] for name in ("resource_id", "thread_id")}
     page = memory.working.get(**place)
     suffix = ".json" if page.format == "json" else ".md"
@@ -251,23 +236,16 @@ def _edit_by_hand(memory: Memory, given: dict[str, Any]) -> WorkingMemory:
     try:
         return memory.working.put(edited, **{**given, "expected_version": version})
     except (ConflictError, InvalidInputError) as error:
-        raise type(error)(
-            f"{error} Your text is kept in {_kept(edited, suffix)}.", **error.facts
-        ) from None
-
-
-def _kept(text: str, suffix: str) -> str:
-    """Where a text is that could not be stored; what a person has written is not thrown away."""
-    with tempfile.NamedTemporaryFile(
-        "w",
-        prefix="smara-working-",
-        suffix=suffix,
-        delete=False,
-        encoding="utf-8",
-        errors="surrogateescape",
-    ) as file:
-        file.write(text)
-    return file.name
+        with tempfile.NamedTemporaryFile(
+            "w",
+            prefix="smara-working-",
+            suffix=suffix,
+            delete=False,
+            encoding="utf-8",
+            errors="surrogateescape",
+        ) as file:
+            file.write(edited)
+        raise type(error)(f"{error} Your text is saved in {file.name}.", **error.facts) from None
 
 
 def _read(file: str) -> str:
@@ -276,48 +254,13 @@ def _read(file: str) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _report(call: Invocation, page: WorkingMemory, warnings: list[str]) -> None:
-    if call.as_json:
-        output.envelope(_page_json(page), warnings)
-        return
-    output.warn(warnings)
-    if not page.is_stored:
+def _reply(page: WorkingMemory) -> Reply:
+    yield working_json(page)
+    if page.is_stored:
+        size = output.count(len(page.content), "character")
+        output.say(f"Saved version {page.version} of {page}: {size}.")
+    else:
         output.say("Nothing was changed.")
-        return
-    output.say(f"T{str(page)[1:]} is at version {page.version}: {len(page.content):,} characters.")
-
-
-def _heading(page: WorkingMemory, old: WorkingVersion | None) -> str:
-    owner = f"thread {page.thread_id}" if page.thread_id else f"resource {page.resource_id}"
-    if old is not None:
-        return (
-            f"— {owner} · version {old.version} of {page.version} · "
-            f"{output.moment(old.created_at)} · {old.actor}"
-        )
-    if not page.is_stored:
-        return f"— {owner} · nothing is written yet; this is the empty template"
-    return (
-        f"— {owner} · version {page.version} · {output.moment(page.updated_at or 0)} · "
-        f"{page.updated_by}"
-    )
-
-
-def _page_json(page: WorkingMemory) -> dict[str, Any]:
-    return {
-        "id": page.id,
-        "scope": page.scope,
-        "resourceId": page.resource_id,
-        "threadId": page.thread_id,
-        "format": page.format,
-        "content": page.content,
-        "value": page.value,
-        "template": page.template,
-        "schema": page.schema,
-        "version": page.version,
-        "createdAt": page.created_at,
-        "updatedAt": page.updated_at,
-        "updatedBy": page.updated_by,
-    }
 
 
 def _version_json(version: WorkingVersion) -> dict[str, Any]:
