@@ -1,6 +1,6 @@
-"""Render tasks as JSON and as lines of a terminal.
+"""Render tasks as lines of a terminal.
 
-Marks, colors, bars and trees fit the width of the terminal. The JSON `id` is the short id.
+Marks, colors, bars and trees fit the width of the terminal.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from unicodedata import category, east_asian_width
 
 import click
 
-from smara.search.models import TaskHit
 from smara.surfaces.cli import output
-from smara.tasks.models import Task, TaskDetails, TaskEvent, TaskProgress, TreeNode
+from smara.tasks.models import Task, TaskProgress, TreeNode
 
 State = Literal["open", "in progress", "blocked", "closed"]
 
@@ -28,7 +27,7 @@ _BAR_CELLS = 12
 
 
 def state_of(task: Task, is_blocked: bool) -> State:
-    """How a task stands, in one word or two."""
+    """Return the state of a task, in one word or two."""
     if task.status == "closed":
         return "closed"
     if task.status == "in_progress":
@@ -37,7 +36,7 @@ def state_of(task: Task, is_blocked: bool) -> State:
 
 
 def mark(state: State) -> str:
-    """The mark of a state, in its color."""
+    """Return the mark of a state, in its color."""
     sign, plain, color = _MARKS[state]
     return styled(_or_plain(sign, plain), fg=color, bold=state == "in progress")
 
@@ -45,7 +44,7 @@ def mark(state: State) -> str:
 def print_lines(
     tasks: Sequence[Task], blocked: set[str], indent: str = "", is_numbered: bool = False
 ) -> None:
-    """One line for each task; ``blocked`` holds the ids of those that wait for others."""
+    """Print one line for each task; ``blocked`` has the ids of blocked ones."""
     id_cells = min(_WIDEST_ID, max((cells(task.short_id) for task in tasks), default=0))
     for number, task in enumerate(tasks, 1):
         before = f"{indent}{number:>2}. " if is_numbered else indent
@@ -53,11 +52,16 @@ def print_lines(
 
 
 def line(task: Task, is_blocked: bool, id_cells: int = 0, taken: int = 0) -> str:
-    """A task in one line; ``taken`` cells stand before it."""
+    """Return a task in one line; ``taken`` cells are used before it."""
     state = state_of(task, is_blocked)
     name = pad(output.printable(task.short_id), id_cells)
-    room = _width() - taken - cells(name) - len("○   P0 feature ")
-    title, tail = _shared(output.printable(task.title), _tail(task), room)
+    holder = f"@{task.assignee}" if task.assignee and task.status != "closed" else ""
+    tail = output.printable(" ".join([holder, *(f"#{label}" for label in task.labels)]).strip())
+    # A long title leaves its tail a third of the line.
+    room = max(_width() - taken - cells(name) - len("○   P0 feature "), _NARROWEST_TITLE)
+    spare = max(room // 3, room - cells(output.printable(task.title)) - 2)
+    tail = f"  {cut(tail, spare)}" if tail and spare > 3 else ""
+    title = cut(output.printable(task.title), room - cells(tail))
     return " ".join(
         [
             mark(state),
@@ -73,18 +77,18 @@ def line(task: Task, is_blocked: bool, id_cells: int = 0, taken: int = 0) -> str
 
 
 def styled(text: str, **style: Any) -> str:
-    """The text in a style, without escapes that say nothing."""
+    """Return the text in a style, without empty escapes."""
     given = {name: value for name, value in style.items() if value}
     return click.style(text, **given) if text and given else text
 
 
 def legend() -> str:
-    """What the marks mean."""
+    """Return the meaning of the marks."""
     return "  ".join(f"{mark(state)} {state}" for state in _MARKS)
 
 
 def bar(progress: TaskProgress) -> str:
-    """How far something is: a bar, and the numbers."""
+    """Return progress as a bar with its numbers."""
     done = _BAR_CELLS * progress.closed // progress.total if progress.total else 0
     full, empty = _or_plain("█", "#"), _or_plain("░", "-")
     drawn = styled(full * done, fg="green") + empty * (_BAR_CELLS - done)
@@ -92,7 +96,7 @@ def bar(progress: TaskProgress) -> str:
 
 
 def print_tree(nodes: Iterable[TreeNode]) -> None:
-    """Trees, their branches drawn."""
+    """Print trees of tasks."""
     for node in nodes:
         _branch(node, "", "")
 
@@ -123,7 +127,7 @@ def _branch(node: TreeNode, first: str, others: str) -> None:
 
 
 def say_more(text: str) -> None:
-    """A remark about an answer: below it on a terminal, beside it in a pipe."""
+    """Print a note: below the answer on a terminal, to standard error in a pipe."""
     if output.is_terminal():
         output.say()
         output.say(output.paragraph(text, "", ""), dim=True)
@@ -132,7 +136,7 @@ def say_more(text: str) -> None:
 
 
 def changed(task: Task, sentence: str) -> None:
-    """Tell a change: a sentence on a terminal; id, status and title in a pipe."""
+    """Print a change: a sentence on a terminal; id, status and title in a pipe."""
     if output.is_terminal():
         output.say(output.paragraph(sentence, "", ""))
     else:
@@ -140,12 +144,12 @@ def changed(task: Task, sentence: str) -> None:
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal a text takes."""
+    """Return how many cells of a terminal a text takes."""
     return sum(_cells(character) for character in text) if not text.isascii() else len(text)
 
 
 def cut(text: str, room: int) -> str:
-    """The text in at most so many cells."""
+    """Return the text cut to a number of cells."""
     if cells(text) <= room:
         return text
     taken, kept = 1, []
@@ -158,7 +162,7 @@ def cut(text: str, room: int) -> str:
 
 
 def pad(text: str, width: int) -> str:
-    """The text with spaces up to so many cells."""
+    """Return the text padded to a number of cells."""
     return text + " " * (width - cells(text))
 
 
@@ -166,19 +170,6 @@ def _cells(character: str) -> int:
     if category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if east_asian_width(character) in "WF" else 1
-
-
-def _tail(task: Task) -> str:
-    holder = f"@{task.assignee}" if task.assignee and task.status != "closed" else ""
-    return output.printable(" ".join([holder, *(f"#{label}" for label in task.labels)]).strip())
-
-
-def _shared(title: str, tail: str, room: int) -> tuple[str, str]:
-    """Title and tail in the room there is; a long tail gives way."""
-    room = max(room, _NARROWEST_TITLE)
-    spare = max(room // 3, room - cells(title) - 2)
-    tail = f"  {cut(tail, spare)}" if tail and spare > 3 else ""
-    return cut(title, room - cells(tail)), tail
 
 
 def _width() -> int:
@@ -190,7 +181,7 @@ def _or_plain(sign: str, plain: str) -> str:
 
 
 def columns(tasks: Iterable[Task], blocked: set[str]) -> list[tuple[Any, ...]]:
-    """Tasks as rows for a pipe; see ``COLUMNS``."""
+    """Return tasks as rows for a pipe; see ``COLUMNS``."""
     return [
         (
             task.short_id,
@@ -207,110 +198,3 @@ def columns(tasks: Iterable[Task], blocked: set[str]) -> list[tuple[Any, ...]]:
 
 
 COLUMNS = ("task", "status", "blocked", "priority", "type", "assignee", "labels", "title")
-
-
-def task_json(task: Task, is_full: bool = False) -> dict[str, Any]:
-    """A task; ``is_full`` gives all that was written, also of a compacted one."""
-    return {
-        "id": task.short_id,
-        "uuid": task.id,
-        "title": task.title,
-        "description": task.full_description if is_full else task.description,
-        "status": task.status,
-        "priority": task.priority,
-        "type": task.type,
-        "assignee": task.assignee,
-        "sessionId": task.session_id,
-        "labels": list(task.labels),
-        "createdAt": task.created_at,
-        "createdBy": task.created_by,
-        "updatedAt": task.updated_at,
-        "claimedAt": task.claimed_at,
-        "closedAt": task.closed_at,
-        "closeReason": task.close_reason,
-        "summary": task.summary,
-        "dependencies": [
-            {"taskId": each.task, "dependsOnId": each.depends_on, "type": each.type}
-            for each in task.dependencies
-        ],
-        "compactionLevel": task.compaction_level,
-        "compactedAt": task.compacted_at,
-        "metadata": dict(task.metadata),
-    }
-
-
-def mention_json(task: Task) -> dict[str, Any]:
-    """A task that stands beside another."""
-    return {
-        "id": task.short_id,
-        "uuid": task.id,
-        "title": task.title,
-        "status": task.status,
-        "priority": task.priority,
-        "type": task.type,
-        "assignee": task.assignee,
-        "sessionId": task.session_id,
-    }
-
-
-def details_json(details: TaskDetails, is_full: bool = False) -> dict[str, Any]:
-    """A task with what stands around it."""
-    return {
-        "task": task_json(details.task, is_full),
-        "isBlocked": details.is_blocked,
-        "blockingTasks": _mentions(details.blocking_tasks),
-        "dependents": _mentions(details.dependents),
-        "children": _mentions(details.children),
-        "parents": _mentions(details.parents),
-        "related": _mentions(details.related),
-        "progress": progress_json(details.progress),
-        "linkedMessageIds": list(details.linked_message_ids),
-    }
-
-
-def node_json(node: TreeNode) -> dict[str, Any]:
-    """A task in a tree, with what is below it."""
-    return {
-        **mention_json(node.task),
-        "relation": node.relation,
-        "isBlocked": node.is_blocked,
-        "progress": progress_json(node.progress),
-        "isRepeated": node.is_repeated,
-        "nodes": [node_json(each) for each in node.nodes],
-    }
-
-
-def progress_json(progress: TaskProgress | None) -> dict[str, int] | None:
-    """How far the children of a task are."""
-    if progress is None:
-        return None
-    return {"closed": progress.closed, "total": progress.total, "percent": progress.percent}
-
-
-def event_json(event: TaskEvent) -> dict[str, Any]:
-    """One change of a task."""
-    return {
-        "id": event.id,
-        "kind": event.kind,
-        "actor": event.actor,
-        "sessionId": event.session_id,
-        "at": event.at,
-        "before": dict(event.before),
-        "after": dict(event.after),
-        "isUndone": event.is_undone,
-    }
-
-
-def task_hit_json(hit: TaskHit) -> dict[str, Any]:
-    """A task that was found, and why."""
-    return {
-        "rank": hit.rank,
-        "score": hit.score,
-        "why": list(hit.why),
-        "snippet": hit.snippet,
-        "task": task_json(hit.task),
-    }
-
-
-def _mentions(tasks: Iterable[Task]) -> list[dict[str, Any]]:
-    return [mention_json(task) for task in tasks]

@@ -1,4 +1,4 @@
-"""``smara memories``"""
+"""Define the group `smara memories`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from smara.surfaces.cli.commands.memories import change, instructions, show
 
 
 class _MemoryGroup(click.Group):
-    """The commands in the order in which a person meets them."""
+    """A group that lists its commands in the order of their use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -16,10 +16,11 @@ class _MemoryGroup(click.Group):
 
 @click.group("memories", cls=_MemoryGroup)
 def memories_command() -> None:
-    """What is known: typed statements, each with its evidence and how far it is trusted.
+    """List, review, edit and forget memories.
 
-    `smara remember TEXT` teaches one. MEMORY is a memory's id, with or
-    without what stands before its hyphen, or the beginning of it.
+    A memory is a typed statement with its evidence and trust. Teach one
+    with `smara remember TEXT`. MEMORY is a memory's id, with or without the
+    part before its hyphen, or the beginning of it.
     """
 
 

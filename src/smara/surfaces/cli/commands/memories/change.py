@@ -1,4 +1,4 @@
-"""Define the commands that add, edit, review and forget memories.
+"""Define `smara remember` and the commands that change memories.
 
 `review` is a group of its own: accept, edit, reject and undo.
 """
@@ -6,28 +6,88 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import click
 
+from smara.adapters.instructions import type_of
 from smara.errors import InvalidInputError
 from smara.knowledge.models import SCOPES, SOURCES, TYPES, VISIBILITIES, TypedMemory
+from smara.memory import Memory
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.memories.show import (
+    memories_json,
     memory_argument,
     memory_arguments,
-    tell,
-    tell_added,
+    reply_added,
     text_or_input,
     with_actor,
     worth_of,
 )
-from smara.surfaces.cli.options import Invocation, common, complete_memory
+from smara.surfaces.cli.options import Invocation, Reply, common, complete_memory, standard_input
 from smara.surfaces.cli.render import memories
-from smara.surfaces.cli.render.memories import memory_json, trust_json
 from smara.surfaces.cli.render.tasks import say_more
+from smara.tools.shapes import memory_json
 
 _TYPES = click.Choice(TYPES)
+
+
+@click.command("remember")
+@click.argument("words", metavar="TEXT...|-", nargs=-1, required=True)
+@click.option(
+    "--type",
+    "type_",
+    type=click.Choice(TYPES),
+    metavar="T",
+    help=f"One of {', '.join(TYPES)}; by default guessed from the text.",
+)
+@click.option(
+    "--file", "files", metavar="PATH", multiple=True, help="A file it is about; may be repeated."
+)
+@click.option(
+    "--module",
+    "modules",
+    metavar="NAME",
+    multiple=True,
+    help="A module it is about; may be repeated.",
+)
+@click.option("--tag", "tags", metavar="TEXT", multiple=True, help="May be repeated.")
+@click.option("--pin", "is_pinned", is_flag=True, help="Never let it fade.")
+@click.option("--personal", is_flag=True, help="Only for you, not for the project.")
+@click.option("--actor", metavar="NAME", help="Who says so; also SMARA_ACTOR. Without it, you.")
+@common
+def remember_command(
+    call: Invocation,
+    words: tuple[str, ...],
+    type_: Any,
+    personal: bool,
+    actor: str | None,
+    **given: Any,
+) -> Reply:
+    """Teach Smara something. It is trusted at once.
+
+    A newer statement replaces an older one that it contradicts; both are
+    kept. `smara memories` lists, edits and forgets them.
+    """
+    text = standard_input() if words == ("-",) else " ".join(words)
+    if not text.strip():
+        raise InvalidInputError(
+            "The text is empty. Give a sentence, or - to read it from standard input."
+        )
+    guess = type_of(text)
+    return reply_added(
+        call,
+        lambda memory: memory.memories.remember(
+            text,
+            type=type_ or guess.type,
+            actor=actor,
+            visibility="personal" if personal else "project",
+            **given,
+        ),
+        guessed=guess.why if type_ is None else (),
+        verb="Remembered",
+    )
 
 
 @click.command("add")
@@ -41,28 +101,33 @@ _TYPES = click.Choice(TYPES)
     metavar="S",
     default="agent_explicit",
     show_default=True,
-    help=f"Who says so: one of {', '.join(SOURCES)}.",
+    help=f"The source: one of {', '.join(SOURCES)}.",
 )
 @click.option(
     "--evidence",
     "-e",
     metavar="E",
     multiple=True,
-    help="What it rests on: PATH@COMMIT:FIRST-LAST, message:ID; may be repeated.",
+    help="Evidence: PATH@COMMIT:FIRST-LAST or message:ID; may be repeated.",
 )
-@click.option("--confidence", type=click.FloatRange(0, 1), metavar="0-1", help="How certain it is.")
 @click.option(
-    "--file", "files", metavar="PATH", multiple=True, help="A file it speaks of; may be repeated."
+    "--confidence",
+    type=click.FloatRange(0, 1),
+    metavar="0-1",
+    help="How certain it is, from 0 to 1.",
+)
+@click.option(
+    "--file", "files", metavar="PATH", multiple=True, help="A file it is about; may be repeated."
 )
 @click.option(
     "--module",
     "modules",
     metavar="NAME",
     multiple=True,
-    help="A module it speaks of; may be repeated.",
+    help="A module it is about; may be repeated.",
 )
 @click.option("--tag", "tags", metavar="TEXT", multiple=True, help="May be repeated.")
-@click.option("--scope", type=click.Choice(SCOPES), help="How far it reaches.")
+@click.option("--scope", type=click.Choice(SCOPES), help="Where it applies.")
 @click.option("--visibility", type=click.Choice(VISIBILITIES), default="project", show_default=True)
 @click.option(
     "--session",
@@ -72,15 +137,15 @@ _TYPES = click.Choice(TYPES)
 )
 @click.option("--commit", metavar="SHA", help="The commit it was learned at.")
 @click.option(
-    "--taint", metavar="KIND", multiple=True, help="What it was taken from: web, mcp, tool …"
+    "--taint", metavar="KIND", multiple=True, help="An untrusted origin: web, mcp, tool …"
 )
-@click.option("--data", metavar="JSON", help="More, as its type has it.")
+@click.option("--data", metavar="JSON", help="Further fields of its type.")
 @click.option(
     "--supersedes",
     metavar="MEMORY",
     multiple=True,
     shell_complete=complete_memory,
-    help="What it replaces.",
+    help="A memory it replaces.",
 )
 @common
 @with_actor
@@ -93,60 +158,56 @@ def add(
     session_id: str | None,
     source: Any,
     **fields: Any,
-) -> None:
+) -> Reply:
     """Add a memory with all its fields, for scripts.
 
-    To teach something, `smara remember`. What is added here follows the
-    rules for what agents learn: it must say something, rest on something,
-    and be new; a person confirms it in the review.
+    To teach something, use `smara remember`. A memory added here follows
+    the rules for agents: it must be specific, new and have evidence, and
+    a person confirms it in the review.
     """
     by: Any = "person" if source == "user_taught" else "agent"
-    with call.memory() as memory:
-        added = memory.memories.add(
-            text_or_input(text) or "",
-            type=type_,
-            source=source,
-            data=_object(data),
-            session_id=session_id,
-            actor=who["actor"],
-            by=by,
-            **fields,
-        )
-        tell_added(call, memory, added)
-
-
-def _object(text: str | None) -> dict[str, Any]:
-    if text is None:
-        return {}
     try:
-        found = json.loads(text)
+        value = {} if data is None else json.loads(data)
     except ValueError as error:
         raise InvalidInputError(
             f'--data is not JSON: {error}. Give an object, such as \'{{"cause": "…"}}\'.'
         ) from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise InvalidInputError('--data must be a JSON object, such as \'{"cause": "…"}\'.')
-    return found
+    content = text_or_input(text) or ""
+    return reply_added(
+        call,
+        lambda memory: memory.memories.add(
+            content,
+            type=type_,
+            source=source,
+            data=value,
+            session_id=session_id,
+            actor=who["actor"],
+            by=by,
+            **fields,
+        ),
+    )
 
 
 @click.command("edit")
 @memory_argument
-@click.option("--text", metavar="TEXT|-", help="What it is to say; - reads standard input.")
-@click.option("--type", "type_", type=_TYPES, metavar="T", help="Another type.")
+@click.option("--text", metavar="TEXT|-", help="The new text; - reads standard input.")
+@click.option("--type", "type_", type=_TYPES, metavar="T", help="The new type.")
 @click.option("--confidence", type=click.FloatRange(0, 1), metavar="0-1")
 @click.option(
     "--file",
     "files",
     metavar="PATH",
     multiple=True,
-    help="The files it speaks of, in place of those before.",
+    help="The files, replacing the old ones; may be repeated.",
 )
 @click.option(
     "--module",
     "modules",
     metavar="NAME",
     multiple=True,
-    help="The modules, in place of those before.",
+    help="The modules, replacing the old ones; may be repeated.",
 )
 @click.option("--add-tag", metavar="TEXT", multiple=True)
 @click.option("--remove-tag", metavar="TEXT", multiple=True)
@@ -156,11 +217,9 @@ def _object(text: str | None) -> dict[str, Any]:
     "--half-life-days",
     type=click.FloatRange(0, min_open=True),
     metavar="DAYS",
-    help="How fast it fades.",
+    help="The half-life of its confidence.",
 )
-@click.option(
-    "--citation", metavar="TEXT", help="A few words to show in its place, at most 40 characters."
-)
+@click.option("--citation", metavar="TEXT", help="A short form of it, at most 40 characters.")
 @common
 @with_actor
 def edit(
@@ -174,8 +233,8 @@ def edit(
     files: tuple[str, ...],
     modules: tuple[str, ...],
     **given: Any,
-) -> None:
-    """Change what is named, or its words in your editor."""
+) -> Reply:
+    """Change a memory; without options, its text in your editor."""
     changes = {
         "content": text_or_input(text),
         "type": type_,
@@ -189,41 +248,48 @@ def edit(
         if add_tag or remove_tag:
             changes["tags"] = sorted((set(found.tags) | set(add_tag)) - set(remove_tag))
         if not changes:
-            changes = _by_hand(found)
+            changes = _edit_by_hand(found, "--text, --type, --file, --add-tag …")
         edited = (
             memory.memories.update(found.id, version=found.version, **changes, **who)
             if changes
             else found
         )
-        is_new = edited.version != found.version
-        tell(call, memory, [edited], verb="Changed" if is_new else "Nothing new for")
+        shapes = memories_json(memory, [edited])
+    yield {"memories": shapes}
+    memories.changed([edited], "Changed" if edited.version != found.version else "Unchanged:")
 
 
-def _by_hand(memory: TypedMemory) -> dict[str, Any]:
+def _edit_by_hand(memory: TypedMemory, options: str) -> dict[str, Any]:
+    """Open the text of a memory in the editor; return the change, if any."""
     if not output.is_terminal():
-        raise InvalidInputError(
-            "Say what to change: --text, --type, --file, --add-tag … An editor needs a terminal."
-        )
+        raise InvalidInputError(f"Nothing to change: give {options} An editor needs a terminal.")
     edited = click.edit(memory.content, extension=".md")
     return {} if edited is None or not edited.strip() else {"content": edited.strip()}
 
 
-def _each(call: Invocation, memory_ids: tuple[str, ...], verb: str, change: Any) -> None:
+def _reply(
+    call: Invocation,
+    memory_ids: tuple[str, ...],
+    verb: str,
+    change: Callable[[Memory, str], TypedMemory],
+) -> Reply:
+    """Change some memories and answer with them; a wrong id is found before any change."""
     with call.memory() as memory:
-        wanted = [
-            memory.memories.get(each) for each in memory_ids
-        ]  # a wrong id is told before anything is changed
-        tell(call, memory, [change(memory, each) for each in wanted], verb=verb)
+        ids = [memory.memories.get(each).id for each in memory_ids]
+        changed = [change(memory, each) for each in ids]
+        shapes = memories_json(memory, changed)
+    yield {"memories": shapes}
+    memories.changed(changed, verb)
 
 
 @click.command("pin")
 @memory_arguments
 @common
 @with_actor
-def pin(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> None:
+def pin(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> Reply:
     """Keep memories from fading."""
-    _each(
-        call, memory_ids, "Pinned", change=lambda memory, each: memory.memories.pin(each.id, **who)
+    return _reply(
+        call, memory_ids, "Pinned", change=lambda memory, each: memory.memories.pin(each, **who)
     )
 
 
@@ -231,13 +297,10 @@ def pin(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> N
 @memory_arguments
 @common
 @with_actor
-def unpin(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> None:
-    """Let them fade again."""
-    _each(
-        call,
-        memory_ids,
-        "Unpinned",
-        change=lambda memory, each: memory.memories.unpin(each.id, **who),
+def unpin(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> Reply:
+    """Let pinned memories fade again."""
+    return _reply(
+        call, memory_ids, "Unpinned", change=lambda memory, each: memory.memories.unpin(each, **who)
     )
 
 
@@ -245,31 +308,31 @@ def unpin(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) ->
 @memory_arguments
 @common
 @with_actor
-def verify(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> None:
-    """Say that memories are true, as of now.
+def verify(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> Reply:
+    """Confirm that memories are true as of now.
 
-    They are confirmed, whatever they came from, and fade from here.
+    They become confirmed whatever their source, and fade from today.
     """
-    _each(
+    return _reply(
         call,
         memory_ids,
         "Verified",
-        change=lambda memory, each: memory.memories.verify(each.id, **who),
+        change=lambda memory, each: memory.memories.verify(each, **who),
     )
 
 
 @click.command("forget")
 @memory_arguments
-@click.option("--why", metavar="TEXT", default="", help="Kept in the history.")
+@click.option("--why", metavar="TEXT", default="", help="The reason, kept in the history.")
 @common
 @with_actor
-def forget(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...], why: str) -> None:
-    """Put memories aside; `restore` brings them back."""
-    _each(
+def forget(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...], why: str) -> Reply:
+    """Forget memories; `restore` brings them back."""
+    return _reply(
         call,
         memory_ids,
-        "Forgotten:",
-        change=lambda memory, each: memory.memories.forget(each.id, why, **who),
+        "Forgot",
+        change=lambda memory, each: memory.memories.forget(each, why, **who),
     )
 
 
@@ -277,32 +340,32 @@ def forget(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...], w
 @memory_arguments
 @common
 @with_actor
-def restore(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> None:
-    """Bring memories back that were put aside."""
-    _each(
+def restore(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> Reply:
+    """Restore forgotten memories."""
+    return _reply(
         call,
         memory_ids,
         "Restored",
-        change=lambda memory, each: memory.memories.restore(each.id, **who),
+        change=lambda memory, each: memory.memories.restore(each, **who),
     )
 
 
 @click.group("review", invoke_without_command=True)
 @click.option("--type", "type_", type=click.Choice(TYPES), metavar="T", help="Only of this type.")
-@click.option("--session", "session_id", metavar="ID", help="Only what this session brought.")
+@click.option("--session", "session_id", metavar="ID", help="Only from this session.")
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=20, show_default=True)
 @click.option(
     "--offset",
     type=click.IntRange(0),
     metavar="N",
     default=0,
-    help="Leave out the first that many.",
+    help="Skip the first N.",
 )
 @common
-def review(call: Invocation, type_: Any, session_id: str | None, limit: int, offset: int) -> None:
-    """What waits for a person; accept it, mend it, or reject it.
+def review(call: Invocation, type_: Any, session_id: str | None, limit: int, offset: int) -> Reply:
+    """List memories to review; accept, edit or reject them.
 
-    Without a command: the list.
+    Without a command it lists them.
     """
     ctx = click.get_current_context()
     if ctx.invoked_subcommand is not None:
@@ -315,29 +378,22 @@ def review(call: Invocation, type_: Any, session_id: str | None, limit: int, off
         }
         return
     with call.memory() as memory:
-        memory.memories.check_code()  # what has drifted since waits, too
+        memory.memories.check_code()  # memories whose code changed are to review, too
         page = memory.memories.to_review(
             session_id=session_id, type=type_, limit=limit, offset=offset
         )
         worth, code = worth_of(memory, page), memory.memories.freshness(page)
         total = memory.memories.totals().to_review
-        warnings = memory.warnings
-    if call.as_json:
-        listed = [memory_json(each, worth[each.id], code.get(each.id)) for each in page]
-        output.envelope(
-            {"memories": listed, "nextOffset": page.next_offset, "toReview": total}, warnings
-        )
-        return
-    output.warn(warnings)
+    listed = [memory_json(each, worth[each.id], code.get(each.id)) for each in page]
+    yield {"memories": listed, "nextOffset": page.next_offset, "toReview": total}
     memories.print_list(page, worth, True, code=code)
     if not page:
-        say_more("Nothing waits for you.")
+        say_more("Nothing to review.")
         return
-    more = f" The next ones: --offset {page.next_offset}." if page.next_offset is not None else ""
-    first = page[0].short_id
+    more = f" Next page: --offset {page.next_offset}." if page.next_offset is not None else ""
     say_more(
-        f"{total:,} wait.{more} `smara memories review accept {first}`, or edit, reject; `undo` "
-        "takes it back."
+        f"{total:,} to review.{more} Decide with `smara memories review accept "
+        f"{page[0].short_id}`, or `edit`, `reject`; `undo` reverts it."
     )
 
 
@@ -347,11 +403,9 @@ def review(call: Invocation, type_: Any, session_id: str | None, limit: int, off
     "--all",
     "all_of_them",
     is_flag=True,
-    help="All that wait, but for what is tainted or contradicts something.",
+    help="Accept all, except tainted and contradicting ones.",
 )
-@click.option(
-    "--session", "session_id", metavar="ID", help="With --all: only what this session brought."
-)
+@click.option("--session", "session_id", metavar="ID", help="With --all: only from this session.")
 @common
 @with_actor
 def accept_reviewed(
@@ -360,41 +414,34 @@ def accept_reviewed(
     memory_ids: tuple[str, ...],
     all_of_them: bool,
     session_id: str | None,
-) -> None:
-    """Say that they are true.
+) -> Reply:
+    """Accept memories as true.
 
-    What each of them surely contradicts gives way to it.
+    A memory that an accepted one clearly contradicts is replaced by it.
     """
     if all_of_them == bool(memory_ids):
         raise InvalidInputError("Name the memories to accept, or give --all; not both.")
-    with call.memory() as memory:
-        if not all_of_them:
-            wanted = [memory.memories.get(each) for each in memory_ids]
-            tell(
-                call,
-                memory,
-                [memory.memories.accept(each.id, **who) for each in wanted],
-                verb="Accepted",
-            )
-            return
-        done = memory.memories.accept_all(session_id=session_id, **who)
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope(
-            {
-                "memories": [memory_json(each) for each in done.accepted],
-                "left": [{"memory": memory_json(each), "why": why} for each, why in done.left],
-            },
-            warnings,
+    if not all_of_them:
+        yield from _reply(
+            call,
+            memory_ids,
+            "Accepted",
+            change=lambda memory, each: memory.memories.accept(each, **who),
         )
         return
-    output.warn(warnings)
+    with call.memory() as memory:
+        done = memory.memories.accept_all(session_id=session_id, **who)
+    yield {
+        "memories": [memory_json(each) for each in done.accepted],
+        "left": [{"memory": memory_json(each), "why": why} for each, why in done.left],
+    }
     memories.changed(done.accepted, "Accepted")
     for each, why in done.left:
         click.echo(output.printable(f"left: {each.short_id}: {why}"), err=not output.is_terminal())
     if output.is_terminal():
         output.say(
-            f"{len(done.accepted):,} accepted, {len(done.left):,} left to be looked at one by one."
+            f"Accepted {output.count(len(done.accepted), 'memory', 'memories')}; "
+            f"{len(done.left):,} left to review one by one."
         )
 
 
@@ -403,18 +450,18 @@ def accept_reviewed(
 @click.option(
     "--text",
     metavar="TEXT|-",
-    help="What it is to say; - reads standard input. Without it, your editor.",
+    help="The new text; - reads standard input. By default, your editor.",
 )
-@click.option("--type", "type_", type=click.Choice(TYPES), metavar="T", help="Another type.")
+@click.option("--type", "type_", type=click.Choice(TYPES), metavar="T", help="The new type.")
 @click.option(
     "--file",
     "files",
     metavar="PATH",
     multiple=True,
-    help="The files it speaks of, in place of those before.",
+    help="The files, replacing the old ones; may be repeated.",
 )
 @click.option(
-    "--tag", "tags", metavar="TEXT", multiple=True, help="The tags, in place of those before."
+    "--tag", "tags", metavar="TEXT", multiple=True, help="The tags, replacing the old ones."
 )
 @common
 @with_actor
@@ -426,8 +473,8 @@ def edit_reviewed(
     type_: Any,
     files: tuple[str, ...],
     tags: tuple[str, ...],
-) -> None:
-    """Accept a memory in better words."""
+) -> Reply:
+    """Accept a memory with changes."""
     changes = {
         "content": text_or_input(text),
         "type": type_,
@@ -436,79 +483,58 @@ def edit_reviewed(
     }
     with call.memory() as memory:
         found = memory.memories.get(memory_id)
-        if not any(changes.values()):
-            if not output.is_terminal():
-                raise InvalidInputError(
-                    "Say what to change: --text, --type, --file or --tag. An editor needs a "
-                    "terminal."
-                )
-            edited = click.edit(found.content, extension=".md")
-            if edited is None or not edited.strip():
-                output.say("Nothing was changed.")
-                return
-            changes["content"] = edited.strip()
         given = {name: value for name, value in changes.items() if value is not None}
-        tell(
-            call,
-            memory,
-            [memory.memories.accept(found.id, version=found.version, **given, **who)],
-            verb="Accepted",
+        given = given or _edit_by_hand(found, "--text, --type, --file or --tag.")
+        accepted = (
+            [memory.memories.accept(found.id, version=found.version, **given, **who)]
+            if given
+            else []
         )
+        shapes = memories_json(memory, accepted)
+    yield {"memories": shapes}
+    memories.changed(accepted, "Accepted")
+    if not accepted:
+        output.say("Nothing was changed.")
 
 
 @review.command("reject")
 @memory_arguments
-@click.option("--why", metavar="TEXT", default="", help="Kept in the history.")
+@click.option("--why", metavar="TEXT", default="", help="The reason, kept in the history.")
 @common
 @with_actor
 def reject_reviewed(
     call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...], why: str
-) -> None:
-    """Say that they are not to be remembered.
-
-    The same words are not learned again.
-    """
-    with call.memory() as memory:
-        wanted = [memory.memories.get(each) for each in memory_ids]
-        tell(
-            call,
-            memory,
-            [memory.memories.reject(each.id, why, **who) for each in wanted],
-            verb="Rejected",
-        )
+) -> Reply:
+    """Reject memories. The same text is not learned again."""
+    return _reply(
+        call,
+        memory_ids,
+        "Rejected",
+        change=lambda memory, each: memory.memories.reject(each, why, **who),
+    )
 
 
 @review.command("undo")
 @memory_arguments
 @common
 @with_actor
-def undo_review(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> None:
-    """Take back the newest change of each.
-
-    Again to go further back.
-    """
-    with call.memory() as memory:
-        wanted = [memory.memories.get(each) for each in memory_ids]
-        tell(
-            call,
-            memory,
-            [memory.memories.undo(each.id, **who) for each in wanted],
-            verb="Undone on",
-        )
+def undo_review(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> Reply:
+    """Undo the last change of each memory; repeat it to go further back."""
+    return _reply(
+        call, memory_ids, "Reverted", change=lambda memory, each: memory.memories.undo(each, **who)
+    )
 
 
 @click.command("trust")
 @click.argument("level", required=False, type=click.IntRange(1, 4), metavar="[LEVEL]")
-@click.option(
-    "--decline", is_flag=True, help="Stay at this level although a more careful one is offered."
-)
+@click.option("--decline", is_flag=True, help="Decline the offer of a more careful level.")
 @common
 @with_actor
-def trust(call: Invocation, who: dict[str, Any], level: int | None, decline: bool) -> None:
-    """How far memories are trusted here; LEVEL chooses.
+def trust(call: Invocation, who: dict[str, Any], level: int | None, decline: bool) -> Reply:
+    """Show or set how far memories are trusted in this project.
 
-    1 cautious, 2 standard, 3 confident: earned by sessions. 4 autonomous:
-    only by your own choice.
+    LEVEL is 1 cautious, 2 standard or 3 confident, which sessions earn, or
+    4 autonomous, which only you can choose.
     """
     if level is not None and decline:
         raise InvalidInputError("Give a level, or --decline; not both.")
@@ -519,25 +545,29 @@ def trust(call: Invocation, who: dict[str, Any], level: int | None, decline: boo
             status = memory.memories.decline_offer()
         else:
             status = memory.memories.trust()
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope(trust_json(status), warnings)
-        return
-    output.warn(warnings)
-    _print_trust(
-        [
-            ("level", f"{status.level} {status.name}: {status.meaning}"),
-            ("told unasked", f"what is worth more than {status.inject_above:.0%}"),
-            ("sessions", f"{status.sessions:,}"),
-            ("confirmed", f"{status.confirmed_share:.0%} of what was learned"),
-            ("wrong", f"{status.correction_rate:.0%} of what was used"),
-            ("to the next level", "; ".join(status.next_level_needs)),
-            ("offered", f"level {status.offer.level}: {status.offer.why}" if status.offer else ""),
-        ]
-    )
-
-
-def _print_trust(facts: list[tuple[str, str]]) -> None:
+    offer = status.offer
+    yield {
+        "level": status.level,
+        "name": status.name,
+        "meaning": status.meaning,
+        "injectAbove": status.inject_above,
+        "sessions": status.sessions,
+        "confirmedShare": status.confirmed_share,
+        "correctionRate": status.correction_rate,
+        "nextLevelNeeds": list(status.next_level_needs),
+        "offer": None
+        if offer is None
+        else {"level": offer.level, "why": offer.why, "sessionId": offer.session_id},
+    }
+    facts = [
+        ("level", f"{status.level} {status.name}: {status.meaning}"),
+        ("injected", f"memories with a confidence above {status.inject_above:.0%}"),
+        ("sessions", f"{status.sessions:,}"),
+        ("confirmed", f"{status.confirmed_share:.0%} of what was learned"),
+        ("wrong", f"{status.correction_rate:.0%} of what was used"),
+        ("to the next level", "; ".join(status.next_level_needs)),
+        ("offered", f"level {offer.level}: {offer.why}" if offer else ""),
+    ]
     if not output.is_terminal():
         output.facts(facts)
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, common
+from smara.surfaces.cli.options import Invocation, Reply, common
 from smara.surfaces.cli.render.memories import shown_lines
 from smara.surfaces.cli.render.tasks import say_more, styled
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 _SHOWN = {
-    "added": ("+", "green", "new"), "changed": ("~", "yellow", "said in other words now"),
-    "returned": ("+", "green", "said again"), "verified": ("*", "green", "vouched for now"),
-    "removed": ("-", "red", "no longer said, and put aside"),
-    "stale": ("-", "yellow", "no longer said; confirmed by you, so only marked as stale"),
-    "refused": ("!", "red", "refused"), "known": ("=", None, "known already"), "moved": (">", None,
-    "at other lines"),
-    "put aside": ("x", None, "put aside by a person, and left so"), "unchanged": (" ", None,
-    "unchanged"),
+    "added": ("+", "green", "new"), "changed": ("~", "yellow", "reworded"),
+    "returned": ("+", "green", "back again"), "verified": ("*", "green", "now verified"),
+    "removed": ("-", "red", "removed from the file and forgotten"),
+    "stale": ("-", "yellow", "removed from the file; confirmed by you, so only marked stale"),
+    "refused": ("!", "red", "refused"), "known": ("=", None, "already known"),
+    "moved": (">", None, "moved to other lines"),
+    "put aside": ("x", None, "forgotten by a person and left so"),
+    "unchanged": (" ", None, "unchanged"),
 }  # fmt: skip
 _TEXT_AT = 28
 _LISTED = ("added", "changed", "returned", "removed", "stale", "refused")
@@ -32,11 +32,11 @@ _LISTED = ("added", "changed", "returned", "removed", "stale", "refused")
 
 @click.command("import")
 @click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH...]")
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option(
     "--verified",
     is_flag=True,
-    help="You vouch for all that they say, also for what came in before.",
+    help="Confirm all statements, also those imported before.",
 )
 @click.option(
     "--all", "with_all", is_flag=True, help="List every statement, and what was left out."
@@ -50,13 +50,13 @@ def import_files(
     verified: bool,
     with_all: bool,
     actor: str | None,
-) -> None:
-    """Bring in CLAUDE.md, AGENTS.md and their like.
+) -> Reply:
+    """Import CLAUDE.md, AGENTS.md and other instruction files.
 
-    Without a path: all instruction files of this repository, for whichever
-    agent they were written. Safe to repeat: only what changed in them is
-    changed here, and the files stay as they are. Each memory knows its file
-    and lines. What was imported waits for your review.
+    Without PATH it imports all instruction files of this repository, for
+    any agent. It is safe to repeat: only changed statements change here,
+    and the files are not modified. Each memory keeps its file and lines.
+    Imported memories are reviewed with `smara memories review`.
     """
     from smara.adapters.instructions import import_instructions
 
@@ -64,103 +64,77 @@ def import_files(
         report = import_instructions(
             memory, None, paths, is_dry_run=dry_run, is_verified=verified, actor=actor
         )
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope(report_json(report), warnings)
-        return
-    output.warn(warnings)
+    yield report_json(report)
     if not report.files and not report.unreadable:
-        say_more(
-            f"No instruction files below {report.root}. Name one: `smara memories import PATH`."
-        )
+        say_more(f"No instruction files in {report.root}. Name one: `smara memories import PATH`.")
         return
-    tell(report, with_all, verified)
+    print_report(report, with_all, verified)
 
 
-def tell(report: InstructionReport, with_all: bool = False, is_verified: bool = False) -> None:
-    """Say what an import of files did: to a person by file, to a pipe line by line."""
+def print_report(
+    report: InstructionReport, with_all: bool = False, is_verified: bool = False
+) -> None:
+    """Print what an import of files did: by file on a terminal, as rows in a pipe."""
     if output.is_terminal():
-        _print(report, with_all)
+        _print_changes(report, with_all)
     else:
         rows = [
             (each.outcome, each.memory_id, each.type, " ".join(each.places), each.text)
             for each in report.changes
         ]
         output.table(("outcome", "memory", "type", "places", "content"), rows)
-    _print_problems(report, with_all)
-    _print_sum(report, is_verified)
-
-
-def _print(report: InstructionReport, with_all: bool) -> None:
-    wanted = tuple(_SHOWN) if with_all else _LISTED
-    shown = [each for each in report.changes if each.outcome in wanted]
-    for place, changes in _by_file(shown).items():
-        output.say(place, bold=True)
-        for each in changes:
-            _print_change(each)
-        output.say()
-
-
-def _by_file(changes: list[StatementChange]) -> dict[str, list[StatementChange]]:
-    found: dict[str, list[StatementChange]] = {}
-    for each in changes:
-        found.setdefault(
-            each.places[0].split(":")[0].split("@")[0] if each.places else "", []
-        ).append(each)
-    return found
-
-
-def _print_change(change: StatementChange) -> None:
-    sign, color, _ = _SHOWN[change.outcome]
-    line = change.places[0].rpartition(":")[2] if change.places else ""
-    first, *others = shown_lines(change.text, output.terminal_width() - _TEXT_AT, 2)
-    head = f"{sign} {line:>7}  {change.type:<15}"
-    click.echo(f"{styled(head, fg=color)}  {first}")
-    for each in others:
-        click.echo(f"{' ' * _TEXT_AT}{each}")
-    notes = [f"replaces {change.replaces}" if change.replaces else "", *change.places[1:]]
-    if change.outcome == "refused":
-        notes += change.why
-    told = "; ".join(note for note in notes if note)
-    if told:
-        output.say(output.paragraph(told, " " * _TEXT_AT, " " * _TEXT_AT), dim=True)
-
-
-def _print_problems(report: InstructionReport, with_all: bool) -> None:
-    for path, reason in report.unreadable:
-        output.warn([f"{path} was not read. {reason}"])
-    for each in report.not_followed:
-        output.warn(
-            [f"{each.path}:{each.line} draws in {each.target}, which was not read: {each.reason}"]
-        )
-    if not with_all or not output.is_terminal():
-        return
+    output.warn(f"{path} was not read. {reason}" for path, reason in report.unreadable)
+    output.warn(
+        f"{each.path}:{each.line} includes {each.target}, which was not read: {each.reason}"
+        for each in report.not_followed
+    )
     left = [(file.path, each) for file in report.files for each in file.left_out]
-    if left:
+    if left and with_all and output.is_terminal():
         output.say("Left out", bold=True)
         for path, one in left:
-            output.say(
-                output.paragraph(f"{path}:{one.line}  {one.reason}: {one.text}", "  ", "    "),
-                dim=True,
-            )
+            line = output.paragraph(f"{path}:{one.line}  {one.reason}: {one.text}", "  ", "    ")
+            output.say(line, dim=True)
         output.say()
-
-
-def _print_sum(report: InstructionReport, is_verified: bool) -> None:
     counts = report.counts
     told = "; ".join(f"{counts[name]:,} {_SHOWN[name][2]}" for name in _SHOWN if counts[name])
-    files = "1 file" if len(report.files) == 1 else f"{len(report.files):,} files"
-    would = "Nothing was done: a dry run. " if report.is_dry_run else ""
-    line = f"{would}{files}: {told or 'nothing to remember in them'}."
+    would = "Dry run, nothing was changed. " if report.is_dry_run else ""
+    line = f"{would}{output.count(len(report.files), 'file')}: {told or 'nothing to import'}."
     if not output.is_terminal():
         click.echo(line, err=True)
         return
     output.say(output.paragraph(line, "", ""))
     if not (report.is_dry_run or is_verified) and counts["added"] + counts["changed"]:
-        output.say("They wait for you: `smara memories review`.", dim=True)
+        output.say("Review them with `smara memories review`.", dim=True)
+
+
+def _print_changes(report: InstructionReport, with_all: bool) -> None:
+    """Print the changes, file by file."""
+    outcomes = tuple(_SHOWN) if with_all else _LISTED
+    by_file: dict[str, list[StatementChange]] = {}
+    for each in report.changes:
+        if each.outcome in outcomes:
+            file = each.places[0].split(":")[0].split("@")[0] if each.places else ""
+            by_file.setdefault(file, []).append(each)
+    for file, changes in by_file.items():
+        output.say(file, bold=True)
+        for change in changes:
+            sign, color, _ = _SHOWN[change.outcome]
+            line = change.places[0].rpartition(":")[2] if change.places else ""
+            first, *others = shown_lines(change.text, output.terminal_width() - _TEXT_AT, 2)
+            head = f"{sign} {line:>7}  {change.type:<15}"
+            click.echo(f"{styled(head, fg=color)}  {first}")
+            for other in others:
+                click.echo(f"{' ' * _TEXT_AT}{other}")
+            notes = [f"replaces {change.replaces}" if change.replaces else "", *change.places[1:]]
+            notes += change.why if change.outcome == "refused" else ()
+            note = "; ".join(filter(None, notes))
+            if note:
+                output.say(output.paragraph(note, " " * _TEXT_AT, " " * _TEXT_AT), dim=True)
+        output.say()
 
 
 def report_json(report: InstructionReport) -> dict[str, Any]:
+    """Return what an import of instruction files did."""
     return {
         "root": report.root,
         "isDryRun": report.is_dry_run,

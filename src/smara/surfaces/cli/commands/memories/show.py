@@ -14,20 +14,14 @@ import click
 
 from smara.core.freshness import Freshness
 from smara.errors import InvalidInputError
-from smara.knowledge.models import SOURCES, TIERS, TYPES, AddResult, Evidence, TypedMemory
+from smara.knowledge.models import SOURCES, TIERS, TYPES, AddResult, TypedMemory
 from smara.memory import Memory
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, common, complete_memory, standard_input
+from smara.surfaces.cli.options import Invocation, Reply, common, complete_memory, standard_input
 from smara.surfaces.cli.render import memories
-from smara.surfaces.cli.render import memories as memory_lines
-from smara.surfaces.cli.render.memories import (
-    added_json,
-    audit_json,
-    code_line,
-    memory_json,
-    why_json,
-)
+from smara.surfaces.cli.render.memories import code_line
 from smara.surfaces.cli.render.tasks import say_more
+from smara.tools.shapes import evidence_json, memory_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 PERSON: dict[str, Any] = {"by": "person"}
@@ -40,7 +34,7 @@ memory_arguments = click.argument(
 
 
 def with_actor(function: F) -> Callable[..., Any]:
-    """Give a command ``--actor``; it gets who acts as ``who``. Stands below ``common``."""
+    """Give a command ``--actor`` and pass it on as ``who``. Stands below ``common``."""
 
     @click.option("--actor", metavar="NAME", help="Who does it; also SMARA_ACTOR. Without it, you.")
     @wraps(function)
@@ -51,32 +45,23 @@ def with_actor(function: F) -> Callable[..., Any]:
 
 
 def text_or_input(text: str | None) -> str | None:
-    """What was given; ``-`` reads standard input."""
+    """Return the text, or standard input for ``-``."""
     return standard_input() if text == "-" else text
 
 
 def worth_of(memory: Memory, memories: Iterable[TypedMemory]) -> dict[str, float]:
-    """What memories are worth now, by id."""
+    """Return the confidence of memories now, by id."""
     return {each.id: memory.memories.confidence(each).value for each in memories}
 
 
-def tell(call: Invocation, memory: Memory, changed: list[TypedMemory], verb: str) -> None:
-    """The answer to a change of one or several memories."""
-    worth, warnings, code = (
-        worth_of(memory, changed),
-        memory.warnings,
-        memory.memories.freshness(changed),
-    )
-    if call.as_json:
-        told = [memory_json(each, worth[each.id], code.get(each.id)) for each in changed]
-        output.envelope({"memories": told}, warnings)
-        return
-    output.warn(warnings)
-    memory_lines.changed(changed, verb)
+def memories_json(memory: Memory, found: Sequence[TypedMemory]) -> list[dict[str, Any]]:
+    """Return memories as JSON, with their confidence now and the freshness of their code."""
+    worth, code = worth_of(memory, found), memory.memories.freshness(found)
+    return [memory_json(each, worth[each.id], code.get(each.id)) for each in found]
 
 
 _TAINT = {
-    "imported": "an imported file", "web": "the web", "mcp": "another server",
+    "imported": "an imported file", "web": "the web", "mcp": "an MCP server",
     "tool": "the output of tools",
     "file": "files", "other": "other people",
 }  # fmt: skip
@@ -88,7 +73,7 @@ def print_card(
     chain: Sequence[TypedMemory],
     code: Freshness | None = None,
 ) -> None:
-    """Print a memory with all that is known of it; names and values in a pipe."""
+    """Print a memory with all its fields; names and values in a pipe."""
     if not output.is_terminal():
         for name_and_value in rows(memory, confidence, code):
             output.row(name_and_value)
@@ -108,9 +93,17 @@ def print_card(
         if name not in ("evidence", "data"):
             output.say(output.paragraph(f"{name:<12}{value}", "  ", " " * 14))
     _print_data(memory)
-    _print_evidence(memory)
+    if memory.evidence:
+        _heading("Evidence")
+    for evidence in memory.evidence:
+        # Twelve characters of a commit are enough to find it.
+        place = str(evidence).replace(evidence.commit or "", (evidence.commit or "")[:12])
+        output.say(output.paragraph(place, "    ", "      "))
+        if evidence.quote and " ".join(evidence.quote.split()) != " ".join(memory.content.split()):
+            quote = output.paragraph(output.short(evidence.quote, 300), "      “", "      ")
+            output.say(quote, dim=True)
     if len(chain) > 1:
-        _heading("What took the place of what")
+        _heading("Replaced versions")
         for each in chain:
             here = " (this)" if each.id == memory.id else ""
             output.say(
@@ -123,7 +116,7 @@ def print_card(
 def rows(
     memory: TypedMemory, confidence: float, code: Freshness | None = None
 ) -> list[tuple[str, Any]]:
-    """Names and values of a memory."""
+    """Return the names and values of a memory."""
     made = f"{output.moment(memory.created_at)} by {memory.created_by} ({memory.source})"
     confirmed = (
         f"{output.moment(memory.verified_at or 0)} by {memory.verified_by}"
@@ -132,11 +125,11 @@ def rows(
     )
     taint = ", ".join(_TAINT.get(each, each) for each in memory.taint)
     trust = memory.tier + (
-        f": it comes from {taint}, and nobody has confirmed it" if memory.is_tainted else ""
+        f": it comes from {taint} and is not confirmed" if memory.is_tainted else ""
     )
     worth = f"{confidence:.0%} now"
     if abs(confidence - memory.confidence) >= 0.005:
-        worth += f", {memory.confidence:.0%} when it was last known to be right"
+        worth += f", {memory.confidence:.0%} when last verified"
     review = "; ".join(memory.review_reasons) if memory.needs_review and memory.is_active else ""
     return [
         ("memory", memory.short_id),
@@ -154,7 +147,7 @@ def rows(
         ("tags", ", ".join(memory.tags)),
         ("scope", memory.scope),
         ("visible to", memory.visibility),
-        ("made", made),
+        ("created", made),
         ("session", memory.session_id),
         ("commit", memory.commit),
         ("context", memory.chunk.context_prefix if memory.chunk else ""),
@@ -169,18 +162,16 @@ def rows(
 
 
 def _print_data(memory: TypedMemory) -> None:
-    """The extended shape of a type; steps are in the words already, those of other makers are
-    told.
-    """
-    told = {
+    """Print the fields of the memory's type; steps only if its text does not have them."""
+    shown = {
         name: value
         for name, value in memory.data.items()
-        if not (name == "steps" and _is_said(memory, value))
+        if name != "steps"
+        or not all(str(step["description"]).split("\n")[0] in memory.content for step in value)
     }
-    if not told:
-        return
-    _heading("More")
-    for name, value in told.items():
+    if shown:
+        _heading("More")
+    for name, value in shown.items():
         if name == "steps":
             for step in value:
                 output.say(
@@ -191,97 +182,73 @@ def _print_data(memory: TypedMemory) -> None:
         output.say(output.paragraph(f"{name.replace('_', ' ')}: {text}", "    ", "      "))
 
 
-def _is_said(memory: TypedMemory, steps: Any) -> bool:
-    return all(str(step["description"]).split("\n")[0] in memory.content for step in steps)
-
-
-def _print_evidence(memory: TypedMemory) -> None:
-    if not memory.evidence:
-        return
-    _heading("Rests on")
-    for each in memory.evidence:
-        output.say(output.paragraph(_place(each), "    ", "      "))
-        if each.quote and " ".join(each.quote.split()) != " ".join(memory.content.split()):
-            output.say(
-                output.paragraph(output.short(each.quote, 300), "      “", "      "), dim=True
-            )
-
-
-def _place(evidence: Evidence) -> str:
-    """A commit in twelve characters says as much as in forty."""
-    text = str(evidence)
-    return (
-        text.replace(f"@{evidence.commit}", f"@{evidence.commit[:12]}") if evidence.commit else text
-    )
-
-
 def _heading(title: str) -> None:
     output.say()
     output.say(f"  {title}", bold=True)
 
 
-def tell_added(
+def reply_added(
     call: Invocation,
-    memory: Memory,
-    added: AddResult,
+    add: Callable[[Memory], AddResult],
     guessed: tuple[str, ...] = (),
     verb: str = "Added",
-) -> None:
-    """Print the outcome; a refusal leaves with an error that says why. ``guessed`` is why the type
-    was chosen.
+) -> Reply:
+    """Add a memory and answer with the outcome.
+
+    Args:
+        call: The invocation.
+        add: The function that adds the memory.
+        guessed: Why its type was guessed, if it was.
+        verb: The first word of the sentence that people read.
+
+    Raises:
+        InvalidInputError: If the memory was refused.
     """
-    if added.memory is None:
-        because = "; ".join(added.why)
-        raise InvalidInputError(
-            f"It was not remembered: {because}. Say it in other words, or teach it with `smara "
-            "remember`.",
-            why=added.why,
-        )
-    warnings, found = memory.warnings, added.memory
-    code = memory.memories.freshness([found]).get(found.id)
-    if call.as_json:
-        guess = {"guessedBecause": list(guessed)} if guessed else {}
-        output.envelope(added_json(added, code) | guess, warnings)
-        return
-    output.warn(warnings)
+    with call.memory() as memory:
+        added = add(memory)
+        if added.memory is None:
+            raise InvalidInputError(
+                f"Not remembered: {'; '.join(added.why)}. Use other words, or teach it with "
+                "`smara remember`.",
+                why=added.why,
+            )
+        found = added.memory
+        code = memory.memories.freshness([found]).get(found.id)
+        confidence = memory.memories.confidence(found).value
+        others = [memory.memories.get(each) for each in (*added.superseded, *added.disputes)]
+    guessed = guessed if added.outcome == "added" else ()
+    yield {
+        "outcome": added.outcome,
+        "memory": memory_json(found, None, code),
+        "why": list(added.why),
+        "similarTo": added.similar_to,
+        "superseded": list(added.superseded),
+        "disputes": list(added.disputes),
+        **({"guessedBecause": list(guessed)} if guessed else {}),
+    }
     if not output.is_terminal():
         output.row((found.short_id, added.outcome, found.type, found.content))
         return
-    head = (
-        f"{verb} {found.short_id}"
-        if added.outcome == "added"
-        else f"Known already as {found.short_id}"
-    )
+    head = f"{verb} {found.short_id}" if added.outcome == "added" else f"Already {found.short_id}"
     output.say(output.paragraph(f"{head}: {' '.join(found.content.split())}", "", "  "), bold=True)
-    _tell_kind(found, guessed, memory.memories.confidence(found).value)
+    output.say(output.paragraph(memories.facts(found, confidence), "  ", "  "), dim=True)
+    notes = []
+    if guessed:
+        notes.append(
+            f"The type is a guess ({', '.join(guessed)}). Change it with `smara memories edit "
+            f"{found.short_id} --type T`."
+        )
     if code is not None:
         places = ", ".join(each.now or each.was for each in code.anchors)
-        output.say(
-            output.paragraph(
-                f"It speaks of {places}; when that changes, you are told.", "  ", "  "
-            ),
-            dim=True,
-        )
-    for each in (*added.superseded, *added.disputes):
-        other = memory.memories.get(each)
-        how = "It takes the place of" if each in added.superseded else "It contradicts"
-        output.say(
-            output.paragraph(
-                f"{how} {other.short_id}: {' '.join(other.content.split())}", "  ", "    "
-            )
-        )
+        notes.append(f"It is tied to {places}; you are told when that code changes.")
+    for note in notes:
+        output.say(output.paragraph(note, "  ", "  "), dim=True)
+    for other in others:
+        how = "Replaces" if other.id in added.superseded else "Contradicts"
+        line = f"{how} {other.short_id}: {' '.join(other.content.split())}"
+        output.say(output.paragraph(line, "  ", "    "))
     if added.disputes:
-        click.echo("  `smara memories review` asks which of them is true.")
-
-
-def _tell_kind(memory: TypedMemory, guessed: tuple[str, ...], confidence: float) -> None:
-    output.say(output.paragraph(memories.facts(memory, confidence), "  ", "  "), dim=True)
-    if guessed:
-        told = (
-            f"Its type is a guess ({', '.join(guessed)}); `smara memories edit "
-            f"{memory.short_id} --type T` changes it."
-        )
-        output.say(output.paragraph(told, "  ", "  "), dim=True)
+        click.echo("  Run `smara memories review` to decide which of them is true.")
 
 
 _OFFSET = click.option(
@@ -289,7 +256,7 @@ _OFFSET = click.option(
     type=click.IntRange(0),
     metavar="N",
     default=0,
-    help="Leave out the first that many.",
+    help="Skip the first N.",
 )
 _TYPE = click.option(
     "--type", "type_", type=click.Choice(TYPES), metavar="T", help=f"One of {', '.join(TYPES)}."
@@ -310,15 +277,13 @@ MEASURES = (
 @click.option(
     "--source", type=click.Choice(SOURCES), metavar="S", help=f"One of {', '.join(SOURCES)}."
 )
-@click.option("--trust", "tier", type=click.Choice(TIERS), help="Only of this tier.")
-@click.option("--file", metavar="PATH", help="Only what speaks of this file.")
+@click.option("--trust", "tier", type=click.Choice(TIERS), help="Only with this trust.")
+@click.option("--file", metavar="PATH", help="Only memories about this file.")
 @click.option("--tag", metavar="TEXT", help="Only with this tag.")
-@click.option("--pinned", is_flag=True, help="Only pinned ones.")
-@click.option("--forgotten", is_flag=True, help="Those put aside, instead.")
-@click.option("--all", "with_all", is_flag=True, help="Those put aside, too.")
-@click.option(
-    "--by-confidence", is_flag=True, help="The most certain first, instead of the newest."
-)
+@click.option("--pinned", is_flag=True, help="Only pinned memories.")
+@click.option("--forgotten", is_flag=True, help="List forgotten memories instead.")
+@click.option("--all", "with_all", is_flag=True, help="List forgotten memories, too.")
+@click.option("--by-confidence", is_flag=True, help="Sort by confidence instead of age.")
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=30, show_default=True)
 @_OFFSET
 @common
@@ -335,8 +300,8 @@ def list_memories(
     by_confidence: bool,
     limit: int,
     offset: int,
-) -> None:
-    """Memories, the newest first."""
+) -> Reply:
+    """List memories, newest first."""
     state: Any = "all" if with_all else "deprecated" if forgotten else "active"
     with call.memory() as memory:
         page = memory.memories.list(
@@ -353,32 +318,23 @@ def list_memories(
         )
         worth, code = worth_of(memory, page), memory.memories.freshness(page)
         totals = memory.memories.totals()
-        warnings = memory.warnings
-    if call.as_json:
-        listed = [memory_json(each, worth[each.id], code.get(each.id)) for each in page]
-        output.envelope({"memories": listed, "nextOffset": page.next_offset}, warnings)
-        return
-    output.warn(warnings)
+    listed = [memory_json(each, worth[each.id], code.get(each.id)) for each in page]
+    yield {"memories": listed, "nextOffset": page.next_offset}
     memories.print_list(page, worth, code=code)
     if page.next_offset is not None:
-        say_more(f"There are more: --offset {page.next_offset}, or a larger --limit.")
+        say_more(f"There are more: use --offset {page.next_offset} or a larger --limit.")
     elif not page and output.is_terminal():
-        output.say(_none(totals.total, totals.active))
+        if not totals.total:
+            output.say('No memories yet. Teach the first: `smara remember "Use uv, never pip"`.')
+        elif totals.active:
+            output.say("No memories match. Use fewer filters, or --all for forgotten ones, too.")
+        else:
+            output.say("All memories are forgotten; --all lists them.")
     elif output.is_terminal():
         output.say()
         click.echo(memories.legend(page))
         if totals.to_review:
-            say_more(f"{totals.to_review:,} wait for you: `smara memories review`.")
-
-
-def _none(total: int, active: int) -> str:
-    if not total:
-        return 'No memories yet. `smara remember "What is to be remembered"` makes the first.'
-    return (
-        "No memory fits. Ask for less, or --all for those put aside, too."
-        if active
-        else "All were put aside: --all."
-    )
+            say_more(f"{totals.to_review:,} to review: `smara memories review`.")
 
 
 @click.command("search")
@@ -389,36 +345,32 @@ def _none(total: int, active: int) -> str:
     "files",
     metavar="PATH",
     multiple=True,
-    help="Only what speaks of this file; may be repeated.",
+    help="Only memories about this file; may be repeated.",
 )
 @click.option("--limit", type=click.IntRange(1, 200), metavar="N", default=10, show_default=True)
 @common
-def search(call: Invocation, query: str, type_: Any, files: tuple[str, ...], limit: int) -> None:
-    """Memories by their words, the best first."""
+def search(call: Invocation, query: str, type_: Any, files: tuple[str, ...], limit: int) -> Reply:
+    """Search memories, best match first."""
     with call.memory() as memory:
         answer = memory.search_memories(
             query, limit, types=[type_] if type_ else None, files=files or None
         )
-        warnings = [*memory.warnings, *answer.warnings]
-    if call.as_json:
-        hits = [
-            {
-                "memory": memory_json(each.memory, each.confidence, each.code),
-                "rank": each.rank,
-                "score": each.score,
-                "why": list(each.why),
-                "snippet": each.snippet,
-            }
-            for each in answer.hits
-        ]
-        output.envelope({"results": hits, "totalHits": answer.total_hits}, warnings)
-        return
-    output.warn(warnings)
+        call.warnings += answer.warnings
+    hits = [
+        {
+            "memory": memory_json(each.memory, each.confidence, each.code),
+            "rank": each.rank,
+            "score": each.score,
+            "why": list(each.why),
+            "snippet": each.snippet,
+        }
+        for each in answer.hits
+    ]
+    yield {"results": hits, "totalHits": answer.total_hits}
     found = [each.memory for each in answer.hits]
     if not found and output.is_terminal():
         output.say(
-            "No memory found. Try other words; `smara search` looks through everything that was "
-            "said."
+            "No memories match. Try other words; `smara search` also searches messages and tasks."
         )
         return
     code = {each.memory.id: each.code for each in answer.hits if each.code is not None}
@@ -428,8 +380,8 @@ def search(call: Invocation, query: str, type_: Any, files: tuple[str, ...], lim
 @click.command("show")
 @memory_argument
 @common
-def show(call: Invocation, memory_id: str) -> None:
-    """One memory with all that is known of it."""
+def show(call: Invocation, memory_id: str) -> Reply:
+    """Show one memory with all its fields."""
     with call.memory() as memory:
         found = memory.memories.get(memory_id)
         chain = memory.memories.chain(found.id)
@@ -437,31 +389,82 @@ def show(call: Invocation, memory_id: str) -> None:
             memory.memories.confidence(found).value,
             memory.memories.freshness([found]).get(found.id),
         )
-        warnings = memory.warnings
-    if call.as_json:
-        data = memory_json(found, confidence, code) | {"chain": [each.short_id for each in chain]}
-        output.envelope(data, warnings)
-        return
-    output.warn(warnings)
+    data = memory_json(found, confidence, code) | {"chain": [each.short_id for each in chain]}
+    yield data
     print_card(found, confidence, chain, code=code)
 
 
 @click.command("why")
 @memory_argument
 @common
-def why(call: Invocation, memory_id: str) -> None:
-    """Why a memory is there, and what it is worth now.
+def why(call: Invocation, memory_id: str) -> Reply:
+    """Explain where a memory comes from and how far it is trusted.
 
-    Where it came from, how far it is trusted, how its confidence is worked
-    out, what took the place of what, and what happened to it.
+    Shows its sources, its trust, how its confidence is calculated, what it
+    replaced, and its history.
     """
     with call.memory() as memory:
         found = memory.memories.why(memory_id)
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope(why_json(found), warnings)
-        return
-    output.warn(warnings)
+    yield {
+        "memory": memory_json(found.memory, found.confidence.value, found.code),
+        "sources": [
+            {
+                "evidence": evidence_json(each.evidence),
+                "text": each.text,
+                "toldBy": each.told_by,
+                "isThere": each.is_there,
+                "taint": sorted(each.taint),
+            }
+            for each in found.sources
+        ],
+        "trust": {"value": found.trust.tier, "reasons": list(found.trust.reasons)},
+        "confidence": {
+            "value": found.confidence.value,
+            "steps": [
+                {"text": each.text, "factor": each.factor, "value": each.value}
+                for each in found.confidence.steps
+            ],
+        },
+        "staleness": {
+            "isStale": found.staleness.is_stale,
+            "reasons": [
+                {"layer": each.layer, "text": each.text} for each in found.staleness.reasons
+            ],
+        },
+        "injection": {
+            "allowed": found.injection.allowed,
+            "asInstruction": found.injection.as_instruction,
+            "why": found.injection.why,
+        },
+        **{
+            name: [
+                {
+                    "id": each.short_id,
+                    "uuid": each.id,
+                    "content": each.content,
+                    "createdAt": each.created_at,
+                    "isActive": each.is_active,
+                    "deprecatedBecause": each.deprecated_because,
+                }
+                for each in mentioned
+            ]
+            for name, mentioned in (("chain", found.chain), ("origins", found.origins))
+        },
+        "events": [
+            {
+                "id": each.id,
+                "kind": each.kind,
+                "actor": each.actor,
+                "by": each.by,
+                "sessionId": each.session_id,
+                "at": each.at,
+                "before": dict(each.before),
+                "after": dict(each.after),
+                "isUndone": each.is_undone,
+            }
+            for each in found.events
+        ],
+    }
     for line in found.lines():
         if not output.is_terminal():
             output.say(line)
@@ -479,31 +482,43 @@ def why(call: Invocation, memory_id: str) -> None:
     metavar="N",
     default=3,
     show_default=True,
-    help="For each.",
+    help="Show N examples of each.",
 )
 @common
-def audit(call: Invocation, examples: int) -> None:
-    """Measure junk, repetition, contradictions and staleness."""
+def audit(call: Invocation, examples: int) -> Reply:
+    """Count junk, duplicates, contradictions and stale memories."""
     with call.memory() as memory:
         found = memory.memories.audit(examples=examples)
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope(audit_json(found, MEASURES), warnings)
-        return
-    output.warn(warnings)
-    measured = [(name.replace("_", " "), getattr(found, name)) for name in MEASURES]
+    measured = [(name, getattr(found, name)) for name in MEASURES]
+    yield {
+        "total": found.total,
+        "active": found.active,
+        "health": found.health,
+        "byType": dict(found.by_type),
+        **{
+            {"without_evidence": "withoutEvidence"}.get(name, name): {
+                "count": measure.count,
+                "share": measure.share,
+                "examples": [
+                    {"ids": list(each.memory_ids), "text": each.text, "why": each.why}
+                    for each in measure.examples
+                ],
+            }
+            for name, measure in measured
+        },
+    }
     if output.is_terminal():
         output.say(
-            f"{found.active:,} memories, {found.total - found.active:,} put aside. Health: "
+            f"{found.active:,} memories, {found.total - found.active:,} forgotten. Health: "
             f"{found.health} of 100."
         )
         output.say()
-    rows = [(name, each.count, f"{each.share:.1%}") for name, each in measured]
-    output.table(("of the active ones", "count", "share"), rows)
+    rows = [(name.replace("_", " "), each.count, f"{each.share:.1%}") for name, each in measured]
+    output.table(("measure", "count", "share"), rows)
     for name, each in measured:
         if each.examples and output.is_terminal():
             output.say()
-            output.say(name.capitalize(), bold=True)
+            output.say(name.replace("_", " ").capitalize(), bold=True)
             for example in each.examples:
                 said = f"{' '.join(example.memory_ids)}  {example.text}: {example.why}"
                 output.say(output.paragraph(said, "  ", "    "))
