@@ -29,7 +29,7 @@ def watched(db: str) -> str:
 def test_status_tells_how_the_watching_stands(watched):
     told = smara("behavior", "status", "--json").data
     assert (told["ended"], told["final"], told["promoted"], told["errors"]) == (1, 2, 1, 1)
-    assert "2 decided on" in smara("behavior", "status").out
+    assert "2 finalized" in smara("behavior", "status").out
 
 
 def test_sessions_are_listed_with_type_outcome_and_reason(watched):
@@ -50,7 +50,7 @@ def test_signals_say_what_was_learned_and_with_all_why_the_rest_was_not(watched)
         "promoted   error_retry        0.85  npm test: bash: npm: command not found [tool]: seen "
         "in 2 sessions" in told
     )
-    assert "--all shows them" in told
+    assert "--all lists them" in told
     everything = smara("behavior", "signals", "s0", "--all").out
     assert "seen in 1 of the 2 sessions that it takes" in everything
     data = smara("behavior", "signals", "s1", "--json").data
@@ -61,7 +61,7 @@ def test_signals_say_what_was_learned_and_with_all_why_the_rest_was_not(watched)
 def test_finalize_decides_on_one_session_or_on_all_that_have_ended(watched):
     assert smara("behavior", "finalize", "s1", "--json").data["isDecided"] is False
     assert smara("behavior", "finalize", "--json").data["finalized"] == 1
-    assert "0 sessions decided on" in smara("behavior", "finalize").out
+    assert "Finalized 0 sessions" in smara("behavior", "finalize").out
 
 
 def test_a_session_that_still_runs_shows_what_is_plain_already(db):
@@ -71,7 +71,7 @@ def test_a_session_that_still_runs_shows_what_is_plain_already(db):
             script.grep("load_config")
         memory.behavior.observe_batch(script.events)
     told = smara("behavior", "signals", "now").out
-    assert "not decided on yet" in told
+    assert "not finalized yet" in told
     assert "already    repeated_grep      0.80  load_config" in told
     assert (
         smara("behavior", "signals", "now", "--json").data["triggers"][0]["kind"]
@@ -81,7 +81,7 @@ def test_a_session_that_still_runs_shows_what_is_plain_already(db):
 
 def test_habits_tell_what_was_counted_over_all_sessions(watched):
     told = smara("behavior", "habits").out
-    assert "failed 2 x in 2  npm test: bash: npm: command not found; command: pnpm test" in told
+    assert "failed 2 x in 2 sessions  npm test: bash: npm: command not found; command: pnpm test" in told
     assert "module a: 2 sessions" in told
     with library.open(watched, embedder="off") as memory:
         script = Script("pair").edit("src/a/x.py").edit("src/b/y.py").green().end()

@@ -45,7 +45,7 @@ def test_status_tells_the_models_and_what_they_used(called, monkeypatch):
     assert line == (
         "models\tollama:qwen3, anthropic:claude-haiku-4-5; 1,150 of 1,000,000 tokens and $0.00 of "
         "$2.00 this hour,"
-        " 10,650 of 5,000,000 tokens and $0.00 of $5.00 this day"
+        " 10,650 of 5,000,000 tokens and $0.00 of $5.00 today"
     )
 
 

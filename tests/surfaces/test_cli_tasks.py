@@ -416,7 +416,7 @@ def test_search_finds_tasks_and_what_was_said(store):
     assert found["messages"] == []
     assert data("search", "Zod", "--messages")["messages"][0]["threadId"] == "login"
     assert [row[2] for row in tasks("search", "queue", "--status", "closed").rows] == ["t-old"]
-    assert "Nothing found" in tasks("search", "zeppelin").err
+    assert "No matches" in tasks("search", "zeppelin").err
 
 
 def test_compact_says_how_many(store):

@@ -88,10 +88,10 @@ def test_pipe_says_the_same_in_tables(db, file):
 
 def test_person_is_told_in_words_within_eighty_columns(db, file):
     lines = plain(on_terminal("tasks", "import", file, streams="out").out).splitlines()
-    assert lines[1] == "2 issues: 2 added; 1 dependencies."
+    assert lines[1] == "2 issues: 2 added; 1 dependency."
     assert "All of it is kept, and goes out again with `smara tasks export`." in lines
     again = plain(on_terminal("tasks", "import", file, streams="out").out).splitlines()
-    assert again[1] == "2 issues: 2 unchanged; 1 dependencies."
+    assert again[1] == "2 issues: 2 unchanged; 1 dependency."
 
 
 def test_what_came_in_goes_out_to_a_pipe_byte_for_byte(db, file):
@@ -107,7 +107,7 @@ def test_what_came_in_goes_out_to_a_pipe_byte_for_byte(db, file):
 def test_export_to_a_file_is_imported_elsewhere_without_change(db, file, tmp_path, name):
     smara("tasks", "import", file)
     target = tmp_path / name
-    assert smara("tasks", "export", str(target)).out == f"2 tasks written to {target}.\n"
+    assert smara("tasks", "export", str(target)).out == f"Exported 2 tasks to {target}.\n"
     raw = target.read_bytes()
     text = gzip.decompress(raw) if name.endswith(".gz") else raw
     assert text.decode() == smara("tasks", "export").out
@@ -156,7 +156,7 @@ def test_many_odd_lines_are_named_up_to_ten(db, file):
     with open(file, "a") as more:
         more.writelines("oops\n" for _ in range(20))
     lines = smara("tasks", "import", file).out.splitlines()
-    assert lines[-1] == "and 11 more; --json names them all."
+    assert lines[-1] == "and 11 more; --json lists them all."
     assert sum(line.startswith("not read: ") for line in lines) == 10
 
 

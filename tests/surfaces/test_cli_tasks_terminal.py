@@ -42,7 +42,7 @@ def test_ready_says_how_many_are_ready_and_blocked(store):
     assert seen("ready") == [
         "○ t-sign  P1 feature Sign outgoing webhooks  #security",
         "",
-        "1 ready, 2 blocked, 0 in progress. `smara tasks claim --next` takes the first.",
+        "1 ready, 2 blocked, 0 in progress. Claim the first with `smara tasks claim --next`.",
     ]
 
 
@@ -92,23 +92,23 @@ def test_critical_path_is_numbered(store):
 
 def test_changes_are_told_in_sentences(store):
     assert seen("claim", "t-sign") == [
-        "t-sign is yours: Sign outgoing webhooks. `smara tasks show t-sign` tells more."
+        "Claimed t-sign: Sign outgoing webhooks. `smara tasks show t-sign` shows details."
     ]
     assert seen("close", "t-sign", "--summary", "HMAC") == [
         "Closed t-sign: Sign outgoing webhooks. Ready now: t-docs."
     ]
     assert seen("undo", "t-sign") == [
-        "Undone on t-sign (status closed → in_progress; close reason completed → none;",
-        "summary HMAC → none).",
+        "Reverted the last change of t-sign (status closed → in_progress; close reason",
+        "completed → none; summary HMAC → none).",
     ]
     assert seen("dep", "add", "t-old", "t-sign") == [
-        "t-old needs t-sign: it waits until that is closed."
+        "t-old is now blocked until t-sign is closed."
     ]
 
 
 def test_empty_store_says_what_to_do(db):
     assert "smara tasks add" in seen("list")[0]
-    assert seen("tree") == ["Nothing is left to do. --all shows what is closed."]
+    assert seen("tree") == ["Nothing left to do. --all shows closed tasks."]
 
 
 def test_summary_is_asked_for_where_somebody_can_answer(store):

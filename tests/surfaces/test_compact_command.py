@@ -41,7 +41,7 @@ def test_compacted_run_is_reported_and_every_word_stays_findable(long):
 
 def test_undo_shows_the_messages_whole_again(long):
     identifier = smara("compact", "--thread", "long", "--json").data["compactions"][0]["id"]
-    assert smara("compact", "--undo", identifier).out == "Messages 1 to 10 are shown as before.\n"
+    assert smara("compact", "--undo", identifier).out == "Messages 1 to 10 are shown in full again.\n"
     assert levels() == [0] * 10 + [1] * 30
     assert smara("threads", "show", "long", "--json").data["compactions"][0]["undoneAt"] is not None
 
@@ -55,7 +55,7 @@ def test_undo_in_json_names_what_was_undone(long):
 
 def test_table_names_the_compaction_so_that_it_can_be_undone(long):
     lines = smara("compact", "--thread", "long", "--keep", "30").out.splitlines()
-    assert lines[0] == "10 messages compacted, 30 left whole."
+    assert lines[0] == "Compacted 10 messages; 30 kept in full."
     assert lines[1] == "compaction\tlevel\tmessages\tsummary"
     identifier, level, messages, summary = lines[2].split("\t")
     assert (level, messages) == ("1", "1–10")
@@ -75,4 +75,4 @@ def test_when_due_follows_the_rules(long):
 def test_nothing_left_to_compact_is_no_failure(long):
     smara("compact", "--thread", "long")
     said = smara("compact", "--thread", "long")
-    assert (said.code, said.out) == (0, "0 messages compacted, 0 left whole.\n")
+    assert (said.code, said.out) == (0, "Compacted 0 messages; 0 kept in full.\n")

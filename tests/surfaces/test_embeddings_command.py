@@ -45,9 +45,9 @@ def test_status_says_what_is_missing_and_run_makes_it(said: str) -> None:
 
 def test_people_get_a_sentence_and_a_table(said: str) -> None:
     assert smara("embeddings", "run", "--limit", "2").out == (
-        f"2 records have their vectors of {OFFLINE} now.\n1 or more wait: the limit is reached.\n"
+        f"Created 2 vectors of {OFFLINE}.\nAt least 1 still missing: the limit is reached.\n"
     )
-    assert smara("embeddings", "run").out == f"1 records have their vectors of {OFFLINE} now.\n"
+    assert smara("embeddings", "run").out == f"Created 1 vector of {OFFLINE}.\n"
     lines = smara("embeddings", "status").out.splitlines()
     assert lines[0] == f"embedder\toffline ({OFFLINE})"
     assert lines[-1].split("\t") == [OFFLINE, "ready", "256", "3", "0", "0"]
@@ -85,7 +85,7 @@ def test_dropping_says_how_many_are_gone(said: str) -> None:
     smara("embeddings", "run")
     assert (
         smara("embeddings", "drop", OFFLINE).out
-        == f"3 vectors of {OFFLINE} are gone. They can be made again.\n"
+        == f"Deleted 3 vectors of {OFFLINE}.\n"
     )
     assert smara("embeddings", "drop", OFFLINE).code == 3
 

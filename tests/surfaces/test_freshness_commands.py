@@ -44,7 +44,7 @@ def test_remember_tells_which_code_it_speaks_of(auth):
             "remember", "The method `Session.login` keeps the last token", "--type", "gotcha"
         ).out
     )
-    assert "It speaks of src/auth.py:Session.login" in " ".join(seen.split())
+    assert "It is tied to src/auth.py:Session.login" in " ".join(seen.split())
 
 
 def test_list_show_and_why_tell_what_became_of_the_code(auth):

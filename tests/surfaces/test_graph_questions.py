@@ -122,7 +122,7 @@ def test_a_question_reads_what_was_saved_since_the_index(db, tmp_path, monkeypat
 
 
 def test_an_index_is_forgotten_by_its_folder_or_when_that_is_gone(indexed, shop, tmp_path):
-    assert smara("graph", "forget", "--gone").out == "No folder of this project is gone.\n"
+    assert smara("graph", "forget", "--gone").out == "No indexed folder of this project is gone.\n"
     assert (
         smara("graph", "forget", str(tmp_path)).out
         == f"{tmp_path} is not indexed in this project.\n"

@@ -75,7 +75,7 @@ def test_without_a_file_all_agents_are_asked(shop):
     said = spawn("import")
     assert (said.code, said.err) == (0, "")
     table = said.out.split("\n\n")[0].splitlines()
-    assert table[0] == "agent\tthreads\tlines\tstored\tknown\tnot messages\trefused"
+    assert table[0] == "agent\tthreads\tlines\tstored\tknown\tskipped\trefused"
     assert [line.split("\t")[:2] for line in table[1:]] == [
         ["claude-code", "1"],
         ["codex", "2"],
@@ -99,8 +99,8 @@ def test_sessions_of_other_folders_are_left_out_unless_all_are_wanted(shop, tmp_
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
     said = smara("import").out
-    assert "No transcripts of this folder were found." in said
-    assert "11 transcripts of other folders were left out" in said
+    assert "No transcripts of this folder found." in said
+    assert "Skipped 11 transcripts of other folders" in said
     assert smara("import", "--all-projects", "--json").data["elsewhere"] == 0
     assert smara("status", "--json").data["messages"] > 30
 

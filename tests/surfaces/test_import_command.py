@@ -77,10 +77,10 @@ def test_table_says_the_same(db, transcript):
     said = smara("import", transcript)
     table, reasons = said.out.split("\n\n")
     assert table.splitlines() == [
-        "file\tformat\tlines\tstored\tknown\tnot messages\trefused",
+        "file\tformat\tlines\tstored\tknown\tskipped\trefused",
         f"{transcript}\tclaude-code\t8\t5\t0\t3\t0",
     ]
-    assert reasons.startswith("lines\tof\tnot messages because\n1\t")
+    assert reasons.startswith("lines\tof\tskipped because\n1\t")
     assert "which files can be restored; no words" in reasons
 
 

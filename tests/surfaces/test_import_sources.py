@@ -75,7 +75,7 @@ def test_the_code_is_indexed_or_not_as_asked(db, repository, monkeypatch):
 
 def test_a_person_is_told_what_came_and_where_to_review_it(db, repository):
     said = plain(on_terminal("import", "--from", "git").out)
-    assert "1 commits read: 1 became memories, 0 were known." in said
+    assert "Created 1 memory from 1 commit; 0 already known." in said
     assert "smara memories review" in said
 
 

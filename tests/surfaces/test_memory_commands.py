@@ -83,7 +83,7 @@ def test_remember_says_what_it_made_of_it(db):
 def test_remember_reads_standard_input_and_refuses_nothing(db):
     assert smara("remember", "-", stdin=b"Tabs in Makefiles, please\n").code == 0
     said = smara("remember", "-", stdin=b"  \n")
-    assert (said.code, "nothing to remember" in said.err) == (2, True)
+    assert (said.code, "The text is empty" in said.err) == (2, True)
 
 
 def test_remembering_again_is_known_already(db):
@@ -398,7 +398,7 @@ def test_dry_run_shows_lines_and_types_and_stores_nothing(db, repository):
     seen = plain(on_terminal("memories", "import", "--dry-run").out)
     assert "CLAUDE.md" in seen
     assert "requirement" in seen
-    assert "Nothing was done" in seen
+    assert "nothing was changed" in seen
     assert smara("memories", "list", "--json").data["memories"] == []
 
 

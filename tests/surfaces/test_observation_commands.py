@@ -19,7 +19,7 @@ from smara.observations.models import CATEGORIES, PRIORITIES, STATES, CycleOutco
 from smara.providers.models import Turn
 from smara.providers.registry import create_provider
 from smara.surfaces.cli.commands.worker import hold_instance
-from smara.surfaces.cli.render.observations import require_success
+from smara.surfaces.cli.commands.observations import require_success
 from smara.testing import ScriptedModel
 from tests.surfaces.shell import DEADLINE_SECONDS, command, environment, on_terminal, plain, smara
 

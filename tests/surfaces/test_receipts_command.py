@@ -67,7 +67,7 @@ def test_on_a_terminal_they_are_a_table_with_a_sum(told):
     assert "used (the agent said" in seen
     assert "2 receipts: 2 said with" in seen
     newest = smara("receipts", "--json").data["receipts"][0]
-    assert "The very words" in plain(on_terminal("receipts", "show", newest["id"]).out)
+    assert "Text" in plain(on_terminal("receipts", "show", newest["id"]).out)
 
 
 def test_an_empty_list_says_what_to_do_next(db):

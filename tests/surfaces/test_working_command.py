@@ -134,7 +134,7 @@ def test_file_is_put_and_the_new_version_is_told(store, write):
     said = smara(
         "working", "put", write("page.md", "# New\n"), "--reason", "tidied", "--actor", "bob"
     )
-    assert said.out == "The working memory of resource 'default' is at version 2: 6 characters.\n"
+    assert said.out == "Saved version 2 of the working memory of resource 'default': 6 characters.\n"
     assert content() == "# New\n"
     assert smara("working", "history", "--json").data[0]["reason"] == "tidied"
 

@@ -1,15 +1,14 @@
-"""``smara tasks``"""
+"""Define the group `smara tasks`."""
 
 from __future__ import annotations
 
 import click
 
 from smara.surfaces.cli.commands.tasks import change, dependencies, files, show
-from smara.surfaces.cli.commands.tasks import dependencies as drawing
 
 
 class _TaskGroup(click.Group):
-    """The commands in the order in which a person meets them."""
+    """A group that lists its commands in the order of their use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -17,10 +16,10 @@ class _TaskGroup(click.Group):
 
 @click.group("tasks", cls=_TaskGroup)
 def tasks_command() -> None:
-    """What is to be done: add, order, claim and close tasks.
+    """Add, order, claim and close tasks.
 
-    TASK is a task's id, with or without what stands before its hyphen, or
-    the beginning of it, as long as only one fits.
+    TASK is a task's id, with or without the part before its hyphen, or the
+    beginning of it if only one task matches.
     """
 
 
@@ -36,7 +35,7 @@ for _each in (
     change.update,
     dependencies.dep,
     dependencies.link,
-    drawing.tree,
+    dependencies.tree,
     show.history,
     change.undo,
     show.search,

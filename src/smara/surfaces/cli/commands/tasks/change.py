@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from smara.errors import InvalidInputError, NotFoundError
-from smara.memory import Memory
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.tasks.show import (
     event_text,
@@ -18,10 +17,10 @@ from smara.surfaces.cli.commands.tasks.show import (
     text_or_input,
     with_actor,
 )
-from smara.surfaces.cli.options import Invocation, common, complete_task, complete_thread
+from smara.surfaces.cli.options import Invocation, Reply, common, complete_task, complete_thread
 from smara.surfaces.cli.render import tasks
-from smara.surfaces.cli.render.tasks import task_json
-from smara.tasks.models import CLOSE_REASONS, DEFAULT_PRIORITY, TYPES, Task
+from smara.tasks.models import CLOSE_REASONS, DEFAULT_PRIORITY, TYPES
+from smara.tools.shapes import task_json
 
 
 @click.command("add")
@@ -31,7 +30,7 @@ from smara.tasks.models import CLOSE_REASONS, DEFAULT_PRIORITY, TYPES, Task
     "-d",
     metavar="TEXT|-",
     default="",
-    help="All there is to say; - reads standard input.",
+    help="The description; - reads standard input.",
 )
 @click.option("--type", "type_", type=click.Choice(TYPES), default="task", show_default=True)
 @click.option(
@@ -41,10 +40,10 @@ from smara.tasks.models import CLOSE_REASONS, DEFAULT_PRIORITY, TYPES, Task
     metavar="0-4",
     default=DEFAULT_PRIORITY,
     show_default=True,
-    help="0 is the most urgent; P0 works, too.",
+    help="0 is the most urgent; P0 is accepted, too.",
 )
 @click.option("--label", "-l", "labels", metavar="TEXT", multiple=True, help="May be repeated.")
-@click.option("--assignee", metavar="NAME", help="Who it is meant for.")
+@click.option("--assignee", metavar="NAME", help="The person it is for.")
 @click.option(
     "--parent", metavar="TASK", help="The task it is part of.", shell_complete=complete_task
 )
@@ -52,7 +51,7 @@ from smara.tasks.models import CLOSE_REASONS, DEFAULT_PRIORITY, TYPES, Task
     "--needs",
     metavar="TASK",
     multiple=True,
-    help="A task that must be done first; may be repeated.",
+    help="A task that must be closed first; may be repeated.",
     shell_complete=complete_task,
 )
 @common
@@ -68,8 +67,8 @@ def add(
     assignee: str | None,
     parent: str | None,
     needs: tuple[str, ...],
-) -> None:
-    """Add a task; its id is printed."""
+) -> Reply:
+    """Add a task and print its id."""
     with call.memory() as memory:
         task = memory.tasks.add(
             title,
@@ -82,7 +81,8 @@ def add(
             depends_on=needs,
             **who,
         )
-        _tell(call, memory, task, sentence=f"Added {task.short_id}: {task.title}")
+    yield task_json(task)
+    tasks.changed(task, f"Added {task.short_id}: {task.title}")
 
 
 @click.command("close")
@@ -91,7 +91,7 @@ def add(
     "--summary", "-s", metavar="TEXT|-", help="What was done, where, and what was learned."
 )
 @click.option("--reason", type=click.Choice(CLOSE_REASONS), default="completed", show_default=True)
-@click.option("--force", is_flag=True, help="Also when somebody else works on it.")
+@click.option("--force", is_flag=True, help="Close it even if another session works on it.")
 @common
 @with_actor
 def close(
@@ -101,42 +101,38 @@ def close(
     summary: str | None,
     reason: Any,
     force: bool,
-) -> None:
-    """Close a task, with a summary of what came of it."""
-    said = text_or_input(summary)
-    if said is None:
-        said = _asked_for_summary(call, task_id)
+) -> Reply:
+    """Close a task with a summary of the result."""
+    text = text_or_input(summary)
+    if text is None:
+        if call.as_json or not (sys.stdin.isatty() and output.is_terminal()):
+            raise InvalidInputError(
+                "Closing a task needs a summary: --summary TEXT says what was done, where, and "
+                "what was learned; --summary - reads it from standard input."
+            )
+        with call.memory() as memory:
+            memory.tasks.get(task_id)  # an unknown task is reported before the summary is typed
+        text = click.prompt("What was done, where, and what was learned")
     with call.memory() as memory:
         before = {task.id for task in memory.tasks.show(task_id).dependents}
-        task = memory.tasks.close(task_id, said, reason=reason, force=force, **who)
+        task = memory.tasks.close(task_id, text, reason=reason, force=force, **who)
         ready = memory.tasks.ready(limit=1000) if before else ()
         freed = [each.short_id for each in ready if each.id in before]
-        more = f" Ready now: {', '.join(freed)}." if freed else ""
-        _tell(call, memory, task, sentence=f"Closed {task.short_id}: {task.title}.{more}")
-
-
-def _asked_for_summary(call: Invocation, task_id: str) -> str:
-    if call.as_json or not (sys.stdin.isatty() and output.is_terminal()):
-        raise InvalidInputError(
-            "Closing a task needs a summary: --summary TEXT says what was done, where, and what "
-            "was learned;"
-            " --summary - reads it from standard input."
-        )
-    with call.memory() as memory:
-        memory.tasks.get(task_id)  # nobody should write a summary of a task that is not there
-    said: str = click.prompt("What was done, where, and what was learned")
-    return said
+    more = f" Ready now: {', '.join(freed)}." if freed else ""
+    yield task_json(task)
+    tasks.changed(task, f"Closed {task.short_id}: {task.title}.{more}")
 
 
 @click.command("reopen")
 @task_argument
 @common
 @with_actor
-def reopen(call: Invocation, who: dict[str, Any], task_id: str) -> None:
-    """Make a closed task open again; its summary stays."""
+def reopen(call: Invocation, who: dict[str, Any], task_id: str) -> Reply:
+    """Reopen a closed task; its summary stays."""
     with call.memory() as memory:
         task = memory.tasks.reopen(task_id, **who)
-        _tell(call, memory, task, sentence=f"{task.short_id} is open: {task.title}")
+    yield task_json(task)
+    tasks.changed(task, f"Reopened {task.short_id}: {task.title}")
 
 
 @click.command("update")
@@ -147,12 +143,12 @@ def reopen(call: Invocation, who: dict[str, Any], task_id: str) -> None:
 @click.option("--type", "type_", type=click.Choice(TYPES))
 @click.option("--add-label", metavar="TEXT", multiple=True, help="May be repeated.")
 @click.option("--remove-label", metavar="TEXT", multiple=True, help="May be repeated.")
-@click.option("--assignee", metavar="NAME", help="Who it is meant for; empty for nobody.")
+@click.option("--assignee", metavar="NAME", help="The person it is for; empty for no one.")
 @click.option(
     "--meta",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Metadata; JSON where it is JSON, else text. KEY= takes the key out. May be repeated.",
+    help="Metadata: JSON or text; KEY= removes the key; may be repeated.",
 )
 @common
 @with_actor
@@ -168,8 +164,8 @@ def update(
     remove_label: tuple[str, ...],
     assignee: str | None,
     meta: tuple[str, ...],
-) -> None:
-    """Change what a task says; only what is named changes."""
+) -> Reply:
+    """Change the named fields of a task."""
     fields: dict[str, Any] = {
         "title": title,
         "description": text_or_input(description),
@@ -180,7 +176,7 @@ def update(
     }
     if not any(value is not None for value in fields.values()) and not (add_label or remove_label):
         raise InvalidInputError(
-            "Say what to change: --title, --description, --priority, --type, --add-label …"
+            "Nothing to change: give --title, --description, --priority, --type, --add-label …"
         )
     with call.memory() as memory:
         before = memory.tasks.get(task_id)
@@ -188,19 +184,15 @@ def update(
             fields["labels"] = sorted((set(before.labels) | set(add_label)) - set(remove_label))
         task = memory.tasks.update(task_id, **fields, **who)
         is_new = task.updated_at != before.updated_at or task_json(task) != task_json(before)
-        _tell(
-            call,
-            memory,
-            task,
-            sentence=f"{'Changed' if is_new else 'Nothing new for'} {task.short_id}: {task.title}",
-        )
+    yield task_json(task)
+    tasks.changed(task, f"{'Changed' if is_new else 'Unchanged:'} {task.short_id}: {task.title}")
 
 
 def _pair(given: str) -> tuple[str, Any]:
     key, equals, value = given.partition("=")
     if not equals or not key.strip():
         raise InvalidInputError(
-            f"--meta {given!r} has no key and value. Give KEY=VALUE, or KEY= to take a key out."
+            f"--meta {given!r} has no key and value. Give KEY=VALUE, or KEY= to remove a key."
         )
     try:
         return key.strip(), json.loads(value) if value else None
@@ -210,67 +202,61 @@ def _pair(given: str) -> tuple[str, Any]:
 
 @click.command("undo")
 @task_argument
-@click.option("--force", is_flag=True, help="Although somebody else is at the task.")
+@click.option("--force", is_flag=True, help="Undo it even if another session works on the task.")
 @common
 @with_actor
-def undo(call: Invocation, who: dict[str, Any], task_id: str, force: bool) -> None:
-    """Take back the newest change of a task; again to go further back."""
+def undo(call: Invocation, who: dict[str, Any], task_id: str, force: bool) -> Reply:
+    """Undo the last change of a task; repeat it to go further back."""
     with call.memory() as memory:
         task = memory.tasks.undo(task_id, force=force, **who)
         newest = memory.tasks.history(task.id, limit=1)
-        change = f" ({event_text(newest[0])})" if newest and event_text(newest[0]) else ""
-        _tell(call, memory, task, sentence=f"Undone on {task.short_id}{change}.")
+    change = f" ({event_text(newest[0])})" if newest and event_text(newest[0]) else ""
+    yield task_json(task)
+    tasks.changed(task, f"Reverted the last change of {task.short_id}{change}.")
 
 
 @click.command("compact")
 @common
-def compact(call: Invocation) -> None:
-    """Shorten what is shown of tasks closed long ago.
+def compact(call: Invocation) -> Reply:
+    """Shorten tasks that were closed long ago.
 
-    All that was written is kept, and found.
+    Their full text stays stored and searchable.
     """
     count = 0
     with call.memory() as memory:
         while done := memory.tasks.compact():
             count += done
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope({"tasksCompacted": count}, warnings)
-        return
-    output.warn(warnings)
-    output.say(f"{count:,} tasks shortened. `smara tasks restore TASK` shows one whole again.")
+    yield {"tasksCompacted": count}
+    output.say(
+        f"Compacted {output.count(count, 'task')}. `smara tasks restore TASK` shows one in full."
+    )
 
 
 @click.command("restore")
 @task_argument
 @common
 @with_actor
-def restore(call: Invocation, who: dict[str, Any], task_id: str) -> None:
-    """Show all of a compacted task again."""
+def restore(call: Invocation, who: dict[str, Any], task_id: str) -> Reply:
+    """Show a compacted task in full again."""
     with call.memory() as memory:
         task = memory.tasks.restore(task_id, **who)
-        _tell(call, memory, task, sentence=f"{task.short_id} is shown whole: {task.title}")
-
-
-def _tell(call: Invocation, memory: Memory, task: Task, sentence: str) -> None:
-    if call.as_json:
-        output.envelope(task_json(task), memory.warnings)
-        return
-    output.warn(memory.warnings)
-    tasks.changed(task, sentence)
+    yield task_json(task)
+    tasks.changed(task, f"Restored {task.short_id}: {task.title}")
 
 
 @click.command("claim")
 @click.argument("task_id", metavar="[TASK]", required=False, shell_complete=complete_task)
-@click.option("--next", "is_next", is_flag=True, help="The first ready task, whichever that is.")
-@click.option("--type", "type_", type=click.Choice(TYPES), help="With --next: only of this type.")
-@click.option("--label", metavar="TEXT", help="With --next: only with this label.")
+@click.option("--next", "is_next", is_flag=True, help="Claim the first ready task.")
+@click.option(
+    "--type", "type_", type=click.Choice(TYPES), help="With --next: only tasks of this type."
+)
+@click.option("--label", metavar="TEXT", help="With --next: only tasks with this label.")
 @click.option(
     "--thread",
     "thread_id",
     metavar="ID",
     shell_complete=complete_thread,
-    help="Messages added to this thread from now on belong to the task.",
+    help="Link new messages of this thread to the task.",
 )
 @common
 @with_actor
@@ -282,8 +268,8 @@ def claim(
     type_: Any,
     label: str | None,
     thread_id: str | None,
-) -> None:
-    """Take a ready task, so that nobody else does. Claiming it again is no error."""
+) -> Reply:
+    """Claim a ready task for yourself. Claiming it again is not an error."""
     if (task_id is None) is not is_next:
         raise InvalidInputError(
             "Give either the id of a task, or --next for the first that is ready."
@@ -296,38 +282,28 @@ def claim(
         task = (
             memory.tasks.get(task_id)
             if task_id is not None
-            else _next(memory, type_, label, who=who)
+            else memory.tasks.claim_next(type=type_, label=label, **who)
         )
-        # Whoever holds it already keeps it, and the thread is marked.
+        if task is None:
+            totals = memory.tasks.totals()
+            raise NotFoundError(
+                f"No{' such' if type_ or label else ''} task is ready: {totals.in_progress:,} in "
+                f"progress, {totals.blocked:,} blocked. `smara tasks list` shows them."
+            )
+        # Who claimed it before keeps it; the thread is linked in any case.
         task = memory.links.claim(task.id, thread_id=thread_id, **who)
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope(task_json(task), warnings)
-        return
-    output.warn(warnings)
+    yield task_json(task)
     tasks.changed(
         task,
-        f"{task.short_id} is yours: {task.title}. `smara tasks show {task.short_id}` tells more.",
+        f"Claimed {task.short_id}: {task.title}. `smara tasks show {task.short_id}` shows details.",
     )
-
-
-def _next(memory: Memory, type_: Any, label: str | None, who: dict[str, Any]) -> Task:
-    task = memory.tasks.claim_next(type=type_, label=label, **who)
-    if task is None:
-        totals = memory.tasks.totals()
-        raise NotFoundError(
-            f"No task{' like that' if type_ or label else ''} is ready: {totals.in_progress:,} in "
-            "progress,"
-            f" {totals.blocked:,} blocked. `smara tasks list` shows them."
-        )
-    return task
 
 
 @click.command("release")
 @task_argument
 @click.option("--to", "to_session", metavar="SESSION", help="Hand it over to this session.")
 @click.option("--to-assignee", metavar="NAME", help="Hand it over to this person.")
-@click.option("--force", is_flag=True, help="Also when somebody else holds it.")
+@click.option("--force", is_flag=True, help="Release it even if another session holds it.")
 @common
 @with_actor
 def release(
@@ -337,8 +313,8 @@ def release(
     to_session: str | None,
     to_assignee: str | None,
     force: bool,
-) -> None:
-    """Give a claimed task back, or hand it over."""
+) -> Reply:
+    """Release a claimed task, or hand it over."""
     with call.memory() as memory:
         if to_session is not None or to_assignee is not None:
             task = memory.tasks.hand_over(
@@ -346,10 +322,6 @@ def release(
             )
         else:
             task = memory.tasks.release(task_id, force=force, **who)
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope(task_json(task), warnings)
-        return
-    output.warn(warnings)
-    where = f"belongs to {task.holder} now" if task.holder else f"is {task.status}"
-    tasks.changed(task, f"{task.short_id} {where}: {task.title}")
+    yield task_json(task)
+    how = f"Handed over to {task.holder}:" if task.holder else "Released"
+    tasks.changed(task, f"{how} {task.short_id}: {task.title}")

@@ -10,22 +10,22 @@ import click
 
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.tasks.show import task_argument, with_actor
-from smara.surfaces.cli.options import Invocation, common, complete_task, find_message
+from smara.surfaces.cli.options import Invocation, Reply, common, complete_task, find_message
 from smara.surfaces.cli.render import tasks
-from smara.surfaces.cli.render.tasks import mention_json, node_json, task_json
-from smara.tasks.models import DEPENDENCY_TYPES, RELATIONS, Task, TreeNode
+from smara.tasks.models import DEPENDENCY_TYPES, RELATIONS, TreeNode
+from smara.tools.shapes import mention_json, progress_json, task_json
 
 _needed_argument = click.argument("depends_on", metavar="NEEDED", shell_complete=complete_task)
 _SAID = {
-    "blocks": "{0} needs {1}: it waits until that is closed.",
-    "parent-child": "{0} is part of {1}.",
-    "related": "{0} is related to {1}.",
+    "blocks": "{0} is now blocked until {1} is closed.",
+    "parent-child": "{0} is now a child of {1}.",
+    "related": "{0} is now related to {1}.",
 }
 
 
 @click.group("dep")
 def dep() -> None:
-    """What needs what: TASK needs NEEDED."""
+    """Add or remove dependencies: TASK needs NEEDED."""
 
 
 @dep.command("add")
@@ -41,16 +41,12 @@ def dep() -> None:
 )
 @common
 @with_actor
-def add(call: Invocation, who: dict[str, Any], task_id: str, depends_on: str, type_: Any) -> None:
-    """TASK needs NEEDED. A circle is refused, and its path shown."""
+def add(call: Invocation, who: dict[str, Any], task_id: str, depends_on: str, type_: Any) -> Reply:
+    """Make TASK depend on NEEDED. A cycle is refused, with its path."""
     with call.memory() as memory:
         task = memory.tasks.depend(task_id, depends_on, type=type_, **who)
         other = memory.tasks.get(depends_on)
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope(task_json(task), warnings)
-        return
-    output.warn(warnings)
+    yield task_json(task)
     tasks.changed(task, _SAID[type_].format(task.short_id, other.short_id))
 
 
@@ -61,23 +57,19 @@ def add(call: Invocation, who: dict[str, Any], task_id: str, depends_on: str, ty
     "--type",
     "type_",
     type=click.Choice(DEPENDENCY_TYPES),
-    help="Only this; without it, all between them.",
+    help="Remove only this type; by default all.",
 )
 @common
 @with_actor
 def remove(
     call: Invocation, who: dict[str, Any], task_id: str, depends_on: str, type_: Any
-) -> None:
-    """TASK no longer needs NEEDED."""
+) -> Reply:
+    """Remove the dependency of TASK on NEEDED."""
     with call.memory() as memory:
         before = memory.tasks.get(task_id)
         task = memory.tasks.undepend(task_id, depends_on, type=type_, **who)
         other = memory.tasks.get(depends_on)
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope(task_json(task), warnings)
-        return
-    output.warn(warnings)
+    yield task_json(task)
     was_there = len(task.dependencies) < len(before.dependencies)
     said = "no longer depends on" if was_there else "does not depend on"
     tasks.changed(task, f"{task.short_id} {said} {other.short_id}.")
@@ -87,7 +79,7 @@ def remove(
 @task_argument
 @click.argument("message_id", metavar="MESSAGE")
 @click.option("--relation", type=click.Choice(RELATIONS), default="reference", show_default=True)
-@click.option("--remove", "is_removed", is_flag=True, help="Take the link away.")
+@click.option("--remove", "is_removed", is_flag=True, help="Remove the link.")
 @common
 @with_actor
 def link(
@@ -97,10 +89,10 @@ def link(
     message_id: str,
     relation: Any,
     is_removed: bool,
-) -> None:
-    """Connect a message of the past with a task.
+) -> Reply:
+    """Link a message to a task.
 
-    THREAD:SEQ works as well as the id of a message.
+    MESSAGE is the id of a message, or THREAD:SEQ.
     """
     with call.memory() as memory:
         task = memory.tasks.get(task_id)
@@ -109,23 +101,16 @@ def link(
             memory.links.remove(task.id, message.id, **who)
         else:
             memory.links.add(task.id, message.id, relation=relation, **who)
-        warnings = memory.warnings
-    if call.as_json:
-        data = {
-            "taskId": task.short_id,
-            "messageId": message.id,
-            "relation": None if is_removed else relation,
-        }
-        output.envelope(data, warnings)
-        return
-    output.warn(warnings)
+    data = {
+        "taskId": task.short_id,
+        "messageId": message.id,
+        "relation": None if is_removed else relation,
+    }
+    yield data
     if output.is_terminal():
-        how = "is not linked any more to" if is_removed else f"is linked ({relation}) to"
-        output.say(
-            output.paragraph(
-                f"{message.thread_id}:{message.seq} {how} {task.short_id}: {task.title}", "", ""
-            )
-        )
+        name = f"{message.thread_id}:{message.seq}"
+        how = f"Unlinked {name} from" if is_removed else f"Linked {name} ({relation}) to"
+        output.say(output.paragraph(f"{how} {task.short_id}: {task.title}", "", ""))
     else:
         output.row((task.short_id, message.id, "" if is_removed else relation))
 
@@ -136,52 +121,59 @@ def link(
     "--all",
     "with_closed",
     is_flag=True,
-    help="Finished branches, too; for one task they always are.",
+    help="Show closed branches, too; for one task they always are.",
 )
 @click.option(
-    "--critical", is_flag=True, help="The longest chain of tasks that wait for each other."
+    "--critical", is_flag=True, help="Show the longest chain of tasks that block each other."
 )
 @common
-def tree(call: Invocation, task_id: str | None, with_closed: bool, critical: bool) -> None:
-    """Tasks with their children and what they need."""
+def tree(call: Invocation, task_id: str | None, with_closed: bool, critical: bool) -> Reply:
+    """Show tasks as a tree, with their children and what they need."""
     with call.memory() as memory:
-        if critical:
-            path = memory.tasks.critical_path(task_id)
-            _show_path(call, path, memory.tasks.blocked(path))
-            return
-        nodes = memory.tasks.tree(task_id)
-        warnings = memory.warnings
+        path = memory.tasks.critical_path(task_id) if critical else []
+        blocked = memory.tasks.blocked(path)
+        nodes = [] if critical else memory.tasks.tree(task_id)
+    if critical:
+        yield {"criticalPath": [mention_json(task) for task in path]}
+        if not output.is_terminal():
+            output.table(tasks.COLUMNS, tasks.columns(path, blocked))
+        elif path:
+            tasks.print_lines(path, blocked, is_numbered=True)
+            tasks.say_more(f"{output.count(len(path), 'task')} in order, each blocking the next.")
+        else:
+            output.say("No task blocks another.")
+        return
     if task_id is None and not with_closed:
         nodes = list(_unfinished(nodes))
-    if call.as_json:
-        output.envelope({"nodes": [node_json(node) for node in nodes]}, warnings)
-        return
-    output.warn(warnings)
+    yield {"nodes": [_node_json(node) for node in nodes]}
     if not output.is_terminal():
-        output.table(
-            (
-                "depth",
-                "relation",
-                "task",
-                "status",
-                "blocked",
-                "priority",
-                "type",
-                "progress",
-                "title",
-            ),
-            list(_rows(nodes)),
-        )
+        columns = (
+            "depth", "relation", "task", "status", "blocked", "priority", "type", "progress",
+            "title",
+        )  # fmt: skip
+        output.table(columns, list(_rows(nodes)))
     elif nodes:
         tasks.print_tree(nodes)
         output.say()
         click.echo(tasks.legend())
     else:
-        output.say("Nothing is left to do. --all shows what is closed.")
+        output.say("Nothing left to do. --all shows closed tasks.")
+
+
+def _node_json(node: TreeNode) -> dict[str, Any]:
+    """Return a task of a tree with the tasks below it."""
+    return {
+        **mention_json(node.task),
+        "relation": node.relation,
+        "isBlocked": node.is_blocked,
+        "progress": progress_json(node.progress),
+        "isRepeated": node.is_repeated,
+        "nodes": [_node_json(each) for each in node.nodes],
+    }
 
 
 def _unfinished(nodes: Iterable[TreeNode]) -> Iterator[TreeNode]:
-    """The branches where something is left to do."""
+    """Return the branches with unfinished tasks."""
     for node in nodes:
         below = tuple(_unfinished(node.nodes))
         if below or node.task.status != "closed":
@@ -203,15 +195,3 @@ def _rows(nodes: Iterable[TreeNode], depth: int = 0) -> Iterator[tuple[object, .
             task.title,
         )
         yield from _rows(node.nodes, depth + 1)
-
-
-def _show_path(call: Invocation, path: list[Task], blocked: set[str]) -> None:
-    if call.as_json:
-        output.envelope({"criticalPath": [mention_json(task) for task in path]})
-    elif not output.is_terminal():
-        output.table(tasks.COLUMNS, tasks.columns(path, blocked))
-    elif path:
-        tasks.print_lines(path, blocked, is_numbered=True)
-        tasks.say_more(f"{len(path)} tasks that wait for each other, the first to do first.")
-    else:
-        output.say("Nothing waits for anything.")

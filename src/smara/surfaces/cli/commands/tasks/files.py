@@ -18,7 +18,7 @@ import click
 
 from smara.errors import InvalidInputError
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, common
+from smara.surfaces.cli.options import Invocation, Reply, common
 from smara.surfaces.cli.output import bar
 
 if TYPE_CHECKING:
@@ -31,43 +31,27 @@ _LINES_NAMED = 10
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
 @common
-def import_tasks(call: Invocation, files: tuple[str, ...]) -> None:
-    """Bring in issues of beads; safe to repeat.
+def import_tasks(call: Invocation, files: tuple[str, ...]) -> Reply:
+    """Import issues of beads. Safe to repeat.
 
-    FILE is the issues.jsonl of a .beads folder, compressed or not. What has
-    no counterpart here is kept, counted, and goes out again with an export.
+    FILE is the issues.jsonl of a .beads folder, compressed or not. Fields
+    without a counterpart are kept, counted, and written by an export.
     """
     from smara.adapters.beads import check_beads, import_beads
 
     for path in files if len(files) > 1 else ():
-        check_beads(path)  # a wrong path is told before anything is stored
+        check_beads(path)  # a wrong path is reported before anything is stored
     reports: list[BeadsReport] = []
     with call.memory() as memory:
         for path in files:
             with bar(output.short(os.path.basename(path), 40)) as progress:
                 reports.append(import_beads(memory, path, progress=progress))
-        warnings = memory.warnings
-    if call.as_json:
-        output.envelope({"files": [_report_json(each) for each in reports]}, warnings)
-        return
-    output.warn(warnings)
-    _print_counts(reports)
-    _print_became(reports)
-    _print_left_out(reports)
-
-
-def _print_counts(reports: list[BeadsReport]) -> None:
+    yield {"files": [_report_json(each) for each in reports]}
     if not output.is_terminal():
-        names = (
-            "file",
-            "lines",
-            "issues",
-            "added",
-            "changed",
-            "unchanged",
-            "newer here",
+        columns = (
+            "file", "lines", "issues", "added", "changed", "unchanged", "newer here",
             "dependencies",
-        )
+        )  # fmt: skip
         rows = [
             (
                 each.path,
@@ -81,26 +65,38 @@ def _print_counts(reports: list[BeadsReport]) -> None:
             )
             for each in reports
         ]
-        output.table(names, rows)
-        return
-    for each in reports:
+        output.table(columns, rows)
+    for each in reports if output.is_terminal() else ():
         counts = {
             "added": each.added,
             "changed": each.changed,
             "unchanged": each.unchanged,
-            "changed here since and left alone": each.newer_here,
+            "newer here and kept": each.newer_here,
         }
-        told = (
-            ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-            or "nothing to do"
-        )
+        parts = [f"{count:,} {name}" for name, count in counts.items() if count]
         output.say(each.path, bold=True)
-        issues = "1 issue" if each.issues == 1 else f"{each.issues:,} issues"
-        output.say(f"{issues}: {told}; {each.dependencies:,} dependencies.")
+        output.say(
+            f"{output.count(each.issues, 'issue')}: {', '.join(parts) or 'nothing to do'}; "
+            f"{output.count(each.dependencies, 'dependency', 'dependencies')}."
+        )
+    _print_mapping(reports)
+    for each in reports:
+        lines = [
+            *(f"not read: {each.path}:{line}: {reason}" for line, reason in each.unreadable),
+            *(f"repeated: {each.path}:{line}: {reason}" for line, reason in each.repeated),
+            *(
+                f"refused: {refused.task}: {refused.what}: {refused.why}"
+                for refused in each.refused
+            ),
+        ]
+        for line in lines[:_LINES_NAMED]:
+            output.say(line)
+        if len(lines) > _LINES_NAMED:
+            output.say(f"and {len(lines) - _LINES_NAMED:,} more; --json lists them all.")
 
 
-def _print_became(reports: list[BeadsReport]) -> None:
-    """What became of everything that is not the same here, over all files together."""
+def _print_mapping(reports: list[BeadsReport]) -> None:
+    """Print which fields of beads became something else here, over all files."""
     kept, folded, others = (
         sum((getattr(each, name) for each in reports), Counter[str]())
         for name in ("kept_in_metadata", "folded", "others")
@@ -110,7 +106,11 @@ def _print_became(reports: list[BeadsReport]) -> None:
         sum(each.redacted for each in reports),
     )
     rows = [
-        *((count, *_split(what)) for what, count in kept.most_common()),
+        *(
+            (count, theirs, ours or "metadata")
+            for what, count in kept.most_common()
+            for theirs, _, ours in (what.partition(" → "),)
+        ),
         *(
             (count, f"field {name}", "a section of the description")
             for name, count in folded.most_common()
@@ -128,28 +128,7 @@ def _print_became(reports: list[BeadsReport]) -> None:
         output.table(("count", "of", "became"), rows, folding=("of", "became"))
     if rows and output.is_terminal():
         output.say()
-        output.say("All of it is kept, and goes out again with `smara tasks export`.", dim=True)
-
-
-def _split(what: str) -> tuple[str, str]:
-    theirs, _, ours = what.partition(" → ")
-    return theirs, ours or "metadata"
-
-
-def _print_left_out(reports: list[BeadsReport]) -> None:
-    for each in reports:
-        found = [
-            *(f"not read: {each.path}:{line}: {reason}" for line, reason in each.unreadable),
-            *(f"repeated: {each.path}:{line}: {reason}" for line, reason in each.repeated),
-            *(
-                f"refused: {refused.task}: {refused.what}: {refused.why}"
-                for refused in each.refused
-            ),
-        ]
-        for line in found[:_LINES_NAMED]:
-            output.say(line)
-        if len(found) > _LINES_NAMED:
-            output.say(f"and {len(found) - _LINES_NAMED:,} more; --json names them all.")
+        output.say("All of it is kept and written by `smara tasks export`.", dim=True)
 
 
 def _report_json(report: BeadsReport) -> dict[str, Any]:
@@ -182,16 +161,15 @@ def _report_json(report: BeadsReport) -> dict[str, Any]:
     "--format", "format_", type=click.Choice(["beads"]), default="beads", show_default=True
 )
 @common
-def export(call: Invocation, file: str, format_: str) -> None:
-    """Write every task as a line of JSON, as beads does.
+def export(call: Invocation, file: str, format_: str) -> Reply:
+    """Export all tasks as JSON lines in the format of beads.
 
-    Without a file, or with -, to standard output. A file is replaced when
-    all is written; one that ends in .gz is compressed.
+    Without FILE, or with -, it writes to standard output. A file is replaced
+    once everything is written; a name ending in .gz is compressed.
     """
     from smara.adapters.beads import export_beads
 
     with call.memory() as memory:
-        warnings = memory.warnings
         if file != "-":
             with _replaced(Path(file)) as stream:
                 count = export_beads(memory, stream)
@@ -199,14 +177,11 @@ def export(call: Invocation, file: str, format_: str) -> None:
             text = io.StringIO()
             count = export_beads(memory, text)
     data: dict[str, Any] = {"format": format_, "path": file, "issues": count}
-    if call.as_json:
-        if file == "-":
-            data["records"] = [json.loads(line) for line in text.getvalue().split("\n") if line]
-        output.envelope(data, warnings)
-        return
-    output.warn(warnings)
+    if file == "-":
+        data["records"] = [json.loads(line) for line in text.getvalue().split("\n") if line]
+    yield data
     if file != "-":
-        output.say(f"{count:,} tasks written to {file}.")
+        output.say(f"Exported {output.count(count, 'task')} to {file}.")
     else:
         sys.stdout.buffer.write(text.getvalue().encode())
         sys.stdout.flush()
@@ -214,9 +189,7 @@ def export(call: Invocation, file: str, format_: str) -> None:
 
 @contextmanager
 def _replaced(path: Path) -> Iterator[TextIO]:
-    """A file to write; it takes the place of the old one when all went well, and vanishes
-    otherwise.
-    """
+    """Yield a file to write, which replaces the old one if all goes well."""
     if path.is_dir():
         raise InvalidInputError(f"{path} is a folder. Give the path of a file.")
     target = path.resolve()  # a link stays a link
