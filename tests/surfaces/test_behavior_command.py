@@ -81,7 +81,8 @@ def test_a_session_that_still_runs_shows_what_is_plain_already(db):
 
 def test_habits_tell_what_was_counted_over_all_sessions(watched):
     told = smara("behavior", "habits").out
-    assert "failed 2 x in 2 sessions  npm test: bash: npm: command not found; command: pnpm test" in told
+    failure = "failed 2 x in 2 sessions  npm test: bash: npm: command not found; command: pnpm test"
+    assert failure in told
     assert "module a: 2 sessions" in told
     with library.open(watched, embedder="off") as memory:
         script = Script("pair").edit("src/a/x.py").edit("src/b/y.py").green().end()

@@ -119,7 +119,7 @@ def test_a_pause_is_told_by_status_and_ended_by_resume(store, monkeypatch):
     smara("models", "pause", "--reason", "It repeats itself.")
     assert "models\toffline; paused by ann: It repeats itself." in smara("status").out
     assert smara("models", "show", "--json").data["paused"]["reason"] == "It repeats itself."
-    assert smara("models", "resume").out == "Resumed.\n"
+    assert smara("models", "resume").out == "Resumed model calls.\n"
     assert smara("models", "resume").out == "Models were not paused.\n"
 
 
@@ -130,7 +130,7 @@ def test_a_pause_without_words_is_refused(store):
 
 def test_turned_off_is_told(store, monkeypatch):
     monkeypatch.setenv("SMARA_MODELS_ENABLED", "0")
-    assert "models\toffline; turned off by models_enabled" in smara("status").out
+    assert "models\toffline; disabled by models_enabled" in smara("status").out
 
 
 def test_a_setting_that_cannot_be_read_is_told_with_its_forms(store, monkeypatch):

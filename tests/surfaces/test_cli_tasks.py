@@ -166,7 +166,7 @@ def test_blocked_task_is_not_claimed_and_what_blocks_it_is_named(store):
 def test_next_is_the_first_ready_task_until_there_is_none(store):
     assert data("claim", "--next")["id"] == "t-sign"
     assert "No task is ready: 1 in progress, 2 blocked" in fails(3, "claim", "--next")
-    assert "like that" in fails(3, "claim", "--next", "--type", "bug")
+    assert "No such task" in fails(3, "claim", "--next", "--type", "bug")
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_ready_says_how_many_are_ready_and_blocked(store):
     assert seen("ready") == [
         "○ t-sign  P1 feature Sign outgoing webhooks  #security",
         "",
-        "1 ready, 2 blocked, 0 in progress. Claim the first with `smara tasks claim --next`.",
+        "1 ready, 2 blocked, 0 in progress. `smara tasks claim --next` claims the first.",
     ]
 
 
@@ -101,9 +101,7 @@ def test_changes_are_told_in_sentences(store):
         "Reverted the last change of t-sign (status closed → in_progress; close reason",
         "completed → none; summary HMAC → none).",
     ]
-    assert seen("dep", "add", "t-old", "t-sign") == [
-        "t-old is now blocked until t-sign is closed."
-    ]
+    assert seen("dep", "add", "t-old", "t-sign") == ["t-old is now blocked until t-sign is closed."]
 
 
 def test_empty_store_says_what_to_do(db):

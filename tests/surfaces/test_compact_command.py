@@ -41,7 +41,8 @@ def test_compacted_run_is_reported_and_every_word_stays_findable(long):
 
 def test_undo_shows_the_messages_whole_again(long):
     identifier = smara("compact", "--thread", "long", "--json").data["compactions"][0]["id"]
-    assert smara("compact", "--undo", identifier).out == "Messages 1 to 10 are shown in full again.\n"
+    undone = smara("compact", "--undo", identifier)
+    assert undone.out == "Messages 1 to 10 are shown in full again.\n"
     assert levels() == [0] * 10 + [1] * 30
     assert smara("threads", "show", "long", "--json").data["compactions"][0]["undoneAt"] is not None
 

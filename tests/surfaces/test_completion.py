@@ -112,7 +112,7 @@ def test_help_loads_no_command_and_no_database():
         text=True,
         env=environment(),
     )
-    assert "Find anything that was said." in done.stdout
+    assert "Search everything Smara remembers." in done.stdout
     assert done.stderr == "[]\n"
 
 

@@ -83,10 +83,7 @@ def test_what_cannot_be_switched_to_is_refused(said: str) -> None:
 
 def test_dropping_says_how_many_are_gone(said: str) -> None:
     smara("embeddings", "run")
-    assert (
-        smara("embeddings", "drop", OFFLINE).out
-        == f"Deleted 3 vectors of {OFFLINE}.\n"
-    )
+    assert smara("embeddings", "drop", OFFLINE).out == f"Deleted 3 vectors of {OFFLINE}.\n"
     assert smara("embeddings", "drop", OFFLINE).code == 3
 
 

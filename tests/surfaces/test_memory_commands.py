@@ -57,7 +57,7 @@ def test_remember_takes_words_as_they_come_and_guesses_their_type(db):
         "--json",
     )
     data = said.data
-    assert (data["outcome"], data["memory"]["type"], data["memory"]["tier"]) == (
+    assert (data["outcome"], data["memory"]["type"], data["memory"]["trust"]) == (
         "added",
         "preference",
         "confirmed",
@@ -135,7 +135,7 @@ def test_list_in_json_has_every_field_and_the_next_page(known):
         "content",
         "confidence",
         "confidenceNow",
-        "tier",
+        "trust",
         "taint",
         "needsReview",
         "isPinned",
@@ -206,7 +206,7 @@ def test_why_tells_sources_trust_confidence_and_history(known):
         for each in ("Where it came from", "Trust: quarantined", "Confidence now", "What happened")
     )
     data = smara("memories", "why", known["fetched"], "--json").data
-    assert data["trust"]["tier"] == "quarantined"
+    assert data["trust"]["value"] == "quarantined"
     assert data["injection"]["allowed"] is False
     assert data["events"][0]["kind"] == "created"
 
@@ -232,7 +232,7 @@ def test_pin_verify_forget_and_restore_take_several_ids(known):
         each["isPinned"] for each in smara("memories", "unpin", *both, "--json").data["memories"]
     ] == [False, False]
     assert (
-        smara("memories", "verify", known["fetched"], "--json").data["memories"][0]["tier"]
+        smara("memories", "verify", known["fetched"], "--json").data["memories"][0]["trust"]
         == "confirmed"
     )
     gone = smara("memories", "forget", *both, "--json").data["memories"]
@@ -284,7 +284,7 @@ def test_add_is_for_scripts_and_follows_the_rules_of_agents(db):
         "--json",
     )
     added = said.data["memory"]
-    assert (added["source"], added["tier"], added["data"]) == (
+    assert (added["source"], added["trust"], added["data"]) == (
         "agent_explicit",
         "unconfirmed",
         {"cause": "legacy files"},
@@ -305,16 +305,16 @@ def test_review_lists_what_waits_with_the_reasons(known):
     assert all(each["reviewReasons"] for each in data["memories"])
     seen = plain(on_terminal("memories", "review").out)
     assert "web" in seen
-    assert "2 wait" in seen
+    assert "2 to review" in seen
 
 
 def test_accept_all_never_includes_what_is_tainted(known):
     data = smara("memories", "review", "accept", "--all", "--json").data
     assert [each["id"] for each in data["memories"]] == [known["noted"]]
     assert [each["memory"]["id"] for each in data["left"]] == [known["fetched"]]
-    assert smara("memories", "show", known["fetched"], "--json").data["tier"] == "quarantined"
+    assert smara("memories", "show", known["fetched"], "--json").data["trust"] == "quarantined"
     accepted = smara("memories", "review", "accept", known["fetched"], "--json").data["memories"]
-    assert accepted[0]["tier"] == "confirmed"
+    assert accepted[0]["trust"] == "confirmed"
 
 
 def test_accept_needs_ids_or_all_but_not_both(known):
@@ -342,7 +342,7 @@ def test_review_accepts_in_better_words(known):
         "--json",
     )
     (accepted,) = said.data["memories"]
-    assert (accepted["content"], accepted["tier"]) == (
+    assert (accepted["content"], accepted["trust"]) == (
         "Start Redis before the auth tests",
         "confirmed",
     )

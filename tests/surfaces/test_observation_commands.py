@@ -18,8 +18,8 @@ from smara.errors import BusyError, ModelUnavailableError
 from smara.observations.models import CATEGORIES, PRIORITIES, STATES, CycleOutcome, Extractor
 from smara.providers.models import Turn
 from smara.providers.registry import create_provider
-from smara.surfaces.cli.commands.worker import hold_instance
 from smara.surfaces.cli.commands.observations import require_success
+from smara.surfaces.cli.commands.worker import hold_instance
 from smara.testing import ScriptedModel
 from tests.surfaces.shell import DEADLINE_SECONDS, command, environment, on_terminal, plain, smara
 
@@ -51,13 +51,13 @@ def test_observe_says_how_many_observations_of_how_many_messages(store):
 def test_observing_twice_observes_nothing_twice(observed):
     before = listed()
     said = smara("observe", "login")
-    assert (said.code, said.out) == (0, "Every message is observed already.\n")
+    assert (said.code, said.out) == (0, "No new messages to observe.\n")
     assert listed() == before
 
 
 def test_buffered_observations_are_not_shown_until_they_are_activated(store):
     said = smara("observe", "login", "--buffer")
-    assert said.out.endswith("They are buffered: shown once they are activated.\n")
+    assert said.out.endswith("They are buffered and shown once activated.\n")
     assert {each["state"] for each in listed()} == {"buffered"}
     assert (
         "observations"
@@ -75,7 +75,7 @@ def test_mode_stays_with_the_observations(store):
 def test_observe_on_a_terminal_is_one_sentence(store):
     said = on_terminal("observe", "login")
     assert said.code == 0
-    assert " observations of 3 messages." in plain(said.out)
+    assert "observations from 3 messages." in plain(said.out)
 
 
 # reflect
@@ -116,12 +116,12 @@ def test_reflection_made_ahead_waits_until_it_is_asked_for(db):
         )
     smara("observe", "long")
     made = smara("reflect", "long", "--force", "--buffer")
-    assert made.out.endswith("They are buffered: shown once they are activated.\n")
+    assert made.out.endswith("They are buffered and shown once activated.\n")
     waiting = smara("observations", "status", "long", "--json").data
     assert (waiting["generation"], waiting["bufferedReflectionTokens"] > 0) == (0, True)
     assert (
         smara("reflect", "long").out
-        == made.out.removesuffix(" They are buffered: shown once they are activated.\n") + "\n"
+        == made.out.removesuffix(" They are buffered and shown once activated.\n") + "\n"
     )
     after = smara("observations", "status", "long", "--json").data
     assert (after["generation"], after["bufferedReflectionTokens"]) == (1, 0)
@@ -160,7 +160,7 @@ def test_list_on_a_terminal_gives_the_text_room_and_names_the_id(observed):
 
 def test_page_that_is_not_the_last_tells_of_the_next(observed):
     said = smara("observations", "list", "--limit", "1")
-    assert said.err == "There is more: --offset 1\n"
+    assert said.err == "There are more: use --offset 1.\n"
     assert len(said.rows) == 1
 
 
@@ -258,7 +258,7 @@ def test_failure_is_told_with_when_it_is_tried_again(store):
     assert (waiting["code"], waiting["attempts"]) == ("model_unavailable", 1)
     assert "The model is overloaded." in plain(on_terminal("observations", "status", "login").out)
     assert smara("status", "--json").data["observations"]["threadsWaiting"] == 1
-    assert "1 threads wait for the model" in plain(on_terminal("status").out)
+    assert "1 thread waiting for the model" in plain(on_terminal("status").out)
 
 
 def test_what_was_left_out_is_told_where_it_was_and_in_the_list_of_failures(store):
@@ -290,7 +290,7 @@ def test_totals_stand_in_the_status_of_the_project(observed):
         "givenUp": 0,
     }
     assert (
-        f"observations\t{len(listed())} ({len(listed())} active), condensed 0 times\n"
+        f"observations\t{len(listed())} ({len(listed())} active), 0 reflections\n"
         in smara("status").out
     )
 
@@ -370,7 +370,7 @@ def test_thread_that_is_being_observed_is_busy(store):
 
 
 def test_refusal_leaves_with_the_error_it_came_from():
-    with pytest.raises(ModelUnavailableError, match="2 messages were observed before that"):
+    with pytest.raises(ModelUnavailableError, match="2 messages observed before that"):
         require_success(
             CycleOutcome(
                 "observe",
@@ -480,14 +480,15 @@ def test_compact_observes_what_it_compacts_and_leaves_the_kept_messages_pending(
     assert len(listed("--thread", "deploy")) == data["observations"]["notes"] > 0
     assert smara("observations", "status", "deploy", "--json").data["pendingTokens"] > 0
     last = smara("compact", "--thread", "deploy").out.splitlines()[-1]
-    assert last.endswith(" new observations of 3 messages.")
+    assert last.startswith("Added ")
+    assert last.endswith(" from 3 messages.")
 
 
 def test_compact_where_nothing_may_be_observed_compacts_all_the_same(store, monkeypatch):
     monkeypatch.setenv("SMARA_OBSERVE_ENABLED", "false")
     said = smara("compact", "--thread", "login")
     assert (said.code, said.err) == (0, "")
-    assert said.out.startswith("3 messages compacted, 0 left whole.\n")
+    assert said.out.startswith("Compacted 3 messages; 0 kept in full.\n")
 
 
 # the worker
@@ -555,7 +556,7 @@ def test_worker_leaves_by_itself_when_there_is_nothing_to_do(store):
     said = smara("worker", "--poll", "0.1", "--leave-after", "0.001")
     assert said.code == 0
     assert said.out.startswith("2 threads due: 2 observed, 0 reflected")
-    assert said.out.splitlines()[-1].startswith("Left after ")
+    assert said.out.splitlines()[-1].startswith("Stopped after ")
     assert (
         smara("worker", "--poll", "0.1", "--leave-after", "0.001", "--json").data["observed"] == 0
     )
@@ -583,8 +584,8 @@ def test_signal_stops_the_worker_and_its_place_is_free_again(store, how):
         out, err = process.communicate(timeout=DEADLINE_SECONDS)
     finally:
         process.kill()
-    assert (process.returncode, err) == (0, b"smara: stopping when this round has ended.\n")
-    assert out.startswith(b"Left after ")
+    assert (process.returncode, err) == (0, b"smara: stopping after this round.\n")
+    assert out.startswith(b"Stopped after ")
     assert smara("worker", "--poll", "0.1", "--leave-after", "0.001").code == 0
 
 

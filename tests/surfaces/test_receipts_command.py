@@ -65,7 +65,7 @@ def test_one_receipt_gives_the_very_words_and_the_reasons(told):
 def test_on_a_terminal_they_are_a_table_with_a_sum(told):
     seen = plain(on_terminal("receipts", columns=140).out)
     assert "used (the agent said" in seen
-    assert "2 receipts: 2 said with" in seen
+    assert "2 receipts: 2 injected with" in seen
     newest = smara("receipts", "--json").data["receipts"][0]
     assert "Text" in plain(on_terminal("receipts", "show", newest["id"]).out)
 

@@ -166,7 +166,7 @@ def test_help_fits_eighty_columns():
 
 def test_demo_fits_eighty_columns_and_finds_the_schema():
     seen = plain(on_terminal("demo", "--fast").out)
-    code = seen.index("And the first of them, word for word")
+    code = seen.index("The first of them in full")
     assert max(map(len, seen[:code].splitlines())) <= 80
     assert "password: z.string().min(12)," in seen[code:]
     assert "[REDACTED:github-token]" in seen

@@ -95,7 +95,7 @@ def test_page_on_a_terminal_says_whose_it_is_and_who_wrote_it(store):
     assert first.startswith("— resource default · version 1 · 2025-10-")
     assert first.endswith(" · ann")
     assert rest == PAGE.splitlines()
-    assert "nothing is written yet" in plain(on_terminal("working", "show", "--thread", "t").out)
+    assert "nothing written yet" in plain(on_terminal("working", "show", "--thread", "t").out)
 
 
 def test_rendered_page_is_what_a_model_is_shown(db):
@@ -134,7 +134,8 @@ def test_file_is_put_and_the_new_version_is_told(store, write):
     said = smara(
         "working", "put", write("page.md", "# New\n"), "--reason", "tidied", "--actor", "bob"
     )
-    assert said.out == "Saved version 2 of the working memory of resource 'default': 6 characters.\n"
+    page = "the working memory of resource 'default'"
+    assert said.out == f"Saved version 2 of {page}: 6 characters.\n"
     assert content() == "# New\n"
     assert smara("working", "history", "--json").data[0]["reason"] == "tidied"
 
@@ -255,7 +256,7 @@ def test_history_is_a_table_of_versions_newest_first(store):
 
 def test_old_version_is_put_back_as_a_new_one(store):
     smara("working", "put", "-", stdin=b"new")
-    assert "is at version 3" in smara("working", "restore", "1").out
+    assert "Saved version 3" in smara("working", "restore", "1").out
     assert content() == PAGE
     assert smara("working", "restore", "9").code == 3
     assert smara("working", "restore", "2", "--expected-version", "1").code == 4

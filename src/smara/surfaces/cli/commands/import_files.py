@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +16,7 @@ from smara.adapters.bulk_import import BulkImport, BulkReport, find
 from smara.adapters.host import Here
 from smara.adapters.host_specs import TRANSCRIPTS
 from smara.adapters.importer import ImportReport
-from smara.adapters.readers.sniff import FORMATS, HOST_FORMATS, HostFormat
+from smara.adapters.sniff import FORMATS
 from smara.errors import InvalidInputError, SmaraError
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common
@@ -308,8 +308,8 @@ def import_command(
         if files:
             done = bulk.run_files(files, bar, format)
         else:
-            hosts = HOST_FORMATS if source in (None, "all") else (cast(HostFormat, source),)
-            found, elsewhere = find(hosts, Here(os.getcwd()), everywhere=all_projects)
+            formats = tuple(TRANSCRIPTS) if source in (None, "all") else (str(source),)
+            found, elsewhere = find(formats, Here(os.getcwd()), everywhere=all_projects)
             done = bulk.run(found, bar)
             done.elsewhere = elsewhere
     return _reply(done, by_file=bool(files), is_dry_run=dry_run)
@@ -361,7 +361,7 @@ def _print_table(done: BulkReport, by_file: bool, is_dry_run: bool) -> None:
             rows.append((f"all {len(rows)} files", "", *_counts(done.reports)))
         output.table(("file", "format", *columns), rows, folding=("file",))
         return
-    for format in HOST_FORMATS:
+    for format in TRANSCRIPTS:
         reports = [each for each in done.reports if each.format == format]
         if reports:
             threads = {thread for each in reports for thread in each.threads}

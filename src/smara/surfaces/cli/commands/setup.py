@@ -12,7 +12,9 @@ from typing import Literal
 
 import click
 
-from smara.adapters.bulk_import import BulkImport, BulkReport, Here, find
+from smara.adapters.bulk_import import BulkImport, BulkReport, find
+from smara.adapters.host import Here, Reach, SetupTarget
+from smara.adapters.host_specs import TRANSCRIPTS, host_named
 from smara.adapters.hosts.precompute import finish, prepare, prepare_ahead
 from smara.adapters.hosts.setup import (
     FoundHost,
@@ -26,8 +28,6 @@ from smara.adapters.hosts.setup import (
     undo,
     undo_plan,
 )
-from smara.adapters.hosts.setup.targets import Reach, SetupTarget, plugin_folder, targets_of
-from smara.core.events import AGENTS, Agent
 from smara.core.git import find_repository
 from smara.core.host_table import AGENTS
 from smara.environment import setup_folder, spool_folder
@@ -39,18 +39,6 @@ from smara.surfaces.cli.output import bar
 
 Mode = Literal["write", "check", "remove", "print"]
 _COUNTED = ("messages", "threads")
-_AFTERWARDS = {
-    ("claude", "global"): "Add the tools, too:  claude mcp add --scope user smara -- smara mcp",
-    (
-        "codex",
-        "project",
-    ): "Codex runs them once they are trusted: start `codex` here; it asks, `codex exec` never.",
-    (
-        "codex",
-        "global",
-    ): "Codex runs them once they are trusted: start `codex`; it asks, `codex exec` never.",
-    ("cursor", "project"): "Cursor runs hooks of a project in trusted workspaces alone.",
-}
 
 
 @click.command("setup")
@@ -82,7 +70,7 @@ _AFTERWARDS = {
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
-def setup_command(agent: Agent, reach: Reach, mode: Mode | None, yes: bool, as_json: bool) -> None:
+def setup_command(agent: str, reach: Reach, mode: Mode | None, yes: bool, as_json: bool) -> None:
     """Set up an agent: its hooks, and its tools if `smara mcp` is installed.
 
     Every change is shown as a diff first. Files keep their comments and their
@@ -94,7 +82,6 @@ def setup_command(agent: Agent, reach: Reach, mode: Mode | None, yes: bool, as_j
     here = find_repository(os.getcwd())
     targets = targets_of(agent, reach, here.root if here else os.getcwd(), program=program())
     journal = Journal(setup_folder())
-    setup = host_named(agent).setup
     if mode == "check":
         call.answer(_check(call, agent, targets, journal=journal))
     elif mode == "print":
@@ -105,7 +92,7 @@ def setup_command(agent: Agent, reach: Reach, mode: Mode | None, yes: bool, as_j
         )
 
 
-def _check(call: Invocation, agent: Agent, targets: list[SetupTarget], journal: Journal) -> Reply:
+def _check(call: Invocation, agent: str, targets: list[SetupTarget], journal: Journal) -> Reply:
     states = [(target.path, state_of(target, journal)) for target in targets]
     is_whole = all(state == "present" for _, state in states)
     call.exit_code = 0 if is_whole else 8
@@ -114,7 +101,7 @@ def _check(call: Invocation, agent: Agent, targets: list[SetupTarget], journal: 
     output.table(("state", "file"), [(state, path) for path, state in states])
 
 
-def _print(agent: Agent, targets: list[SetupTarget]) -> Reply:
+def _print(agent: str, targets: list[SetupTarget]) -> Reply:
     yield [{"path": each.path, "content": each.additions or each.body} for each in targets]
     for target in targets:
         output.say(f"# {target.path}")
@@ -122,15 +109,14 @@ def _print(agent: Agent, targets: list[SetupTarget]) -> Reply:
             json.dumps(target.additions, indent=2) if target.additions else target.body.rstrip("\n")
         )
         output.say()
-    if agent == "claude":
-        output.say("# Or install everything as a plug-in, with skills:")
-        output.say(f"claude plugin marketplace add {plugin_folder()}")
-        output.say("claude plugin install smara@smara")
+    setup = host_named(agent).setup
+    for line in setup.alternative() if setup is not None else ():
+        output.say(line)
 
 
 def _change(
     call: Invocation,
-    agent: Agent,
+    agent: str,
     reach: Reach,
     targets: list[SetupTarget],
     yes: bool,
@@ -164,10 +150,11 @@ def _change(
     elif is_removed:
         output.say("Smara is not set up there; nothing was changed.")
     else:
-        name = NAMES[agent][0].upper() + NAMES[agent][1:]
-        output.say(f"{name} is already set up; nothing was changed.")
-    if not is_removed and (agent, reach) in _AFTERWARDS:
-        output.say(_AFTERWARDS[agent, reach])
+        title = host_named(agent).title
+        output.say(f"{title[0].upper()}{title[1:]} is already set up; nothing was changed.")
+    setup = host_named(agent).setup
+    if not is_removed and setup is not None and reach in setup.advice:
+        output.say(setup.advice[reach])
 
 
 @click.command("init")

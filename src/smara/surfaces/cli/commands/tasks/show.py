@@ -301,7 +301,7 @@ def ready(
         "in progress."
     )
     if page:
-        task_lines.say_more(f"{counts} Claim the first with `smara tasks claim --next`.")
+        task_lines.say_more(f"{counts} `smara tasks claim --next` claims the first.")
     elif output.is_terminal():
         output.say(counts)
     else:
