@@ -50,9 +50,19 @@ class Said:
         return [line.split("\t") for line in self.out.splitlines()[1:]]
 
 
-def smara(*arguments: str, stdin: bytes = b"", encoding: str = "utf-8") -> Said:
-    """Call the command line in this process, with pipes instead of a terminal."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="") for _ in range(2))
+class _Terminal(io.TextIOWrapper):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def smara(
+    *arguments: str, stdin: bytes = b"", encoding: str = "utf-8", is_seen: bool = False
+) -> Said:
+    """Call the command line in this process, with pipes; ``is_seen`` makes one a terminal."""
+    out = (_Terminal if is_seen else io.TextIOWrapper)(io.BytesIO(), encoding, newline="")
+    err = io.TextIOWrapper(io.BytesIO(), encoding, newline="")
     before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(stdin))
     try:
         with redirect_stdout(out), redirect_stderr(err):

@@ -290,7 +290,7 @@ def test_add_is_for_scripts_and_follows_the_rules_of_agents(db):
         {"cause": "legacy files"},
     )
     refused = smara("memories", "add", "Done!", "--type", "gotcha", "-e", "src/parse.py:3")
-    assert (refused.code, "not remembered" in refused.err) == (2, True)
+    assert (refused.code, "Not remembered" in refused.err) == (2, True)
     assert (
         smara(
             "memories", "add", "A thing about the parser here", "--type", "gotcha", "--data", "[]"

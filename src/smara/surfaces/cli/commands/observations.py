@@ -142,9 +142,7 @@ def list_observations(
         "nextOffset": following,
     }
     if not shown and output.is_terminal():
-        output.say(
-            "No observations yet. Run `smara observe THREAD`, or `smara worker` in the background."
-        )
+        output.say("No observations yet. Run `smara observe THREAD` or `smara worker`.")
         return
     if output.is_terminal():
         for each in shown:

@@ -106,8 +106,8 @@ def say_card(card: SymbolCard, known: Sequence[CodeLink]) -> None:
         output.say(" ".join(node.signature.split()))
     if node.doc:
         output.say(output.paragraph(" ".join(node.doc.split()), "", ""), dim=True)
-    facts = [f"{card.dependents} depend on it"]
-    facts += [f"changed in {card.commits} commits"] if card.commits else []
+    facts = [output.count(card.dependents, "dependent")]
+    facts += [f"changed in {output.count(card.commits, 'commit')}"] if card.commits else []
     facts += ["being indexed"] if node.is_stale else []
     output.say(", ".join(facts) + ".")
     _group("memories", [link.line for link in known])

@@ -369,9 +369,7 @@ def search(call: Invocation, query: str, type_: Any, files: tuple[str, ...], lim
     yield {"results": hits, "totalHits": answer.total_hits}
     found = [each.memory for each in answer.hits]
     if not found and output.is_terminal():
-        output.say(
-            "No memories match. Try other words; `smara search` also searches messages and tasks."
-        )
+        output.say("No memories match. Try other words; `smara search` searches messages, too.")
         return
     code = {each.memory.id: each.code for each in answer.hits if each.code is not None}
     memories.print_list(found, {each.memory.id: each.confidence for each in answer.hits}, code=code)
