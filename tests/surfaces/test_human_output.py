@@ -286,7 +286,9 @@ LINES: dict[str, list[str]] = STORE | MESSAGES | TASKS | MEMORIES | CODE | MODEL
 ELSEWHERE = {
     "mcp": "test_mcp_stdio",
     "embeddings drop": "test_embeddings_command::test_dropping_says_how_many_are_gone",
-    "behavior signals": "test_behavior_command::test_signals_say_what_was_learned_and_with_all_why_the_rest_was_not",
+    "behavior signals": (
+        "test_behavior_command::test_signals_say_what_was_learned_and_with_all_why_the_rest_was_not"
+    ),
     "receipts show": "test_receipts_command::test_on_a_terminal_they_are_a_table_with_a_sum",
 }
 """Commands that need a story of their own, and the test that reads what they print."""
