@@ -89,7 +89,7 @@ def test_pipe_says_the_same_in_tables(db, file):
 def test_person_is_told_in_words_within_eighty_columns(db, file):
     lines = plain(on_terminal("tasks", "import", file, streams="out").out).splitlines()
     assert lines[1] == "2 issues: 2 added; 1 dependency."
-    assert "All of it is kept, and goes out again with `smara tasks export`." in lines
+    assert "All of it is kept and written by `smara tasks export`." in lines
     again = plain(on_terminal("tasks", "import", file, streams="out").out).splitlines()
     assert again[1] == "2 issues: 2 unchanged; 1 dependency."
 

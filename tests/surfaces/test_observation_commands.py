@@ -382,7 +382,7 @@ def test_refusal_leaves_with_the_error_it_came_from():
                 is_retryable=True,
             )
         )
-    with pytest.raises(BusyError, match="call it again"):
+    with pytest.raises(BusyError, match="try again"):
         require_success(
             CycleOutcome("observe", False, error="Lost.", code="lease_lost", is_retryable=True)
         )
