@@ -1,3 +1,1 @@
-"""What the agent gets: memory as sections of a context, ordered so that prompt caches hit, with a
-receipt.
-"""
+"""Memory as sections of a context, and as injections into sessions."""

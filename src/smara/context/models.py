@@ -22,7 +22,7 @@ SectionName = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of the system text; sections stand in the order of how rarely they change."""
+    """One part of the system text; the steadiest comes first."""
 
     name: SectionName
     text: str
@@ -31,7 +31,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class ContextMessage:
-    """A message as a model is shown it; ``message_id`` is ``None`` for what memory itself says."""
+    """A message as a model is shown it."""
 
     role: str
     content: str
@@ -41,7 +41,7 @@ class ContextMessage:
 
 @dataclass(frozen=True, slots=True)
 class ContextReceipt:
-    """What was put into a context, and what it cost."""
+    """The contents of a context, and their cost."""
 
     thread_id: str
     observation_ids: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class ContextReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What an agent is given for one step."""
+    """The context of one step."""
 
     sections: tuple[Section, ...]
     messages: tuple[ContextMessage, ...]
@@ -63,7 +63,7 @@ class Context:
 
     @property
     def system(self) -> str:
-        """The sections as one text, to stand behind the agent's own system prompt."""
+        """The sections as one text, behind the agent's own prompt."""
         return "\n\n".join(section.text for section in self.sections if section.text)
 
     @property
@@ -97,9 +97,7 @@ ARMS: tuple[Arm, ...] = get_args(Arm)
 
 
 class PointBudget(NamedTuple):
-    """How much may be said at a point, and how long it may take to find it; out of time is
-    silence.
-    """
+    """The size of an injection at a point, and its time."""
 
     tokens: int
     characters: int
@@ -123,7 +121,7 @@ one's own agents.
 
 @dataclass(frozen=True, slots=True)
 class InjectionItem:
-    """One thing that was said: what, why just now, and how one would see that it is used.
+    """One statement of an injection, its reason and signs of use.
 
     ``key`` is the same whenever the same thing would be said again. ``saved_tokens`` is an estimate
     of the reading that knowing it spares, made by the method ``saved_how`` names. ``signs`` tell
@@ -160,7 +158,7 @@ class Injection:
 
 @dataclass(frozen=True, slots=True)
 class ToolTrigger:
-    """One thing that would be said around a tool call, and the call that brings it up.
+    """An injection around a tool call, and the call.
 
     Of ``file`` (from the root of the repository), ``command`` (as it is compared, see
     ``actions.commands``), ``pattern`` (one identifier of what is searched for, in lower case),
@@ -180,7 +178,7 @@ class ToolTrigger:
 
 @dataclass(frozen=True, slots=True)
 class MessageTrigger:
-    """What is said to a first message that names one of these words, or holds most of these stems.
+    """An injection after a first message, and its words.
 
     At least 60 % of them, of three or more; fewer words are no evidence and are not given.
     """
@@ -192,9 +190,7 @@ class MessageTrigger:
 
 @dataclass(frozen=True, slots=True)
 class PrecomputedInjections:
-    """Everything that a session which was told nothing yet may be told, for those who cannot open a
-    store each time.
-    """
+    """All that a new session may be told, for hooks."""
 
     start: Injection | None = None
     firsts: tuple[MessageTrigger, ...] = ()
@@ -208,7 +204,7 @@ class PrecomputedInjections:
 
 @dataclass(frozen=True, slots=True)
 class ReceiptItem:
-    """One thing of a receipt, with what became of it: ``None`` while nothing tells."""
+    """One statement of a receipt, and what became of it."""
 
     kind: ItemKind
     id: str
@@ -227,7 +223,7 @@ class ReceiptItem:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was said once: every injection has one.
+    """The record of one injection.
 
     ``is_said`` is false for what a session of the control arm would have been told.
     ``delivered_at`` is when it was handed to the host, ``reached_at`` when the host gave it to its
@@ -261,18 +257,14 @@ class Receipt:
 
     @property
     def saved_tokens(self) -> int:
-        """The reading that was spared, by estimate: of what was used, less what saying it cost;
-        never below 0.
-        """
+        """The reading that was spared, by estimate; never below 0."""
         used = [each for each in self.items if each.outcome == "used"]
         return max(0, sum(each.saved_tokens for each in used) - sum(each.tokens for each in used))
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiptTotals:
-    """All receipts of a project in numbers; ``by_arm`` has (sessions, receipts, used) of each arm
-    of an experiment.
-    """
+    """All receipts of a project in numbers."""
 
     receipts: int = 0
     said: int = 0

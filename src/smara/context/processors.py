@@ -35,7 +35,7 @@ GAP_MS = 3 * _HOUR
 
 
 def ago(milliseconds: int) -> str:
-    """How long something is past, or lies ahead.
+    """Return how long something is past, or lies ahead.
 
     >>> ago(30_000), ago(5 * 60_000), ago(26 * 3_600_000), ago(9 * 86_400_000), ago(-3 * 86_400_000)
     ('just now', '5 minutes ago', '1 day ago', '1 week ago', 'in 3 days')
@@ -100,16 +100,18 @@ def stable_sections(
 
 
 def task_section(thread: Thread, wants_response: bool, counter: TokenCounter) -> Section | None:
-    """What the thread was last known to be about."""
-    kept = thread.metadata.get("observations")
-    if not isinstance(kept, dict):
+    """Return the last known task of a thread."""
+    notes_of_thread = thread.metadata.get("observations")
+    if not isinstance(notes_of_thread, dict):
         return None
     lines = []
-    if kept.get("currentTask"):
-        lines.append(f"<current-task>\n{neutralize(str(kept['currentTask']))}\n</current-task>")
-    if wants_response and kept.get("suggestedResponse"):
+    if notes_of_thread.get("currentTask"):
         lines.append(
-            f"<suggested-response>\n{neutralize(str(kept['suggestedResponse']))}\n</suggested-response>"
+            f"<current-task>\n{neutralize(str(notes_of_thread['currentTask']))}\n</current-task>"
+        )
+    if wants_response and notes_of_thread.get("suggestedResponse"):
+        lines.append(
+            f"<suggested-response>\n{neutralize(str(notes_of_thread['suggestedResponse']))}\n</suggested-response>"
         )
     return section("current_task", "\n".join(lines), counter) if lines else None
 
@@ -117,9 +119,7 @@ def task_section(thread: Thread, wants_response: bool, counter: TokenCounter) ->
 def others_section(
     messages: Sequence[Message], timezone: str, most_tokens: int, counter: TokenCounter
 ) -> Section | None:
-    """What was said in other conversations of the same resource and is not observed yet; the newest
-    within a budget.
-    """
+    """Return the newest unobserved messages of other conversations."""
     by_thread: dict[str, list[str]] = {}
     used = 0
     for message in sorted(messages, key=lambda each: each.created_at, reverse=True):
@@ -159,9 +159,7 @@ def time_section(
     timezone: str,
     counter: TokenCounter,
 ) -> Section:
-    """What time it is, how long ago the last message was, and how long ago the days of the
-    observations are.
-    """
+    """Return the date, and how long ago things were."""
     now = local(now_ms, timezone)
     lines = [f"It is {now:%A, %Y-%m-%d} ({timezone})."]
     if last_said_at is not None:
@@ -194,7 +192,7 @@ _AGAIN_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ContextSettings:
-    """What goes into a context."""
+    """The settings of contexts."""
 
     is_enabled: bool = True
     is_read_only: bool = False
@@ -328,12 +326,12 @@ class Processors:
         """
         if not self._settings.is_enabled or self._settings.is_read_only:
             return 0.0, []
-        wanted = self._observations.look_after(thread.id, mode=mode)
-        if wanted.activates or is_cold:
+        due = self._observations.look_after(thread.id, mode=mode)
+        if due.activates or is_cold:
             self._observations.activate(thread.id, mode=mode)
         ahead = self._observations.activate_reflection(thread.id, is_early=is_cold)
         notes = [ahead.error] if ahead.error and ahead.code != "in_progress" else []
-        if not wanted.blocks:
+        if not due.blocks:
             return 0.0, notes
         deadline = (
             self._settings.block_deadline_seconds if deadline_seconds is None else deadline_seconds

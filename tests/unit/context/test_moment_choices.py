@@ -47,7 +47,7 @@ def candidate(
 
 
 def ids(chosen) -> list[str]:
-    return [each.told.memory.id for each in chosen]
+    return [each.tellable.memory.id for each in chosen]
 
 
 def test_thirty_traps_do_not_crowd_out_the_one_decision():

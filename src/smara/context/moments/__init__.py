@@ -1,3 +1,1 @@
-"""What an agent is told unasked, at four points of its work: little, rarely, on strong evidence,
-with receipts.
-"""
+"""Injections at four points of an agent's work: few, on strong evidence."""

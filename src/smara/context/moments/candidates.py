@@ -34,27 +34,27 @@ FOR_EDIT = (*FOR_FILE, *types_told_at("edit"))
 
 
 class MemoryCandidate(NamedTuple):
-    """A memory that may be told, with its line and the cost of it.
+    """A memory that may be told, its line and cost.
 
     ``nearness`` is 0 for a memory about the file at hand, 1 for one about a folder around it.
     """
 
-    told: Tellable
+    tellable: Tellable
     line: str
     cost: int
     nearness: int | None = None
 
 
 def score(candidate: MemoryCandidate) -> float:
-    """Return how much a memory is worth at the start of a session.
+    """Return the worth of a memory at the start of a session.
 
     A pinned decision, confirmed, of confidence 0.9: 0.9 + 0.6 + 0.3 = 1.8. A trap that an agent
     noted for the file at hand, of confidence 0.85: 0.85 + 0.8 = 1.65.
     """
-    memory = candidate.told.memory
+    memory = candidate.tellable.memory
     near = 0.0 if candidate.nearness is None else _NEAR[min(candidate.nearness, 1)]
     return (
-        candidate.told.confidence
+        candidate.tellable.confidence
         + near
         + _PINNED * memory.is_pinned
         + _CONFIRMED * (memory.tier == "confirmed")
@@ -63,8 +63,8 @@ def score(candidate: MemoryCandidate) -> float:
 
 
 def choose(candidates: Sequence[MemoryCandidate], room: int) -> list[MemoryCandidate]:
-    """Return those that fit a number of tokens, in the order of telling."""
-    ranked = sorted(candidates, key=lambda each: (-score(each), each.told.memory.id))
+    """Return those that fit a number of tokens, in order."""
+    ranked = sorted(candidates, key=lambda each: (-score(each), each.tellable.memory.id))
     chosen: dict[str, MemoryCandidate] = {}
     left = room
     for kind in KINDS.values():
@@ -73,7 +73,7 @@ def choose(candidates: Sequence[MemoryCandidate], room: int) -> list[MemoryCandi
     _take(ranked, chosen, left, type_=None)
 
     def place(candidate: MemoryCandidate) -> tuple[bool, int, int, str]:
-        memory = candidate.told.memory
+        memory = candidate.tellable.memory
         is_confirmed = memory.tier == "confirmed"
         order = _ORDER[memory.type] if is_confirmed else 0
         return not is_confirmed, order, memory.created_at, memory.id
@@ -89,14 +89,14 @@ def _take(
 ) -> int:
     """Put in what fits, of one type or of any; the room that is left."""
     for each in ranked:
-        memory = each.told.memory
+        memory = each.tellable.memory
         is_other = type_ is not None and memory.type != type_
         if is_other or memory.id in chosen or each.cost > room or len(chosen) >= MOST:
             continue
         is_open = memory.tier != "confirmed"
         if (
             is_open
-            and sum(other.told.memory.tier != "confirmed" for other in chosen.values())
+            and sum(other.tellable.memory.tier != "confirmed" for other in chosen.values())
             >= MOST_UNCONFIRMED
         ):
             continue
@@ -133,7 +133,7 @@ class MemoryFinder:
         return self._find_memories()
 
     def about_file(self, path: str, is_edit: bool = False) -> list[Tellable]:
-        """Return the memories about a file itself, the surest first; its folder's do not count."""
+        """Return the memories about a file itself, the surest first."""
         names = file_names(path, self.root())
         types = FOR_EDIT if is_edit else FOR_FILE
         found = [
@@ -144,9 +144,9 @@ class MemoryFinder:
         ]
         return self._sure(found)[:_MOST_OF_A_FILE]
 
-    def about_error(self, told: str) -> list[Tellable]:
+    def about_error(self, output: str) -> list[Tellable]:
         """Return described errors that stand in a text."""
-        text = " ".join(told.split()).casefold()
+        text = " ".join(output.split()).casefold()
         found = []
         for memory in self.memories.list(types=types_told_at("error"), limit=200):
             error = " ".join(str(memory.data.get("error") or "").split()).casefold()
@@ -166,7 +166,7 @@ class MemoryFinder:
         return self.memories.tellable(self.memories.list(types=types, limit=limit))
 
     def sure_of_files(self, limit: int) -> list[Tellable]:
-        """Return every memory that would be told about some file, the newest first."""
+        """Return every memory about some file, the newest first."""
         found = [each for each in self.memories.list(types=FOR_EDIT, limit=limit) if each.files]
         return self._sure(
             each for each in found if each.type in FOR_FILE or each.tier == "confirmed"
@@ -223,17 +223,17 @@ class MemoryFinder:
         )
         names = {name for path in files for name in file_names(path, root)}
         found = []
-        for told in memories.tellable(pool[:_JUDGED]):
-            memory, line = told.memory, memory_line(told, is_grouped=True)
+        for tellable in memories.tellable(pool[:_JUDGED]):
+            memory, line = tellable.memory, memory_line(tellable, is_grouped=True)
             nearness = int(names.isdisjoint(memory.files)) if memory.id in near else None
             cost = cost_of(line, BUDGETS["start"])
-            found.append(MemoryCandidate(told, line, cost, nearness=nearness))
-        found.sort(key=lambda each: (-score(each), each.told.memory.id))
+            found.append(MemoryCandidate(tellable, line, cost, nearness=nearness))
+        found.sort(key=lambda each: (-score(each), each.tellable.memory.id))
         return list(_without_repetition(found, known_texts))
 
 
 def file_names(path: str, root: str | None) -> set[str]:
-    """The names under which memories may know a file; not those of the folders around it.
+    """Return the names of a file, without those of its folders.
 
     >>> sorted(file_names("/w/app/src/a.py", "/w/app")), sorted(file_names("/w/app/src/a.py", None))
     (['src/a.py'], ['/w/app/src/a.py', 'app/src/a.py', 'src/a.py', 'w/app/src/a.py'])
@@ -244,7 +244,7 @@ def file_names(path: str, root: str | None) -> set[str]:
 
 
 def is_telling(pattern: str) -> bool:
-    """Whether what is searched for is particular enough that an answer to it is no accident.
+    """Return True if a search is particular enough for an answer.
 
     >>> is_telling("refresh_tokens"), is_telling("RefreshToken"), is_telling("import"), is_telling("retry budget limit")
     (True, True, False, True)
@@ -280,15 +280,16 @@ class InstructionTexts:
 def _without_repetition(
     candidates: Iterable[MemoryCandidate], known_texts: Sequence[str]
 ) -> Iterable[MemoryCandidate]:
-    kept: list[MemoryCandidate] = []
-    known = InstructionTexts(known_texts)
+    chosen: list[MemoryCandidate] = []
+    instructions = InstructionTexts(known_texts)
     for each in candidates:
-        statement = parse_statement(each.told.memory.content)
-        if known.say(each.told.memory):
+        statement = parse_statement(each.tellable.memory.content)
+        if instructions.say(each.tellable.memory):
             continue
         if any(
-            is_repeated_in(statement, parse_statement(other.told.memory.content)) for other in kept
+            is_repeated_in(statement, parse_statement(other.tellable.memory.content))
+            for other in chosen
         ):
             continue
-        kept.append(each)
+        chosen.append(each)
         yield each

@@ -32,8 +32,9 @@ _PIECES = re.compile(r"([A-Z]?[a-z]+|[A-Z]+)|(\d+)|([^\sA-Za-z\d]+)")
 
 
 def tokens_of(text: str) -> int:
-    """What a text costs, by estimate and rather too much: a tokenizer's tables take longer to load
-    than all the rest.
+    """Estimate the tokens of a text, rather too many.
+
+    A tokenizer's tables take longer to load than all the rest.
 
     Words are cut after five letters, numbers after three digits, signs after two. On prose and code
     that gives about an eighth more than the tokenizer does, on made-up names about as much.
@@ -63,7 +64,7 @@ def fenced(lines: Iterable[str]) -> str:
 
 
 def day(milliseconds: int) -> str:
-    """Return a date; the same text says it tomorrow, as "yesterday" would not."""
+    """Return a date, which reads the same tomorrow."""
     try:
         return datetime.fromtimestamp(milliseconds / 1_000, UTC).strftime("%Y-%m-%d")
     except (OverflowError, OSError, ValueError):
@@ -71,7 +72,7 @@ def day(milliseconds: int) -> str:
 
 
 def one_line(text: str, longest: int = _LONGEST) -> str:
-    """Return stored text that cannot end its line, begin a block or cite anything."""
+    """Return stored text that cannot leave its line."""
     line = " ".join(neutralize(text[: 8 * longest]).split()).replace("[Memory #", "(Memory #")
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
@@ -86,13 +87,13 @@ def as_code(text: str, longest: int = 200) -> str:
     return f"`{one_line(text, longest).replace('`', chr(39))}`"
 
 
-def memory_line(told: Tellable, is_grouped: bool = False) -> str:
-    """Render a memory as a line: what it says, since when, and its source.
+def memory_line(tellable: Tellable, is_grouped: bool = False) -> str:
+    """Render a memory as a line with date and source.
 
     An unconfirmed memory is a quotation, with what it rests on.
     """
-    memory = told.memory
-    hedge = f" ({one_line(told.hedge, 200)})" if told.hedge else ""
+    memory = tellable.memory
+    hedge = f" ({one_line(tellable.hedge, 200)})" if tellable.hedge else ""
     where = _places(memory)
     if memory.tier == "confirmed":
         head = "" if is_grouped else f"{KINDS[memory.type].name}: "
@@ -166,7 +167,7 @@ class InjectionLine(NamedTuple):
 
 
 class InjectionDraft(NamedTuple):
-    """What would be said, fenced and within its budget."""
+    """A fenced text within its budget, and its items."""
 
     text: str
     tokens: int
@@ -174,7 +175,7 @@ class InjectionDraft(NamedTuple):
 
 
 class Deadline:
-    """The time there is for finding something to say; whoever looks past it gives up."""
+    """The time there is for finding something to say."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
@@ -194,7 +195,7 @@ class Deadline:
 
 
 def make_draft(lines: Sequence[InjectionLine], budget: PointBudget) -> InjectionDraft | None:
-    """Return lines as one text within a budget, or None if nothing is left."""
+    """Return lines as one text within a budget, or None."""
     kept = list(lines[: fit([each.line for each in lines], budget.tokens, budget.characters)])
     while kept and kept[-1].item is None:
         kept.pop()  # a title with nothing under it
@@ -206,11 +207,11 @@ def make_draft(lines: Sequence[InjectionLine], budget: PointBudget) -> Injection
 
 
 def line_of_memory(
-    told: Tellable, why: str, root: str | None, *, is_about_file: bool = False, line: str = ""
+    tellable: Tellable, why: str, root: str | None, *, is_about_file: bool = False, line: str = ""
 ) -> InjectionLine:
-    """Return a memory as a line of an injection; ``line`` if it is rendered already."""
-    memory = told.memory
-    spared, text = usage.saving_of_memory(memory, root), line or memory_line(told)
+    """Return a memory as a line of an injection."""
+    memory = tellable.memory
+    spared, text = usage.saving_of_memory(memory, root), line or memory_line(tellable)
     item = InjectionItem(
         "memory",
         memory.id,

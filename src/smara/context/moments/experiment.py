@@ -33,7 +33,7 @@ def arm_of(session_id: str, project_id: str) -> Arm:
 
 
 def may_say(arm: Arm | None, point: str) -> bool:
-    """Whether an arm is told something at a point; without an experiment everything is.
+    """Return True if an arm is told something at a point.
 
     >>> may_say("control", "start"), may_say("passive", "start"), may_say("passive", "before_tool"), may_say(None, "qa")
     (False, True, False, True)
@@ -45,10 +45,10 @@ _CHANGED_AT = "SELECT changed_at FROM moment_state WHERE project_no = :project"
 
 
 def mark(look: Probe) -> int:
-    """When the project's experiment was last begun or ended; 0 where there was none."""
+    """Return when the experiment was last begun or ended, or 0."""
     return look.number(_CHANGED_AT)
 
 
 def has_changed(look: Probe, since: int) -> bool:
-    """Whether it was begun or ended since."""
+    """Return True if it was begun or ended since."""
     return mark(look) != since

@@ -55,7 +55,7 @@ FIRST_STEP = 5
 
 @dataclass(frozen=True, slots=True)
 class MomentSettings:
-    """How much is said."""
+    """The settings of injections."""
 
     level: str = "full"
     """``full``, only at the ``start`` of sessions, or ``off``."""
@@ -78,7 +78,7 @@ class MomentSettings:
 
 @dataclass(frozen=True, slots=True)
 class MomentParts:
-    """What the room needs of others, each opened when it is first asked."""
+    """The other rooms, each opened on first use."""
 
     store: MomentStore
     clock: Clock
@@ -115,7 +115,7 @@ class Moments(ReceiptKeeper):
         files: Sequence[str] = (),
         known_texts: Sequence[str] = (),
     ) -> Injection | None:
-        """Return the pack of a session: what is known, the last work, open tasks.
+        """Return the pack of a session: knowledge, last work, tasks.
 
         Args:
             session_id: The session; it is told nothing that it was told before.
@@ -144,7 +144,7 @@ class Moments(ReceiptKeeper):
         return self._say("start", session_id, find, source, agent, is_emptied)
 
     def first_message(self, session_id: str, text: str) -> Injection | None:
-        """Return how far the work stands that a session's first message is about.
+        """Return the state of the work a first message names.
 
         Returns:
             The injection, or None if the message names no such work.
@@ -201,7 +201,7 @@ class Moments(ReceiptKeeper):
         *,
         known_texts: Sequence[str] = (),
     ) -> Injection | None:
-        """Return what is known about the file, error or search of a call just made.
+        """Return what is known about a call just made.
 
         Args:
             session_id: The session.
@@ -235,7 +235,7 @@ class Moments(ReceiptKeeper):
         *,
         known_texts: Sequence[str] = (),
     ) -> Injection | None:
-        """Return what the newest calls bring up, for agents that ask before each step.
+        """Return what the newest calls bring up.
 
         On: what is known about files just touched, searches already answered, commands that failed
         before. Off unless set: what the session itself has noted (``moment_scratchpad``), the
@@ -420,7 +420,7 @@ class Moments(ReceiptKeeper):
     def prepared(
         self, *, agent: str = "", cwd: str = "", known_texts: Sequence[str] = ()
     ) -> PrecomputedInjections:
-        """Return all that a new session may be told, for hooks without time to open a store.
+        """Return all that a new session may be told, for hooks.
 
         Nothing is written. In an experiment the caller has to look at the session's arm
         (:mod:`.experiment`).
@@ -487,7 +487,7 @@ class Moments(ReceiptKeeper):
         *,
         session_id: str | None = None,
     ) -> list[PrefetchedFile]:
-        """Return the files that such work reads, within 32,000 tokens and 12 files.
+        """Return the files that such work reads, within limits.
 
         Args:
             modules: The modules that are worked on.
@@ -499,7 +499,7 @@ class Moments(ReceiptKeeper):
         return inject_coder(self._parts.behavior().coder_files(modules, read), self, session_id)
 
     def for_qa(self, modules: Sequence[str] = (), *, session_id: str | None = None) -> str:
-        """Return what a tester should know: what was seen to fail, what is required.
+        """Return what a tester should know.
 
         Args:
             modules: The modules that are tested.
@@ -510,7 +510,5 @@ class Moments(ReceiptKeeper):
         return inject_qa(self._known, modules, self, session_id=session_id)
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
-        """How many steps an agent may take for work on a module, by how such work went; at most
-        twice as many.
-        """
+        """Return how many steps work on a module may take."""
         return self._parts.behavior().step_limit(base, module, methodology)

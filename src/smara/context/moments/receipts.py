@@ -46,7 +46,7 @@ process.
 
 
 class SessionState(NamedTuple):
-    """Where a session stands when something is about to be said to it."""
+    """The counts of a session, and what it was told."""
 
     row: SessionCounts
     told: set[str]
@@ -78,7 +78,7 @@ class ReceiptKeeper:
 
     @property
     def has_arms(self) -> bool:
-        """True if sessions of this project take part in an experiment: some are told less."""
+        """True if sessions of this project take part in an experiment."""
         with self._store.database.read() as session:
             return self._store.has_arms(session)
 
@@ -106,7 +106,7 @@ class ReceiptKeeper:
         agent: str = "",
         elapsed_ms: int = 0,
     ) -> Injection | None:
-        """Write a receipt; return what is to be said, or None if nothing is said after all.
+        """Write a receipt; return what is to be said, or None.
 
         Nothing is said when another process has said it meanwhile, and in arms that are told
         nothing at this point, whose receipt tells what would have been said. A store that cannot be
@@ -150,7 +150,7 @@ class ReceiptKeeper:
         return injection if is_new and is_said else None
 
     def empty(self, session_id: str, standing: SessionState) -> None:
-        """Record that a session's context was emptied and there was nothing to say."""
+        """Record that a session's context was emptied."""
         try:
             with self._store.database.write(is_derived=True) as session:
                 if self._store.find_session(session, session_id) is not None:
@@ -245,7 +245,7 @@ class ReceiptKeeper:
             return self._store.mark_delivered(session, receipt_id, self._clock.now_ms()) > 0
 
     def reached(self, session_id: str, words: Sequence[tuple[int, str]]) -> int:
-        """Mark receipts whose words stand in the host's record of a session; safe to repeat.
+        """Mark receipts whose words stand in the host's record.
 
         The same words may be said twice, and a host may pass them on once: each standing counts for
         one receipt, the last before it that has none.
@@ -342,7 +342,7 @@ class ReceiptKeeper:
 
 
 def is_statement(point: Point) -> bool:
-    """Return True if something said at a point counts for the limit of a session."""
+    """Return True if a point counts for the limit."""
     return point not in ASKED and point != "start"
 
 
@@ -409,7 +409,7 @@ class UseDetector:
         self._clock = clock
 
     def heed(self, events: Sequence[HostEvent]) -> int:
-        """Settle what events show to be used or ignored; return how much was settled."""
+        """Settle what events show; return how much was settled."""
         settled = 0
         ordered = sorted(events, key=_hearer)
         for session_id, group in groupby(ordered, key=_hearer):

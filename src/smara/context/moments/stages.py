@@ -47,12 +47,12 @@ _MOST_NOTES = 3
 
 def step_lines(
     tools: ToolCallLookup,
-    known: MemoryFinder,
+    finder: MemoryFinder,
     recent: Sequence[Mapping[str, Any] | HostEvent],
     session_id: str | None,
     deadline: Deadline,
 ) -> list[InjectionLine]:
-    """What is said before the next step, the newest call first."""
+    """Return the lines before the next step, newest call first."""
     found: dict[str, InjectionLine] = {}
     for each in reversed(recent[-MOST_RECENT:]):
         tool, arguments, output, error = _parts(each)
@@ -63,19 +63,17 @@ def step_lines(
         if len(found) >= _MOST_LINES:
             break
     if not found and session_id is not None:
-        for said in _noted(known, session_id):
+        for said in _noted(finder, session_id):
             if said.item is not None:
                 found.setdefault(said.item.key, said)
     return list(found.values())[:_MOST_LINES]
 
 
 def read_ahead(
-    known: MemoryFinder, habits: Habits, recent: Sequence[Mapping[str, Any] | HostEvent]
+    finder: MemoryFinder, habits: Habits, recent: Sequence[Mapping[str, Any] | HostEvent]
 ) -> list[InjectionLine]:
-    """The files that work on a module nearly always reads, with their contents, once the module is
-    touched.
-    """
-    root = known.root()
+    """Return the files that work on a touched module reads."""
+    root = finder.root()
     if root is None:
         return []
     touched = [path for each in recent for path in call_of(*_parts(each)[:2]).files]
@@ -130,13 +128,13 @@ def _parts(each: Mapping[str, Any] | HostEvent) -> tuple[str, Mapping[str, Any],
     )
 
 
-def _noted(known: MemoryFinder, session_id: str) -> list[InjectionLine]:
+def _noted(finder: MemoryFinder, session_id: str) -> list[InjectionLine]:
     """What the session has recorded itself, the newest first."""
-    page = known.memories.list(session_id=session_id, source="agent_explicit", limit=_MOST_NOTES)
-    root = known.root()
+    page = finder.memories.list(session_id=session_id, source="agent_explicit", limit=_MOST_NOTES)
+    root = finder.root()
     return [
-        line_of_memory(told, "this session noted it", root)
-        for told in known.memories.tellable(page)
+        line_of_memory(tellable, "this session noted it", root)
+        for tellable in finder.memories.tellable(page)
     ]
 
 
@@ -144,13 +142,13 @@ _QA_LIMIT = 12
 
 
 def inject_planner(
-    found: PlannerContext, known: MemoryFinder, keeper: ReceiptKeeper, session_id: str | None
+    found: PlannerContext, finder: MemoryFinder, keeper: ReceiptKeeper, session_id: str | None
 ) -> PlannerContext:
     """A planner's context with its text fenced."""
-    root = known.root()
+    root = finder.root()
     lines = [
-        line_of_memory(told, "it is about the modules that are planned for", root)
-        for told in _asked_for(known, found.memories)
+        line_of_memory(tellable, "it is about the modules that are planned for", root)
+        for tellable in _asked_for(finder, found.memories)
     ]
     if found.factor > 1:
         lines.insert(
@@ -165,11 +163,11 @@ def inject_planner(
     )
 
 
-def _asked_for(known: MemoryFinder, memories: Sequence[TypedMemory]) -> list[Tellable]:
+def _asked_for(finder: MemoryFinder, memories: Sequence[TypedMemory]) -> list[Tellable]:
     """What may be told to those who ask: also what nobody has confirmed, which says so; nothing
     from outside.
     """
-    allowed = {told.memory.id: told for told in known.memories.tellable(memories)}
+    allowed = {tellable.memory.id: tellable for tellable in finder.memories.tellable(memories)}
     shown = [memory for memory in memories if memory.tier != "quarantined" and not memory.is_stale]
     verdict = Verdict(True, False, "it was asked for")
     return [
@@ -207,19 +205,19 @@ def inject_coder(
 
 
 def inject_qa(
-    known: MemoryFinder, modules: Sequence[str], keeper: ReceiptKeeper, session_id: str | None
+    finder: MemoryFinder, modules: Sequence[str], keeper: ReceiptKeeper, session_id: str | None
 ) -> str:
-    """What a tester should know before the first look."""
+    """Return what a tester should know before the first look."""
     found: dict[str, TypedMemory] = {}
     for kind in reversed(types_told_at("qa")):  # the most fleeting first
         pages = [
-            known.memories.list(type=kind, module=module, limit=_QA_LIMIT) for module in modules
-        ] or [known.memories.list(type=kind, limit=_QA_LIMIT)]
+            finder.memories.list(type=kind, module=module, limit=_QA_LIMIT) for module in modules
+        ] or [finder.memories.list(type=kind, limit=_QA_LIMIT)]
         found.update((memory.id, memory) for page in pages for memory in page)
-    root = known.root()
+    root = finder.root()
     lines = [
-        line_of_memory(told, "testers ask for it", root)
-        for told in _asked_for(known, list(found.values()))
+        line_of_memory(tellable, "testers ask for it", root)
+        for tellable in _asked_for(finder, list(found.values()))
     ]
     draft = make_draft(lines, BUDGETS["qa"])
     _keep(keeper, "qa", session_id, draft=draft)

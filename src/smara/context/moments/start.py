@@ -62,7 +62,7 @@ _TELLING_ID = 12
 
 @dataclass(frozen=True, slots=True)
 class RecentRooms:
-    """Where to ask; each is opened when it is needed."""
+    """The rooms of recent work, each opened on first use."""
 
     threads: Callable[[], Threads]
     messages: MessageStore
@@ -185,7 +185,7 @@ class RecentWork:
     # what is to be done
 
     def tasks(self) -> list[InjectionLine]:
-        """Return tasks in a line or two: those in progress, and what can be begun."""
+        """Return tasks in progress and ready ones, in two lines."""
         tasks = self._rooms.tasks()
         totals = tasks.totals()
         if not totals.open + totals.in_progress:
@@ -245,9 +245,9 @@ class StartRequest(NamedTuple):
 
 
 def start_draft(
-    known: MemoryFinder, lately: RecentWork, request: StartRequest, deadline: Deadline
+    finder: MemoryFinder, lately: RecentWork, request: StartRequest, deadline: Deadline
 ) -> InjectionDraft | None:
-    """Return what a session is told at its start, or None if there is nothing new."""
+    """Return what a session is told at its start, or None."""
     volatile: list[InjectionLine] = []
     for read in (
         lately.working,
@@ -258,11 +258,11 @@ def start_draft(
         deadline.check()
     candidates = [
         each
-        for each in known.for_start(request.files, request.cwd, request.known_texts)
-        if f"memory:{each.told.memory.id}" not in request.told
+        for each in finder.for_start(request.files, request.cwd, request.known_texts)
+        if f"memory:{each.tellable.memory.id}" not in request.told
     ]
     deadline.check()
-    count, review = known.memories.totals().to_review, []
+    count, review = finder.memories.totals().to_review, []
     if count and f"review:{count}" not in request.told:
         item = InjectionItem(
             "review",
@@ -280,16 +280,16 @@ def start_draft(
     memories: list[InjectionLine] = []
     title = ""
     for each in choose(candidates, max(0, room)):
-        memory = each.told.memory
+        memory = each.tellable.memory
         heading = KINDS[memory.type].title if memory.tier == "confirmed" else UNCONFIRMED
         if heading != title:
             memories.append(InjectionLine(f"{heading}:"))
             title = heading
-        why = "pinned" if memory.is_pinned else each.told.verdict.why
+        why = "pinned" if memory.is_pinned else each.tellable.verdict.why
         if each.nearness is not None:
             place = "files" if each.nearness == 0 else "folder"
             why += f"; it is about the {place} at hand"
-        memories.append(line_of_memory(each.told, why, known.root(), line=each.line))
+        memories.append(line_of_memory(each.tellable, why, finder.root(), line=each.line))
     if not memories and not volatile:
         return None
     deadline.check()

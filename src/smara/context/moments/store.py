@@ -29,7 +29,7 @@ _ESCAPED = frozenset({"session_id", "text", "agent", "source", "used_how", "id",
 
 
 class SessionCounts(NamedTuple):
-    """What is kept of a session: its arm, how often its context was emptied, how much was said."""
+    """The arm of a session, its epoch and number of statements."""
 
     arm: Arm | None
     epoch: int
@@ -37,7 +37,7 @@ class SessionCounts(NamedTuple):
 
 
 class OpenItem(NamedTuple):
-    """Something that was said, of which nobody knows yet whether it is used."""
+    """An item of which the use is not settled."""
 
     receipt_no: int
     position: int
@@ -84,9 +84,7 @@ class MomentStore(ProjectStore):
     def hold_session(
         self, session: Session, session_id: str, arm: Arm | None, now_ms: int
     ) -> SessionCounts:
-        """What is kept of a session, made if need be; nobody else writes it until this transaction
-        ends.
-        """
+        """Lock and return the counts of a session."""
         row = session.one(
             self.sql(
                 "INSERT INTO moment_sessions (project_no, session_id, arm, started_at, last_at)"
@@ -115,7 +113,7 @@ class MomentStore(ProjectStore):
         )
 
     def told_keys(self, session: Session, session_id: str, epoch: int) -> set[str]:
-        """What a session was told since its context was last emptied."""
+        """Return what a session was told since its last emptying."""
         rows = session.all(
             self.sql(
                 "SELECT i.key FROM moment_receipts r JOIN moment_items i ON i.receipt_no = r.no"
@@ -203,9 +201,7 @@ class MomentStore(ProjectStore):
     def said(
         self, session: Session, session_id: str
     ) -> builtins.list[tuple[int, str, int, int | None]]:
-        """What was said to a session, in order: number, words, when, and when it reached the
-        model.
-        """
+        """Return (number, words, when, reached) of all injections."""
         rows = session.all(
             self.sql(
                 "SELECT no, text, made_at, reached_at FROM moment_receipts"
@@ -243,9 +239,7 @@ class MomentStore(ProjectStore):
         how: str,
         at_ms: int,
     ) -> None:
-        """Say what became of an item, or of all items of a receipt of which nothing is known
-        yet.
-        """
+        """Record the outcome of an item, or of all open items."""
         where, more = ("", ()) if position is None else (" AND position = ?", (position,))
         session.run(
             self.sql(
@@ -265,7 +259,7 @@ class MomentStore(ProjectStore):
         )
 
     def waiting(self, session: Session, session_id: str) -> list[OpenItem]:
-        """What was said in a session and is not settled."""
+        """Return the items of a session that are not settled."""
         rows = session.all(
             self.sql(
                 "SELECT i.receipt_no, i.position, i.kind, i.item_id, r.made_at, r.point, i.signs, "

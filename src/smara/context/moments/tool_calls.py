@@ -40,7 +40,7 @@ class CallSubject(NamedTuple):
 
 
 def call_of(tool: str, arguments: Mapping[str, Any]) -> CallSubject:
-    """What a call is about."""
+    """Return the subject of a call."""
     name = tool_name(str(tool))
     given = tool_arguments(name, arguments)
     files = given.get("files") or [given.get("file_path")]
@@ -57,8 +57,7 @@ def call_of(tool: str, arguments: Mapping[str, Any]) -> CallSubject:
 
 
 def is_worth_saying(failure: KnownFailure) -> bool:
-    """Whether a failure says something: another way is known, or it comes again and again and none
-    is.
+    """Return True if a failure is worth a warning.
 
     What a change of the code has mended is mended, and what worked in a later session is no trouble
     any more. A way that holds a commit or somebody's folder was one of that day.
@@ -77,7 +76,7 @@ def is_worth_saying(failure: KnownFailure) -> bool:
 
 
 def wanted(failures: Sequence[KnownFailure]) -> list[KnownFailure]:
-    """Of failures for want of the same thing the one to tell; none when it is there by now.
+    """Return the failure to tell of those that lack one thing.
 
     A program that is not there may be found elsewhere the next time: without a way to it, it must
     have been wanted more than once. Which options it has, it says itself.
@@ -95,12 +94,12 @@ def wanted(failures: Sequence[KnownFailure]) -> list[KnownFailure]:
 class ToolCallLookup:
     """Finds what is to be said around tool calls."""
 
-    def __init__(self, known: MemoryFinder, habits: Habits) -> None:
-        self._known = known
+    def __init__(self, finder: MemoryFinder, habits: Habits) -> None:
+        self._finder = finder
         self._habits = habits
 
     def before(self, call: CallSubject) -> list[InjectionLine]:
-        """What is known about a call that is about to be made."""
+        """Return what is known about a call before it is made."""
         if call.command:
             absent = wanted(self._habits.failures_lacking(call.command))
             if absent:
@@ -108,9 +107,9 @@ class ToolCallLookup:
             found = [each for each in self._habits.failures_of(call.command) if each.tool == "Bash"]
             return [self.failed_before(each) for each in found if is_worth_saying(each)][:1]
         if call.tool in EDITING:
-            return [said for path in call.files for said in self.about_file(path, is_edit=True)]
+            return [line for path in call.files for line in self.about_file(path, is_edit=True)]
         if call.tool == "Read":
-            return [said for path in call.files for said in self._missing(path)][:1]
+            return [line for path in call.files for line in self._missing(path)][:1]
         return []
 
     def after(self, call: CallSubject, output: str, error: str | None) -> list[InjectionLine]:
@@ -134,30 +133,32 @@ class ToolCallLookup:
             if missing:
                 return missing[:1]
         return [
-            line_of_memory(each, "its error stands in what failed", self._known.root())
-            for each in self._known.about_error(words)
+            line_of_memory(each, "its error stands in what failed", self._finder.root())
+            for each in self._finder.about_error(words)
         ][:1]
 
     def about_file(self, path: str, is_edit: bool) -> list[InjectionLine]:
-        """What is known about a file."""
-        return [self.of_file(told, is_edit) for told in self._known.about_file(path, is_edit)]
+        """Return what is known about a file."""
+        return [
+            self.of_file(tellable, is_edit) for tellable in self._finder.about_file(path, is_edit)
+        ]
 
-    def of_file(self, told: Tellable, is_edit: bool) -> InjectionLine:
+    def of_file(self, tellable: Tellable, is_edit: bool) -> InjectionLine:
         """A memory about a file that is at hand."""
         why = (
             "it is about the file that is changed"
             if is_edit
             else "it is about the file that was opened"
         )
-        return line_of_memory(told, why, self._known.root(), is_about_file=True)
+        return line_of_memory(tellable, why, self._finder.root(), is_about_file=True)
 
     def answered(self, pattern: str) -> list[InjectionLine]:
         """The memory that answers a search."""
-        return [self.of_search(told) for told in self._known.answering(pattern)]
+        return [self.of_search(tellable) for tellable in self._finder.answering(pattern)]
 
-    def of_search(self, told: Tellable) -> InjectionLine:
+    def of_search(self, tellable: Tellable) -> InjectionLine:
         """A memory that answers what is searched for."""
-        return line_of_memory(told, "it answers what is searched for", self._known.root())
+        return line_of_memory(tellable, "it answers what is searched for", self._finder.root())
 
     def failed_before(self, failure: KnownFailure) -> InjectionLine:
         """A command that failed here before."""
@@ -173,7 +174,7 @@ class ToolCallLookup:
 
     def _missing(self, path: str) -> list[InjectionLine]:
         """A file that was looked for there before, and is not there."""
-        root = self._known.root() or os.getcwd()
+        root = self._finder.root() or os.getcwd()
         name = project_path(path, root)
         if name is None or os.path.exists(os.path.join(root, name)):
             return []

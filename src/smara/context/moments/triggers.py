@@ -57,31 +57,30 @@ _NAME = re.compile(r"[\w./-]*(?:[_/.]|[a-z][A-Z]|\w-\d)[\w./-]*\w")
 
 
 class Subject(NamedTuple):
-    """Something a message may be about: the names that decide at once, and the words that do
-    together.
-    """
+    """A subject of messages: its names and its words."""
 
     names: frozenset[str]
     words: frozenset[str]
-    said: InjectionLine
+    line: InjectionLine
 
 
-def subjects(known: MemoryFinder, tasks: Tasks) -> list[Subject]:
-    """What a first message may be about."""
+def subjects(finder: MemoryFinder, tasks: Tasks) -> list[Subject]:
+    """Return what a first message may be about."""
     found = []
     totals = tasks.totals()
     if totals.open + totals.in_progress:
         page = tasks.list(limit=_LOOKED_AT)
         blocked = tasks.blocked(page)
         found += [_of_task(task, task.id in blocked) for task in page if task.status != "closed"]
-    root = known.root()
+    root = finder.root()
     return found + [
-        _of_memory(told, root) for told in known.of_types(types_told_at("message"), _LOOKED_AT)
+        _of_memory(tellable, root)
+        for tellable in finder.of_types(types_told_at("message"), _LOOKED_AT)
     ]
 
 
 def matching(subjects: Iterable[Subject], message: str) -> list[InjectionLine]:
-    """What is said to a message, the surest first."""
+    """Return what is said to a message, the surest first."""
     text = message[:_LONGEST_MESSAGE]
     statement = parse_statement(text)
     names = {name.casefold() for name in _NAME.findall(text)} | {
@@ -90,18 +89,18 @@ def matching(subjects: Iterable[Subject], message: str) -> list[InjectionLine]:
     scored = []
     for number, each in enumerate(subjects):
         share = len(each.words & statement.content_set) / len(each.words) if each.words else 0.0
-        is_told = len(each.words) >= LEAST_WORDS and share >= _LEAST_SHARE
-        if each.names & names or is_told:
-            scored.append((bool(each.names & names), share, -number, each.said))
+        is_alike = len(each.words) >= LEAST_WORDS and share >= _LEAST_SHARE
+        if each.names & names or is_alike:
+            scored.append((bool(each.names & names), share, -number, each.line))
     return [each[3] for each in sorted(scored, key=lambda each: each[:3], reverse=True)[:_MOST]]
 
 
 def _of_task(task: Task, is_blocked: bool) -> Subject:
     state = "blocked" if is_blocked else task.status.replace("_", " ")
-    held = f", held by {one_line(task.holder, 40)}" if task.holder else ""
+    holder = f", held by {one_line(task.holder, 40)}" if task.holder else ""
     about = f": {quoted(task.description, 300)}" if task.description.strip() else "."
     line = (
-        f"- Task {task.short_id} ({state}{held}, since {day(task.created_at)}) "
+        f"- Task {task.short_id} ({state}{holder}, since {day(task.created_at)}) "
         f"{quoted(task.title, 120)}{about}"
     )
     key = f"task:{task.id}:{task.updated_at}"
@@ -116,8 +115,8 @@ def _of_task(task: Task, is_blocked: bool) -> Subject:
     return Subject(frozenset({task.short_id.casefold()}), _words(task.title), with_line(item, line))
 
 
-def _of_memory(told: Tellable, root: str | None) -> Subject:
-    memory = told.memory
+def _of_memory(tellable: Tellable, root: str | None) -> Subject:
+    memory = tellable.memory
     if memory.type != "work_state":
         subject = [
             str(memory.data[name]) for name in KINDS[memory.type].subject if name in memory.data
@@ -125,22 +124,20 @@ def _of_memory(told: Tellable, root: str | None) -> Subject:
         return Subject(
             frozenset(),
             _words(" ".join(subject) or memory.content),
-            line_of_memory(told, "it tells how such a task is done here", root),
+            line_of_memory(tellable, "it tells how such a task is done here", root),
         )
     why = "the message is about this unfinished work"
     state = tell_work_state(memory.methodology, memory.data).replace("\n", "; ")
-    told_of = (
-        one_line(state, 300) if memory.tier == "confirmed" or not state else quoted(state, 300)
-    )
-    said = line_of_memory(told, why, root)
-    if told_of and said.item is not None:
-        said = with_line(said.item, f"{said.line} {told_of}")
+    detail = one_line(state, 300) if memory.tier == "confirmed" or not state else quoted(state, 300)
+    line = line_of_memory(tellable, why, root)
+    if detail and line.item is not None:
+        line = with_line(line.item, f"{line.line} {detail}")
     named: Sequence[str] = [
         str(memory.data.get("branch") or ""),
         *map(str, memory.data.get("open_files", ())),
     ]
     names = {name.casefold() for name in named if _PARTICULAR.search(name)}
-    return Subject(frozenset(names), _words(memory.content), said)
+    return Subject(frozenset(names), _words(memory.content), line)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -153,12 +150,10 @@ _LEAST_PIECE = 4
 
 
 def tool_triggers(
-    known: MemoryFinder, tools: ToolCallLookup, habits: Habits, texts: InstructionTexts
+    finder: MemoryFinder, tools: ToolCallLookup, habits: Habits, texts: InstructionTexts
 ) -> list[ToolTrigger]:
-    """What would be said around tool calls, without what stands in the agent's own instruction
-    files.
-    """
-    memories = [each for each in known.sure_of_files(MOST_MEMORIES) if not texts.say(each.memory)]
+    """Return all injections around tool calls."""
+    memories = [each for each in finder.sure_of_files(MOST_MEMORIES) if not texts.say(each.memory)]
     found = [*_of_files(memories, tools)]
     failures = habits.failures(MOST_FAILURES)
     wants = list(_of_wants(failures, tools))
@@ -167,7 +162,7 @@ def tool_triggers(
         if is_worth_saying(failure):
             found += _of_failure(failure, tools, told)
     found += wants
-    return [*found, *_of_searches(known, tools, texts)]
+    return [*found, *_of_searches(finder, tools, texts)]
 
 
 def _of_files(memories: Iterable[Tellable], tools: ToolCallLookup) -> Iterator[ToolTrigger]:
@@ -229,7 +224,7 @@ def _of_wants(failures: Iterable[KnownFailure], tools: ToolCallLookup) -> Iterat
 
 
 def constant_words(error: str) -> tuple[str, ...]:
-    """The pieces of an error's line that are the same whenever it comes again, in lower case.
+    """Return the constant pieces of an error's line, in lower case.
 
     >>> constant_words("Error: connect ECONNREFUSED 127.0.0.1:5432")
     ('error:', 'connect', 'econnrefused')
@@ -246,10 +241,10 @@ def constant_words(error: str) -> tuple[str, ...]:
 
 
 def _of_searches(
-    known: MemoryFinder, tools: ToolCallLookup, texts: InstructionTexts
+    finder: MemoryFinder, tools: ToolCallLookup, texts: InstructionTexts
 ) -> Iterator[ToolTrigger]:
     seen: set[str] = set()
-    for told in known.sure_of_any(MOST_MEMORIES):
+    for told in finder.sure_of_any(MOST_MEMORIES):
         if texts.say(told.memory):
             continue
         for name in names_of(told.memory.content):
@@ -263,9 +258,9 @@ def _of_searches(
 
 
 def message_triggers(subjects: Iterable[Subject]) -> Iterator[MessageTrigger]:
-    """What is said to first messages, by what they must hold."""
+    """Yield the injections after first messages."""
     for each in subjects:
-        told = _told("first_message", [each.said])
+        told = _told("first_message", [each.line])
         stems = tuple(sorted(each.words)) if len(each.words) >= LEAST_WORDS else ()
         if told is not None and (each.names or stems):
             yield MessageTrigger(tuple(sorted(each.names)), told, stems)

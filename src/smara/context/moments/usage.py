@@ -127,7 +127,7 @@ def seen_in(event: HostEvent) -> ActionSign:
 
 
 def shows_use(signs: Sequence[str], sight: ActionSign) -> str:
-    """Return by what an event shows a use; empty when it does not."""
+    """Return by what an event shows a use, or an empty text."""
     for sign in signs:
         kind, _, text = sign.partition(":")
         if kind == "ran":
