@@ -1,3 +1,1 @@
-"""What was noticed: dated observations of long conversations, and reflections that condense
-them.
-"""
+"""Observe long conversations: dated observations, and reflections that condense them."""

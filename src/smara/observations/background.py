@@ -28,7 +28,7 @@ class Background:
         self._pid = os.getpid()
 
     def submit(self, name: str, job: Callable[[], object]) -> bool:
-        """Have a job run soon; ``False`` when it waits already, or nothing is taken any more."""
+        """Have a job run soon; return False if it waits already."""
         with self._changed:
             self._after_fork()
             if self._is_closed or name in self._jobs:
@@ -51,7 +51,7 @@ class Background:
             )
 
     def close(self, timeout_seconds: float = 5.0) -> None:
-        """Take nothing more, drop what waits, and give what runs a moment to end."""
+        """Drop what waits, and give what runs a moment to end."""
         with self._changed:
             self._after_fork()
             self._is_closed = True

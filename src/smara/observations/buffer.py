@@ -25,7 +25,7 @@ _NO_TERMS = RecordTerms("", ())
 
 
 class BufferedReflection(NamedTuple):
-    """A generation that waits: which observations it is to replace, and how large both are."""
+    """A reflection made ahead: what it replaces, and both sizes."""
 
     record_no: int
     generation: int
@@ -41,8 +41,9 @@ _COLUMNS = ", ".join(BufferedReflection._fields)
 
 
 class BufferedReflections:
-    """The reflections of one project that were made ahead. Every change is part of the caller's
-    transaction.
+    """The reflections of one project that were made ahead.
+
+    Every change is part of the caller's transaction.
     """
 
     def __init__(self, store: ObservationStore) -> None:
@@ -64,9 +65,7 @@ class BufferedReflections:
     def sources(
         self, session: Session, buffered: BufferedReflection
     ) -> list[tuple[int, Observation]]:
-        """The observations it is to replace, as far as they are still active in its record, with
-        their numbers.
-        """
+        """Return the observations it replaces that are still active, with numbers."""
         found: list[tuple[int, Observation]] = []
         for start in range(0, len(buffered.sources), _PAGE):
             part = buffered.sources[start : start + _PAGE]
@@ -75,7 +74,7 @@ class BufferedReflections:
         return sorted(found)
 
     def sources_of(self, session: Session, note_id: str) -> list[tuple[int, Observation]]:
-        """The observations that the reflection of one buffered note is to replace, oldest first."""
+        """Return the observations that a buffered note's reflection replaces, oldest first."""
         row = session.one(
             self._store.sql(
                 "SELECT record_no FROM observations WHERE project_no = :project AND id = ?"
@@ -96,8 +95,10 @@ class BufferedReflections:
         rows: Sequence[Mapping[str, Any]],
         now_ms: int,
     ) -> None:
-        """Keep a generation aside; ``LeaseLostError`` when what it stands for has changed while it
-        was thought.
+        """Keep a generation aside.
+
+        Raises:
+            LeaseLostError: What it stands for has changed while it was thought.
         """
         self._store.add(session, rows)
         numbers = tuple(sorted(no for no, _ in sources))
@@ -137,7 +138,7 @@ class BufferedReflections:
         )
 
     def is_as_it_was(self, session: Session, buffered: BufferedReflection) -> bool:
-        """Whether what it says and all it stands for are still what they were when it was made."""
+        """Return True if its notes and its sources are unchanged."""
         return (
             _digest(self.sources(session, buffered), self._notes(session, buffered))
             == buffered.digest
@@ -159,7 +160,7 @@ class BufferedReflections:
         self._forget(session, buffered)
 
     def remove(self, session: Session, buffered: BufferedReflection) -> None:
-        """Take it away, with its notes; what it stood for stays as it is."""
+        """Remove it with its notes; its sources stay as they are."""
         for no, _ in self._notes(session, buffered):
             self._store.database.records.put(
                 session, "observation", no, self._store.scope.project_no, _NO_TERMS
@@ -174,7 +175,7 @@ class BufferedReflections:
         self._forget(session, buffered)
 
     def drop(self, session: Session, buffered: BufferedReflection, why: str, now_ms: int) -> str:
-        """Take away one that is no longer good, and leave a letter that says so; what it says."""
+        """Remove one that is stale, and record why; return the message."""
         self.remove(session, buffered)
         message = (
             f"A reflection that was made ahead was dropped: {why}. What it stood for is as it "

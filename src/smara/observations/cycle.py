@@ -188,7 +188,7 @@ class ObservationCycle(LeasedCycle):
     def cursors(
         self, session: Session, place: RecordKey, is_pending_only: bool = True
     ) -> tuple[StoredRecord | None, list[Cursor]]:
-        """Return the record of a place, if there is one, and the cursors of its threads."""
+        """Return the record of a place, and the cursors of its threads."""
         record = self._store.find_record(session, place.lookup_key)
         cursors = self._store.cursors(
             session,
@@ -232,7 +232,7 @@ class ObservationCycle(LeasedCycle):
         retain_tokens: int = 0,
         is_now: bool = False,
     ) -> CycleOutcome:
-        """Observe what is pending, the oldest first, but for the retained newest tokens.
+        """Observe what is pending, oldest first, but for the retained tokens.
 
         Buffered observations are not shown yet; otherwise they are active at once. If another
         worker is at it already, the outcome says so: trying again later can help. What failed
@@ -491,7 +491,7 @@ class ObservationCycle(LeasedCycle):
         return CycleOutcome("activate", True, messages, notes=notes)
 
     def merge(self, place: RecordKey) -> int:
-        """Move what threads observed on their own into the pool of their resource.
+        """Move what threads observed alone into the pool of their resource.
 
         Returns:
             The number of observations that were moved.
@@ -563,7 +563,7 @@ class ObservationCycle(LeasedCycle):
 
 
 def clean_note(note: Note, times: Sequence[int], first: int, last: int) -> Note:
-    """Return a note as it may be stored: redacted, and within its source."""
+    """Redact a note, and keep it within its source."""
     begin = note.first_seq if note.first_seq and first <= note.first_seq <= last else first
     end = note.last_seq if note.last_seq and begin <= note.last_seq <= last else last
     return replace(

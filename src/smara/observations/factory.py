@@ -98,7 +98,7 @@ def parse_modes(text: str | None) -> dict[str, int]:
 def make_observations(
     project: ProjectContext, parts: ObservationParts
 ) -> tuple[Observations, Worker, Background]:
-    """Make the room, its worker, and the thread that works in the background."""
+    """Make the room, its worker, and its background thread."""
     settings, models = project.settings, parts.models
     base = thresholds_of(settings)
     overrides = parse_modes(settings.observe_modes)

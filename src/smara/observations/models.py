@@ -69,7 +69,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class ObservationDraft:
-    """What an observer makes of some messages."""
+    """The notes and the outlook that an observer makes of messages."""
 
     notes: tuple[Note, ...]
     current_task: str | None = None
@@ -82,7 +82,7 @@ class ObservationDraft:
 
 @dataclass(frozen=True, slots=True)
 class Extractor:
-    """Something of the user's own that is to be taken out of the messages as JSON.
+    """A value of the user's own, taken out of messages as JSON.
 
     ``name`` is of small letters, digits and dashes; ``schema`` a JSON Schema that the value
     must satisfy. An extractor that fails is left out; the others and the notes are kept.
@@ -95,7 +95,7 @@ class Extractor:
 
 @dataclass(frozen=True, slots=True)
 class ObserveRequest:
-    """What an observer is given: new messages, what is known already, and how to look."""
+    """The messages to observe, what is known already, and how to look."""
 
     messages: Sequence[Message]
     known: str = ""
@@ -116,7 +116,7 @@ class ObserveRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReflectRequest:
-    """What a reflector is given: observations, oldest first, and how hard to compress (0 to 4)."""
+    """The notes to condense, oldest first, and how hard (0 to 4)."""
 
     notes: Sequence[Note]
     level: int = 0
@@ -150,8 +150,9 @@ STATES: tuple[State, ...] = get_args(State)
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One observation as it is stored. ``first_seq`` to ``last_seq`` are the messages it comes
-    from.
+    """One observation as it is stored.
+
+    ``first_seq`` to ``last_seq`` are the messages it comes from.
 
     ``taint`` names what its source holds besides people's own words (tool output, the web,
     imported files): it survives every condensation. A *reflection* stands for those that
@@ -184,7 +185,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class ObservationRecord:
-    """What is known of one scope: a thread, or a resource with all its threads."""
+    """The observations of one scope: a thread, or a resource with its threads."""
 
     id: str
     scope: Scope
@@ -199,8 +200,9 @@ class ObservationRecord:
 
 @dataclass(frozen=True, slots=True)
 class CycleOutcome:
-    """What came of an attempt to observe or reflect; a refusal says whether trying again can
-    help.
+    """The outcome of an attempt to observe or reflect.
+
+    A refusal says if trying again can help.
     """
 
     action: Literal["observe", "buffer", "activate", "reflect", "initialize"]
@@ -216,7 +218,7 @@ class CycleOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ObservationFailure:
-    """A job that failed; a dead one is not tried again with the model, and was observed without it.
+    """A job that failed; a dead one was observed without the model.
 
     The ``operation`` is ``observe`` or ``reflect`` when a reply could not be used, and ``outage``
     when nobody could be asked: then the messages of the thread wait, for as long as it takes.
@@ -235,7 +237,7 @@ class ObservationFailure:
 
 @dataclass(frozen=True, slots=True)
 class ObservationWarning:
-    """What was left out of some messages' observations, or done without the model, and why."""
+    """What was left out of observations, or done without the model."""
 
     thread_id: str
     first_seq: int
@@ -245,7 +247,7 @@ class ObservationWarning:
 
 
 class RecordKey(NamedTuple):
-    """Where a conversation's observations are kept."""
+    """The place of a conversation's observations."""
 
     scope: Scope
     resource_id: str
@@ -267,9 +269,7 @@ _WEB = ("webfetch", "websearch", "web_fetch", "web_search", "fetch", "browser", 
 
 
 def taint_of(messages: Iterable[Message]) -> tuple[str, ...]:
-    """The kinds of outside input in some messages, in order: ``imported``, ``mcp``, ``tool``,
-    ``web``.
-    """
+    """Return the kinds of outside input in messages: ``mcp``, ``tool``, ``web`` …"""
     found: set[str] = set()
     for message in messages:
         given = message.metadata.get("taint")

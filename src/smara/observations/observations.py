@@ -96,7 +96,7 @@ class Observations:
         retain_tokens: int = 0,
         is_now: bool = False,
     ) -> CycleOutcome:
-        """Observe what is pending now, and show it from now on; buffered observations come first.
+        """Observe what is pending now, and show it from now on.
 
         What failed before is tried again when its time has come, or ``is_now``.
         """
@@ -110,9 +110,7 @@ class Observations:
     def buffer(
         self, thread_id: str, *, mode: AgentMode = "default", is_now: bool = False
     ) -> CycleOutcome:
-        """Observe what is pending, to be shown later; nothing changes for the agent until it is
-        activated.
-        """
+        """Observe what is pending, to be shown when it is activated."""
         if not self._is_writing:
             return _OFF
         return self._cycle_for(check_mode(mode)).observe(
@@ -122,7 +120,7 @@ class Observations:
     def activate(
         self, thread_id: str, *, mode: AgentMode = "default", is_forced: bool = False
     ) -> CycleOutcome:
-        """Show what was buffered, leaving the newest messages raw; all of it when forced."""
+        """Show what was buffered, but for the newest messages unless forced."""
         if not self._is_writing:
             return _OFF
         return self._cycle_for(check_mode(mode)).activate(
@@ -132,7 +130,9 @@ class Observations:
     def reflect(
         self, thread_id: str, *, is_forced: bool = False, is_buffered: bool = False
     ) -> CycleOutcome:
-        """Condense older observations into a new generation; one that was made ahead is taken.
+        """Condense older observations into a new generation.
+
+        One that was made ahead is taken.
 
         With ``is_buffered`` one is made ahead: nothing changes for the agent until it is activated.
         """
@@ -143,24 +143,19 @@ class Observations:
         )
 
     def activate_reflection(self, thread_id: str, *, is_early: bool = False) -> CycleOutcome:
-        """Show a reflection that was made ahead if active observations have reached the threshold,
-        or early.
-        """
+        """Show a reflection that was made ahead, at its threshold or early."""
         if not self._is_writing:
             return CycleOutcome("activate", False, error=_OFF.error, code=_OFF.code)
         return self._reflecting.activate(self.place(thread_id), is_early=is_early)
 
     def end_session(self, thread_id: str, *, mode: AgentMode = "default") -> CycleOutcome:
-        """A session is over: whatever is pending is observed, and what was buffered becomes
-        active.
-        """
+        """Observe and activate whatever is pending: a session is over."""
         outcome = self.observe(thread_id, mode=mode)
         self.activate_reflection(thread_id, is_early=True)
         return outcome
 
     def merge(self, resource_id: str) -> int:
-        """Bring what threads of a resource have observed on their own into the pool of the
-        resource; how much.
+        """Bring observations of single threads into the pool of their resource.
 
         For when the scope was switched from thread to resource: until then the old records stay
         as they are, and are not shown. A thread that the pool has observed itself is left out.
@@ -171,11 +166,11 @@ class Observations:
     # in the background
 
     def planned(self, thread_id: str, *, mode: AgentMode = "default") -> ObservationPlan:
-        """What the pending tokens ask for; nothing is started."""
+        """Return what the pending tokens call for; start nothing."""
         return plan(self.pending(thread_id), self._limits_for(check_mode(mode)))
 
     def look_after(self, thread_id: str, *, mode: AgentMode = "default") -> ObservationPlan:
-        """Start in the background what the pending tokens ask for; what that is. Never waits."""
+        """Start in the background what the pending tokens call for; never wait."""
         wanted = self.planned(thread_id, mode=mode)
         if not self._is_writing:
             return ObservationPlan(False, False, False)
@@ -192,11 +187,11 @@ class Observations:
         return wanted
 
     def planned_reflection(self, thread_id: str) -> ReflectionPlan:
-        """What the active observations ask for; nothing is started."""
+        """Return what the active observations call for; start nothing."""
         return self._reflecting.planned(self.place(thread_id))
 
     def is_reflection_due(self, thread_id: str) -> bool:
-        """Whether there is so much active that it should be condensed."""
+        """Return True if active observations should be condensed."""
         reflection = self.planned_reflection(thread_id)
         return reflection.activates or reflection.reflects
 
@@ -207,7 +202,7 @@ class Observations:
     # asking
 
     def place(self, thread_id: str) -> RecordKey:
-        """Where the observations of a thread are kept."""
+        """Return the place of a thread's observations."""
         resource_id = self._resources.get(thread_id)
         if resource_id is None:
             resource_id = self._threads.get(thread_id).resource_id
@@ -217,7 +212,7 @@ class Observations:
         return RecordKey(self._scope, resource_id, thread_id)
 
     def pending(self, thread_id: str) -> PendingTokens:
-        """How many tokens no active observation covers."""
+        """Count the tokens that no active observation covers."""
         if (
             thread_id not in self._resources
             and self._threads.find(require_id(thread_id, "thread_id")) is None
@@ -227,26 +222,24 @@ class Observations:
             return self._cycle_for("default").pending(session, self.place(thread_id))
 
     def record(self, thread_id: str) -> ObservationRecord | None:
-        """What is known of the thread's scope; ``None`` before anything was observed."""
+        """Return the record of a thread's scope; None before the first observation."""
         with self._store.database.read() as session:
             found = self._store.find_record(session, self.place(thread_id).lookup_key)
         return found.record if found else None
 
     def active(self, thread_id: str) -> builtins.list[Observation]:
-        """What an agent is shown: reflections, then observations, oldest first."""
+        """Return what an agent is shown: reflections, then observations, oldest first."""
         with self._store.database.read() as session:
             found = self._store.find_record(session, self.place(thread_id).lookup_key)
             return [row for _, row in self._store.active(session, found.no)] if found else []
 
     def observed_seq(self, thread_id: str) -> int:
-        """The last message of a thread that active observations stand for."""
+        """Return the last message that active observations stand for."""
         cursor = self._cursor(thread_id)
         return cursor.observed_seq if cursor else 0
 
     def covered_seq(self, thread_id: str) -> int:
-        """The last message of a thread that any observation stands for, also one that is not shown
-        yet.
-        """
+        """Return the last message that any observation stands for, buffered ones too."""
         cursor = self._cursor(thread_id)
         return cursor.covered_seq if cursor else 0
 
@@ -256,7 +249,7 @@ class Observations:
             return self._store.cursor(session, record.no, thread_id) if record else None
 
     def unobserved_elsewhere(self, thread_id: str, *, limit: int = 20) -> builtins.list[Message]:
-        """The newest messages of the resource's other threads that no active observation covers."""
+        """Return the newest unobserved messages of the resource's other threads."""
         place = self.place(thread_id)
         found: builtins.list[Message] = []
         with self._store.database.read() as session:
@@ -281,11 +274,11 @@ class Observations:
         return sorted(found, key=lambda message: message.created_at)[-limit:]
 
     def rendered(self, thread_id: str, is_marked: bool = True) -> str:
-        """The active observations as text."""
+        """Render the active observations as text."""
         return self.render(self.active(thread_id), is_marked)
 
     def render(self, observations: builtins.list[Observation], is_marked: bool = True) -> str:
-        """Observations as text, by date; of several threads, each under its own heading."""
+        """Render observations by date; those of several threads under headings."""
         if self._scope == "resource":
             return render_by_thread(observations, self._timezone, is_marked)
         return render(observations, self._timezone, is_marked)
@@ -300,7 +293,7 @@ class Observations:
         limit: int = 50,
         offset: int = 0,
     ) -> builtins.list[Observation]:
-        """Observations, newest first."""
+        """Return observations, newest first."""
         if state is not None and state not in STATES:
             raise InvalidInputError(f"state must be one of {', '.join(STATES)}; got {state!r}.")
         conditions = [
@@ -321,7 +314,11 @@ class Observations:
         return [row for _, row in rows]
 
     def get(self, observation_id: str) -> Observation:
-        """The observation, or ``NotFoundError``."""
+        """Return an observation.
+
+        Raises:
+            NotFoundError: The project has no such observation.
+        """
         wanted = require_id(observation_id, "observation_id")
         with self._store.database.read() as session:
             rows = self._store.select(session, " AND o.id = ?", (wanted,))
@@ -334,8 +331,7 @@ class Observations:
         return rows[0][1]
 
     def freshness(self, observations: Iterable[Observation]) -> dict[str, Freshness]:
-        """How observations stand to the code they name, in the folder that asks, by id; without
-        those that name none.
+        """Return how observations stand to the code they name, by id.
 
         A reading: it changes nothing. Trouble with the code takes no observation away.
         """
@@ -360,7 +356,7 @@ class Observations:
     def why(
         self, observation_id: str, *, limit: int = 20, offset: int = 0
     ) -> builtins.list[Message]:
-        """The messages an observation stands for, oldest first, a page at a time."""
+        """Return the messages an observation stands for, oldest first, by page."""
         found = self.get(observation_id)
         with self._store.database.read() as session:
             sources = [found] if found.thread_id is not None else self._merged(session, found)
@@ -404,30 +400,29 @@ class Observations:
         return [found[no] for no in sorted(found, key=lambda no: (found[no].said_at, no))]
 
     def extracted(self, thread_id: str, *, limit: int = 20) -> builtins.list[dict[str, Any]]:
-        """What extractors took out of a thread's messages, newest first; only batches in which
-        something was found.
-        """
+        """Return what extractors found in a thread, newest first."""
         with self._store.database.read() as session:
             return self._store.extracted(session, thread_id, limit)
 
     def failures(self, *, limit: int = 50) -> builtins.list[ObservationFailure]:
-        """What went wrong and is tried again, or was given up, newest first."""
+        """Return what went wrong and is tried again or was given up."""
         with self._store.database.read() as session:
             return self._store.failures(session, limit)
 
     def warnings(self, observation_id: str) -> tuple[str, ...]:
-        """What was left out where this observation was made, and why."""
+        """Return what was left out where an observation was made, and why."""
         with self._store.database.read() as session:
             return self._store.warnings_of(session, require_id(observation_id, "observation_id"))
 
     def warned(self, *, limit: int = 50) -> builtins.list[ObservationWarning]:
-        """Where something was left out, or done without the model, newest first."""
+        """Return where something was left out or done without the model."""
         with self._store.database.read() as session:
             return self._store.warned(session, limit)
 
     def status(self, thread_id: str) -> dict[str, Any]:
-        """How far a thread is observed, in numbers; ``waiting`` tells of a model that cannot be
-        reached.
+        """Return how far a thread is observed, in numbers.
+
+        ``waiting`` tells of a model that cannot be reached.
         """
         pending = self.pending(thread_id)
         outage = ahead = None
@@ -464,7 +459,7 @@ class Observations:
 
 
 def check_mode(mode: AgentMode) -> AgentMode:
-    """A mode that exists."""
+    """Return a mode if it exists."""
     if mode not in MODES:
         raise InvalidInputError(f"mode must be one of {', '.join(MODES)}; got {mode!r}.")
     return mode
@@ -472,9 +467,7 @@ def check_mode(mode: AgentMode) -> AgentMode:
 
 @dataclass(frozen=True, slots=True)
 class CompactedThread:
-    """What came of compacting a thread: its new summaries, the observing before, and older
-    summaries made anew.
-    """
+    """The outcome of compacting a thread: summaries, observing, renewed summaries."""
 
     compacted: CompactionResult
     observed: CycleOutcome
@@ -489,9 +482,7 @@ def compact_thread(
     keep: int = 0,
     is_when_due: bool = False,
 ) -> CompactedThread:
-    """Observe what is summarized or about to be, summarize it, and renew the summaries that were
-    made without.
-    """
+    """Observe what is summarized, summarize it, and renew older summaries."""
     last = compactions.reaches_to(thread_id, keep, is_when_due)
     observed = CycleOutcome("observe", True)
     if last and observations.covered_seq(thread_id) < last:

@@ -42,7 +42,7 @@ from smara.observations.request import (
 
 
 class ModelObserver:
-    """Lets a model take the notes, and believes it only what the messages bear out.
+    """An observer that believes a model only what the messages bear out.
 
     Raises ``BadReplyError`` when no attempt gave a reply that can be used, and the model's
     own errors as they come. Calling it again is always safe: it keeps nothing.
@@ -104,7 +104,7 @@ class ModelObserver:
 
 
 def shortened(draft: ObservationDraft, root: str) -> ObservationDraft:
-    """Leave the folder of the work out of a draft's paths, as the offline observer does."""
+    """Leave the folder of the work out of a draft's paths."""
     if not root:
         return draft
     paths = PathShortener("", (), root)
@@ -126,7 +126,7 @@ _PROGRESS = 0.95
 
 
 class ModelReflector:
-    """Lets a model condense notes.
+    """A reflector that lets a model condense notes.
 
     Raises ``BadReplyError`` when nothing valid and smaller came of it; the notes are then as
     they were. Calling it again is always safe: it keeps nothing.
@@ -157,7 +157,7 @@ class ModelReflector:
         self._draw_mark = draw_mark
 
     def reflect(self, request: ReflectRequest, abort: Abort | None = None) -> ObservationDraft:
-        """Condense notes to ``target_tokens``, or as near to it as the model gets."""
+        """Condense notes to ``target_tokens``, or as near as possible."""
         before = self._size(request.notes, request)
         target = max(1, min(request.target_tokens, before - 1))
         ends_at = self._asking.ends_at()

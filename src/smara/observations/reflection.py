@@ -44,7 +44,7 @@ Rows = Sequence[tuple[int, Observation]]
 
 
 class ReflectJob(NamedTuple):
-    """What is condensed in one go: the record as it was, and observations taken from it."""
+    """A record as it was, and the observations to condense."""
 
     place: RecordKey
     record: StoredRecord
@@ -61,7 +61,7 @@ class ReflectJob(NamedTuple):
 
 
 def choose(active: Rows, now_ms: int, limits: Thresholds, is_ahead: bool = False) -> Rows:
-    """Choose what is old enough to be condensed: all but a window of the newest.
+    """Choose what is old enough to be condensed.
 
     The newest fifty stay raw, and what is younger than a day, as long as it is at most four tenths
     of the threshold. ``is_ahead``: the window is smaller by what will have come when it is needed.
@@ -153,7 +153,7 @@ class ReflectionCycle(LeasedCycle):
         return self._leased(place, "reflect", work)
 
     def activate(self, place: RecordKey, *, is_early: bool = False) -> CycleOutcome:
-        """Put the reflection that was made ahead in force, if it is needed or early.
+        """Put the reflection made ahead in force, if needed or early.
 
         One commit behind the fence. One that no longer fits what it stood for is dropped, and the
         outcome says so.

@@ -16,13 +16,14 @@ _DONE = "✅"
 
 
 def local(milliseconds: int, timezone: str) -> datetime:
-    """A time in a zone."""
+    """Return a time in a zone."""
     return local_time(zone_of(timezone), milliseconds)
 
 
 def render_note(note: Note | Observation, timezone: str, is_marked: bool = True) -> str:
-    """One observation with its time and its details; without marks, only the high ones keep
-    theirs.
+    """Render one observation with its time and its details.
+
+    Without marks, only the high ones keep theirs.
     """
     mark = MARKS[note.priority] if is_marked or note.priority == "high" else ""
     done = _DONE if note.category == "completion" and not note.text.startswith(_DONE) else ""
@@ -33,7 +34,7 @@ def render_note(note: Note | Observation, timezone: str, is_marked: bool = True)
 
 
 def render(notes: Iterable[Note | Observation], timezone: str, is_marked: bool = True) -> str:
-    """Observations under the dates on which they were made, in the order given."""
+    """Render observations under the dates on which they were made."""
     lines: list[str] = []
     day = ""
     for note in notes:
@@ -46,9 +47,7 @@ def render(notes: Iterable[Note | Observation], timezone: str, is_marked: bool =
 
 
 def render_by_thread(notes: Sequence[Observation], timezone: str, is_marked: bool = True) -> str:
-    """Observations of several threads, each thread's under its own heading; what belongs to none
-    comes first.
-    """
+    """Render observations, each thread's under its own heading."""
     by_thread: dict[str | None, list[Observation]] = {None: []}
     for note in notes:
         by_thread.setdefault(note.thread_id, []).append(note)

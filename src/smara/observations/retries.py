@@ -37,7 +37,7 @@ _NOT_THE_MESSAGES = frozenset({"key", "quota", "unknown_model", "disabled", "pau
 
 
 def is_outage(error: SmaraError) -> bool:
-    """Return True if no model could be asked, so that nothing is known of the messages.
+    """Return True if no model could be asked about the messages.
 
     A timeout, a rate limit, a failing server, a spent budget, an empty account, models that
     are paused. A reply that cannot be used, and a refusal of these very words, are none.
@@ -48,7 +48,7 @@ def is_outage(error: SmaraError) -> bool:
 
 
 def retry_wait_ms(failed_before: int, asked_seconds: float | None = None) -> int:
-    """Return how long to wait after a failure: doubled each time, at most 15 minutes.
+    """Return the wait after a failure: doubled each time, 15 minutes at most.
 
     At least as long as the server asks for.
 
@@ -91,7 +91,10 @@ class OutageGate:
 
 
 class FailureLog:
-    """Failures, and if and when a job is tried again. Safe to use from several threads."""
+    """The failures of jobs, and when each is tried again.
+
+    Safe to use from several threads.
+    """
 
     def __init__(self, clock: Clock, store: ObservationStore, gate: OutageGate) -> None:
         self._clock = clock

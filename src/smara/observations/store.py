@@ -152,11 +152,11 @@ class ObservationStore(ProjectStore):
             )
 
     def take_record(self, session: Session, record_no: int, now_ms: int) -> None:
-        """Count a new version of what is active, and lock the record for the transaction."""
+        """Count a new version of what is active, and lock the record."""
         self._change_record(session, record_no, "version = version + 1, updated_at = ?", now_ms)
 
     def hold_record(self, session: Session, record_no: int, now_ms: int) -> None:
-        """Lock the record until the transaction ends; what is active stays as it is."""
+        """Lock the record until the transaction ends."""
         self._change_record(session, record_no, "updated_at = ?", now_ms)
 
     def note_observed(self, session: Session, record_no: int, tokens: int, now_ms: int) -> None:
@@ -189,7 +189,11 @@ class ObservationStore(ProjectStore):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def move_thread(self, session: Session, thread_no: int, from_no: int, to_no: int) -> int | None:
-        """Move a thread to another record; return how much, or None if it is there already."""
+        """Move a thread to another record; None if it is there already.
+
+        Returns:
+            The number of observations that were moved.
+        """
         known = self._one(
             session,
             "SELECT 1 FROM observation_cursors WHERE project_no = :project AND record_no = ? AND"

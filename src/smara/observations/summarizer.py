@@ -39,9 +39,7 @@ class ObservedSummarizer:
         self._timezone = timezone
 
     def summarize(self, messages: Sequence[Message], level: int) -> Summary:
-        """What stands for a run: its observations, or without them what another summarizer makes of
-        it.
-        """
+        """Summarize a run by its observations, else by another summarizer."""
         found = self._otherwise.summarize(messages, level)
         text = self._observed(messages, level)
         if not text:
@@ -64,8 +62,7 @@ class ObservedSummarizer:
 
 
 def fitted(rows: Sequence[Observation], timezone: str, characters: int) -> str:
-    """As many observations as there is room for, the important ones first; as text, in the order of
-    their times.
+    """Render as many observations as fit, the important ones first.
 
     The most important one is told even when it takes more room than there is, without its details.
     """

@@ -40,7 +40,7 @@ class Thresholds:
 
     @property
     def buffer_after(self) -> int:
-        """So many tokens behind the last chunk, and the next one is begun."""
+        """Tokens behind the last chunk after which the next one begins."""
         return max(1, int(self.observe_after * self.buffer_fraction))
 
     @property
@@ -65,15 +65,14 @@ class Thresholds:
 
     @property
     def reflect_keeps(self) -> int:
-        """So many tokens of the newest observations stay as they are when a reflection comes into
-        force.
-        """
+        """Tokens of the newest observations that a reflection leaves alone."""
         return int(self.reflect_after * _KEPT_SHARE)
 
     @property
     def reflect_ahead_keeps(self) -> int:
-        """So many are left out of a reflection that is made ahead: fewer by those that will come
-        until it is needed.
+        """Tokens of the newest observations left out of a reflection made ahead.
+
+        Fewer by those that will come until it is needed.
 
         At least half as many, so that one that comes into force early leaves the newest as they are
         too.
@@ -88,7 +87,7 @@ class Thresholds:
 
 
 def for_mode(base: Thresholds, mode: AgentMode, is_default: bool) -> Thresholds:
-    """The limits of a mode: the mode's own while the user has not set any, else scaled alike.
+    """Return the limits of a mode, scaled if the user has set any.
 
     >>> for_mode(Thresholds(), "explore", True).observe_after
     60000
@@ -104,9 +103,7 @@ def for_mode(base: Thresholds, mode: AgentMode, is_default: bool) -> Thresholds:
 
 
 class PendingTokens(NamedTuple):
-    """What is waiting: tokens behind the cursor, and of these the tokens behind the last buffered
-    chunk.
-    """
+    """The tokens behind the cursor, and behind the last buffered chunk."""
 
     tokens: int
     unbuffered: int
@@ -117,7 +114,7 @@ class PendingTokens(NamedTuple):
 
 
 class ObservationPlan(NamedTuple):
-    """What is to be done now. ``blocks``: the turn waits for an observation, up to its deadline."""
+    """What is due now; if it ``blocks``, the turn waits up to its deadline."""
 
     buffers: bool
     activates: bool
@@ -125,7 +122,7 @@ class ObservationPlan(NamedTuple):
 
 
 def plan(pending: PendingTokens, limits: Thresholds) -> ObservationPlan:
-    """What the pending tokens ask for.
+    """Return what the pending tokens call for.
 
     >>> plan(PendingTokens(6_000, 6_000), Thresholds())
     ObservationPlan(buffers=True, activates=False, blocks=False)
@@ -144,7 +141,7 @@ def plan(pending: PendingTokens, limits: Thresholds) -> ObservationPlan:
 
 
 class ReflectionPlan(NamedTuple):
-    """What is to be done about reflections now; at most one of it.
+    """The one thing that is due for reflections, if any.
 
     ``buffers``: one is made ahead, in the background. ``activates``: the one that was made ahead
     comes into force. ``reflects``: none was made ahead, and one is needed; it is in force as soon
@@ -157,7 +154,7 @@ class ReflectionPlan(NamedTuple):
 
 
 def plan_reflection(active_tokens: int, is_buffered: bool, limits: Thresholds) -> ReflectionPlan:
-    """What the tokens of active observations ask for.
+    """Return what the tokens of active observations call for.
 
     >>> plan_reflection(31_999, False, Thresholds())
     ReflectionPlan(buffers=False, activates=False, reflects=False)
@@ -180,7 +177,7 @@ def plan_reflection(active_tokens: int, is_buffered: bool, limits: Thresholds) -
 def chunks_to_activate(
     chunk_tokens: Sequence[int], pending: PendingTokens, limits: Thresholds, is_forced: bool = False
 ) -> int:
-    """How many of the buffered chunks, oldest first, become active.
+    """Return how many of the buffered chunks, oldest first, become active.
 
     Chunks go as long as ``retain`` tokens of raw messages stay behind them; one always goes
     when the threshold was reached, however large it is, or nothing would ever shrink.

@@ -38,7 +38,7 @@ look.
 
 @dataclass(frozen=True, slots=True)
 class WorkerRound:
-    """What one round over all threads did."""
+    """The work of one round over all threads."""
 
     looked_at: int = 0
     observed: int = 0
@@ -57,7 +57,7 @@ class WorkerRound:
 
 
 class DueRules(NamedTuple):
-    """When a thread is due; the same for all projects."""
+    """The rules by which a thread is due, the same for all projects."""
 
     scope: Scope
     buffer_after_tokens: int
@@ -65,7 +65,7 @@ class DueRules(NamedTuple):
 
 
 class Worker:
-    """Observes what is due: enough tokens, or a thread that has been silent for long."""
+    """A worker that observes due threads: many tokens, or long silence."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Worker:
         return together(self.steps())
 
     def steps(self, is_due: bool = True) -> Iterator[WorkerRound]:
-        """Run one round thread by thread, so that several projects can take turns.
+        """Run one round thread by thread, so that projects can take turns.
 
         Args:
             is_due: False if it is known that no thread is due, which spares the look at them.

@@ -303,7 +303,7 @@ def _asks_to_do(text: str, first: str, is_question: bool) -> bool:
 
 
 def is_outcome(sentence: str) -> bool:
-    """Return True if a sentence says that something is over or how it came out."""
+    """Return True if a sentence says how something came out."""
     text = _folded(sentence)
     if _ENDED_TROUBLE.search(text):
         return True
@@ -317,7 +317,7 @@ def is_trouble(sentence: str) -> bool:
 
 
 def names_a_cure(sentence: str) -> bool:
-    """Whether an outcome says what brought it about."""
+    """Return True if an outcome says what brought it about."""
     return bool(_CURE.search(sentence))
 
 
@@ -361,9 +361,7 @@ _REPLACED = (
 
 
 def replaced_by(sentence: str) -> str:
-    """What a change or a preference puts an end to, in its own words: "from Redux to Zustand" →
-    Redux.
-    """
+    """Return what a change puts an end to: "from Redux to Zustand" → Redux."""
     for pattern in _REPLACED:
         if (match := pattern.search(sentence[:600])) and match[1].strip():
             return match[1].strip()
@@ -404,7 +402,7 @@ _FEW = 2
 
 
 def is_telling(sentence: str) -> bool:
-    """Whether a sentence holds a fact: about somebody or something, a name, a number, an outcome.
+    """Return True if a sentence holds a fact, not a reaction.
 
     A reaction does not, and neither do words that could be said of anything.
     """
@@ -418,5 +416,5 @@ def is_telling(sentence: str) -> bool:
 
 
 def has_names(sentence: str) -> bool:
-    """Whether a name (a capital inside the sentence) or a number stands in it."""
+    """Return True if a sentence holds a name or a number."""
     return bool(_NAMES_OR_NUMBERS.search(sentence))

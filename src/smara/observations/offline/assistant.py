@@ -116,9 +116,7 @@ _SHORTEST_EXPLANATION, _SHORTEST_CHOICE = 25, 60
 
 
 def explains(words: str) -> bool:
-    """Whether a sentence tells a cause, a choice, a hindrance, or that something in the code is
-    otherwise.
-    """
+    """Return True if a sentence tells a cause, a choice or a hindrance."""
     if len(words) < _SHORTEST_EXPLANATION or words.rstrip().endswith(":"):
         return False
     if announces(words):
@@ -129,7 +127,7 @@ def explains(words: str) -> bool:
 
 
 def announces(words: str) -> bool:
-    """Whether a sentence only says what comes next: "Now add the route", "Let me check"."""
+    """Return True if a sentence only says what comes next."""
     opener = _OPENERS.match(words)
     rest = words[opener.end() :] if opener else words
     return (
@@ -140,18 +138,18 @@ def announces(words: str) -> bool:
 
 
 def only_announces(text: str) -> bool:
-    """Whether words only say what comes next, so that the turn goes on behind them."""
+    """Return True if a text only announces, so that the turn goes on."""
     found = outline(text)
     return not found.items and all(map(announces, [*found.prose, *found.closing]))
 
 
 def telling_sentences(told: list[str]) -> list[str]:
-    """The sentences without those that only announce, unless there are no others."""
+    """Drop sentences that only announce, unless there are no others."""
     return [words for words in told if len(words) > 12 and not announces(words)] or told
 
 
 def is_telling_item(item: str) -> bool:
-    """Whether an item of a list says something; short headings do not."""
+    """Return True if an item of a list says something."""
     return len(item) > 2 and not (item.endswith(":") and item.count(" ") < 3)
 
 

@@ -211,7 +211,7 @@ def definitions(lines: Sequence[str], path: str = "") -> Definitions:
 
 
 def signature(line: str) -> str:
-    """A defining line without what only opens its body, in at most 110 characters."""
+    """Return a defining line without what opens its body."""
     words = " ".join(line.split())
     for _ in range(3):
         words = _TAIL.sub("", words)
@@ -254,7 +254,7 @@ _HEREDOC = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file, what was done to it, and the lines that tell of it."""
+    """One changed file, and the lines that tell of it."""
 
     path: str
     verb: Verb
@@ -265,7 +265,7 @@ class FileChange:
 
 
 def changes_of(call: ToolCall, before: str = "") -> list[FileChange]:
-    """Return the files that an editing call changes; none for arguments of unknown shape.
+    """Return the files that an editing call changes.
 
     ``before`` is what the file was last seen to hold: of a file that is written as a whole
     only the new lines count then.

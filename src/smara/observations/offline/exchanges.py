@@ -68,7 +68,10 @@ Voice = Literal["user", "caller", "assistant", "reasoning"]
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """Words of one message. A ``caller`` is the agent that gave a sub-agent its task."""
+    """Words of one message.
+
+    A ``caller`` is the agent that gave a sub-agent its task.
+    """
 
     voice: Voice
     text: str
@@ -117,7 +120,7 @@ Step = Utterance | ToolCall
 
 @dataclass(slots=True)
 class Exchange:
-    """One or more messages of a person and everything that followed until the next."""
+    """Messages of a person, and everything until the next."""
 
     said: list[Utterance] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -130,7 +133,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class Conversation:
-    """What was read: the exchanges, and the folder in which the work takes place."""
+    """The exchanges of a thread, and the folder of the work."""
 
     exchanges: list[Exchange]
     folder: str = ""
@@ -227,7 +230,7 @@ class _ConversationReader:
 
 
 def output_lines(call: ToolCall, most: int = 4_000) -> Iterator[str]:
-    """The lines of a call's result; of a huge one the first and the last."""
+    """Return the lines of a call's result, of a huge one both ends."""
     text = call.output or ""
     half = most * 40
     if len(text) > 2 * half:
@@ -316,5 +319,5 @@ def kind_of(call: ToolCall) -> ToolKind:
 
 
 def path_of(call: ToolCall) -> str:
-    """The path that a call names, or nothing."""
+    """Return the path that a call names, or nothing."""
     return call.argument(*PATH_ARGUMENTS)

@@ -38,7 +38,7 @@ _TABLE_RULE = re.compile(r"[\s|:+-]{3,}")
 
 
 def one_of(*alternatives: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    """A pattern that is any of several, one to a line."""
+    """Compile a pattern that is any of several."""
     return re.compile("|".join(alternatives), flags)
 
 
@@ -47,19 +47,19 @@ _HEAD, _TAIL = 10_000, 6_000
 
 
 def clean(text: str) -> str:
-    """The text without what cannot be seen."""
+    """Return a text without what cannot be seen."""
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
     return _UNSEEN.sub(" ", text)
 
 
 def one_line(text: str) -> str:
-    """The text with every run of white space as one space."""
+    """Join a text into one line."""
     return " ".join(text.split())
 
 
 def excerpt(text: str) -> str:
-    """A text of bounded length: all of it, or the beginning and the end of a huge one."""
+    """Return a text, or the beginning and the end of a huge one."""
     if len(text) <= LONGEST_READ:
         return clean(text)
     head, tail = text[:_HEAD], text[-_TAIL:]
@@ -67,7 +67,7 @@ def excerpt(text: str) -> str:
 
 
 def clip(text: str, characters: int) -> str:
-    """At most so many characters in one line, cut behind a word."""
+    """Cut a text behind a word, in one line."""
     line = one_line(text[: 4 * characters])
     if len(line) <= characters:
         return line if len(text) <= 4 * characters else f"{line}…"
@@ -92,7 +92,7 @@ def sentences(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A block of code in a text: how it is labelled, what it holds, and the words before it."""
+    """A block of code: its label, its lines, the words before it."""
 
     label: str
     code: str
@@ -101,9 +101,7 @@ class Fence:
 
 @dataclass(slots=True)
 class TextOutline:
-    """A text by its parts: sentences, items of its lists (with headings and rows), blocks of
-    code.
-    """
+    """A text by its parts: sentences, list items, blocks of code."""
 
     prose: list[str] = field(default_factory=list)
     items: list[str] = field(default_factory=list)
@@ -147,7 +145,7 @@ def outline(text: str) -> TextOutline:
 
 
 def plain(line: str) -> str:
-    """A line without the marks of bold type and quotation."""
+    """Return a line without the marks of bold type and quotation."""
     return _BOLD.sub("", line).lstrip("> ")
 
 
@@ -179,14 +177,14 @@ class PathShortener:
         )
 
     def short(self, path: str) -> str:
-        """The path below the folder of the work, or as it is."""
+        """Return a path below the folder of the work, or as it is."""
         path = path.strip()
         if self._root and path.startswith(self._root) and len(path) > len(self._root):
             return path[len(self._root) :]
         return path[2:] if path.startswith("./") and len(path) > 2 else path
 
     def shorten(self, text: str) -> str:
-        """A text, such as a command, with the folder of the work left out of its paths."""
+        """Leave the folder of the work out of a text's paths."""
         return text.replace(self._root, "") if self._root and len(self._root) > 4 else text
 
 
@@ -240,7 +238,7 @@ _READ_CHARACTERS = 20_000
 
 
 def files_in(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The files that a text names, in order, and the line numbers given with them."""
+    """Return the files that a text names, and their line numbers."""
     files: dict[str, None] = {}
     lines: dict[int, None] = {}
     if "." in text:
@@ -279,7 +277,7 @@ MOST_DETAILS = 16
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What every writer of notes needs to know about the request."""
+    """The request as every writer of notes needs it."""
 
     zone: tzinfo
     paths: PathShortener
@@ -308,7 +306,7 @@ def make_note(
     is_dated: bool = False,
     **facts: Any,
 ) -> Note:
-    """A note of bounded size. ``is_dated`` looks for the days that its words mean."""
+    """Make a note of bounded size; ``is_dated`` looks for days in it."""
     kept = tuple(
         dict.fromkeys(
             line for detail in details[:MOST_DETAILS] if (line := clip(detail, LONGEST_DETAIL))
@@ -333,19 +331,19 @@ def make_note(
 
 
 def refers_to(scene: Scene, text: str, at: int) -> str | None:
-    """The days that a text means, seen from when and where it was said."""
+    """Return the days that a text means, seen from when it was said."""
     days = find_days(text, local_time(scene.zone, at).date())
     return days.render() if days else None
 
 
 def mentioned(text: str, paths: PathShortener) -> Mapping[str, Any]:
-    """The files and lines in a text, as arguments for a note."""
+    """Return the files and lines in a text, as arguments for a note."""
     files, lines = files_in(text)
     return {"files": tuple(map(paths.short, files)), "lines": lines}
 
 
 def joined(pieces: Iterable[str], characters: int, separator: str = "; ") -> str:
-    """As many of the pieces as fit, and "…" for the rest."""
+    """Join as many of the pieces as fit, and "…" for the rest."""
     kept: list[str] = []
     used = 0
     for piece in pieces:

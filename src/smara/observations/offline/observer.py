@@ -161,7 +161,7 @@ class _Broken:
 
 
 class AgentWork:
-    """Takes an agent's calls one by one and gives notes; the failures that stay come last."""
+    """The agent's calls, one by one, and the notes on them."""
 
     def __init__(self, scene: Scene, known: KnownNotes) -> None:
         self._scene = scene

@@ -79,7 +79,7 @@ _BY_USER = "User "
 
 
 def is_kept(note: Note) -> bool:
-    """Whether a note stays at every level."""
+    """Return True if a note stays at every level."""
     return note.priority == "high" or note.category in _KEPT
 
 
@@ -153,9 +153,7 @@ class NoteBudget:
                     self._put(place, None)
 
     def fold(self) -> None:
-        """The little that came of something the user said is told below it, without marks and times
-        of its own.
-        """
+        """Tell the little that came of a user's words below them."""
         below = Counter(
             head for place, head in enumerate(self._heads) if self._notes[place] and head != place
         )

@@ -44,7 +44,7 @@ _SHORT = 32
 
 
 def is_particular(text: str) -> bool:
-    """Whether a text holds a name, a path, a number or quoted words.
+    """Return True if a text holds a name, path, number or quotation.
 
     >>> is_particular("The flags live in src/toggles.py"), is_particular("There is no hurry.")
     (True, False)
@@ -53,8 +53,7 @@ def is_particular(text: str) -> bool:
 
 
 def names_in(code: str) -> list[str]:
-    """The names in a line of code: what is defined, what is called, what is joined of several
-    words.
+    """Return the names that a line of code defines, calls or joins.
 
     >>> names_in("def merge_spans(spans, gap): return Spans(join(spans))")
     ['merge_spans', 'Spans', 'join']
@@ -82,8 +81,7 @@ def told_by_names(line: str) -> str:
 
 
 def told_in(text: str, characters: int, has_outcome: bool = False) -> str:
-    """At most so many characters of a text: its first words, and then the sentences that hold
-    something particular.
+    """Return the first words of a text, then the particular sentences.
 
     With ``has_outcome`` the last piece comes before them.
     """
@@ -205,7 +203,7 @@ def _last_runs(notes: Sequence[Note]) -> list[str]:
 
 
 def short_run(line: str) -> str:
-    """A command and its outcome, the first words of each."""
+    """Return the first words of a command and of its outcome."""
     command, mark, outcome = line.partition(": ")
     return f"{clip(command, _COMMAND_CHARACTERS)}{mark}{clip(outcome, _OUTCOME_CHARACTERS)}"
 
@@ -215,12 +213,12 @@ _TAKEN_OVER_CHARACTERS = 160
 
 
 def tells(note: Note) -> bool:
-    """Whether a note holds anything particular."""
+    """Return True if a note holds anything particular."""
     return is_particular(note.text) or any(map(is_particular, note.details))
 
 
 def is_talk(note: Note) -> bool:
-    """Whether a note is short words of the agent that could be said of anything: "All good." """
+    """Return True if a note is small talk of the agent: "All good." """
     return (
         note.category in ("answer", "note")
         and len(note.text) <= _TALK_CHARACTERS
@@ -259,7 +257,7 @@ def in_characters(note: Note, most: int) -> Note:
 
 
 def by_first_words(note: Note) -> Note:
-    """A note on commands with the first words of each and of its outcome."""
+    """Return a note on commands with the first words of each."""
     if note.category not in ("command", "test") or note.text.startswith(phrases.WORKED_ON):
         return note
     text = "; ".join(map(short_run, note.text.split("; ")))

@@ -1,1 +1,1 @@
-"""What a model wrote, read as leniently as can be done without guessing."""
+"""Read what a model wrote, as leniently as possible without guessing."""

@@ -54,7 +54,7 @@ _COMPLETE_END = tuple(".!?)]}\"'`”’。！？✅✔☑>|…")
 
 
 def refuse(reason: Reason, message: str, hint: str) -> BadReplyError:
-    """A refusal: what was wrong, and what the model is told before it tries again."""
+    """Make a refusal: what was wrong, and a hint for the model."""
     return BadReplyError(
         f"{message} Nothing was changed; it is tried again, within limits.",
         reason=reason,
@@ -63,9 +63,7 @@ def refuse(reason: Reason, message: str, hint: str) -> BadReplyError:
 
 
 def check_reply(text: str, finish: Finish, messages: int) -> str:
-    """A reply that has an end, says something, and does not turn in circles; without what was
-    thought aloud.
-    """
+    """Return a complete reply without thoughts, or refuse it."""
     if finish == "refusal":
         raise refuse(
             "refused", "The model refused to answer.", "it was a refusal. This is only note-taking."
@@ -150,9 +148,7 @@ def _is_stuck(line: str) -> bool:
 
 
 def without_echo(text: str, own_words: str) -> str:
-    """A reply without the lines that only repeat our own words; refused when a good part of it
-    does.
-    """
+    """Drop lines that repeat our own words; refuse many of them."""
     own = _shingles(own_words)
     lines, echoed, said = [], 0, 0
     for line in text.splitlines():
@@ -262,7 +258,7 @@ def _script(character: str) -> str:
 
 
 def check_facts(draft: ObservationDraft, source: SourceText) -> ObservationDraft:
-    """A draft whose names and numbers are in what the model was given.
+    """Check that names and numbers of a draft are in its source.
 
     A line with three or more of them and none that is there is invented, and left out. A
     reply in which more than a third is not there is refused as a whole. One-digit numbers are not
@@ -317,9 +313,7 @@ def _checked(text: str, source: SourceText) -> tuple[int, list[str]]:
 
 
 def check_observed_size(draft: ObservationDraft, material_tokens: int) -> None:
-    """Refuse a reply that tells next to nothing of a long history: a line for 30,000 tokens is no
-    memory of them.
-    """
+    """Refuse a reply that tells next to nothing of a long history."""
     tokens = sum(map(_tokens, draft.notes))
     if material_tokens > _SHRUNKEN_ABOVE and tokens * _SHRUNKEN_TO < material_tokens:
         raise refuse(
@@ -330,9 +324,7 @@ def check_observed_size(draft: ObservationDraft, material_tokens: int) -> None:
 
 
 def check_condensed_size(draft: ObservationDraft, notes: Sequence[Note]) -> None:
-    """Refuse a reflection in which next to nothing is left, or most names of the high lines are
-    gone.
-    """
+    """Refuse a reflection that lost nearly all, or most important names."""
     before, after = sum(map(_tokens, notes)), sum(map(_tokens, draft.notes))
     whole = SourceText("\n".join([note.text, *note.details]) for note in draft.notes)
     names = list(

@@ -34,9 +34,7 @@ def parse_heading(line: str, near: Collection[date] = ()) -> date | None:
 
 
 class When(NamedTuple):
-    """What a line says of its time: minutes of the day from and to, the day, and the messages it
-    comes from.
-    """
+    """The time of a line: minutes, day, and the messages it cites."""
 
     start: int | None = None
     end: int | None = None
@@ -59,7 +57,7 @@ _BARE = re.compile(
 
 
 def take_time(text: str) -> tuple[When | None, str]:
-    """The time at the beginning of a text, with the messages it cites, and the rest of the text.
+    """Read the time at the beginning of a text; return it and the rest.
 
     >>> take_time("(2:05 PM #12-14) Agent ran")
     (When(start=845, end=845, day=None, seqs=(12, 14)), ' Agent ran')
@@ -110,7 +108,7 @@ class Moment(NamedTuple):
 
 
 class Timeline:
-    """The moments that a reply can speak of, in the time zone in which it speaks."""
+    """The moments that a reply can speak of, in its time zone."""
 
     def __init__(self, moments: Iterable[Moment], timezone: str, is_numbered: bool = True) -> None:
         self.timezone = timezone
@@ -120,14 +118,12 @@ class Timeline:
 
     @classmethod
     def of_messages(cls, messages: Iterable[Message], timezone: str) -> Timeline:
-        """The times of messages."""
+        """Make a timeline of messages."""
         return cls((Moment(each.created_at, each.seq, each.seq) for each in messages), timezone)
 
     @classmethod
     def of_notes(cls, notes: Iterable[Note], timezone: str) -> Timeline:
-        """The times of observations that are condensed, perhaps of several threads, so that numbers
-        say nothing.
-        """
+        """Make a timeline of observations, whose message numbers say nothing."""
         return cls(
             (Moment(each.said_at, each.first_seq, each.last_seq) for each in notes),
             timezone,

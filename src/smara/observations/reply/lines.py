@@ -138,7 +138,7 @@ _TESTING = frozenset(form for verb in _TOUCHES_TESTS for form in _forms(verb))
 
 
 def subject_of(text: str) -> str | None:
-    """Who a line is about, ``user`` or ``agent``; ``None`` for neither."""
+    """Return who a line is about: ``user``, ``agent`` or None."""
     words = _WORD.findall(text[:40].lower())
     name = next((word for word in words if word != "the"), "")
     return _SUBJECTS.get(re.sub("['’]s$", "", name))
@@ -223,9 +223,7 @@ _TOPIC = re.compile(r"#{1,6}\s.*|\*\*[^*]{1,200}\*\*:?|\*\*[^*]{1,200}:\*\*")
 
 @dataclass(frozen=True, slots=True)
 class ReplyLine:
-    """A line that was read. ``note`` begins an observation; the other kinds belong to one or to
-    none.
-    """
+    """A line of a reply; a ``note`` begins an observation."""
 
     kind: Literal["note", "detail", "more", "heading", "nothing"]
     text: str = ""
@@ -340,6 +338,6 @@ class _Head:
 
 
 def cleaned(text: str) -> str:
-    """The words of a line as they may be kept: no entities, no bold, no tag of ours, one line."""
+    """Return the words of a line without entities, bold marks and tags."""
     plain = _BOLD.sub(r"\1", unescaped(text[:MOST_CHARACTERS]))
     return neutralize(" ".join(plain.split())).strip()

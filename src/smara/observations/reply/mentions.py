@@ -47,7 +47,7 @@ class TextMentions(NamedTuple):
 
 
 def files_in(text: str) -> tuple[str, ...]:
-    """The paths of files in a text, each once, in order.
+    """Return the paths of files in a text, each once, in order.
 
     >>> files_in("Agent fixed src/api/users.ts:45 and README.md (Node.js 20, bcrypt.compare)")
     ('src/api/users.ts', 'README.md')
@@ -82,7 +82,7 @@ def _is_file(word: str) -> bool:
 
 
 def lines_in(text: str) -> tuple[int, ...]:
-    """The line numbers in a text, of a range both ends.
+    """Return the line numbers in a text, of a range both ends.
 
     >>> lines_in("viewed auth.ts:45-60, then lines 7-9, at 10:30")
     (45, 60, 7, 9)
@@ -97,9 +97,7 @@ def lines_in(text: str) -> tuple[int, ...]:
 
 
 def mentions_in(text: str) -> TextMentions:
-    """What can be checked in a text: names that are no ordinary words, and numbers that count
-    something.
-    """
+    """Return the names and numbers of a text that can be checked."""
     bare = _TIME_OR_DATE.sub(" ", text)
     names: dict[str, None] = {}
     for match in _WORD.finditer(bare):
@@ -133,7 +131,7 @@ def plain_number(written: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Letters and digits alone, so that ``OAuth 2``, ``OAuth2`` and ``o_auth2`` are the same."""
+    """Return letters and digits alone: ``OAuth 2`` equals ``o_auth2``."""
     return _FOLDED.sub("", text.casefold())
 
 
@@ -149,11 +147,11 @@ class SourceText:
         self._digits = frozenset(re.findall(r"\d++", whole))
 
     def has_name(self, name: str) -> bool:
-        """Whether the name occurs, however it is cased and joined."""
+        """Return True if the name occurs, however it is cased and joined."""
         return fold(name.split(":")[0]) in self._folded
 
     def has_number(self, number: str) -> bool:
-        """Whether the number occurs, by itself or as a part of another such as a version."""
+        """Return True if the number occurs, also as part of a version."""
         return (
             number in self._numbers
             or number in self._digits

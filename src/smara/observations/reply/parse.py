@@ -56,7 +56,7 @@ _MOST_ITEMS = 100
 
 
 def describe_fields(mode: AgentMode) -> str:
-    """The fields of a mode with their shapes, as a prompt names them; empty for a mode without."""
+    """Describe the fields of a mode for a prompt; empty without any."""
     return ", ".join(
         _SHAPES.get(name) or f"{name} ({_WORDS[kind]})" for name, kind in MODE_FIELDS[mode].items()
     )
@@ -71,8 +71,7 @@ _WORDS: dict[Kind, str] = {
 
 
 def as_field(value: Any, kind: Kind) -> Any:
-    """A value in the shape that a field has, where that can be done without guessing; else
-    ``None``.
+    """Return a value in the shape of a field, or None.
 
     >>> as_field("timeout", "texts"), as_field(["a", "b"], "text"), as_field(7, "object")
     (['timeout'], 'a; b', None)
@@ -120,8 +119,10 @@ def check_extractor(extractor: Extractor) -> None:
 
 
 def read_json(text: str) -> Any:
-    """The value that a text holds: in a code block, among words, with a comma too many. Raises
-    ``ValueError``.
+    """Read the JSON value in a text, among words or in a code block.
+
+    Raises:
+        ValueError: The text holds no JSON value.
     """
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"it has {len(text):,} characters")
@@ -159,7 +160,7 @@ def _safe(value: Any, depth: int) -> Any:
 def extract(
     sections: Mapping[str, str | None], extractors: Iterable[Extractor]
 ) -> tuple[dict[str, Any], list[str]]:
-    """What the extractors found, each by itself, and what is to be said about those that failed."""
+    """Return what the extractors found, and warnings about those that failed."""
     found: dict[str, Any] = {}
     warnings: list[str] = []
     for extractor in extractors:
@@ -188,7 +189,7 @@ _KNOWN_LINE = re.compile(r"^[*•-]\s+(?:\S{1,2}\s+)?(\(\d{2}:\d{2}\))\s+(.*)$")
 
 @dataclass(frozen=True, slots=True)
 class ReplyContext:
-    """What a reply is read against: when things happened, and what was asked for."""
+    """What a reply is read against: times, mode and wishes."""
 
     timeline: Timeline
     mode: AgentMode = "default"
@@ -199,7 +200,11 @@ class ReplyContext:
 
 
 def parse_reply(text: str, reading: ReplyContext) -> ObservationDraft:
-    """The draft that a reply is; ``BadReplyError`` when it has no note in it."""
+    """Parse a reply into a draft.
+
+    Raises:
+        BadReplyError: The reply holds no note.
+    """
     sections = split_reply(text, [extractor.name for extractor in reading.extractors])
     warnings: list[str] = []
     found = _notes(sections, reading, warnings)

@@ -44,21 +44,19 @@ _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "nbsp":
 
 @dataclass(slots=True)
 class Sections:
-    """The lines of each section, the lines outside all of them, and the section that was never
-    closed.
-    """
+    """The lines of each section, those outside, and the unclosed section."""
 
     lines: dict[str, list[str]] = field(default_factory=dict)
     outside: list[str] = field(default_factory=list)
     unclosed: str | None = None
 
     def text(self, name: str) -> str | None:
-        """A section as one text; ``None`` when the reply does not have it."""
+        """Return a section as one text; None if the reply lacks it."""
         return "\n".join(self.lines[name]).strip() if name in self.lines else None
 
 
 def split_reply(text: str, extractors: Iterable[str] = ()) -> Sections:
-    """A reply as sections; several of one name are put together."""
+    """Split a reply into sections; join several of one name."""
     names = {**_NAMES, **{_key(f"observed-{name}"): f"observed-{name}" for name in extractors}}
     text = without_thinking(_LINE_ENDS.sub("\n", text))
     if _ESCAPED_TAG.search(text):
@@ -139,7 +137,7 @@ class _Splitter:
 
 
 def without_thinking(text: str) -> str:
-    """A reply without what the model said to itself first.
+    """Return a reply without what the model said to itself first.
 
     Thinking that was never closed ends where the observations begin; a closing tag without
     an opening one ends thinking that began with the reply.
@@ -165,8 +163,9 @@ def without_thinking(text: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """A text with the few entities that models write put back; ``&copy=2`` in an address is
-    none.
+    """Put the few entities that models write back.
+
+    ``&copy=2`` in an address stays.
     """
     return _ENTITY.sub(_character, text)
 
