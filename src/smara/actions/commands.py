@@ -18,6 +18,7 @@ _MOST_CHARACTERS, _MOST_PARTS, _MOST_WORDS = 20_000, 40, 40
 _WEIGHTS: tuple[frozenset[Purpose], ...] = (
     frozenset({"idle", "edit", "stage"}),
     frozenset({"look", "read", "search"}),
+    frozenset({"ask"}),
     frozenset({"other", "network", "review"}),
     frozenset({"git", "revert"}),
     frozenset({"query"}),
@@ -317,8 +318,10 @@ def _purpose_of(text: str) -> Purpose:
             return purpose
     if program in _IDLE:
         return "idle"
-    if program in _LOOK or _ASKS.match(text):
+    if program in _LOOK:
         return "look"
+    if _ASKS.match(text):
+        return "ask"
     if is_test_run(bare):
         return "test"
     if is_check_run(bare) or _BUILD.match(bare):

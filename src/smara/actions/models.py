@@ -13,6 +13,7 @@ Purpose = Literal[
     "look",
     "read",
     "search",
+    "ask",
     "other",
     "network",
     "review",
@@ -24,8 +25,10 @@ Purpose = Literal[
     "test",
     "commit",
 ]
-"""What a command is for. ``check`` builds, formats or lints; ``stage`` is ``git add``."""
-LOOKING: frozenset[Purpose] = frozenset({"idle", "look", "read", "search"})
+"""What a command is for. ``check`` builds, formats or lints; ``stage`` is ``git add``; ``ask``
+queries a program outside the repository, such as ``gh pr view``.
+"""
+LOOKING: frozenset[Purpose] = frozenset({"idle", "look", "read", "search", "ask"})
 """Commands that change nothing: neither a fix nor a step of a recipe."""
 
 

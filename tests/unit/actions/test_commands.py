@@ -62,8 +62,8 @@ from tests.agent_events import Script
         ("git grep -n total", "git grep -n total", "search"),
         # what only looks
         ("rg -n total src", "rg -n total src", "search"),
-        ("kubectl get pods", "kubectl get pods", "look"),
-        ("gh pr view 3", "gh pr view 3", "look"),
+        ("kubectl get pods", "kubectl get pods", "ask"),
+        ("gh pr view 3", "gh pr view 3", "ask"),
         ("echo done; sleep 3", "echo done && sleep 3", "idle"),
         ("cat log | xargs kill", "cat log | xargs kill", "other"),
         ("find . -name '*.pyc' -delete", "find . -name '*.pyc' -delete", "other"),
