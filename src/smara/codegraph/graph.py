@@ -80,12 +80,23 @@ class CodeGraph:
         workers: int | None = None,
         scip: str | os.PathLike[str] | None = None,
     ) -> IndexReport:
-        """Bring the index of a tree up to date.
+        """Bring the index of a tree up to date; safe to repeat and to interrupt.
 
-        ``full`` reads every file again. Safe to repeat and to interrupt.
+        Args:
+            root: The folder; that of the current repository if not given.
+            full: True to read every file again.
+            progress: Called with the files done and the files to do.
+            wait_seconds: How long to wait for another process that indexes the tree.
+            workers: How many processes to use; decided by the number of files if not given.
+            scip: A SCIP index to take edges from; the folder's ``index.scip`` if not given.
 
-        ``scip`` is a SCIP index to take precise edges from; without it, ``index.scip`` in the
-        folder if there is one.
+        Returns:
+            What was read, left out and counted.
+
+        Raises:
+            InvalidInputError: If there is no such folder.
+            BusyError: If another process indexes the tree for longer than ``wait_seconds``.
+            ConfigError: If a language of the code graph is incomplete; it is named.
         """
         tree = self.tree(root if root is not None else _current_root())
         report = index(
@@ -102,8 +113,14 @@ class CodeGraph:
     def update(
         self, paths: Sequence[str | os.PathLike[str]], root: str | os.PathLike[str] | None = None
     ) -> IndexReport:
-        """Read some files again, as after a save; see
-        :func:`smara.codegraph.index.update.update`.
+        """Read some files again, as after a save.
+
+        Args:
+            paths: Paths, absolute or relative to the root; those outside of it are passed over.
+            root: The folder; the tree around the current one if not given.
+
+        Returns:
+            What was read and removed. A tree that was never indexed is indexed whole.
         """
         from smara.codegraph.index.update import update
 
@@ -146,7 +163,11 @@ class CodeGraph:
     def status(self, root: str | os.PathLike[str] | None = None) -> TreeStatus:
         """Return how the index of a tree stands.
 
-        Its ``note`` says what a caller has to know.
+        Args:
+            root: The folder; the tree around the current one if not given.
+
+        Returns:
+            Its counts; ``note`` says what a reader of answers has to know.
         """
         with self.store.database.read() as session:
             row = self._row(root)
@@ -164,18 +185,26 @@ class CodeGraph:
     def changed_paths(
         self, root: str | os.PathLike[str] | None = None
     ) -> tuple[list[str], list[str], list[str]]:
-        """Return which files look different, new or gone since they were indexed.
+        """Compare a tree with the disk by names, sizes and times.
 
-        (changed, added, removed).
+        Args:
+            root: The folder; the tree around the current one if not given.
+
+        Returns:
+            The paths that changed, were added and were removed since they were indexed.
         """
         from smara.codegraph.index.update import changed_paths
 
         return changed_paths(self.tree(root if root is not None else self._root()))
 
     def forget(self, root: str | os.PathLike[str]) -> bool:
-        """Remove the index of a tree; whether there was one.
+        """Remove the index of a tree; the folder itself is not touched.
 
-        The folder itself is not touched.
+        Args:
+            root: The folder.
+
+        Returns:
+            True if there was an index.
         """
         with self.store.database.write(is_derived=True) as session:
             row = self.store.tree_of(session, os.path.realpath(root))
@@ -186,8 +215,10 @@ class CodeGraph:
         return row is not None
 
     def forget_gone(self) -> list[str]:
-        """Remove the indexes of trees whose folders are gone, such as worktrees that were removed;
-        their roots.
+        """Remove the indexes of trees whose folders are gone.
+
+        Returns:
+            The roots that were removed, such as those of deleted worktrees.
         """
         gone = [status.root for status in self.trees() if not os.path.isdir(status.root)]
         return [root for root in gone if self.forget(root)]
@@ -241,7 +272,14 @@ class CodeGraph:
         )
 
     def asking(self, root: str | os.PathLike[str] | None = None) -> CodeQueries:
-        """Return all questions to one tree; ``NotFoundError`` when it is not indexed."""
+        """Return all questions to one tree.
+
+        Args:
+            root: The folder; the tree around the current one if not given.
+
+        Raises:
+            NotFoundError: If it is not indexed.
+        """
         from smara.codegraph.lookup import CodeLookup
         from smara.codegraph.queries import CodeQueries
 
@@ -261,10 +299,19 @@ class CodeGraph:
     def locate(
         self, text: str, limit: int = 10, *, tests: bool = False, graph: bool = True
     ) -> list[CodeLocation]:
-        """Return the files that an issue, an error or a question is most likely about, the
-        best first.
+        """Return the files that an issue, an error or a question is likely about.
 
-        Tests are left out unless asked for; ``graph=False`` ranks by words alone.
+        Args:
+            text: Any text.
+            limit: How many are returned at most.
+            tests: True to return tests too.
+            graph: False to rank by words alone.
+
+        Returns:
+            The best first.
+
+        Raises:
+            NotFoundError: If the code is not indexed.
         """
         row = self._row(None)
         if row is None or self.locator is None:
@@ -277,8 +324,13 @@ class CodeGraph:
         return found
 
     def piece(self, place: str) -> CodePiece | None:
-        """Return the piece of code that a hit of a search cites (``src/auth.py:12-40``), as
-        it was indexed.
+        """Return the piece of code that a hit of a search cites.
+
+        Args:
+            place: A path and its lines: ``src/auth.py:12-40``.
+
+        Returns:
+            The piece as it was indexed, or ``None``.
         """
         path, _, lines = place.rpartition(":")
         first, _, last = lines.partition("-")
@@ -296,68 +348,188 @@ class CodeGraph:
     # The questions of ``Asking``, to the tree around the current folder.
 
     def find(self, target: str) -> list[Node]:
-        """Return every node that a path, a name, ``path:name`` or ``path:line`` may mean;
-        none when nothing is.
+        """Return every node that an expression may mean.
+
+        Args:
+            target: A path, a name, ``path:name`` or ``path:line``.
+
+        Returns:
+            The nodes, the likeliest first; none when nothing is called so.
         """
         return self.asking().find(target)
 
     def impact(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> ImpactWalk:
-        """Return who depends on this, directly or through others, and by which path."""
+        """Return who depends on a target, directly or through others.
+
+        Args:
+            target: A path, a name, ``path:name`` or ``path:line``.
+            depth: How many steps are followed, three if not given.
+            limit: How many results are returned at most.
+
+        Returns:
+            What is reached, the nearest first, each with its path to the target.
+
+        Raises:
+            NotFoundError: If the code is not indexed, or the target is not in the index.
+            InvalidInputError: If the target may mean several things; they are named.
+        """
         return self.asking().impact(target, depth, limit)
 
     def deps(self, target: str, depth: int = 1, limit: int = LIMIT) -> ImpactWalk:
-        """Return what this depends on."""
+        """Return what a target depends on.
+
+        Args:
+            target: A path, a name, ``path:name`` or ``path:line``.
+            depth: How many steps are followed, one if not given.
+            limit: How many results are returned at most.
+
+        Returns:
+            What is reached, the nearest first.
+
+        Raises:
+            NotFoundError: If the code is not indexed, or the target is not in the index.
+            InvalidInputError: If the target may mean several things; they are named.
+        """
         return self.asking().deps(target, depth, limit)
 
     def callers(self, target: str, depth: int = 1, limit: int = LIMIT) -> ImpactWalk:
-        """Return who calls this."""
+        """Return who calls a target.
+
+        Args:
+            target: A path, a name, ``path:name`` or ``path:line``.
+            depth: How many steps are followed, one if not given.
+            limit: How many results are returned at most.
+
+        Returns:
+            The callers, the nearest first.
+
+        Raises:
+            NotFoundError: If the code is not indexed, or the target is not in the index.
+            InvalidInputError: If the target may mean several things; they are named.
+        """
         return self.asking().callers(target, depth, limit)
 
     def tests_for(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> ImpactWalk:
-        """Return the tests that come to this, the nearest first."""
+        """Return the tests that come to a target.
+
+        Args:
+            target: A path, a name, ``path:name`` or ``path:line``.
+            depth: How many steps are followed, three if not given.
+            limit: How many results are returned at most.
+
+        Returns:
+            The tests, the nearest first.
+
+        Raises:
+            NotFoundError: If the code is not indexed, or the target is not in the index.
+            InvalidInputError: If the target may mean several things; they are named.
+        """
         return self.asking().tests_for(target, depth, limit)
 
     def symbol(self, target: str) -> SymbolCard:
-        """Return all there is to say of one file or symbol."""
+        """Return all there is to say of one file or symbol.
+
+        Args:
+            target: A path, a name, ``path:name`` or ``path:line``.
+
+        Returns:
+            Its members, callers, callees, tests, dependents and history.
+
+        Raises:
+            NotFoundError: If the code is not indexed, or the target is not in the index.
+            InvalidInputError: If the target may mean several things; they are named.
+        """
         return self.asking().symbol(target)
 
     def edges(self, path: str) -> list[tuple[Node, Edge, Node]]:
-        """Return the edges that start in a file, each between what it joins."""
+        """Return the edges that start in a file.
+
+        Args:
+            path: The path of the file, relative to the root.
+
+        Returns:
+            Start, edge and end of each; that one thing lies in another is left out.
+        """
         return self.asking().edges(path)
 
     def map(
         self, budget: int = 1_024, files: Collection[str] = (), names: Collection[str] = ()
     ) -> CodeMap:
-        """Return the most important names in at most so many tokens, ranked for the files
-        and names in play.
+        """Return the most important names of the tree as a text.
+
+        Args:
+            budget: How many tokens the text has at most.
+            files: Files in play; what they use comes first.
+            names: Names in play.
+
+        Returns:
+            The text, with how much of the tree it shows.
         """
         return self.asking().map(budget, files, names)
 
     def modules(self, only: Collection[str] = ()) -> list[CodeModule]:
-        """Return the parts of the program, the most central first."""
+        """Return the folders of the program, the most central first.
+
+        Args:
+            only: Folders to return; all if empty.
+
+        Returns:
+            Each with its purpose, its central names and its neighbors.
+        """
         return self.asking().modules(only)
 
     def cycles(self, limit: int = 50, *, with_lazy: bool = False) -> list[ImportCycle]:
-        """Return files that import each other in a circle, the smallest circles first."""
+        """Return the files that import each other in a circle.
+
+        Args:
+            limit: How many circles are returned at most.
+            with_lazy: True to count imports inside of functions too.
+
+        Returns:
+            The smallest circles first.
+        """
         return self.asking().cycles(limit, with_lazy=with_lazy)
 
     def entry_points(self, limit: int = 50) -> list[EntryPoint]:
-        """Return where the program is entered."""
+        """Return where the program is entered.
+
+        Args:
+            limit: How many are returned at most.
+
+        Returns:
+            The surest first, then those from which most is reached.
+        """
         return self.asking().entry_points(limit)
 
     def hotspots(self, limit: int = 20) -> list[HotSpot]:
-        """Return files that much depends on and that change often."""
+        """Return the files that much depends on and that change often.
+
+        Args:
+            limit: How many are returned at most.
+
+        Returns:
+            The hottest first.
+        """
         return self.asking().hotspots(limit)
 
     def read_history(self) -> HistoryReport:
-        """Take in the commits since the last time.
+        """Take in the commits since the last time; cheap when there are none.
 
-        Cheap when there are none.
+        Returns:
+            How many commits were read, and how many files they touched.
         """
         return self.asking().read_history()
 
     def cochange(self, path: str, limit: int = 20) -> list[CoChange]:
-        """Return the files that change together with one."""
+        """Return the files that change together with one.
+
+        Args:
+            path: The path of the file.
+            limit: How many are returned at most.
+
+        Returns:
+            The surest first.
+        """
         return self.asking().cochange(path, limit)
 
     # which tree
