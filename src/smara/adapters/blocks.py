@@ -25,14 +25,17 @@ _FIELDS = (
 
 
 def is_google_block(block: Mapping[str, Any]) -> bool:
-    """Whether a block is one of these parts."""
+    """Return True if a block is a part of Google's interface."""
     return "type" not in block and (
         block.get("thought") is True or any(name in block for name in _FIELDS)
     )
 
 
 def google_parts(block: Mapping[str, Any]) -> tuple[Part, ...]:
-    """The parts of one such block; the bytes of files never come through."""
+    """Return the parts of one Google block.
+
+    The bytes of files never come through.
+    """
     if block.get("thought") is True:
         return (Part("reasoning", _text(block, "text")),)
     if isinstance(call := block.get("functionCall"), Mapping):
@@ -127,7 +130,7 @@ _WORD_KEYS = (
 
 
 def parts_of(content: Any) -> tuple[Part, ...]:
-    """The parts in a message's content, whatever shape it has; empty when it holds nothing."""
+    """Return the parts in a message's content, whatever its shape."""
     if content is None or content == "":
         return ()
     blocks = content if isinstance(content, list) else [content]
@@ -228,8 +231,9 @@ _CALL_ID_KEYS = ("call_id", "tool_use_id", "tool_call_id", "callId", "toolCallId
 
 
 def words_of(value: Any) -> str:
-    """The readable words in an object of unknown shape, joined by newlines; binary data is left
-    out.
+    """Return the readable words in an object of unknown shape.
+
+    They are joined by newlines; binary data is left out.
     """
     if isinstance(value, str):
         return "" if value.startswith("data:") else value
@@ -241,7 +245,10 @@ def words_of(value: Any) -> str:
 
 
 def tool_calls_of(calls: Any) -> tuple[Part, ...]:
-    """The ``tool_calls`` of a message in OpenAI's shape; arguments given as JSON text are read."""
+    """Return the ``tool_calls`` of a message in OpenAI's shape.
+
+    Arguments given as JSON text are read.
+    """
     parts = []
     for call in list_in(calls):
         function = mapping_in(mapping_in(call).get("function")) or mapping_in(call)
@@ -261,7 +268,10 @@ def tool_calls_of(calls: Any) -> tuple[Part, ...]:
 
 
 def read_arguments(arguments: Any) -> Any:
-    """The arguments of a call: the object in a JSON text, everything else as it is."""
+    """Return the arguments of a call: the object in a JSON text.
+
+    Anything else is returned as it is.
+    """
     if (
         not isinstance(arguments, str)
         or not arguments.lstrip().startswith("{")
@@ -275,7 +285,7 @@ def read_arguments(arguments: Any) -> Any:
 
 
 def base64_size(encoded: str) -> int:
-    """How many bytes base64 text stands for: "aGk=" → 2."""
+    """Return the number of bytes in base64 text: "aGk=" → 2."""
     return max(0, len(encoded) * 3 // 4 - encoded[-2:].count("="))
 
 
@@ -288,12 +298,12 @@ def _optional(value: Any) -> str | None:
 
 
 def text_parts(words: str) -> tuple[Part, ...]:
-    """Return a text as the only part of a message; nothing of mere white space."""
+    """Return a text as a message's only part; blank text gives none."""
     return (Part("text", words),) if words.strip() else ()
 
 
 def usage_of(counts: Any, names: Mapping[str, str]) -> dict[str, int]:
-    """Return a host's token counts under our names, those that are not zero."""
+    """Return a host's token counts under our names, without zeros."""
     own = {name: mapping_in(counts).get(key) for key, name in names.items()}
     return {
         name: int(count) for name, count in own.items() if isinstance(count, int | float) and count

@@ -33,7 +33,7 @@ def find_transcripts(format: str, here: Here) -> list[TranscriptFile]:
 
 
 def newest_first(found: Iterable[TranscriptFile]) -> list[TranscriptFile]:
-    """The sessions by when they were last written to; sub-agents before their session."""
+    """Sort sessions by their last change; sub-agents come before their session."""
     everything = list(found)
     latest: dict[str, int] = {}
     for each in everything:
@@ -51,8 +51,9 @@ def newest_first(found: Iterable[TranscriptFile]) -> list[TranscriptFile]:
 
 
 def expand(paths: Iterable[str]) -> list[str]:
-    """The files themselves, of folders every agent's transcript in them, the newest first;
-    sub-agents before sessions.
+    """Expand folders into the transcripts in them, newest first.
+
+    Files stay as they are; transcripts of sub-agents come before their sessions.
 
     A folder may hold anything, so only what is surely a transcript is taken from it. Raises
     `InvalidInputError` for a folder without any.
@@ -93,7 +94,7 @@ Bar = Callable[[str], AbstractContextManager[Progress | None]]
 
 @dataclass(slots=True)
 class BulkReport:
-    """What came of an import of many transcripts."""
+    """The result of importing many transcripts."""
 
     reports: list[ImportReport] = field(default_factory=list)
     elsewhere: int = 0
@@ -106,8 +107,9 @@ class BulkReport:
 def find(
     formats: Sequence[str], here: Here, *, everywhere: bool = False
 ) -> tuple[list[TranscriptFile], int]:
-    """The transcripts of these agents that belong here, or all of them, the newest of all first;
-    and how many were not.
+    """Find the transcripts of these formats that belong here.
+
+    The newest come first; also returns how many belong elsewhere.
 
     Those that cannot be looked into are among them, so that they are told of.
     """
@@ -119,7 +121,7 @@ def find(
 
 
 class BulkImport:
-    """Imports many transcripts, each into one memory or into the project of its folder."""
+    """An import of many transcripts, each into the project of its folder."""
 
     def __init__(
         self,
@@ -139,9 +141,7 @@ class BulkImport:
         self._projects: dict[str, str] = {}
 
     def run(self, found: Iterable[TranscriptFile], bar: Bar) -> BulkReport:
-        """Import everything, in the order given; a file that cannot be read does not stop the
-        others.
-        """
+        """Import transcripts in the order given; skip those that cannot be read."""
         done = BulkReport()
         everything = list(found)
         for number, each in enumerate(everything, 1):
@@ -159,7 +159,7 @@ class BulkImport:
         return done
 
     def run_files(self, paths: Sequence[str], bar: Bar, format: str | None = None) -> BulkReport:
-        """Import files and the transcripts in folders; one that cannot be read is told at once."""
+        """Import files, and the transcripts in folders; raise at an unreadable one."""
         done = BulkReport()
         files = expand(paths)
         importer = self._importer("")

@@ -26,7 +26,7 @@ _GAP = re.compile(r"[\s,]*")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The elements of a list in a document, and what stands around the list."""
+    """The elements of a list in a document, with its surroundings."""
 
     entries: list[JsonLine | Counted]
     around: Any = None
@@ -37,8 +37,9 @@ class Document:
 
 
 def is_document(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is one JSON document, rather than one object a line: it opens what its first
-    line does not close.
+    """Return True if a file is one JSON document.
+
+    Unlike a file of one object a line, it opens what its first line does not close.
 
     Raises as :func:`smara.adapters.lines.read_lines` does.
     """
@@ -73,7 +74,7 @@ def elements(
     *,
     broken_keys: tuple[str, ...] = (),
 ) -> Document:
-    """The elements of the list under ``key``, or of the document itself when it is a list.
+    """Read the elements of the list under ``key``, or of the document.
 
     Nothing in the file raises. Whatever is no object is counted. Of a broken document the list
     under the first of ``broken_keys`` that is found is read, too.

@@ -40,7 +40,10 @@ def _filled(shape: Any, values: Mapping[str, str]) -> Any:
 
 
 def fit(text: str, most: int, in_bytes: bool = False) -> str:
-    """The text, or its first whole lines that leave room for saying that there is more."""
+    """Cut a text to its first whole lines that fit.
+
+    The last line then says that there is more.
+    """
     if _size(text, in_bytes) <= most:
         return text
     kept: list[str] = []
@@ -61,7 +64,7 @@ HOOK_OPENING, HOOK_CLOSING = "<hook_context>", "</hook_context>"
 
 
 def own_words(text: str) -> str:
-    """A text without the blocks of hooks that stand before it or behind it.
+    """Return a text without the blocks of hooks around it.
 
     >>> own_words("<hook_context>We know this.</hook_context>\\n\\nMend it")
     'Mend it'
@@ -72,8 +75,9 @@ def own_words(text: str) -> str:
 
 
 def words_of_hooks(text: str) -> str:
-    """What the blocks say that :func:`own_words` takes off, without what memory itself said in
-    them.
+    """Return the text of the blocks that :func:`own_words` takes off.
+
+    What memory itself said in them is left out.
 
     >>> words_of_hooks("<hook_context>The build is red.</hook_context>\\n\\nMend it")
     'The build is red.'
@@ -88,7 +92,7 @@ def words_of_hooks(text: str) -> str:
 
 
 def as_said(text: str) -> str:
-    """What stands in a block as the hook said it; the host writes brackets out."""
+    """Return a block's text as the hook wrote it, with its brackets."""
     return text.replace("&lt;", "<").replace("&gt;", ">")
 
 
@@ -107,5 +111,5 @@ _NOTHING = "Nothing is known about this repository yet.\n"
 
 
 def rule_content(head: str, text: str = "") -> str:
-    """Return the content of a rule file; a text that would end its head cannot."""
+    """Return the content of a rule file: its head, then a text."""
     return head + (text.strip() + "\n" if text.strip() else _NOTHING)

@@ -30,7 +30,7 @@ _NEVER = {".git", ".venv", "node_modules", "__pycache__"}
 
 @dataclass(frozen=True, slots=True)
 class TranscriptFile:
-    """A transcript of an agent: its file, or one session of a database."""
+    """A transcript of an agent: a file, or a database's session."""
 
     path: str
     format: str
@@ -47,7 +47,7 @@ class TranscriptFile:
 
 
 class Here:
-    """A folder, with the test that another one belongs to the same repository."""
+    """A folder, and the test that others are of its repository."""
 
     def __init__(self, folder: str) -> None:
         self.folder = os.path.realpath(folder)
@@ -57,13 +57,16 @@ class Here:
         self._answers: dict[str, bool] = {}
 
     def has(self, folder: str) -> bool:
-        """Return True if a folder is of the same repository, or, without one, below this one."""
+        """Return True if a folder is of this repository.
+
+        Without a repository: if it is below this folder.
+        """
         if folder not in self._answers:
             self._answers[folder] = bool(folder) and self._look(folder)
         return self._answers[folder]
 
     def candidates(self) -> list[str]:
-        """Return the folders of this repository that an agent may have been started in."""
+        """Return the folders of this repository that an agent may start in."""
         inside = [self.folder, *(str(each) for each in Path(self.folder).parents)]
         return list(
             dict.fromkeys([self.root, *(each for each in inside if each.startswith(self.root))])
@@ -78,7 +81,10 @@ class Here:
 
 
 def walk(folder: Path) -> Iterator[Path]:
-    """Yield every file below a folder; what cannot be listed is skipped, links are not followed."""
+    """Yield every file below a folder.
+
+    Folders that cannot be listed are skipped; links are not followed.
+    """
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(set(folders) - _NEVER)
         for name in sorted(names):
@@ -86,7 +92,10 @@ def walk(folder: Path) -> Iterator[Path]:
 
 
 def head(path: Path, lines: int = HEAD_LINES) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in the first lines of a file; nothing of an unreadable one."""
+    """Yield the JSON objects in the first lines of a file.
+
+    An unreadable file yields nothing.
+    """
     try:
         for line in islice(read_lines(path), lines):
             entry = decode(line)
@@ -97,7 +106,7 @@ def head(path: Path, lines: int = HEAD_LINES) -> Iterator[dict[str, Any]]:
 
 
 def is_readable(path: Path) -> bool:
-    """Return True if a compressed file can be unpacked here, at least its first line."""
+    """Return True if a compressed file's first line can be read."""
     if not path.name.endswith(".zst"):
         return True
     try:
@@ -108,7 +117,7 @@ def is_readable(path: Path) -> bool:
 
 
 def written_at(path: str | os.PathLike[str]) -> int:
-    """Return the time of a file's last change in milliseconds; 0 if it cannot be read."""
+    """Return the time of a file's last change in milliseconds, or 0."""
     try:
         return int(os.stat(path).st_mtime * 1000)
     except OSError:
@@ -124,7 +133,7 @@ EVENT, TEXT = "$EVENT", "$TEXT"
 
 
 class Fields(NamedTuple):
-    """The names under which facts stand in a payload; the first one present counts."""
+    """The names of facts in a payload; the first one present counts."""
 
     session_id: tuple[str, ...] = (
         "session_id", "sessionId", "conversation_id", "sessionID", "thread-id",
@@ -159,7 +168,7 @@ class Fields(NamedTuple):
 
 
 class RuleFile(NamedTuple):
-    """A file of a repository in which a host reads our text without a hook."""
+    """A file in which a host reads our text without a hook."""
 
     path: str
     head: str
@@ -167,7 +176,7 @@ class RuleFile(NamedTuple):
 
 
 class Hooks(NamedTuple):
-    """The events that a host sends, and the form in which it takes an answer."""
+    """The events that a host sends, and the answers it takes."""
 
     events: Mapping[str, Kind]
     answerable: tuple[str, ...] = ()
@@ -224,7 +233,7 @@ class HomeFolder(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SetupTarget:
-    """One file of a host, and the part of it that setup writes."""
+    """One file of a host, and our part of it."""
 
     path: str
     form: Literal["json", "own"] | Block
@@ -243,7 +252,7 @@ class SetupTarget:
 
 
 class Setup(NamedTuple):
-    """The files that make a host call us, and the signs that it is installed."""
+    """The files that make a host call us, and its signs."""
 
     targets: Callable[[Reach, str, str], list[SetupTarget]]
     """Return the files for a reach, the root of a repository and the program to call."""
@@ -318,7 +327,7 @@ class Host(NamedTuple):
 
 
 def hook_line(program: str, host: str, event: str) -> str:
-    """Return the shell command of a hook; a path with blanks is quoted."""
+    """Return the shell command of a hook, with a quoted path."""
     word = f'"{program}"' if " " in program else program
     return f"{word} hook {host} {event}"
 
@@ -337,7 +346,10 @@ def is_own_hook(entry: Any) -> bool:
 
 
 def has_mcp() -> bool:
-    """Return True if ``smara mcp`` would start; an entry that cannot is worse than none."""
+    """Return True if ``smara mcp`` would start.
+
+    An entry for a server that cannot start is worse than no entry.
+    """
     return find_spec("mcp") is not None
 
 

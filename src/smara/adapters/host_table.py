@@ -1,4 +1,4 @@
-"""Write the facts of hosts that hooks and lower rooms read, as literals.
+"""Write the facts of hosts that hooks read, as literals.
 
 A hook cannot afford to import the specs. ``python -m smara.adapters.host_table`` writes
 ``smara/core/host_table.py`` from them; a test compares the two.

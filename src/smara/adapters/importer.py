@@ -25,7 +25,10 @@ _BATCH_CHARACTERS = 4_000_000
 
 @dataclass(slots=True)
 class ImportReport:
-    """What became of a file. ``lines`` equals stored + repeated + counted + refused."""
+    """The result of one file: every line is accounted for.
+
+    ``lines`` equals stored + repeated + counted + refused.
+    """
 
     path: str
     format: str
@@ -73,7 +76,7 @@ class Importer:
         *,
         only: str | None = None,
     ) -> ImportReport:
-        """Import one file, or ``only`` one session of a file that holds many; safe to repeat."""
+        """Import a file, or ``only`` one of its sessions; safe to repeat."""
         chosen = format or sniff(path)
         self._report = ImportReport(os.fspath(path), chosen)
         self._told = {}

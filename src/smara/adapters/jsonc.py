@@ -20,7 +20,7 @@ _DEEPEST = 200
 
 @dataclass(slots=True)
 class JsoncNode:
-    """A value in a text: where it stands, and what is in it."""
+    """A value in a text, with its place and its members."""
 
     start: int
     end: int
@@ -32,7 +32,7 @@ class JsoncNode:
     has_last_comma: bool = False
 
     def member(self, name: str) -> JsoncNode | None:
-        """The member of that name; of several, the last, as readers of JSON have it."""
+        """Return the member of a name; the last one of several."""
         return next((node for key, _, node in reversed(self.members) if key == name), None)
 
 
@@ -136,12 +136,12 @@ class _JsoncReader:
 
 
 def parse(text: str) -> Any:
-    """The value of a text of JSON with comments; an empty text is an empty object."""
+    """Parse JSON with comments; an empty text is an empty object."""
     return read(text).value
 
 
 def read_object(path: str) -> dict[str, Any]:
-    """Return the object in a file; empty if the file is missing, unreadable or no object."""
+    """Return the object in a file; empty if it cannot be read."""
     try:
         with open(path, encoding="utf-8") as file:
             content = parse(file.read())
@@ -158,7 +158,9 @@ def read(text: str) -> JsoncNode:
 
 
 def merge(text: str, additions: Mapping[str, Any]) -> str:
-    """The text with additions: members of objects that are not there, elements at the end of lists.
+    """Return the text with additions.
+
+    Members that are missing are added to objects, elements to the end of lists.
 
     A member that is there with another plain value is left alone: it is the person's.
     """
@@ -175,8 +177,9 @@ def merge(text: str, additions: Mapping[str, Any]) -> str:
 
 
 def _leaves(text: str, additions: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Any]]:
-    """What is to be inserted where; the paths are found anew for each, since inserting moves the
-    rest.
+    """Yield what is to be inserted, with its path.
+
+    Paths are looked up again for each, since inserting moves the rest.
     """
     found: list[tuple[tuple[str, ...], Any]] = []
 
@@ -250,8 +253,7 @@ def _indent(text: str) -> str:
 
 
 def remove(text: str, is_ours: Callable[[tuple[str, ...], Any], bool]) -> str:
-    """The text without the entries that are ours, and without the lists and objects that this
-    leaves empty.
+    """Return the text without our entries, and without what they leave empty.
 
     ``is_ours`` is asked for every member and element with its path; elements have ``[]`` in theirs.
     """

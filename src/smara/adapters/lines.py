@@ -39,7 +39,7 @@ _ZSTD_BYTES = 512  # of which no more than 16 MiB can be made
 
 @dataclass(frozen=True, slots=True)
 class FileLine:
-    """One line without its newline. ``problem`` says why its bytes are not to be had."""
+    """One line without its newline; ``problem`` says why it is unreadable."""
 
     number: int
     data: bytes
@@ -53,7 +53,7 @@ def read_lines(
     *,
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[FileLine]:
-    """Every line of the file, in order; at most one line is in memory.
+    """Yield every line of a file, with one in memory at most.
 
     Raises `NotFoundError` or `InvalidInputError` when the path is no readable file, and
     `MissingExtraError` when it is compressed in a way this Python cannot undo. A damaged
@@ -81,8 +81,7 @@ def read_lines(
 def read_whole(
     path: str | os.PathLike[str], progress: Progress | None = None, *, max_bytes: int
 ) -> tuple[bytes, str | None]:
-    """The content of a file, and what kept it from being read to its end; at most ``max_bytes`` of
-    it.
+    """Return the content of a file up to ``max_bytes``, and any problem.
 
     Raises as :func:`read_lines` does.
     """
@@ -106,7 +105,7 @@ def read_whole(
 
 
 def is_database(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is an SQLite database."""
+    """Return True if a file is an SQLite database."""
     try:
         with open(path, "rb") as file:
             return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
@@ -279,7 +278,7 @@ def decode(line: FileLine) -> JsonLine | Counted:
 
 
 def load_json(text: str) -> tuple[Any, list[str]]:
-    """The value in a JSON text, made safe, and the repairs that took.
+    """Return the value in a JSON text, made safe, with the repairs.
 
     Raises `ValueError` when the text is not JSON, `RecursionError` when it is too deep.
     """
@@ -349,7 +348,7 @@ def _is_too_deep(value: Any, openings: int) -> bool:
 
 
 def without_surrogates(value: Any) -> Any:
-    """The same value, each lone surrogate in any of its texts replaced by U+FFFD."""
+    """Return the value with each lone surrogate replaced by U+FFFD."""
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, dict):
@@ -375,7 +374,7 @@ def list_in(value: Any) -> list[Any]:
 
 
 def milliseconds(value: Any) -> int | None:
-    """Milliseconds since the epoch from a number of them or from ISO 8601 text, else None.
+    """Return milliseconds since the epoch from a number or ISO 8601.
 
     1770841013366 → 1770841013366; "2026-02-11T20:16:53.366Z" → 1770841013366. Text
     without a zone is taken as UTC.
@@ -417,7 +416,7 @@ class LineReader:
         raise NotImplementedError
 
     def finish(self) -> Iterator[Record]:
-        """Yield the records that were held back until the end of the file."""
+        """Yield the records held back until the end of the file."""
         return iter(())
 
 
@@ -428,7 +427,7 @@ def read_with(
     *,
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
-    """Read a file line by line: each gives records, or is counted with the reason."""
+    """Read a file line by line into records."""
     for line in read_lines(path, progress, max_line_bytes=max_line_bytes):
         entry = decode(line)
         if isinstance(entry, Counted):
@@ -439,8 +438,9 @@ def read_with(
 
 
 class Recent(dict[str, _Value]):
-    """What is known of the last calls by their id: a file may hold any number, and results come
-    soon after.
+    """A bounded map of the last calls by their id.
+
+    A file may hold any number, and results come soon after.
     """
 
     def __setitem__(self, call_id: str, value: _Value) -> None:

@@ -105,7 +105,7 @@ class Identities:
         self._contents: dict[bytes, bytes] = {}
 
     def of_line(self, thread_id: str, raw: bytes) -> str:
-        """An id for a line that has none: its hash, and its ordinal among identical lines.
+        """Return an id for a line without one: its hash and ordinal.
 
         Reading the same file again gives the same ids, also after lines were appended.
         """
@@ -144,7 +144,7 @@ class Identities:
         )
 
     def settle(self, imported: Imported) -> Record:
-        """The record as it is stored: a repeat is counted, a clash of ids is mended.
+        """Return the record as stored: repeats counted, clashes of ids mended.
 
         Two different messages under one id would be stored as one, and the second lost;
         it therefore gets an id of its own, made from its content.
@@ -198,13 +198,14 @@ def build(
 
 
 def has_content(parts: Iterable[Part]) -> bool:
-    """Whether a message of these parts says anything: a call does, white space does not."""
+    """Return True if a message says anything; white space does not."""
     return any(part.type != "text" or part.text.strip() for part in parts)
 
 
 def bounded_id(value: str) -> str:
-    """An id that is fit to be a key: itself, or its hash where it is overlong, unprintable, or
-    holds a secret.
+    """Return an id fit to be a key, or its hash.
+
+    The hash stands for one that is overlong, unprintable, or holds a secret.
     """
     if (
         len(value) <= MAX_ID_CHARS

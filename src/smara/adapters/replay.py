@@ -54,15 +54,16 @@ class _ThreadState:
 
 
 class EventReader:
-    """Turns records into events; remembers of each thread the calls that have no result yet."""
+    """A reader that turns records into events, matching calls with results."""
 
     def __init__(self, otherwise_at_ms: int = 0) -> None:
         self._places: dict[str, _ThreadState] = {}
         self._otherwise = otherwise_at_ms
 
     def read(self, record: Record) -> Iterator[HostEvent]:
-        """The events of one record: none of what is no message, was copied, or is a mere log of
-        prompts.
+        """Yield the events of one record.
+
+        Nothing comes of what is no message, was copied, or is a mere log of prompts.
         """
         if not isinstance(record, Imported) or record.message.metadata.get("inherited") is True:
             return
@@ -215,7 +216,7 @@ _TOOL_KINDS = ("tool_pre", "tool_post", "tool_fail")
 
 @dataclass(slots=True)
 class LearnReport:
-    """What came of watching imported sessions."""
+    """The result of learning from imported sessions."""
 
     sessions: int = 0
     """In which something new was seen."""
@@ -249,7 +250,7 @@ class _Watched:
 
 
 class Learner:
-    """Watches the sessions that one run imports, and decides on them at its end."""
+    """A learner from the sessions of one import, decided at its end."""
 
     def __init__(
         self,
@@ -269,7 +270,10 @@ class Learner:
         self.learned = LearnReport()
 
     def begin_file(self, at_ms: int = 0) -> None:
-        """Another transcript; what has no time of its own happened when it was written."""
+        """Begin another transcript, written at a time.
+
+        What has no time of its own happened then.
+        """
         self._reader = EventReader(at_ms)
 
     def take(self, record: Record) -> None:
@@ -285,7 +289,7 @@ class Learner:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was seen so far; trouble here must not fail what is imported."""
+        """Write what was seen so far; errors must not fail the import."""
         pending, self._pending = self._pending, []
         by_session: dict[str, list[HostEvent]] = {}
         for event in pending:
@@ -300,7 +304,7 @@ class Learner:
             self.learned.events += taken
 
     def finish(self, progress: Callable[[int, int], None] | None = None) -> LearnReport:
-        """Decide on every session that has ended and showed something new, the oldest first."""
+        """Finalize every session that has ended with something new, oldest first."""
         self.flush()
         fresh = {name: watched for name, watched in self._sessions.items() if watched.taken}
         silent_since = self._clock.now_ms() - SILENT_SESSION_MS

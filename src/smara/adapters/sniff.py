@@ -39,12 +39,12 @@ def reader_of(format: str) -> Callable[..., Iterator[Record]]:
 def read_records(
     path: str | os.PathLike[str], progress: Progress | None = None, *, format: str | None = None
 ) -> Iterator[Record]:
-    """Read the records of a file, in the format given or in the one it looks like."""
+    """Read the records of a file in its format."""
     return reader_of(format or sniff(path))(path, progress)
 
 
 def sniff(path: str | os.PathLike[str]) -> str:
-    """Return the format of a file from its first lines; ``jsonl`` if it is like no other.
+    """Return the format of a file by its first lines, else ``jsonl``.
 
     Reading it as such is harmless: each line that is no message is counted with what to mend.
     """

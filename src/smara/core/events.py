@@ -40,7 +40,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True, slots=True)
 class HostEvent:
-    """One thing that happened in a session of an agent; what a host does not tell is empty."""
+    """One event in a session of an agent; unknown facts are empty."""
 
     agent: Agent
     kind: Kind
@@ -107,7 +107,7 @@ class HostEvent:
 
     @classmethod
     def from_json(cls, line: str | bytes) -> HostEvent:
-        """The event of a line; fields that this version does not know are ignored.
+        """Return the event of a line; unknown fields are ignored.
 
         Raises ``ValueError`` when the line holds no event.
         """
@@ -126,9 +126,7 @@ class HostEvent:
 
 
 def event_key(session_id: str, kind: str, what: str | bytes) -> str:
-    """The key of an event that a host names (``what`` is its id), or that is known by its bytes
-    alone.
-    """
+    """Return the key of an event by its id or bytes."""
     if isinstance(what, bytes):
         try:
             # hashlib would load a whole library of cryptography for this.
@@ -143,8 +141,9 @@ DUPLICATE_WITHIN_MS = 5_000
 
 
 def is_duplicate_key(key: str, other: str) -> bool:
-    """Whether two keys name one event. A tilde and a time end the keys of events that nothing else
-    tells apart.
+    """Return True if two keys name one event.
+
+    A tilde and a time end the keys of events that nothing else tells apart.
 
     The same words may be said twice in a session; two tellings of them are one only at nearly the
     same time.
@@ -160,6 +159,6 @@ def is_duplicate_key(key: str, other: str) -> bool:
 
 
 def stem_of(key: str) -> tuple[str, int]:
-    """A key without the time that ends it, and that time; 0 where there is none."""
+    """Return a key without its time, and that time or 0."""
     stem, mark, at = key.rpartition("~")
     return (stem, int(at)) if mark and at.isdigit() else (key, 0)

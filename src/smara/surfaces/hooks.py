@@ -17,7 +17,7 @@ DRAIN = "drain"
 
 
 def run(agent: str, event: str) -> None:
-    """Take the event of standard input, answer it where that helps, and end the process."""
+    """Receive the event on standard input, answer it, and exit."""
     try:
         _silence_stderr()
         if not is_internal():
@@ -77,7 +77,7 @@ def _is_behind(folder: str, path: str) -> bool:
 
 
 def read_input(file: int) -> bytes:
-    """All of a stream, or what came of it within the time that a host may take."""
+    """Read a stream to its end, or until the time is over."""
     pieces = []
     size = 0
     while size < 64 << 20:

@@ -26,12 +26,12 @@ TRANSCRIPTS: dict[str, Transcripts] = {
 
 
 def host_named(name: str) -> Host:
-    """Return the host of a name; an unknown name is any other agent, `GENERIC`."""
+    """Return the host of a name; `GENERIC` for an unknown one."""
     return _BY_NAME.get(name, GENERIC)
 
 
 def host_of_format(format: str) -> Host:
-    """Return the host whose events a transcript tells; `GENERIC` if it has no hooks."""
+    """Return the host of a transcript format; `GENERIC` without hooks."""
     found = (
         host
         for host in HOSTS

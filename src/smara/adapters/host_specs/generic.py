@@ -1,4 +1,4 @@
-"""Describe any other agent, and hosts of which only instruction files are read."""
+"""Describe any other agent, and hosts with instruction files alone."""
 
 from __future__ import annotations
 

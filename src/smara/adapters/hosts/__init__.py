@@ -1,3 +1,1 @@
-"""Agents that run elsewhere and tell us by hooks: reading what they tell, telling them what is
-known.
-"""
+"""Receive the events of agent hosts, and answer them."""

@@ -20,10 +20,10 @@ _TWICE_SECONDS = 5.0
 
 
 def answer(agent: str, event: str, payload: bytes, folder: str, is_behind: bool = False) -> bytes:
-    """What is written to the host's standard output; empty when nothing is to be said.
+    """Return the standard output for a hook; empty for silence.
 
-    Where the store ``is_behind``, since nobody took in what sessions before have told, it is asked
-    anyway: it takes in how they ended first.
+    If the store ``is_behind``, because earlier sessions were not drained yet, it is asked in any
+    case: it first takes in how they ended.
     """
     told = json.loads(payload)
     if not isinstance(told, dict):
@@ -49,8 +49,9 @@ def answer(agent: str, event: str, payload: bytes, folder: str, is_behind: bool 
 
 
 def has_spoken_first(folder: str, session_id: str) -> bool:
-    """Whether this session has had its first prompt; from now on it has. One without a name is
-    never at its first.
+    """Return True if this session has had its first prompt.
+
+    From now on it has. A session without a name is never at its first.
     """
     return not session_id or not _mark(folder, f"first {session_id}", for_ever=True)
 
@@ -71,8 +72,9 @@ def _asking(event: str, told: dict[str, object], payload: bytes) -> str:
 
 
 def _mark(folder: str, what: str, for_ever: bool) -> bool:
-    """Leave a mark; ``False`` when it was there already. Whoever cannot leave one is taken to be
-    the first.
+    """Leave a mark; return False if it is there already.
+
+    A process that cannot leave one counts as the first.
     """
     path = _path(folder, what)
     for _ in range(2):
@@ -114,9 +116,7 @@ def _is_old(path: str) -> bool:
 
 
 def drain_quietly(folder: str, is_waited_for: bool) -> None:
-    """Take in what waits and do what is due: all of it in a host's background, a little while a
-    host waits.
-    """
+    """Drain the spool: all of it in the background, briefly otherwise."""
     from smara.adapters.hosts.hook_store import (
         BACKGROUND_SECONDS,
         WAITED_SECONDS,

@@ -30,7 +30,7 @@ _MOST_TRIGGERS = 20_000
 
 
 def root_of(cwd: str) -> str:
-    """The folder whose project a folder belongs to: the nearest with a ``.git``, or itself."""
+    """Return the nearest folder with a ``.git``, or the folder itself."""
     here = os.path.abspath(cwd or ".")
     while True:
         if os.path.exists(os.path.join(here, ".git")):
@@ -42,7 +42,7 @@ def root_of(cwd: str) -> str:
 
 
 def head_of(folder: str, cwd: str) -> dict[str, Any] | None:
-    """The head of a folder's brief; ``None`` when there is none that can be read.
+    """Return the head of a folder's brief; ``None`` without a readable one.
 
     Its ``is_same`` says whether the store is as it was.
     """
@@ -79,7 +79,9 @@ def _head(path: str) -> dict[str, Any] | None:
 
 
 def words_of(folder: str, head: Mapping[str, Any], agent: str) -> dict[str, Any] | None:
-    """What may be said to an agent; ``None`` when nothing was prepared for it, or it has aged.
+    """Return what may be said to an agent.
+
+    ``None`` if nothing was prepared for it, or it has aged.
 
     Its ``is_same`` says whether the instruction files are as they were.
     """
@@ -98,7 +100,7 @@ def words_of(folder: str, head: Mapping[str, Any], agent: str) -> dict[str, Any]
 
 
 def are_same(stamps: Mapping[str, Any]) -> bool:
-    """Whether files are as they were when their stamps were taken."""
+    """Return True if files have not changed since their stamps were taken."""
     return all(file_stamp(path) == stamp for path, stamp in stamps.items())
 
 
@@ -107,7 +109,7 @@ def _stamps(paths: Iterable[str]) -> dict[str, list[int]]:
 
 
 def files_of(folder: str, cwd: str, agent: str) -> list[str]:
-    """The instruction files that the last brief for an agent was prepared against."""
+    """Return the instruction files of the last brief for an agent."""
     try:
         with open(path_of(folder, root_of(cwd), agent), "rb") as file:
             return [path for path in json.loads(file.read())["files"] if isinstance(path, str)]
@@ -174,14 +176,15 @@ def _put(path: str, content: Mapping[str, Any]) -> None:
 
 
 def path_of(folder: str, root: str, agent: str = "") -> str:
-    """Where the brief of a root is kept, or of it what is for one agent."""
+    """Return the path of a root's brief, or of one agent's part."""
     name = f"{crc32(root.encode('utf-8', 'surrogateescape')):08x}"
     return os.path.join(folder, FOLDER, f"{name}-{agent}.json" if agent else f"{name}.json")
 
 
 def stamp_of(store: str) -> list[int] | None:
-    """How the files of a SQLite store stand, empty when there are none; ``None`` for what can be no
-    such file.
+    """Return the state of a SQLite store's files.
+
+    Empty without files; ``None`` for something that can be no such file.
     """
     if not store or "://" in store:
         return None
@@ -200,7 +203,7 @@ def stamp_of(store: str) -> list[int] | None:
 
 
 def file_stamp(path: str) -> list[int]:
-    """How a file stands; empty when it is not there."""
+    """Return the state of a file; empty if it is missing."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -209,7 +212,7 @@ def file_stamp(path: str) -> list[int]:
 
 
 def has_rule(root: str, agent: str) -> bool:
-    """Return True if a repository has the rule file of a host, and it is ours."""
+    """Return True if a repository has our rule file of a host."""
     if agent not in RULE_FILES:
         return False
     path, head = RULE_FILES[agent]
@@ -221,7 +224,7 @@ def has_rule(root: str, agent: str) -> bool:
 
 
 def refresh_rule(root: str, agent: str, text: str) -> bool:
-    """Rewrite a host's rule file that is there and ours; return True if it changed.
+    """Rewrite a host's rule file; return True if it changed.
 
     Never raises.
     """

@@ -37,9 +37,7 @@ LEASE_SECONDS = 60.0
 
 @dataclass(slots=True)
 class DrainReport:
-    """What became of the spool: events taken in, told twice, files put aside, jobs done and
-    failed.
-    """
+    """The result of a drain: events, repeats, unreadable files and jobs."""
 
     taken: int = 0
     repeated: int = 0
@@ -62,7 +60,7 @@ def drain(
     clock: Callable[[], float] = time.monotonic,
     kinds: tuple[JobKind, ...] = ("transcript", "finalize"),
 ) -> DrainReport:
-    """Take in what waits, and do what is due of these kinds, within the deadline.
+    """Drain the spool and run due jobs within the deadline.
 
     Raises a database's trouble; nothing is lost by it.
     """
@@ -96,8 +94,10 @@ def _name(folder: str) -> str:
 
 
 def _lease(memory: Memory, folder: str) -> Lease | None:
-    """The right to drain; hosts that leave kill what runs in their background, and nobody waits for
-    the dead.
+    """Hold the right to drain.
+
+    Hosts that leave kill what runs in their background, so a lease of a dead process is not waited
+    for.
     """
     name, owner = _name(folder), f"{host_name()}:{os.getpid()}"
     lease = memory.leases.acquire(name, owner, LEASE_SECONDS)

@@ -41,8 +41,9 @@ class SpoolFile:
 
 
 def read(folder: str, limit: int, already: set[str]) -> tuple[list[SpoolFile], int]:
-    """The oldest files that wait, and how many could not be read and were put aside; ``already``
-    are left out.
+    """Read the oldest waiting files; count those put aside as unreadable.
+
+    Files in ``already`` are left out.
     """
     found: list[SpoolFile] = []
     unreadable = 0
@@ -63,8 +64,9 @@ def read(folder: str, limit: int, already: set[str]) -> tuple[list[SpoolFile], i
 
 
 def parse(path: str, content: bytes) -> SpoolFile | None:
-    """A file's content; ``None`` when it is not one that we wrote whole, or its payload is no JSON
-    object.
+    """Parse a spool file; ``None`` if it is not one of ours.
+
+    A payload that is no JSON object is refused as well.
     """
     head, newline, payload = content.partition(b"\n")
     facts = [fact.decode("utf-8", "surrogateescape") for fact in head.split(b"\t")]
@@ -101,9 +103,7 @@ def _is_object(payload: bytes) -> bool:
 
 
 def quarantine(path: str) -> None:
-    """Keep a file that cannot be taken in, out of the way, for a person to look at; the oldest of
-    them go.
-    """
+    """Put aside a file that cannot be taken in; drop the oldest."""
     folder = os.path.join(os.path.dirname(path), ASIDE)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -115,7 +115,7 @@ def quarantine(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Delete a file that was taken in; one that is gone already is as good."""
+    """Delete a file that was taken in; a missing one is fine."""
     try:
         os.unlink(path)
     except OSError:
@@ -123,9 +123,9 @@ def remove(path: str) -> None:
 
 
 def sweep(folder: str, now_seconds: float) -> int:
-    """Take away what nobody will miss; how many files.
+    """Remove leftovers from the spool; return the number of files.
 
-    Halves of killed hooks go after an hour, marks of sessions and briefs that nobody made anew
+    Halves of killed hooks go after an hour, marks of sessions and briefs that were not renewed
     after a week.
     """
     gone = 0
@@ -150,7 +150,7 @@ def sweep(folder: str, now_seconds: float) -> int:
 
 
 class ProjectRouter:
-    """The projects of one store that events belong to; each is opened once."""
+    """The projects of one store that events belong to, opened once each."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -165,7 +165,7 @@ class ProjectRouter:
         return list(self._opened.values())
 
     def folders(self) -> dict[str, tuple[str, set[str]]]:
-        """The project of each folder that was met, and the agents that were met there."""
+        """Return each folder's project, and the agents seen in it."""
         return {
             cwd: (project, self._agents.get(cwd, set()))
             for (_, cwd), project in self._found.items()
@@ -197,7 +197,7 @@ class ProjectRouter:
 
 
 def project_of(memory: Memory, named: str, cwd: str) -> str:
-    """The project of an event, by the same rule as for a memory that is opened in its folder."""
+    """Return the project of an event, by the rule for opening memories."""
     settings = memory.settings
     name = named or settings.project or (AUTO_PROJECT if settings.db is None else DEFAULT_PROJECT)
     if name != AUTO_PROJECT:

@@ -37,7 +37,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+")
 def host_findings(
     settings: Settings, root: str, spool: str, journal: Journal, now_ms: int
 ) -> list[Finding]:
-    """What there is to say about the agents of this machine, in one repository."""
+    """Return the doctor's findings about the agents of this machine."""
     hosts = find_hosts(root, journal)
     heard, jobs = _told(settings)
     found: list[Finding] = []
@@ -145,8 +145,9 @@ def _heard_finding(
 
 
 def _registration_findings(check: str, host: FoundHost, root: str) -> Iterator[Finding]:
-    """A program that has moved calls nobody. And hosts count in different units: a wrong one blocks
-    every start.
+    """Find registrations that call a missing program or have a wrong timeout.
+
+    Hosts count in different units, and a wrong one blocks every start.
     """
     for reach in host.set_up:
         for target in targets_of(host.agent, reach, root, program=program()):

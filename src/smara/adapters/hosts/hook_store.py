@@ -66,7 +66,7 @@ the next one.
 
 
 def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
-    """The host's standard output for an event that may be answered; empty for silence."""
+    """Return the standard output for an event; empty for silence."""
     from smara.core.clock import SystemClock
 
     now_ms = SystemClock().now_ms()
@@ -152,7 +152,7 @@ def _ask(moments: Moments, told: HostEvent, folder: str) -> Injection | None:
 
 
 def session_of(told: HostEvent) -> str:
-    """Who hears it: a helper of an agent has a context of its own."""
+    """Return the session that hears an answer: a sub-agent has its own."""
     return (
         f"{told.session_id}/agent-{told.subagent_id}"[:200] if told.subagent_id else told.session_id
     )
@@ -186,9 +186,7 @@ def _hand_over(moments: Moments, said: Injection | None, told: HostEvent, folder
 
 
 def drain_in_background(folder: str, seconds: float = BACKGROUND_SECONDS) -> None:
-    """Take in what waits and do what is due, then say anew what is known of each project that was
-    met.
-    """
+    """Drain the spool, then refresh the briefs of the projects met."""
     with _leaving_when_told():
         with _deadline(OPEN_SECONDS):
             if not names(folder) and not store_exists(load_settings()):
@@ -203,8 +201,7 @@ def drain_in_background(folder: str, seconds: float = BACKGROUND_SECONDS) -> Non
 def take_in(
     memory: Memory, folder: str, seconds: float, clock: Callable[[], float] = time.monotonic
 ) -> None:
-    """Take in what waits and do what is due, within the seconds given; the memory is closed after
-    it.
+    """Drain the spool within the seconds given, then close the memory.
 
     With as much time as a background has, a worker's round is made, too, when none was for a while.
     """
@@ -222,9 +219,7 @@ def take_in(
 
 
 def work_a_round(memory: Memory, done: DrainReport, has_time: Callable[[], bool]) -> int:
-    """What ``smara worker`` would do, for those who run none: threads observed, vectors made; how
-    many steps.
-    """
+    """Do a round of ``smara worker``; return the number of steps."""
     steps = 0
     for name in {memory.project, *(project for project, _ in done.folders.values())}:
         for _ in memory.in_project(name).worker.steps():
@@ -235,9 +230,7 @@ def work_a_round(memory: Memory, done: DrainReport, has_time: Callable[[], bool]
 
 
 def refresh(memory: Memory, folder: str, done: DrainReport) -> list[BriefDraft]:
-    """What is known anew of each repository that events came from, and of others whose briefs have
-    aged.
-    """
+    """Draft new briefs for repositories with events, and for aged ones."""
     roots = {
         root_of(cwd): (cwd, project, agents)
         for cwd, (project, agents) in done.folders.items()
@@ -322,7 +315,7 @@ _LEAVE_SECONDS = 2.0
 
 
 class ServerDrain:
-    """Takes in what waits in a spool, from time to time, until it is told to stop."""
+    """A thread that drains a spool from time to time."""
 
     def __init__(
         self, folder: str, first: float = FIRST_SECONDS, every: float = EVERY_SECONDS
@@ -337,7 +330,7 @@ class ServerDrain:
         self._thread.start()
 
     def stop(self) -> None:
-        """End with the batch it is at; who cannot end soon is left alone, and loses nothing."""
+        """Stop after the current batch; a slow one is left alone."""
         self._stop.set()
         self._thread.join(_LEAVE_SECONDS)
 

@@ -27,7 +27,7 @@ _TOOL_KINDS = ("tool_pre", "tool_post", "tool_fail")
 
 
 def events_of(agent: str, event: str, raw: bytes, at_ms: int, cwd: str = "") -> list[HostEvent]:
-    """The events that a payload tells; usually one, none when we have no use for it."""
+    """Return the events of a payload: usually one, or none."""
     try:
         payload = json.loads(raw)
     except (ValueError, RecursionError):
@@ -60,7 +60,7 @@ def events_of(agent: str, event: str, raw: bytes, at_ms: int, cwd: str = "") -> 
 
 
 def agent_of(named: str, event: str, payload: Mapping[str, Any]) -> Agent:
-    """Return the host that runs a hook: by its own mark, then by the name in the command.
+    """Return the host that runs a hook: by mark, then name.
 
     Hosts load each other's hooks, so the name in a command says who was set up, not who runs it.
     """
@@ -120,7 +120,7 @@ def _session(named: str) -> str:
 
 
 def unnamed_session(agent: str, cwd: str, at_ms: int) -> str:
-    """The session of a host that names none: one per agent, folder and day."""
+    """Return a session id for a host without: by agent, folder, day."""
     return f"{agent}-{crc32(cwd.encode('utf-8', 'replace')):08x}-{at_ms // 86_400_000}"
 
 

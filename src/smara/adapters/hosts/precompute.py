@@ -35,7 +35,7 @@ _MOST_FILES = 50
 
 @dataclass(frozen=True, slots=True)
 class BriefDraft:
-    """A brief that is ready, but for how the store stands once it is closed."""
+    """A brief that is ready but for the store's final state."""
 
     cwd: str
     store: str
@@ -81,7 +81,7 @@ def draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brief
 
 
 def finish(folder: str, draft: BriefDraft) -> bool:
-    """Write a brief, when the store was closed; whether there is one now."""
+    """Write a brief after the store was closed; return True on success."""
     stamp = None
     if draft.store:
         stamp = brief.stamp_of(draft.store)
@@ -123,12 +123,12 @@ def _has_changed(look: Probe, marks: Sequence[int], task_mark: int, arms_mark: i
 
 
 def store_of(memory: Memory) -> str:
-    """The file of a store; empty for one that is none."""
+    """Return the file of a store; empty if it has none."""
     return os.path.abspath(memory.path) if memory.path else ""
 
 
 def write_absence(folder: str, cwd: str, store: str) -> None:
-    """Note that there is no store, so that hooks need not look for it with every call."""
+    """Note that there is no store, so that hooks need not look."""
     if brief.stamp_of(store) == []:
         brief.write(
             folder,
@@ -147,8 +147,9 @@ def prepare(
     agents: Iterable[str],
     loaded: Mapping[str, Iterable[str]] | None = None,
 ) -> BriefDraft | None:
-    """A draft for the agents given and those that the last brief was for; trouble of the room
-    leaves none.
+    """Draft a brief for these agents and those of the last one.
+
+    Returns ``None`` if the room that speaks fails.
 
     ``loaded`` has files that agents said they have read, besides those that they are known to.
     """
@@ -169,8 +170,7 @@ def prepare(
 
 
 def prepare_ahead(cwd: str, agents: Sequence[str]) -> bool:
-    """Let hooks know what to say before the first session, so that not even it has to wait; whether
-    they do now.
+    """Write a brief before the first session; return True on success.
 
     Never raises: without a store, or with one in trouble, the first session asks.
     """
@@ -187,8 +187,7 @@ def prepare_ahead(cwd: str, agents: Sequence[str]) -> bool:
 
 
 def keep_up(memory: Memory, folder: str) -> BriefDraft | None:
-    """A draft of this folder's brief when what it says was changed since it was made; ``None`` when
-    it was not.
+    """Draft this folder's brief if its content has changed, else ``None``.
 
     So a session that starts after a person taught something need not open the store.
     """
@@ -200,10 +199,9 @@ def keep_up(memory: Memory, folder: str) -> BriefDraft | None:
 
 
 def bring_up_to_date(memory: Memory, folder: str) -> bool:
-    """Make this folder's brief anew when something was changed, in a store that stays open; whether
-    it was.
+    """Rewrite this folder's brief if something changed; return True if so.
 
-    What the open store does later changes its files: hooks then look for themselves whether it
+    What the open store does later changes its files: hooks then look for themselves if it
     still holds.
     """
     changed = keep_up(memory, folder)
@@ -211,16 +209,14 @@ def bring_up_to_date(memory: Memory, folder: str) -> bool:
 
 
 def is_current(memory: Memory, folder: str, cwd: str, agent: str) -> bool:
-    """Whether a brief for an agent is there and says what is so."""
+    """Return True if an agent's brief is there and up to date."""
     head = brief.head_of(folder, cwd)
     words = brief.words_of(folder, head, agent) if head is not None else None
     return words is not None and words["is_same"] and not has_aged(memory, head)
 
 
 def has_aged(memory: Memory, head: Mapping[str, Any] | None) -> bool:
-    """Whether a brief of this project says what is no longer so; one that does not is left as it
-    is.
-    """
+    """Return True if a brief of this project is out of date."""
     if head is None or head["is_same"]:
         return False
     if head["store"] != store_of(memory):
@@ -232,8 +228,9 @@ def has_aged(memory: Memory, head: Mapping[str, Any] | None) -> bool:
 
 
 def enter(cwd: str) -> bool:
-    """A project is the repository around the current folder, and the host says where it is; whether
-    it is there.
+    """Enter the folder of a host; return False if it is missing.
+
+    A project is the repository around the current folder.
     """
     try:
         os.chdir(cwd or ".")
@@ -310,8 +307,9 @@ def _triggers(tool: ToolTrigger) -> Iterable[str]:
 
 
 def instructions_of(agent: str, cwd: str, folder: str) -> list[str]:
-    """The instruction files that this agent has read by itself in a folder; what they say need not
-    be said again.
+    """Return the texts that an agent itself reads in a folder.
+
+    What they say need not be said again.
     """
     return texts_of(_read_files(folder, agent, cwd))
 
@@ -325,7 +323,7 @@ def _read_files(folder: str, agent: str, cwd: str, loaded: Iterable[str] = ()) -
 
 
 def texts_of(paths: Iterable[str]) -> list[str]:
-    """What stands in files; those that cannot be read are left out."""
+    """Return the content of files; those that cannot be read are skipped."""
     found = []
     for path in paths:
         try:
@@ -337,7 +335,7 @@ def texts_of(paths: Iterable[str]) -> list[str]:
 
 
 def instruction_files(agent: str, cwd: str) -> list[str]:
-    """Where those files would be: in the repository, and in the agent's own folder."""
+    """Return the paths of an agent's instruction files, here and at home."""
     root = brief.root_of(cwd)
     host = host_named(agent)
     paths = [os.path.join(root, name) for name in host.instructions.at_start]

@@ -12,7 +12,9 @@ _CUT = "…[{} characters left out]"
 
 
 def safe(payload: bytes, most_bytes: int) -> bytes:
-    """The payload without secrets; long values are cut in their middle until all of it fits.
+    """Return the payload without secrets, cut to fit.
+
+    Long values are cut in their middle.
 
     A payload that is no JSON is redacted as a text and cut at its end.
     """
@@ -34,7 +36,7 @@ def safe(payload: bytes, most_bytes: int) -> bytes:
 
 
 def shortened(value: Any, longest: int) -> Any:
-    """The value with every text of more than so many characters cut in its middle."""
+    """Return the value with every long text cut in its middle."""
     if isinstance(value, str):
         if len(value) <= longest:
             return value

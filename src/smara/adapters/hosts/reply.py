@@ -51,8 +51,9 @@ _FORGETTING = ("compact", "clear")
 def choose(
     agent: str, event: str, told: Mapping[str, Any], folder: str
 ) -> list[dict[str, Any]] | None:
-    """What is to be said, each with its receipt's facts; empty for silence, ``None`` when the store
-    must be asked.
+    """Choose what to say, each with its receipt's facts.
+
+    Empty for silence, ``None`` if the store must be asked.
     """
     head = brief.head_of(folder, folder_of(told))
     session_id = session_of(told)
@@ -292,9 +293,7 @@ def _fits(
 
 
 def is_file(path: str, known: str, root: str, cwd: str) -> bool:
-    """Whether a path, as a host writes it, is a file of the repository that is known by its path
-    from the root.
-    """
+    """Return True if a host's path is this file of the repository."""
     given = path.replace("\\", "/")
     whole = (
         given
@@ -353,7 +352,7 @@ def _stands(head: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
 
 
 def call_of(event: str, told: Mapping[str, Any]) -> tuple[str, dict[str, Any], str | None]:
-    """The tool of a call, its arguments, and what went wrong with it; all by our names."""
+    """Return the tool, arguments and error of a call, by our names."""
     tool = tool_name(_text(told, FIELDS["tool"]))
     return (
         tool,
@@ -388,8 +387,9 @@ def note(
     told: Mapping[str, Any],
     is_said: bool = True,
 ) -> None:
-    """Remember what is said to a session, and tell it to the store with the next drain. Never
-    raises.
+    """Record what is said to a session, for the next drain, too.
+
+    Never raises.
     """
     SessionLog.add(folder, session_id, told["point"], names=sorted(names_of(told)))
     facts = {**told, "agent": told.get("agent") or agent}
@@ -408,16 +408,14 @@ def note(
 
 
 def remember_start(folder: str, session_id: str, source: Any, made_at: float) -> None:
-    """A session begins, or begins anew with an empty head: what it was told before counts no
-    longer.
-    """
+    """Record a session's start; an empty context forgets what was said."""
     if source in _FORGETTING:
         SessionLog.forget(folder, session_id)
     SessionLog.add(folder, session_id, f"began {made_at}", names=[])
 
 
 def name_of(item: Mapping[str, Any]) -> str:
-    """What tells one thing that is cited from another."""
+    """Return the name that tells one cited thing from another."""
     return str(item.get("key") or f"{item['kind']}:{item['id']}")
 
 
@@ -427,24 +425,24 @@ def names_of(told: Mapping[str, Any]) -> set[str]:
 
 
 def source_of(told: Mapping[str, Any]) -> str:
-    """Why a session begins."""
+    """Return the reason for a session's start."""
     named = str(told.get("source") or "startup")
     return SOURCES.get(named, named)
 
 
 def session_of(told: Mapping[str, Any]) -> str:
-    """The session of a payload, whatever its host calls it; of a helper the one that it helps."""
+    """Return the session of a payload; of a sub-agent, its parent's."""
     return _text(told, FIELDS["parent_id"]) or _text(told, FIELDS["session_id"])
 
 
 def hearer_of(told: Mapping[str, Any]) -> str:
-    """Who hears it: a helper of an agent has a context of its own."""
+    """Return the session that hears an answer: a sub-agent has its own."""
     helper = _text(told, FIELDS["subagent_id"])
     return f"{session_of(told)}/agent-{helper}"[:200] if helper else session_of(told)
 
 
 def folder_of(told: Mapping[str, Any]) -> str:
-    """Where a host works."""
+    """Return the folder in which a host works."""
     roots = told.get("workspace_roots")
     named = _text(told, FIELDS["cwd"])
     return named or (str(roots[0]) if isinstance(roots, list) and roots else os.getcwd())

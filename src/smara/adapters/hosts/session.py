@@ -29,7 +29,7 @@ from smara.messages.models import NewMessage, NewThread, Role
 
 
 class TranscriptLocator:
-    """Where transcripts lie; each session is looked for once."""
+    """A look-up of transcripts, done once for each session."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], str] = {}
@@ -55,8 +55,9 @@ _TELLING = ("turn_end", "turn_fail", "session_end", "compact_pre", "subagent_sto
 def store_turns(
     memory: Memory, events: Sequence[HostEvent], has_transcript: Callable[[str], bool]
 ) -> int:
-    """Store the prompts and answers of events whose session has no transcript; how many. Safe to
-    repeat.
+    """Store the prompts and answers of events without a transcript.
+
+    Returns how many; safe to repeat.
     """
     stored = 0
     for thread, messages in _turns(
@@ -120,9 +121,7 @@ def _thread(event: HostEvent) -> NewThread:
 
 
 def jobs_of(events: Sequence[HostEvent], has_transcript: Callable[[str], bool]) -> list[Job]:
-    """What these events ask for: their transcripts read, and their sessions ended when they are
-    over.
-    """
+    """Return the jobs of events: read transcripts, end sessions that are over."""
     found: dict[tuple[str, str], Job] = {}
     for event in events:
         if event.kind == "session_end":
@@ -179,7 +178,7 @@ def _facts(event: HostEvent) -> dict[str, str]:
 
 
 class Transcripts:
-    """Which transcripts can be read; each is looked at once."""
+    """A test of which transcripts can be read, each looked at once."""
 
     def __init__(self) -> None:
         self._known: dict[str, bool] = {}
@@ -204,9 +203,7 @@ _ESCAPED = OPENING.replace("<", "&lt;").replace(">", "&gt;")
 
 
 def told_in(path: str) -> list[tuple[int, str]]:
-    """The blocks in which memory spoke, as they stand in a transcript, each with its time; empty
-    without any.
-    """
+    """Return the blocks of memory in a transcript, each with its time."""
     marks = (OPENING.encode(), _ESCAPED.encode())
     found: list[tuple[int, str]] = []
     try:
@@ -232,7 +229,7 @@ def _told(line: bytes) -> list[tuple[int, str]]:
 
 
 class Counts(Protocol):
-    """Where it is counted what was done."""
+    """The counters of jobs."""
 
     jobs_done: int
     jobs_failed: int
@@ -241,8 +238,9 @@ class Counts(Protocol):
 def run_jobs(
     memory: Memory, counts: Counts, kinds: Sequence[JobKind], has_time: Callable[[], bool]
 ) -> None:
-    """Do what is due, one after the other, while there is time. A job that fails is tried again
-    later.
+    """Run due jobs one after the other while there is time.
+
+    A job that fails is tried again later.
     """
     for job in memory.intake.due():
         if not has_time():

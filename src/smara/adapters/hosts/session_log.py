@@ -23,7 +23,7 @@ ROUND_SECONDS = 3_600
 
 
 def claim_round(folder: str) -> bool:
-    """Whether nobody has done a worker's round for a while; from now on somebody has."""
+    """Claim this hour's maintenance; return False if it was done lately."""
     path = os.path.join(folder, MARKS, "round")
     try:
         if time.time() - os.stat(path).st_mtime < ROUND_SECONDS:
@@ -40,7 +40,10 @@ def claim_round(folder: str) -> bool:
 
 
 class SessionLog:
-    """What a session was told: one line per telling, its point first, then what was cited."""
+    """The record of what a session was told.
+
+    One line per telling: its point first, then what was cited.
+    """
 
     def __init__(self, folder: str, session_id: str) -> None:
         self.names: set[str] = set()
@@ -62,13 +65,13 @@ class SessionLog:
 
     @staticmethod
     def path(folder: str, session_id: str) -> str:
-        """Where it is kept."""
+        """Return the path of a session's log."""
         name = session_id.encode("utf-8", "surrogatepass")
         return os.path.join(folder, MARKS, f"said-{crc32(name):08x}{crc32(name, 1):08x}")
 
     @classmethod
     def add(cls, folder: str, session_id: str, point: str, names: Iterable[str]) -> None:
-        """Add a line; without a place to write it, something may be said twice."""
+        """Add a line; if that fails, something may be said twice."""
         line = (
             "\t".join([point, *(name.replace("\t", " ").replace("\n", " ") for name in names)])
             + "\n"
@@ -95,6 +98,6 @@ class SessionLog:
 
     @classmethod
     def empty(cls, folder: str, session_id: str) -> None:
-        """Forget what a session was told, since its context is about to be compacted."""
+        """Forget what a session was told before its context is compacted."""
         cls.forget(folder, session_id)
         cls.add(folder, session_id, f"began {EMPTIED}", [])

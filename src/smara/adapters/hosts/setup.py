@@ -38,7 +38,7 @@ _BLOCKS: dict[Block, re.Pattern[str]] = {
 
 
 def put_block(text: str, form: Block, body: str) -> str:
-    """Return the text with the block at its end, in place of an earlier one."""
+    """Return the text with the block at its end, replacing another."""
     text = cut_block(text, form)
     newline = "\r\n" if "\r\n" in text else "\n"
     begin, end = _BLOCK_MARKS[form]
@@ -75,7 +75,7 @@ class Journal:
         self._folder = folder
 
     def find(self, path: str) -> JournalEntry | None:
-        """The entry of a file; ``None`` when there is none, or it was damaged since."""
+        """Return the entry of a file; ``None`` if missing or damaged."""
         try:
             with open(self._place(path), "rb") as file:
                 told = json.loads(file.read())
@@ -93,7 +93,7 @@ class Journal:
             return None
 
     def put(self, entry: JournalEntry) -> None:
-        """Keep an entry; on the disk before the file it speaks of is touched."""
+        """Store an entry on disk before its file is touched."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         told = {
             "path": entry.path,
@@ -117,14 +117,12 @@ class Journal:
 
 
 def hash_of(content: bytes) -> str:
-    """How a content is known again."""
+    """Return the hash by which a content is recognised."""
     return hashlib.sha256(content).hexdigest()
 
 
 def write_whole(path: str, content: bytes, mode: int | None = None) -> None:
-    """Write a file at one stroke; a file that was there keeps its permissions, a link stays a
-    link.
-    """
+    """Write a file atomically; permissions and links stay as they are."""
     real = os.path.realpath(path)
     hidden = f"{real}.smara-{os.getpid()}"
     if mode is None:
@@ -148,7 +146,7 @@ State = Literal["absent", "present", "differs"]
 
 @dataclass(frozen=True, slots=True)
 class SetupChange:
-    """One file, as it is and as it would be; ``None`` stands for a file that is not there."""
+    """One file before and after; ``None`` stands for a missing file."""
 
     path: str
     before: bytes | None
@@ -158,7 +156,7 @@ class SetupChange:
 
     @property
     def is_needed(self) -> bool:
-        """Whether there is anything to do."""
+        """True if there is anything to do."""
         return self.before != self.after
 
     def diff(self) -> str:
@@ -172,8 +170,9 @@ class SetupChange:
 
 
 def plan(targets: Sequence[SetupTarget], journal: Journal) -> list[SetupChange]:
-    """What setting up would change. Raises ``InvalidInputError`` for a file that cannot be read as
-    what it is.
+    """Plan the changes of a setup.
+
+    Raises ``InvalidInputError`` for a file that cannot be read as what it is.
     """
     found = []
     for target in targets:
@@ -187,7 +186,7 @@ def plan(targets: Sequence[SetupTarget], journal: Journal) -> list[SetupChange]:
 
 
 def undo_plan(targets: Sequence[SetupTarget], journal: Journal) -> list[SetupChange]:
-    """What taking everything of ours out would change."""
+    """Plan the removal of everything that is ours."""
     found = []
     for target in targets:
         before = _read(target.path)
@@ -198,8 +197,9 @@ def undo_plan(targets: Sequence[SetupTarget], journal: Journal) -> list[SetupCha
 
 
 def apply(changes: Sequence[SetupChange], journal: Journal) -> int:
-    """Make changes; how many files. The journal is written before the file, so that no kill leaves
-    it unknown.
+    """Apply changes; return the number of files.
+
+    The journal is written before the file, so that no kill leaves it unknown.
     """
     needed = [change for change in changes if change.is_needed]
     for change in needed:
@@ -221,8 +221,9 @@ def apply(changes: Sequence[SetupChange], journal: Journal) -> int:
 
 
 def undo(changes: Sequence[SetupChange], journal: Journal) -> int:
-    """Undo; how many files were given back or taken away. Folders that were made go too, when they
-    are empty.
+    """Undo changes; return the number of files restored or removed.
+
+    Folders that setup made go too, if they are empty.
     """
     made: set[str] = set()
     for change in changes:
@@ -240,7 +241,7 @@ def undo(changes: Sequence[SetupChange], journal: Journal) -> int:
 
 
 def state_of(target: SetupTarget, journal: Journal) -> State:
-    """Whether a file has what is ours in it, as this version would write it."""
+    """Return the state of our part of a file, for this version."""
     change = plan([target], journal)[0]
     if not change.is_needed:
         return "present"
@@ -351,12 +352,12 @@ class FoundHost:
 
     @property
     def is_set_up(self) -> bool:
-        """Whether it tells and hears us, by its settings or by the plug-in."""
+        """True if it calls us, by its settings or by the plug-in."""
         return bool(self.set_up) or self.has_plugin
 
 
 def find_hosts(root: str, journal: Journal) -> list[FoundHost]:
-    """Find the agents of this machine: by a program on the path, or a folder of the user."""
+    """Find the agents of this machine by their programs and folders."""
     hosts = []
     for host in HOSTS:
         if host.setup is None or host.setup.home is None:
@@ -379,7 +380,7 @@ def find_hosts(root: str, journal: Journal) -> list[FoundHost]:
 
 
 def targets_of(agent: str, reach: Reach, root: str, program: str = "smara") -> list[SetupTarget]:
-    """Return the files that make a host call us, in a repository or for all of a user's.
+    """Return the files that make a host call us.
 
     Raises:
         InvalidInputError: The host has nothing to set up, or not with this reach.
@@ -398,7 +399,7 @@ def _is_set_up(host: Host, reach: Reach, root: str, journal: Journal) -> bool:
 
 
 def program() -> str:
-    """What hosts are told to call: our name where a shell finds it, otherwise the whole path.
+    """Return the program that hosts call: its name, or its whole path.
 
     A name outlives an upgrade that moves the program, and a path outlives a shell without our
     folder.

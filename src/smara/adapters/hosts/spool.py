@@ -31,7 +31,9 @@ def put(
     cwd: str = "",
     is_clean: bool = False,
 ) -> str:
-    """Keep an event; the path of its file. Raises ``OSError`` when that cannot be done.
+    """Write an event to the spool; return the path of its file.
+
+    Raises ``OSError`` if that fails.
 
     ``is_clean`` says that the payload comes out of the store, into which no secret goes.
     """
@@ -85,8 +87,9 @@ def names(folder: str) -> list[str]:
 
 
 def keep_bounded(folder: str, most: int = MOST_FILES) -> int:
-    """Let the oldest events go when there are too many; how many went, also noted for the
-    doctor.
+    """Drop the oldest events above the limit; return how many.
+
+    The number is also noted for the doctor.
     """
     waiting = names(folder)
     gone = 0
