@@ -27,7 +27,7 @@ _JOIN_SECONDS = 5.0
 
 
 class BackgroundEmbedding:
-    """Runs the work of making vectors whenever something was written."""
+    """The thread that makes vectors whenever something was written."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class BackgroundEmbedding:
         _alive.add(self)
 
     def wake(self) -> None:
-        """Something was written. Costs next to nothing, raises nothing, waits for nothing."""
+        """Note that something was written; never waits or raises."""
         if self._woken.is_set() and self._pid == os.getpid():
             return
         with self._lock:
@@ -109,7 +109,7 @@ class BackgroundEmbedding:
             return self._work(stop).stopped
         except SmaraError as error:
             log.warning("vectors.failed", error=error.code)
-        except Exception as error:  # noqa: BLE001 - the edge of a thread: nobody else would hear of it
+        except Exception as error:  # noqa: BLE001 - the edge of a thread
             log.warning("vectors.failed", error=type(error).__name__)
         return "failed"
 

@@ -25,7 +25,7 @@ _LOCAL = ("offline", "onnx", "ollama", "given")
 def choose_space(
     spaces: Sequence[Space], own_model_id: str | None, can_open: Callable[[Space], bool]
 ) -> tuple[Space | None, str]:
-    """The space that questions are answered from, newest first given, and why in a sentence.
+    """Return the space that answers queries, and why in a sentence.
 
     The own one (of the embedder that this process is set to) once it is ready; until then the
     newest other that is ready and whose embedder may be opened; else the own one, as far as it is
@@ -54,10 +54,10 @@ def choose_space(
 
 
 def chosen_setting(spaces: Sequence[Space], setting: str) -> str:
-    """The setting in force: what this process is set to, or what the project was switched to.
+    """Return the setting in force: of this process, or of the project.
 
     A project's choice stands in the place of the default alone; a process that was told something
-    else does that. And it counts only for models on this machine: nobody's text is sent away
+    else does that. And it counts only for models on this machine: no text is sent away
     because of what another wrote into a store.
     """
     if setting != DEFAULT:
@@ -71,7 +71,7 @@ def chosen_setting(spaces: Sequence[Space], setting: str) -> str:
 
 
 def is_local(setting: str) -> bool:
-    """Whether an embedder keeps texts on this machine.
+    """Return True if an embedder keeps texts on this machine.
 
     >>> [is_local(each) for each in ("offline", "ollama:qwen3-embedding:4b", "openai", "ollama:x@http://10.0.0.7")]
     [True, True, False, False]
@@ -93,7 +93,7 @@ class VectorCache:
         self._is_used = space.embedder != "offline"
 
     def find(self, texts: Sequence[str]) -> dict[str, bytes]:
-        """What is known of some texts."""
+        """Return the cached vectors of texts."""
         if not self._is_used or not texts:
             return {}
         keys = {self._key(text): text for text in texts}
@@ -102,7 +102,7 @@ class VectorCache:
         return {keys[key]: vector for key, vector in found.items()}
 
     def put(self, vectors: Mapping[str, bytes]) -> None:
-        """Keep vectors for a week; trouble with that is nobody's trouble."""
+        """Cache vectors for a week; a failure is only logged."""
         if not self._is_used or not vectors:
             return
         now = self._clock.now_ms()
@@ -128,7 +128,7 @@ OpenEmbedder = Callable[[str], Embedder | None]
 
 
 class Embedders:
-    """Opens embedders by their setting. The own one is what this process is set to."""
+    """The embedders of a process, opened by their setting."""
 
     def __init__(self, setting: str, open_embedder: OpenEmbedder, is_given: bool = False) -> None:
         self.setting = setting
@@ -142,28 +142,22 @@ class Embedders:
         return self.setting == "off"
 
     def own(self, spaces: Sequence[Space]) -> Embedder | None:
-        """The embedder of this process in a project with these spaces; ``None`` when it is off."""
+        """Return the embedder of this process; None if it is off."""
         return None if self.is_off else self.get(self.in_force(spaces))
 
     def in_force(self, spaces: Sequence[Space]) -> str:
-        """The setting that counts in a project with these spaces; an embedder given by the program
-        always does.
-        """
+        """Return the setting in force; an embedder given by the program always is."""
         return self.setting if self.is_given else chosen_setting(spaces, self.setting)
 
     def get(self, setting: str) -> Embedder | None:
-        """The embedder of a setting, opened on first use. Raises what opening raises, each time
-        anew.
-        """
+        """Return the embedder of a setting, opened on first use; raises what that raises."""
         with self._lock:
             if setting not in self._opened:
                 self._opened[setting] = self._open(setting)
             return self._opened[setting]
 
     def of(self, space: Space) -> Embedder | None:
-        """The embedder that made a space; the one in use when the ids agree, whatever it was called
-        then.
-        """
+        """Return the embedder that made a space, or one with the same model id."""
         with self._lock:
             known = [
                 each
@@ -173,8 +167,7 @@ class Embedders:
         return known[0] if known else self.get(space.embedder)
 
     def can_open(self, space: Space) -> bool:
-        """Whether questions can be made vectors of a space that another setting, or another
-        version, made.
+        """Return True if this process may and can embed queries for a space.
 
         The text of a question goes nowhere that this process was not told to send it.
         """

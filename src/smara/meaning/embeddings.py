@@ -120,7 +120,7 @@ _DROPPED_AT_ONCE = 2_000
 
 
 class Embeddings:
-    """Makes the vectors of one project, and says how they stand."""
+    """The vectors of one project: made, switched, dropped and checked."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class Embeddings:
         stop: threading.Event | None = None,
         tell: Callable[[EmbeddingProgress], object] | None = None,
     ) -> EmbeddingProgress:
-        """Make the vectors of what waits, up to so many records or so long.
+        """Make the vectors of what waits, within limits.
 
         Safe to repeat, to kill and to call from any number of processes: what is done stays done,
         and nothing is done twice. Trouble with the model is told in the answer and never raised.
@@ -169,14 +169,12 @@ class Embeddings:
         )
 
     def evict_cache(self) -> int:
-        """Drop the cached vectors that have expired; how many."""
+        """Drop the cached vectors that have expired; return how many."""
         with self._store.database.write(is_derived=True) as session:
             return self._store.evict_cached(session, self._clock.now_ms())
 
     def status(self) -> Status:
-        """How the embeddings of this project stand. Opens the embedder, to say which model it
-        is.
-        """
+        """Return the state of the embeddings; opens the embedder to name its model."""
         model_id, answering = None, None
         with self._store.database.read() as session:
             spaces = self._store.spaces(session)
@@ -192,8 +190,7 @@ class Embeddings:
         return Status(setting, model_id, answering, note=note, spaces=stand)
 
     def switch(self, setting: str) -> Space:
-        """Fill the space of another embedder, named as in the setting ``embedder``; the old one
-        answers until then.
+        """Fill the space of another embedder; the old one answers until then.
 
         Nothing is taken away, so switching back is as easy. A model on this machine is the
         project's choice from now on, for every process that is not set to something else.
@@ -214,16 +211,13 @@ class Embeddings:
         return space
 
     def is_kept(self, setting: str) -> bool:
-        """Whether switching to an embedder is remembered for other processes: only what keeps texts
-        on this machine.
-        """
+        """Return True if other processes follow a switch: only for local embedders."""
         return is_local(setting)
 
     def drop(self, model_id: str) -> int:
-        """Take away all vectors of a model in this project; how many. They can be made again.
+        """Remove all vectors of a model; return how many. They can be made again.
 
-        Done in small transactions: nobody waits long, and a dropping that was cut short is gone on
-        with.
+        Done in small transactions: no writer waits long, and a drop that was cut short goes on.
         """
         with self._store.database.read() as session:
             space = self._store.find_space(session, model_id)
@@ -256,7 +250,7 @@ class Embeddings:
         return removed
 
     def retry(self) -> int:
-        """Let the records that a model refused wait for their vectors once more; how many."""
+        """Queue the records that a model refused again; return how many."""
         count = 0
         with self._store.database.write() as session:
             for space in self._store.spaces(session):
@@ -269,21 +263,17 @@ class Embeddings:
         return count
 
     def is_begun(self) -> bool:
-        """Whether there are any vectors in this project, or were meant to be."""
+        """Return True if this project has vectors, or was meant to."""
         with self._store.database.read() as session:
             return bool(self._store.spaces(session))
 
     def problems(self) -> list[str]:
-        """What is wrong with the vectors: of records that are gone, missing ones, blocks that
-        disagree. Reads all.
-        """
+        """Return what is wrong with the vectors; reads all of them."""
         with self._store.database.snapshot() as session:
             return self._checking.problems(session)
 
     def mend(self) -> int:
-        """Take away what belongs to nothing, and let what is missing be made; how many rows were
-        concerned.
-        """
+        """Remove orphans and queue what is missing; return how many rows."""
         with self._store.database.write() as session:
             return self._checking.mend(session)
 

@@ -186,17 +186,10 @@ def alike_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
 def _alike(rows: Rows, columns: Array, query: Floats, count: int) -> Array:
     import numpy as np
 
-    apart = _differences(columns, _words(query > 0))
+    apart = _counted(columns, _words(query > 0), np.bitwise_xor)  # how many signs differ
     within = np.searchsorted(np.cumsum(np.bincount(apart)), count)
     first = np.flatnonzero(apart <= within)
     return first[rows[first] != _GONE]  # type: ignore[no-any-return]
-
-
-def _differences(columns: Array, query: Array) -> Array:
-    """In how many dimensions the signs differ."""
-    import numpy as np
-
-    return _counted(columns, query, np.bitwise_xor)
 
 
 def _weighed(columns: Array, query: Floats) -> Array:

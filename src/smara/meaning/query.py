@@ -41,13 +41,13 @@ class RowVectors:
         self._codes = codes
 
     def scores(self, vector: Vector) -> dict[int, float]:
-        """The cosine of each row with a question."""
+        """Return the cosine of each row with a question."""
         if not self._places:
             return {}
         return dict(zip(self._places, cosines(self._codes, vector.values).tolist(), strict=True))
 
     def moved(self, vector: Vector, rows: Sequence[int], share: float) -> Vector | None:
-        """The question, moved towards the middle of some rows; ``None`` when none of them is here.
+        """Return the question moved towards rows; None if no row is here.
 
         With a share of 0.5 the middle counts half as much as what was asked.
         """
@@ -78,7 +78,7 @@ def allowed_rows(
     limit: int,
     within: Within,
 ) -> list[tuple[int, float]]:
-    """The nearest rows of messages inside a scope, best first."""
+    """Return the nearest rows of messages inside a scope, best first."""
     inside = _listed(session, store, within, limit=NARROW + 1)
     if len(inside) <= NARROW:
         rows = [row for no, pieces in inside for row in range(row_of(no), row_of(no, pieces))]
@@ -183,8 +183,7 @@ class Meaning:
     def query_vector(
         self, text: str, *, deep: bool = False, deadline_seconds: float | None = None
     ) -> tuple[Vector | None, str]:
-        """The question as a vector of the space that answers, and a note that says which, or why
-        there is none.
+        """Return the question as a vector, or None, and a note that says why.
 
         Never raises for trouble with an embedder, and never waits longer than the deadline: without
         ``deep`` that of the settings, half a second.
@@ -226,10 +225,9 @@ class Meaning:
         limit: int,
         within: Within | None = None,
     ) -> list[tuple[int, float]]:
-        """(row, cosine) of the rows nearest to a question, best first; a row is that of the text
-        index for messages.
+        """Return (row, cosine) of the rows nearest to a question, best first.
 
-        Vectors that cannot be read, or not in time, are as none: words answer alone.
+        If vectors cannot be read in time, there are no rows: words answer alone.
         """
         try:
             shelf = self._store.shelf(session, vector.space_no, kind)
@@ -251,9 +249,7 @@ class Meaning:
     def scores(
         self, session: Session, kind: VectorKind, rows: Sequence[int], vector: Vector
     ) -> dict[int, float]:
-        """The cosines of given rows with a question, of those that have a vector; see
-        ``nearest``.
-        """
+        """Return the cosines of the given rows that have a vector; see ``nearest``."""
         try:
             shelf = self._store.shelf(session, vector.space_no, kind)
             return self._nearest.scores(session, shelf, rows, vector.values)
@@ -264,9 +260,7 @@ class Meaning:
     def load(
         self, session: Session, kind: VectorKind, rows: Sequence[int], vector: Vector
     ) -> RowVectors:
-        """The vectors of given rows in the space of a question, for comparing them more than once;
-        see ``nearest``.
-        """
+        """Return the vectors of given rows, to compare them more than once."""
         try:
             shelf = self._store.shelf(session, vector.space_no, kind)
             return RowVectors(*self._nearest.vectors(session, shelf, rows, dims=vector.dims))
@@ -275,9 +269,7 @@ class Meaning:
             return RowVectors([], decode([], vector.dims))
 
     def answering(self) -> tuple[Space | None, str]:
-        """The space that answers at this moment, and why. Raises what opening an embedder
-        raises.
-        """
+        """Return the space that answers now, and why; raises what opening raises."""
         with self._store.database.read() as session:
             spaces = self._store.spaces(session)
         own = self._embedders.own(spaces)
@@ -288,7 +280,7 @@ class Meaning:
         )
 
     def forget(self, space_no: int | None = None) -> None:
-        """Drop what is kept in memory, of one space or of all."""
+        """Drop the cached vectors of one space or of all."""
         self._nearest.forget(space_no)
 
     def _asked(self, text: str, stop_at: float | None) -> tuple[Vector | None, str]:

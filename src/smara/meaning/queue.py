@@ -21,14 +21,14 @@ BATCH_CHARACTERS = 400_000
 
 @dataclass(slots=True)
 class EmbeddingBatch:
-    """Records to be embedded together, and what is known to be done once they are."""
+    """Records to embed together, and what is done once they are."""
 
     texts: dict[tuple[VectorKind, int], list[str]] = field(default_factory=dict)
     gone: list[tuple[VectorKind, int]] = field(default_factory=list)
     entries: list[QueueEntry] = field(default_factory=list)
     walks: list[SpaceWalk] = field(default_factory=list)
     is_held: bool = False
-    """Whether something waits that somebody held when its turn came."""
+    """True if something waits that another session held when its turn came."""
     _characters: int = 0
 
     @property
@@ -54,10 +54,9 @@ class EmbeddingQueue:
     def next(
         self, session: Session, space_no: int, limit: int, passed: Set[QueueEntry] = frozenset()
     ) -> EmbeddingBatch:
-        """The next records; one moment of the database, so that a text is as old as its stamp at
-        most.
+        """Return the next records, read in one snapshot, so that texts fit their stamps.
 
-        ``passed`` are entries that somebody held when their turn came.
+        ``passed`` are entries that another session held when their turn came.
         """
         limit = min(limit, BATCH_RECORDS)
         waiting = self._store.entries(session, space_no, limit + len(passed))
@@ -69,7 +68,7 @@ class EmbeddingQueue:
         return batch
 
     def is_waiting(self, session: Session, space_no: int) -> bool:
-        """Whether anything waits; a look at the queue's first entry and at a handful of walks."""
+        """Return True if anything waits, in the queue or on a walk."""
         return self._store.is_waiting(session, space_no) or any(
             not walk.is_done for walk in self._store.walks(session, space_no)
         )
@@ -112,9 +111,7 @@ class EmbeddingQueue:
     def _without_vectors(
         self, session: Session, space_no: int, walk: SpaceWalk, limit: int
     ) -> list[int]:
-        """The next records below those walked that have no vector and were not refused, newest
-        first.
-        """
+        """Return the next records of a walk without vectors, newest first."""
         shelf = self._store.shelf(session, space_no, walk.kind)
         table, bits = table_of(walk.kind), shelf.record_bits
         statement = (

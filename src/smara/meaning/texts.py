@@ -23,7 +23,6 @@ from smara.observations.models import Observation
 from smara.observations.store import ObservationStore
 from smara.tasks.models import Task
 from smara.tasks.store import TaskStore
-from smara.working.models import WorkingMemory
 from smara.working.store import WorkingStore
 
 CODE_CHARACTERS = 4_000
@@ -73,7 +72,7 @@ class Texts:
                 for no, each in self._code.chunks_by_number(session, numbers).items()
             }
         return {
-            no: [of_page(each)] for no, each in self._working.by_numbers(session, numbers).items()
+            no: [each.content] for no, each in self._working.by_numbers(session, numbers).items()
         }
 
 
@@ -102,11 +101,6 @@ def of_memory(memory: TypedMemory) -> str:
         else _prefix((*memory.files, *memory.modules, memory.type.replace("_", " ")))
     )
     return head + memory.content
-
-
-def of_page(page: WorkingMemory) -> str:
-    """A page of working memory as it stands."""
-    return page.content
 
 
 def of_chunk(chunk: ChunkRow) -> str:

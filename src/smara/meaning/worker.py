@@ -40,12 +40,10 @@ if TYPE_CHECKING:
 
 LEASE_SECONDS = 60.0
 STALE_DAYS = 7
-"""A space that nobody made vectors of for so long is renewed no more, until somebody comes back to
-it.
-"""
+"""A space without new vectors for so long is renewed no more, until it is used again."""
 _RETIRED_AT_ONCE = 1_000
 _PROBE = "hello"
-_HELD = "somebody is writing to the records that are left"
+_HELD = "another process is writing to the records that are left"
 
 
 def lease_name(project_no: int, space_no: int) -> str:
@@ -55,7 +53,7 @@ def lease_name(project_no: int, space_no: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingLimits:
-    """How much is to be done at most, until when, and whom to tell."""
+    """The limits of a run, and a callback for its progress."""
 
     records: int | None = None
     seconds: float | None = None
@@ -70,7 +68,7 @@ class _EmbeddingTally:
     failed: int = 0
     cached: int = 0
     passed: set[QueueEntry] = field(default_factory=set)
-    """What somebody held when its turn came; it is left for the next time."""
+    """Entries that another session held; they are left for the next time."""
 
 
 class EmbeddingWorker:
@@ -92,9 +90,7 @@ class EmbeddingWorker:
         self._pending = EmbeddingQueue(store)
 
     def run(self, space: Space, embedder: Embedder, limits: EmbeddingLimits) -> EmbeddingProgress:
-        """Embed what waits for a space, up to a number of records or a time; says why it
-        stopped.
-        """
+        """Embed what waits for a space within limits; return why it stopped."""
         with self._store.database.read() as session:
             if not self._pending.is_waiting(session, space.no):
                 return EmbeddingProgress(space.model_id, stopped="done")
@@ -117,7 +113,7 @@ class EmbeddingWorker:
 
     @contextmanager
     def held(self, space: Space) -> Iterator[Lease | None]:
-        """The right to write to a space of this project; ``None`` while somebody else has it."""
+        """Hold the lease of a space; None while another process has it."""
         name = lease_name(self._store.scope.project_no, space.no)
         lease = self._leases.acquire(name, self._owner, self._lease_seconds)
         try:
@@ -134,7 +130,7 @@ class EmbeddingWorker:
         lease: Lease,
         heartbeat: Heartbeat,
     ) -> Iterator[EmbeddingProgress]:
-        """How far it has come after each batch; the last one says why it ended."""
+        """Yield the progress after each batch; the last says why it ended."""
         tally, started = _EmbeddingTally(), self._clock.monotonic()
         while True:
             heartbeat.check()
@@ -159,7 +155,7 @@ class EmbeddingWorker:
     def _left(
         self, limits: EmbeddingLimits, tally: _EmbeddingTally, started: float
     ) -> tuple[int, float | None, StopReason | None]:
-        """How many records and how much time are left, and why to stop."""
+        """Return the records and the time that are left, and why to stop."""
         done = tally.embedded + tally.failed
         most = BATCH_RECORDS if limits.records is None else limits.records - done
         left = (
@@ -188,9 +184,7 @@ class EmbeddingWorker:
         )
 
     def _tidy(self, space: Space) -> None:
-        """Once all is done: an index of the server for what has become large, and rest for what
-        nobody renews.
-        """
+        """Make the server's index for large shelves, and retire spaces not in use."""
         try:
             with self._store.database.read() as session:
                 for kind in VECTOR_KINDS:
@@ -247,7 +241,7 @@ class EmbeddingWorker:
         left: float | None,
         tally: _EmbeddingTally,
     ) -> tuple[dict[tuple[VectorKind, int], list[bytes]], list[EmbeddingFailure]]:
-        """The vectors of a batch as they are stored, and the records that the model refuses."""
+        """Return the encoded vectors of a batch, and the records that the model refuses."""
         cache = VectorCache(self._store, space, "document", clock=self._clock)
         distinct = list(dict.fromkeys(text for texts in batch.texts.values() for text in texts))
         known = cache.find(distinct)
@@ -362,7 +356,7 @@ class EmbeddingWorker:
     def _hand_on(
         self, session: Session, others: Sequence[Space], kind: VectorKind, numbers: Sequence[int]
     ) -> None:
-        """What was written for all spaces and taken by this one still waits for the others."""
+        """Queue for the other spaces what was written for all of them."""
         if not numbers:
             return
         for other in others:
@@ -382,7 +376,7 @@ def _embed_each(
     refused: dict[str, ModelError],
     is_probed: bool,
 ) -> dict[str, bytes]:
-    """The vectors of texts; those the model refuses go into ``refused``, found by halving.
+    """Return the vectors of texts; find those the model refuses by halving.
 
     A model that refuses everything is not available: no record is to blame.
     """
@@ -402,7 +396,7 @@ def _embed_each(
 
 
 def _checked(embedder: Embedder, texts: Sequence[str], left: float | None) -> Floats:
-    """Vectors that are vectors: of the right shape, without a number that is none."""
+    """Return vectors of the right shape with finite numbers, or raise."""
     import numpy as np
 
     try:
@@ -417,7 +411,7 @@ def _checked(embedder: Embedder, texts: Sequence[str], left: float | None) -> Fl
         ) from error
     if vectors.shape != (len(texts), embedder.dims) or not np.isfinite(vectors).all():
         raise BadReplyError(
-            f"{embedder.model_id} gave vectors that are none; nothing was stored of them. Try "
+            f"{embedder.model_id} gave invalid vectors; nothing was stored of them. Try "
             "again, or switch the "
             "embedder.",
             reason=f"shape {vectors.shape}",

@@ -1,3 +1,1 @@
-"""What thinks: chat models behind one small protocol, with deadlines, retries, a budget and a
-switch.
-"""
+"""Chat models behind one small protocol, with deadlines, retries and a budget."""

@@ -118,7 +118,7 @@ class Prices:
         self._own = own or {}
 
     def cost(self, model: str, usage: Usage) -> int | None:
-        """What this usage of a model costs; ``None`` when its price is not known."""
+        """Return the cost of a usage; None if the price is unknown."""
         if usage.tokens == 0:
             return 0
         if model in self._own:
@@ -270,12 +270,12 @@ class ModelBudget:
             )
 
     def spent(self, window_ms: int) -> WindowUsage:
-        """What models used in the last ``window_ms``, calls under way included at their most."""
+        """Return the usage of a window; a call under way counts at its most."""
         with self._store.database.read() as session:
             return self._store.spent(session, self._clock.now_ms() - window_ms)
 
     def remaining(self) -> list[Remaining]:
-        """What is left of each limit."""
+        """Return what is left of each limit."""
         windows = {limit.window_ms: self.spent(limit.window_ms) for limit in self._limits}
         return [Remaining(limit, windows[limit.window_ms].of(limit.unit)) for limit in self._limits]
 
@@ -298,9 +298,7 @@ class ModelBudget:
     def _opens_at(
         self, session: Session, limit: Limit, wanted: Reservation, now: int
     ) -> int | None:
-        """When enough of the oldest calls have left the window; ``None`` when the call alone is too
-        large.
-        """
+        """Return when the call fits into the window; None if it never does."""
         needed = _needed(limit, wanted)
         if needed is None or needed > limit.most:
             return None
@@ -314,9 +312,7 @@ class ModelBudget:
 
 
 def _needed(limit: Limit, wanted: Reservation) -> int | None:
-    """How much of a limit a call can use; ``None`` when that cannot be known and nothing may be
-    spent.
-    """
+    """Return how much of a limit a call can use; None if its price is unknown."""
     if limit.unit != "dollars":
         is_counted_here = (wanted.purpose in READING) == (limit.unit == "embedding tokens")
         return wanted.tokens if is_counted_here else 0

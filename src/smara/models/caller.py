@@ -45,7 +45,7 @@ _ADVICE = {
 
 
 class Models:
-    """What thinks, within its budget. Safe to use from several threads and processes."""
+    """The models of a project, within their budget; safe to share."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Models:
 
     @property
     def is_offline(self) -> bool:
-        """Whether no model is configured; then everything is done by rules alone."""
+        """True if no model is configured: rules do everything then."""
         return self._given is None and is_offline(self._settings.model)
 
     @property
@@ -124,7 +124,7 @@ class Models:
 
     @cached_property
     def reranker(self) -> Reranker | None:
-        """Who ranks the best hits of a search once more; ``None`` where no model does.
+        """The model that ranks the best hits again, or None.
 
         What is sent to it passes the switch, the redaction and the budget, and its calls are noted
         with the purpose ``rerank``. ``ConfigError`` when the setting ``reranker`` cannot be used.
@@ -143,7 +143,7 @@ class Models:
 
     @cached_property
     def embedder(self) -> Embedder | None:
-        """Who turns text into vectors; see :meth:`open_embedder`."""
+        """The embedder; see :meth:`open_embedder`."""
         return self.open_embedder()
 
     def open_embedder(self, setting: str | None = None) -> Embedder | None:
@@ -224,11 +224,11 @@ class Models:
             return self._store.find_pause(session)
 
     def spent(self, window_ms: int = HOUR_MS) -> WindowUsage:
-        """What models used in the last ``window_ms`` in this store."""
+        """Return what models used in the last ``window_ms`` in this store."""
         return self.budget.spent(window_ms)
 
     def remaining(self) -> list[Remaining]:
-        """What is left of each limit."""
+        """Return what is left of each limit."""
         return self.budget.remaining()
 
     def calls(self, limit: int = 20) -> list[ModelCall]:
@@ -237,7 +237,7 @@ class Models:
             return self._store.list(session, limit, self._clock.now_ms())
 
     def status(self) -> dict[str, Any]:
-        """What thinks, whether it may, and what it has used, for ``smara status``."""
+        """Return the models, their switch and their usage, for ``smara status``."""
         pause = self.find_pause()
         return {
             "models": self.names,

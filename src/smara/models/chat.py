@@ -46,12 +46,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What is asked of a model."""
+    """A request to a model."""
 
     prompt: str
     system: str = ""
     deadline_seconds: float | None = None
-    """How long the whole may take; the setting ``model_deadline_seconds`` when nobody says."""
+    """How long the whole may take; the setting ``model_deadline_seconds`` by default."""
     max_output_tokens: int = 4_096
     temperature: float | None = None
     """``None`` leaves it to the model; several newer ones take no other."""
@@ -81,7 +81,7 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What a model answered."""
+    """A reply of a model."""
 
     text: str
     usage: Usage = Usage()

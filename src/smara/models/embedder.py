@@ -44,7 +44,7 @@ class Embedder(Protocol):
 
     @property
     def dims(self) -> int:
-        """How many numbers a vector has."""
+        """The number of dimensions."""
         ...
 
     @property
@@ -71,7 +71,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingReply:
-    """What a server answered: rows of length 1, and the tokens it read, when it says so."""
+    """The reply of a server: rows of length 1, and the tokens read."""
 
     vectors: Vectors
     tokens: int | None
@@ -101,12 +101,12 @@ class EmbeddingServer(Protocol):
 
     @property
     def most_texts(self) -> int:
-        """How many texts one request may have."""
+        """The most texts of one request."""
         ...
 
     @property
     def most_tokens(self) -> int:
-        """How much of a text the model reads; of a longer one the beginning is sent."""
+        """The most tokens of a text; of a longer one the beginning is sent."""
         ...
 
     def ask(self, texts: Sequence[str], kind: Kind, deadline_seconds: float) -> EmbeddingReply:
@@ -115,7 +115,7 @@ class EmbeddingServer(Protocol):
 
 
 def unit_rows(vectors: Vectors) -> Vectors:
-    """The rows, each divided by its length; a row of zeros stays one."""
+    """Return the rows, each divided by its length; zeros stay zeros."""
     import numpy as np
 
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -132,8 +132,7 @@ def check_rows(
     may_cut: bool = False,
     may_be_zero: bool = False,
 ) -> Vectors:
-    """Vectors as somebody else made them, when they are what they should be; ``BadReplyError``
-    otherwise.
+    """Return vectors of another maker, checked, or raise BadReplyError.
 
     As many rows as texts, ``dims`` finite numbers each, and not all of them zero, unless
     ``may_be_zero``. With ``may_cut`` longer rows are cut, which is right for Matryoshka models
@@ -159,7 +158,7 @@ def check_rows(
     rows = rows[:, :dims].astype(np.float64)
     largest = np.abs(rows).max(axis=1, keepdims=True)
     if not np.isfinite(largest).all():
-        raise bad_vectors(name, "a number that is none")
+        raise bad_vectors(name, "a number that is not finite")
     if (largest == 0).any() and not may_be_zero:
         raise bad_vectors(name, "a vector of zeros")
     rows /= np.where(
@@ -169,7 +168,7 @@ def check_rows(
 
 
 def bad_vectors(name: str, what: str) -> BadReplyError:
-    """Vectors that say nothing; ``what`` is in our words, never in the server's."""
+    """Return the error of unusable vectors; ``what`` is in our words."""
     return BadReplyError(
         f"{name} gave vectors that cannot be used ({what}). Check that the setting embedder names "
         "a model that embeds, "

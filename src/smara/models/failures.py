@@ -93,7 +93,7 @@ def unreadable(model: str, detail: str) -> BadReplyError:
 
 
 def translate(model: str, error: Exception, was_sent: bool) -> ModelError | None:
-    """Our error for one of pydantic-ai's; ``None`` for what is none of its errors."""
+    """Return our error for one of pydantic-ai's; None for any other."""
     from pydantic_ai import exceptions as theirs
 
     if isinstance(error, theirs.ModelHTTPError):
@@ -132,9 +132,7 @@ def from_status(
     retry_after_seconds: float | None = None,
     advice: Mapping[str, str] | None = None,
 ) -> ModelError:
-    """The error for a status of HTTP and what the body says of it; a call that was turned away so
-    cost nothing.
-    """
+    """Return the error for an HTTP status and its body; such a call cost nothing."""
     known = reason or _REASON_OF_STATUS.get(status, "server" if status >= 500 else "request")
     if status == 429 and "insufficient_quota" in str(body):
         known = "quota"
@@ -159,14 +157,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
-    """How often is asked, and how long is waited in between."""
+    """The number of attempts and the waits between them."""
 
     attempts: int = 3
     first_wait_seconds: float = 1.0
     longest_wait_seconds: float = 20.0
 
     def wait_seconds(self, attempt: int, asked_seconds: float | None, drawn: float) -> float:
-        """How long to wait after a failed attempt.
+        """Return how long to wait after a failed attempt.
 
         Doubled each time, and half of it by chance, so that many who failed together do not
         come back together; never less than the server asked for. After the second attempt, with
@@ -189,8 +187,7 @@ def with_retries(
     rules: RetryRules = RetryRules(),  # noqa: B008
     draw: Callable[[], float] = random.random,  # noqa: B008, RUF100
 ) -> T:
-    """The result of ``call``, asked again while that can help and the clock has not reached
-    ``ends_at``.
+    """Return the result of ``call``, retried while that can help before ``ends_at``.
 
     A wait that would pass the deadline is not begun: the error is raised at once, and its fact
     ``retry_after_seconds`` says when to come back.

@@ -77,11 +77,10 @@ class GuardedEmbedder:
         *,
         deadline_seconds: float | None = None,
     ) -> Vectors:
-        """One row for each text, asked for in as many requests as it takes; a blank text is zeros
-        and is not sent.
+        """Return one row for each text; a blank text is zeros and is not sent.
 
         A request that fails in a way that can pass is made again within the deadline, after which,
-        and half a second for closing connections, nobody waits. ``BudgetSpentError``,
+        and half a second for closing connections, the caller is back. ``BudgetSpentError``,
         ``ModelRefusedError`` as for a chat model.
         """
         self._meter.require_on()
@@ -110,9 +109,7 @@ class GuardedEmbedder:
         return rows
 
     def _sendable(self, text: str) -> str:
-        """A text as it may leave the house: without secrets, in letters that can be sent, no longer
-        than is read.
-        """
+        """Return a text without secrets, encodable, and no longer than is read."""
         clean = self._redact(text).encode("utf-8", "replace").decode("utf-8").strip()
         return self._shortened(clean, self._server.most_tokens)
 
@@ -130,7 +127,7 @@ class GuardedEmbedder:
         return counter_for(self._server.name.partition(":")[2])
 
     def _batches(self, texts: list[str]) -> Iterator[list[int]]:
-        """The places of the texts that go into one request each."""
+        """Yield the places of the texts of each request."""
         batch: list[int] = []
         tokens = 0
         for place, text in enumerate(texts):
@@ -304,13 +301,11 @@ class GuardedReranker:
             ) from error
 
     def _sendable(self, text: str) -> str:
-        """A text as it may leave the house: without secrets, and in letters that can be sent."""
+        """Return a text without secrets that can be encoded."""
         return self._redact(text).encode("utf-8", "replace").decode("utf-8")
 
     def _within(self, work: Callable[[], list[float]], seconds: float) -> list[float]:
-        """What ``work`` gives, or the end of waiting; it is left behind then, and ends at its own
-        deadline.
-        """
+        """Return what ``work`` gives within the deadline; late work is left behind."""
         try:
             return run_within(
                 lambda _: work(), seconds + CLOSE_SECONDS, self._clock, thread_name="smara-rerank"
@@ -323,9 +318,7 @@ class GuardedReranker:
 
 
 def _size(query: str, texts: list[str]) -> tuple[Usage, Usage]:
-    """What reading each text with the query uses by our own estimate, since few servers say, and at
-    the most.
-    """
+    """Return the estimated usage of reading each text with the query, and the most."""
     pairs = [f"{query}\n{text}" for text in texts]
     tokens = [round(estimate_o200k(pair)) for pair in pairs]
     around = _AROUND_A_PAIR * len(pairs)

@@ -39,11 +39,11 @@ def post_json(
     most_bytes: int = MOST_BYTES,
     advice: Mapping[str, str] | None = None,
 ) -> Any:
-    """What a server answers to ``body``, both as JSON, or a ``ModelError`` within the deadline.
+    """Post JSON and return the JSON answer, or raise a ``ModelError`` in time.
 
     ``model`` is who the errors speak of; ``advice`` has other last sentences for some of their
     reasons. An error whose fact ``may_be_billed`` is ``False`` cost nothing. ``ConfigError`` for an
-    address that is none.
+    invalid address.
     """
     content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
     exchange = _Exchange(
@@ -61,7 +61,7 @@ def get_json(
     most_bytes: int = MOST_BYTES,
     advice: Mapping[str, str] | None = None,
 ) -> Any:
-    """What a server answers to a plain question; as :func:`post_json`."""
+    """Get JSON; as :func:`post_json`."""
     return _Exchange(
         "GET", url, None, headers=headers or {}, seconds=deadline_seconds, most_bytes=most_bytes
     ).ask(model, advice or {})
@@ -199,7 +199,7 @@ def _refused(answer: _Answer, model: str, advice: Mapping[str, str]) -> ModelErr
 
 
 def _seconds(header: str | None) -> float | None:
-    """How long a server asks us to wait: a number of seconds, or a time of day."""
+    """Return the seconds of a Retry-After header, a number or a date."""
     from datetime import UTC, datetime
     from email.utils import parsedate_to_datetime
 
@@ -274,7 +274,7 @@ def _proxy(scheme: str, host: str) -> SplitResult | None:
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether an address is that of this machine, which no proxy reaches."""
+    """Return True if an address is that of this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

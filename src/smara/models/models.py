@@ -85,7 +85,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What is left of a limit."""
+    """The rest of a limit."""
 
     limit: Limit
     spent: int

@@ -62,7 +62,7 @@ class Tiers:
     tiers: tuple[Tier, ...]
 
     def choose(self, tokens: int) -> ChatModel:
-        """The model for an input of this size."""
+        """Return the model for an input of this size."""
         return next(
             tier.model
             for tier in self.tiers
@@ -75,7 +75,7 @@ class Tiers:
 
 
 def is_offline(setting: str | None) -> bool:
-    """Whether no model is configured at all."""
+    """Return True if no model is configured."""
     return setting is None or setting.strip() in ("", OFFLINE)
 
 

@@ -37,7 +37,7 @@ class Reranker(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Whether it works inside of this process, so that no text leaves it."""
+        """True if it works inside this process: no text leaves it."""
         ...
 
     def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
@@ -48,7 +48,7 @@ class Reranker(Protocol):
 
 
 def check_scores(scores: Sequence[object], count: int, name: str) -> list[float]:
-    """The scores, when they are as many as they should be and each is a number from 0 to 1."""
+    """Return the scores, one for each text from 0 to 1, or raise."""
     if len(scores) != count:
         raise bad_scores(name, f"{len(scores)} scores for {count} texts")
     numbers = [finite(score, name) for score in scores]
@@ -59,7 +59,7 @@ def check_scores(scores: Sequence[object], count: int, name: str) -> list[float]
 
 
 def finite(score: object, name: str) -> float:
-    """A number that is one; some servers send ``null`` or words in its place."""
+    """Return a finite number; some servers send ``null`` or words."""
     try:
         number = (
             float(score)
@@ -84,7 +84,7 @@ def sigmoid(value: float) -> float:
 
 
 def bad_scores(name: str, what: str) -> BadReplyError:
-    """Scores that say nothing."""
+    """Return the error of unusable scores."""
     told = log.redact_text(what)[:200]
     return BadReplyError(
         f"{name} gave scores that cannot be used ({told}). Check that the setting reranker names "

@@ -27,7 +27,7 @@ class _Worths(Protocol[_K_contra]):
 
 
 def rarity(frequency: int, total: int) -> float:
-    """Return how much a term tells: near 0 if every text holds it.
+    """Return how much a term tells; near 0 if all texts hold it.
 
     >>> [round(rarity(count, 1000), 1) for count in (1, 10, 500)]
     [6.5, 4.6, 0.7]
@@ -47,7 +47,7 @@ def term_scores(
     norm: float,
     saturation: float,
 ) -> list[float]:
-    """Return the score of each counted term, in the order of the counts.
+    """Return the score of each term, in the order of counts.
 
     A term of worth 2 in a text of usual length brings 2 if it stands there once, 2.75 if twice.
 
@@ -59,7 +59,7 @@ def term_scores(
 
 
 class LookupTerm(NamedTuple):
-    """A term to look up, with its share of the query and the word it came from."""
+    """A term to look up, with its share and its word."""
 
     share: float
     word: str
@@ -67,7 +67,7 @@ class LookupTerm(NamedTuple):
 
 
 def lookup_terms(query: Query, weights: WordWeights) -> dict[str, LookupTerm]:
-    """Return the terms of a query by text, parts of names and weak words with a lower share."""
+    """Return the terms of a query; parts and weak words have lower shares."""
     return {
         term.text: LookupTerm(
             (weights.part_weight if term.kind == "part" else 1.0)
@@ -80,7 +80,7 @@ def lookup_terms(query: Query, weights: WordWeights) -> dict[str, LookupTerm]:
 
 
 class RowScore(NamedTuple):
-    """The score of a record, by the terms it holds, and the terms in its head."""
+    """The score of a record by its terms, and those in its head."""
 
     score: float
     by_term: Mapping[str, float]
@@ -144,7 +144,7 @@ class IndexMatches:
 
     @property
     def ideal(self) -> float:
-        """The score of a record of usual length that holds every term once in its body."""
+        """The score of a usual record that holds every term once."""
         return sum(self.worths.values())
 
     def scored(self, most: int, counts_head: bool) -> dict[int, RowScore]:

@@ -34,7 +34,7 @@ INCOMPLETE = "The code is being indexed: answers may be incomplete."
 
 
 class CodeFileRow(NamedTuple):
-    """What ranking has to know of a file."""
+    """The facts of a file that ranking needs."""
 
     no: int
     path: str
@@ -43,7 +43,7 @@ class CodeFileRow(NamedTuple):
 
 
 class DefinedRow(NamedTuple):
-    """Where a name is defined, and as what."""
+    """The place and the kind of a definition."""
 
     name: str
     kind: str
@@ -52,9 +52,7 @@ class DefinedRow(NamedTuple):
 
 
 class MeantTree(NamedTuple):
-    """The tree that is searched: whether it is the only one of its project, and whether all of it
-    is indexed.
-    """
+    """The tree that is searched."""
 
     no: int
     is_only: bool
@@ -63,7 +61,7 @@ class MeantTree(NamedTuple):
 
 
 class FileStanding(NamedTuple):
-    """What a hit says of its file."""
+    """The state of the file of a hit."""
 
     tree_no: int
     path: str
@@ -76,9 +74,7 @@ class FileStanding(NamedTuple):
     """0 where it was saved so shortly before it was read that its time tells nothing."""
 
     def is_as_read(self, root: str) -> bool:
-        """Whether the file on the disk looks as it did when it was read; so does one whose tree is
-        not here.
-        """
+        """Return True if the file on disk is as it was read, or its tree is not here."""
         try:
             found = os.lstat(os.path.join(root, *self.path.split("/")))
         except (OSError, ValueError):
@@ -88,7 +84,7 @@ class FileStanding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TreeChunks:
-    """Which chunks a tree has and in which file each stands, as of one revision."""
+    """The chunks of a tree and their files, as of one revision."""
 
     tree_no: int
     revision: int
@@ -98,9 +94,7 @@ class TreeChunks:
 
 
 class CodeTrees:
-    """Reads the tables of code for a search. Keeps which chunk stands where, until the tree
-    changes.
-    """
+    """The reader of the tables of code; it caches which chunk stands where."""
 
     def __init__(
         self, database: Database, scope: Scope, root: Callable[[], str | None] = lambda: None
@@ -125,16 +119,14 @@ class CodeTrees:
         return MeantTree(int(no), len(rows) == 1, state == "ready", root=from_storable(root))
 
     def note(self, session: Session, is_asked_for: bool) -> str | None:
-        """What has to be known of hits in code; that there is no index only to those who asked for
-        code.
-        """
+        """Return a note on hits in code; on a missing index only if code was asked for."""
         tree = self.current(session)
         if tree is None:
             return NOT_INDEXED if is_asked_for else None
         return None if tree.is_ready else INCOMPLETE
 
     def chunks(self, session: Session, tree_no: int) -> TreeChunks:
-        """Where the chunks of a tree stand; read again only when the tree has changed."""
+        """Return the chunks of a tree; they are read again only after a change."""
         row = session.one(
             self.store.sql(
                 "SELECT revision FROM code_trees WHERE project_no = :project AND no = ?"
@@ -173,9 +165,7 @@ class CodeTrees:
         )
 
     def standing(self, session: Session, file_nos: Sequence[int]) -> dict[int, FileStanding]:
-        """How files stand now, by number; a file is marked as behind without a new revision of its
-        tree.
-        """
+        """Return the state of files by number; it may change without a new revision."""
         found: dict[int, FileStanding] = {}
         for part in parts(sorted(set(file_nos))):
             rows = session.all(
@@ -200,7 +190,7 @@ class CodeTrees:
         return found
 
     def count(self, session: Session, tree_no: int) -> int:
-        """How many chunks a tree has; known without counting while the tree stays as it is."""
+        """Return how many chunks a tree has, cached until the tree changes."""
         known = self._known.get(tree_no)
         if known is not None:
             return len(known.file_of)  # what is behind by a revision is as good for weighing words
@@ -216,7 +206,7 @@ class CodeTrees:
     def defined(
         self, session: Session, tree_no: int, names: Sequence[str], limit: int
     ) -> list[DefinedRow]:
-        """What is defined by some names; in all about ``limit`` for each."""
+        """Return the definitions of names, about ``limit`` for each."""
         found: list[DefinedRow] = []
         for part in parts(names):
             rows = session.all(

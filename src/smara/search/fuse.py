@@ -73,7 +73,7 @@ class Spread:
         return cls(mean, math.sqrt(math.fsum((value - mean) ** 2 for value in cosines) / count))
 
     def standard(self, cosine: float | None) -> float:
-        """Return the deviations of a cosine above the mean; 0 if it is unknown."""
+        """Return the deviations of a cosine above the mean, or 0."""
         if cosine is None or self.deviation < 1e-6:
             return 0.0
         return round((cosine - self.mean) / self.deviation, 9)
@@ -107,7 +107,7 @@ class Scale:
         self._has_meaning = bool(cosines)
 
     def base(self, words: float, is_in_days: bool = False) -> float:
-        """Return the score before meaning: the root of the share of the best words.
+        """Return the score before meaning: the root of a share.
 
         The root lifts the middle, where meaning is to decide.
 
@@ -118,7 +118,7 @@ class Scale:
         return math.sqrt(share) + (self.weights.days_bonus if is_in_days else 0.0)
 
     def rate(self, candidate: SearchCandidate) -> float:
-        """Return the fused score. Where nothing is known of meaning, words alone decide."""
+        """Return the fused score; without meaning, words alone decide."""
         weights, cosine = self.weights, candidate.meaning
         if candidate.words <= 0 and (cosine is None or cosine <= weights.floor):
             return 0.0
@@ -143,7 +143,7 @@ class Scale:
 
 
 class Closeness:
-    """The cosines of rows with a question, for as long as one search takes."""
+    """The cosines of rows with a question, during one search."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class FusedMessage(NamedTuple):
 
 
 class MessageFusion:
-    """The candidates of one search, each with its words, its cosine and that of its neighbors."""
+    """The candidates of one search, with words, cosines and neighbors."""
 
     def __init__(
         self,
@@ -328,7 +328,7 @@ class _Columns(NamedTuple):
 def rank_threads(
     ranking: Ranking, close: Closeness, days: Days | None, weights: FusionWeights, limit: int
 ) -> list[MessageScore]:
-    """Return the best threads, by their words and their closest message of a user.
+    """Return the best threads by words and the closest user message.
 
     The reasons are those of the best message of each thread.
     """

@@ -74,12 +74,12 @@ class TermMatches:
 
     @property
     def message_count(self) -> int:
-        """How many messages the rows belong to."""
+        """The number of messages that the rows belong to."""
         return len({row >> CHUNK_BITS for row in self.weights})
 
 
 class Gather:
-    """Looks terms up within a scope until a limit or the deadline is met."""
+    """A look-up of terms within a scope, up to a limit or the deadline."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Gather:
         self._capped: list[str] = []
 
     def run(self, query: Query, wanted_rows: int) -> TermMatches:
-        """Rows for a query. Never raises for a slow database: it answers with what it has."""
+        """Return the rows for a query; if the database is slow, those found so far."""
         try:
             if not self._whole_name_suffices(query, wanted_rows):
                 for term in query.wanted:
@@ -162,7 +162,7 @@ class Gather:
                     self._found.weights[row] = weight
 
     def _look_up_fragments(self, query: Query) -> None:
-        """A word nobody said may be part of a name that somebody did."""
+        """Look up names that contain a word which no row holds."""
         for term in query.wanted:
             is_unknown = not self._found.frequencies.get(term.text, 1)
             if is_unknown and term.kind != "cjk" and len(term.word) >= _SHORTEST_FRAGMENT:
@@ -217,7 +217,7 @@ _LENGTHS = ", ".join(
 def fetch_candidates(
     session: Session, store: MessageStore, rows: Sequence[int], within: Within
 ) -> list[MessageCandidate]:
-    """What the ranking needs for these rows.
+    """Return the candidates of these rows.
 
     Of what stands around them only the length: a neighbor that holds a term of the query
     is a candidate itself.
@@ -259,7 +259,7 @@ def scan_candidates(
 def find_beside(
     session: Session, store: MessageStore, numbers: Sequence[int], count: int
 ) -> dict[int, tuple[list[int], list[int]]]:
-    """For each message the numbers of those before and after it in its thread, in order."""
+    """Return the numbers of the messages before and after each message."""
     found: dict[int, tuple[list[int], list[int]]] = {no: ([], []) for no in numbers}
     reach = min(count, REACH)
     for part in parts(numbers if reach > 0 else ()):

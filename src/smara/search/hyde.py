@@ -30,8 +30,7 @@ _WRAPPED = re.compile(
 
 
 def hypothetical(models: Models, query: str, deadline_seconds: float) -> str | None:
-    """Two invented sentences that would answer a query; ``None`` without a model, or when it gives
-    none.
+    """Return two invented sentences that would answer a query, or None.
 
     Never raises: whatever goes wrong, the budget and the deadline included, is logged, and the
     search goes on with what it has.

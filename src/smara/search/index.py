@@ -33,7 +33,7 @@ class Index:
         self._database = store.database
 
     def problems(self, deep: bool = False) -> list[str]:
-        """What is wrong with the index; with ``deep`` every row of it is read."""
+        """Return what is wrong with the index; ``deep`` reads every row."""
         fulltext, words, records = (
             self._database.fulltext,
             self._database.words,
@@ -66,7 +66,7 @@ class Index:
             )
 
     def check_at_open(self) -> None:
-        """A few page reads; a damaged index is rebuilt when that is quick, else reported."""
+        """Rebuild a damaged index if that is quick, else report it."""
         problems = self.problems()
         if not problems:
             return
@@ -91,10 +91,10 @@ class Index:
         )
 
     def rebuild(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """Make the index and the vocabulary again from the messages; the number of messages.
+        """Rebuild the index and the vocabulary; return the number of messages.
 
         One transaction: a killed rebuild leaves things as they were. After damage the file is
-        written anew, which needs as much free room as it has.
+        written again, which needs as much free room as it has.
         """
         with self._database.read() as session:
             parts = (self._database.fulltext, self._database.words, self._database.records)
@@ -193,7 +193,7 @@ class Index:
             )
 
     def optimize(self) -> None:
-        """Merge the index into its most compact form; worth it after a large import."""
+        """Merge the index into its most compact form."""
         with self._database.write() as session:
             self._database.fulltext.optimize(session)
             self._database.records.optimize(session)

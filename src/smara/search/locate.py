@@ -73,7 +73,7 @@ _SHOWN_TERMS = 4
 
 @dataclass(frozen=True, slots=True)
 class IssueTerms:
-    """The terms of a text about code, and the names in it that may be defined, with weights."""
+    """The terms and names of a text about code, with weights."""
 
     terms: dict[str, float]
     names: dict[str, float]
@@ -82,7 +82,7 @@ class IssueTerms:
 
 
 def issue_terms(text: str, weights: Weights = WEIGHTS) -> IssueTerms:
-    """Read a text about code. Never raises; a long one is read up to a bound.
+    """Return the terms of any text about code, up to a bound.
 
     >>> found = issue_terms("Session.close hangs\\n\\nIt waits in `drain_pool` for ever.")
     >>> found.terms["drainpool"], found.terms["hang"], sorted(found.names)
@@ -174,7 +174,7 @@ class CodeLocator:
     def locate(
         self, text: str, limit: int = 10, *, tests: bool = False, graph: bool = True
     ) -> list[CodeLocation]:
-        """Return the files that a text is most likely about, the best first.
+        """Return the files that a text is about, the best first.
 
         Args:
             text: An issue, an error message or a question.

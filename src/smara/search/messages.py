@@ -68,7 +68,7 @@ class Statistics:
         return self._known
 
     def rows(self, session: Session) -> int:
-        """How many rows the index holds for this project."""
+        """Return how many rows the index holds for this project."""
         return self._current(session)[0]
 
     def of(self, session: Session, frequencies: Mapping[str, int]) -> Stats:
@@ -86,7 +86,7 @@ _LIKE_A_NAME = re.compile(r"[\w./:-]{3,200}")
 
 
 def whole_name(query: Query) -> tuple[str, ...] | None:
-    """The terms of a query that consists of one identifier or path, the whole before its parts."""
+    """Return the terms of a query that is one identifier or path."""
     terms = query.terms
     if (
         len(terms) < 2
@@ -100,16 +100,6 @@ def whole_name(query: Query) -> tuple[str, ...] | None:
         if _LIKE_A_NAME.fullmatch(text) and terms[0].word == text[:LONGEST_SHOWN]
         else None
     )
-
-
-def find_name(
-    session: Session, store: MessageStore, name: str, within: Within
-) -> list[tuple[Row, Message]] | None:
-    """The messages that hold a name, with their index rows; ``None`` when there are none, or
-    many.
-    """
-    found = store.found_by(session, store.database.fulltext.matching(name, within), RARE_ROWS + 1)
-    return found if 0 < len(found) <= RARE_ROWS else None
 
 
 def as_candidates(found: list[tuple[Row, Message]]) -> list[MessageCandidate]:
@@ -130,7 +120,7 @@ def as_candidates(found: list[tuple[Row, Message]]) -> list[MessageCandidate]:
 
 
 SPARE = 20
-"""How many more messages than are asked for are loaded, for what ranks them anew."""
+"""How many more messages than are asked for are loaded, for the boosts that rank them again."""
 OUT_OF_TIME = "The search ran out of time. Ask for something more specific."
 _DAMAGED = (
     "The search index is damaged; only the newest messages were searched. Run `smara doctor --fix`."
@@ -139,7 +129,7 @@ _DAMAGED = (
 
 @dataclass(slots=True)
 class MessageMatches:
-    """What a look at the messages brought, and what it cost."""
+    """The messages that were found, and the cost of finding them."""
 
     found: list[SearchCandidate] = field(default_factory=list)
     cosines: list[float] = field(default_factory=list)
@@ -248,10 +238,11 @@ class MessageSearch:
         if terms is None or self._statistics.rows(session) < FILL_UP_ROWS:
             return None
         try:
-            rows = find_name(session, self._store, terms[0], within=within)
+            rare = self._database.fulltext.matching(terms[0], within)
+            rows = self._store.found_by(session, rare, RARE_ROWS + 1)
         except CorruptError:
             return None  # the general way knows what to do about a damaged index
-        if rows is None:
+        if not 0 < len(rows) <= RARE_ROWS:
             return None
         if len(rows) == 1:
             why = (f"matches {query.text.strip()} (name)", "the only message with it")
@@ -298,7 +289,7 @@ class MessageSearch:
         within: Within,
         limit: int,
     ) -> list[ThreadHit]:
-        """The conversations that answer best, each judged by all that was said in it."""
+        """Return the threads that answer best, each by all its messages."""
         query, gathered, rows, _ = self._by_words(
             session, asked.query, within, limit, THREAD_CANDIDATES
         )

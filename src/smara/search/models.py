@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
 
 if TYPE_CHECKING:
     from smara.core.freshness import Freshness
@@ -52,8 +52,7 @@ class Neighbor:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """How a hit came to its score: what its words and its meaning said, and what was made of it
-    after.
+    """The stages of a hit's score: words, meaning, fusion and factors.
 
     ``words`` is 1 for a text of usual length that holds every word once; ``meaning`` is a
     cosine, ``None`` where nothing is known of it. ``factors`` name what raised or lowered the
@@ -132,7 +131,7 @@ class ThreadHit:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a search cost, in steps that can be counted."""
+    """The cost of a search, in steps that can be counted."""
 
     terms: int
     postings: int
@@ -145,8 +144,31 @@ class Trace:
     """What was done, in order, one line each."""
 
 
+H = TypeVar("H")
+
+
+class HitSequence(Sequence[H]):
+    """A sequence of hits, best first."""
+
+    __slots__ = ()
+    hits: tuple[H, ...]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @overload
+    def __getitem__(self, index: int) -> H: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[H]: ...
+    def __getitem__(self, index: int | slice) -> H | Sequence[H]:
+        return self.hits[index]
+
+    def __iter__(self) -> Iterator[H]:
+        return iter(self.hits)
+
+
 @dataclass(frozen=True, slots=True)
-class Answer(Sequence[Hit]):
+class Answer(HitSequence[Hit]):
     """The hits of a search, best first; a sequence.
 
     ``total_hits`` counts the messages that hold any of the words; when a very common
@@ -157,19 +179,6 @@ class Answer(Sequence[Hit]):
     total_hits: int
     trace: Trace
     warnings: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    @overload
-    def __getitem__(self, index: int) -> Hit: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Hit]: ...
-    def __getitem__(self, index: int | slice) -> Hit | Sequence[Hit]:
-        return self.hits[index]
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,25 +221,12 @@ class MemoryHit:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryAnswer(Sequence[MemoryHit]):
+class MemoryAnswer(HitSequence[MemoryHit]):
     """The memories of a search, best first; a sequence."""
 
     hits: tuple[MemoryHit, ...]
     total_hits: int
     warnings: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    @overload
-    def __getitem__(self, index: int) -> MemoryHit: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[MemoryHit]: ...
-    def __getitem__(self, index: int | slice) -> MemoryHit | Sequence[MemoryHit]:
-        return self.hits[index]
-
-    def __iter__(self) -> Iterator[MemoryHit]:
-        return iter(self.hits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,33 +243,18 @@ class TaskHit:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskAnswer(Sequence[TaskHit]):
-    """The tasks of a search, best first; a sequence. ``messages`` is what was said about it, when
-    asked for.
-    """
+class TaskAnswer(HitSequence[TaskHit]):
+    """The tasks of a search, best first; ``messages`` if they were asked for."""
 
     hits: tuple[TaskHit, ...]
     total_hits: int
     messages: Answer | None = None
     warnings: tuple[str, ...] = ()
 
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    @overload
-    def __getitem__(self, index: int) -> TaskHit: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[TaskHit]: ...
-    def __getitem__(self, index: int | slice) -> TaskHit | Sequence[TaskHit]:
-        return self.hits[index]
-
-    def __iter__(self) -> Iterator[TaskHit]:
-        return iter(self.hits)
-
 
 @dataclass(frozen=True, slots=True)
 class SearchFilter:
-    """What a caller wants to see: which sources, of whom, of which time."""
+    """The filters of a search: sources, thread, owner, roles and time."""
 
     sources: frozenset[str]
     thread_id: str | None = None
@@ -288,9 +269,7 @@ class SearchFilter:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether records of the right source may still be unwanted, for their thread, owner or
-        time.
-        """
+        """True if thread, owner or time may exclude records of the right source."""
         return any(
             each is not None
             for each in (self.thread_id, self.resource_id, self.since_ms, self.until_ms)
@@ -298,11 +277,11 @@ class SearchFilter:
 
     @property
     def is_about_messages(self) -> bool:
-        """Whether a filter was given that only messages can meet."""
+        """True if a filter was given that only messages can meet."""
         return bool(self.roles) or self.task_id is not None
 
     def includes(self, hit: Hit) -> bool:
-        """Whether a hit that is no message meets the filters."""
+        """Return True if a hit that is no message meets the filters."""
         return (
             hit.source in self.sources
             and self.thread_id in (None, hit.thread_id)

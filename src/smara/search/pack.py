@@ -38,8 +38,7 @@ def pack(
     phase: str | None = None,
     is_unasked: bool = False,
 ) -> PackedAnswer:
-    """The best of an answer within a budget; the budget of the phase, or 2,000 tokens, when none is
-    given.
+    """Return the best of an answer within a budget: given, of the phase, or 2,000 tokens.
 
     What is told unasked leaves out what is not trusted, however well it answers.
     """
@@ -81,7 +80,7 @@ def pack(
 
 
 def citation(hit: Hit) -> str:
-    """What names a hit in a text, so that it can be looked up again.
+    """Return the citation that names a hit in a text.
 
     >>> citation(Hit("0199-7", "memory", "Redis must run", 1, 1.0, (), None, None, None, None, 0, type="gotcha"))
     '[Memory #0199-7: Redis must run]'

@@ -51,9 +51,7 @@ class PatternSearch:
         self._deadline_seconds = deadline_seconds
 
     def find(self, pattern: str) -> Hit | None:
-        """The newest trusted record that holds every word of the pattern; ``None`` when none does
-        or time runs out.
-        """
+        """Return the newest trusted record with every word of the pattern, or None."""
         query = analyze_query(words_of(str(pattern)))
         if all(term.is_stop for term in query.wanted):
             return None

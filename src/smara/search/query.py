@@ -98,7 +98,7 @@ class QueryTerm(NamedTuple):
     share one. ``word`` is that word as written, for reasons a person reads. A weak term
     (*days*, *python*) counts for little. A single CJK character is a prefix: it stands at the
     beginning of the bigrams it occurs in. ``closeness`` is less than 1 for a guess: a name that
-    contains a fragment somebody asked for.
+    contains a fragment of the query.
     """
 
     text: str
@@ -113,9 +113,7 @@ class QueryTerm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query: at most 32 distinct terms, phrases as runs of terms that stand side by side, a date
-    it names.
-    """
+    """A query: at most 32 distinct terms, phrases, and a date it names."""
 
     text: str
     terms: tuple[QueryTerm, ...]
@@ -130,9 +128,7 @@ class Query:
 
     @property
     def first(self) -> Query:
-        """The same query with its first term alone: of one name, the whole of it without its
-        parts.
-        """
+        """The query with its first term alone: of a name, the whole without parts."""
         return Query(self.text, self.terms[:1], (), period=self.period)
 
     @property
@@ -144,7 +140,7 @@ MOST_HITS = 1_000
 
 
 def check_query(query: object, limit: object, offset: object = 0) -> None:
-    """Raise InvalidInputError unless a query is a text, and limit and offset are in range."""
+    """Raise InvalidInputError for an invalid query, limit or offset."""
     if not isinstance(query, str):
         raise InvalidInputError(f"query must be a text, not {type(query).__name__}.")
     for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
@@ -156,7 +152,7 @@ def check_query(query: object, limit: object, offset: object = 0) -> None:
 
 
 def analyze_query(text: str) -> Query:
-    """The terms of a query. Never raises; a long query keeps the terms that tell most."""
+    """Return the terms of any text; of a long one those that tell most."""
     scanned = text[:_LONGEST_SCANNED]
     terms = list(_distinct(_terms(scanned)))
     if len(scanned) > LONGEST_QUERY or len(terms) > MOST_TERMS:
@@ -242,9 +238,7 @@ _TEMPORAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What the caller knows beside the query: the phase of the work, the tools used last, the files
-    in play.
-    """
+    """The caller's phase of work, tools used last, and files in play."""
 
     phase: str | None = None
     recent_tools: tuple[str, ...] = ()
@@ -271,12 +265,12 @@ class QueryIntent:
 
     @property
     def period(self) -> Period | Days | None:
-        """The time the query names, by a date or by its distance from today."""
+        """The time that the query names by a date or by a distance."""
         return self.query.period or self.days
 
     @property
     def is_about_code(self) -> bool:
-        """Whether it names code: a name, a path, or what calls what."""
+        """True if it names code: a name, a path, or what calls what."""
         return self.type in ("identifier", "structural")
 
     def render(self) -> str:
@@ -300,8 +294,7 @@ class QueryIntent:
 
 
 def understand(text: str, hints: Hints | None = None, today: date | None = None) -> QueryIntent:
-    """Read a query. Never raises for a text. With ``today`` it is known which days "last week"
-    means.
+    """Read any text as a query; ``today`` tells which days "last week" means.
 
     >>> understand("parse_config fails").type, understand("what did we decide about caching").type
     ('identifier', 'semantic')

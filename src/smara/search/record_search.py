@@ -22,7 +22,14 @@ from smara.messages.store import MessageStore
 from smara.observations.store import ObservationStore
 from smara.search.models import MemoryAnswer, MemoryHit, ObservationHit, TaskAnswer, TaskHit
 from smara.search.query import Query, analyze_query, check_query
-from smara.search.records import CodeJudge, RecordMatches, Scores, judge_code, no_code
+from smara.search.records import (
+    CodeJudge,
+    RecordMatches,
+    Scores,
+    judge_code,
+    no_code,
+    text_of,
+)
 from smara.search.search import Search
 from smara.search.weights import WEIGHTS, Weights
 from smara.tasks.models import STATUSES, Task
@@ -62,7 +69,7 @@ class MemorySearch:
         min_tier: TrustTier | None = None,
         state: State = "active",
     ) -> MemoryAnswer:
-        """Memories that answer a query, best first; never raises for what is asked.
+        """Return the memories that answer a query, best first.
 
         ``files``, ``tags`` and ``modules`` keep those that have any of them; ``min_tier`` those
         that are trusted at least so far; ``state`` may include what was superseded.
@@ -205,9 +212,7 @@ class ObservationSearch:
     def search(
         self, query: str, limit: int = 10, *, thread_id: str | None = None
     ) -> list[ObservationHit]:
-        """Observations and reflections that answer a query, best first; never raises for what is
-        asked.
-        """
+        """Return the observations and reflections that answer a query, best first."""
         check_query(query, limit)
         analyzed = analyze_query(query)
         try:
@@ -216,12 +221,15 @@ class ObservationSearch:
                     None if self._messages.is_alone(session) else self._store.scope.project_no
                 )
                 records = self._store.database.records
+                counted = session.one(
+                    self._store.sql("SELECT count(*) FROM observations WHERE project_no = :project")
+                )
                 found = RecordMatches(
                     session,
                     records,
                     "observation",
                     project_no=project_no,
-                    total=self._total(session),
+                    total=int(counted[0]) if counted else 0,
                     query=analyzed,
                     weights=self._weights.record_words,
                 )
@@ -251,12 +259,6 @@ class ObservationSearch:
             )
             for rank, no in enumerate(wanted[:limit], 1)
         ]
-
-    def _total(self, session: Session) -> int:
-        row = session.one(
-            self._store.sql("SELECT count(*) FROM observations WHERE project_no = :project")
-        )
-        return int(row[0]) if row else 0
 
 
 _MESSAGES_OF_A_TASK = 5
@@ -288,8 +290,7 @@ class TaskSearch:
         status: str | None = None,
         include_messages: bool = False,
     ) -> TaskAnswer:
-        """Tasks whose title or description answers a query, best first; never raises for what is
-        asked.
+        """Return the tasks that answer a query, best first.
 
         With ``include_messages``, each with its newest messages, and beside them what was said
         about it anywhere.
@@ -355,7 +356,7 @@ class TaskSearch:
                 rank,
                 round(merit(no)[0] / best, 4),
                 why=scored[no][1],
-                snippet=snippet(_task_text(tasks[no]), query.texts),
+                snippet=snippet(text_of(tasks[no]), query.texts),
             )
             for rank, no in enumerate(shown, offset + 1)
         )
@@ -374,7 +375,3 @@ class TaskSearch:
         )
         found = self._messages.by_numbers(session, sorted(row[0] for row in rows))
         return tuple(found[no] for no in sorted(found))
-
-
-def _task_text(task: Task) -> str:
-    return "\n".join(filter(None, (task.title, task.full_description, task.summary)))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from smara.meaning.models import Vector
     from smara.meaning.query import Meaning
     from smara.observations.store import ObservationStore
+    from smara.tasks.models import Task
     from smara.tasks.store import TaskStore
     from smara.working.store import WorkingStore
 
@@ -62,7 +63,7 @@ def judge_code(
 
 
 def metadata_of(found: Freshness | None) -> dict[str, Any]:
-    """The verdict as a hit tells it; nothing of what names no code."""
+    """Return the verdict as metadata of a hit."""
     if found is None:
         return {}
     told: dict[str, Any] = {"freshness": found.verdict}
@@ -74,7 +75,7 @@ def metadata_of(found: Freshness | None) -> dict[str, Any]:
 
 
 def files_now(files: Sequence[str], found: Freshness | None) -> tuple[str, ...]:
-    """Files by the names they have today: what has moved is shown where it is."""
+    """Return files by the names they have today."""
     moved = {
         each.path: each.now_path
         for each in (found.anchors if found is not None else ())
@@ -141,9 +142,7 @@ class RecordMatches:
 NEAREST = 30
 """How many records of a kind are looked at because of their meaning."""
 SPARE = 6
-"""How many more records of a kind than are asked for are loaded, for what ranks them anew among
-everything.
-"""
+"""How many more records than are asked for are loaded: boosts change the order."""
 _OUTSIDE = frozenset({"web", "mcp", "imported", "other"})
 """Where an observation may come from that makes it no base for what is told unasked."""
 
@@ -155,18 +154,16 @@ class RecordSource(Protocol):
     sources: tuple[str, ...]
 
     def total(self, session: Session) -> int:
-        """How many this project has."""
+        """Return how many this project has."""
         ...
 
     def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
-        """Records by number, as hits without rank and score; what is retired or gone is left
-        out.
-        """
+        """Return records by number as hits, without those retired or gone."""
         ...
 
 
 class SourceFinder(Protocol):
-    """What finds the records of one kind."""
+    """A finder of the records of one kind."""
 
     def find(
         self,
@@ -244,6 +241,11 @@ class RecordFinder:
         return found
 
 
+def text_of(task: Task) -> str:
+    """Return everything that was written about a task."""
+    return "\n".join(filter(None, (task.title, task.full_description, task.summary)))
+
+
 class TaskSource:
     """Tasks, as a search sees them."""
 
@@ -259,11 +261,10 @@ class TaskSource:
     def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
         found = {}
         for no, task in self._store.by_numbers(session, numbers).items():
-            content = "\n".join(filter(None, (task.title, task.full_description, task.summary)))
             found[no] = Hit(
                 task.id,
                 "task",
-                content,
+                text_of(task),
                 rank=0,
                 score=0.0,
                 why=(),

@@ -30,7 +30,7 @@ def rerank(
     deadline_seconds: float,
     share: float = WEIGHTS.fusion.reranker,
 ) -> tuple[list[SearchCandidate], str]:
-    """The same things, the best of them perhaps in another order, and one line about it."""
+    """Return the candidates in their new order, and one line about it."""
     if reranker is None:
         return list(best), "by search's own features"
     head, rest = list(best[:RERANKED]), list(best[RERANKED:])

@@ -299,7 +299,7 @@ class Search:
         until: int | str | datetime | None = None,
         deep: bool = False,
     ) -> list[ThreadHit]:
-        """The conversations that answer a query best, each judged by all that was said in it."""
+        """Return the threads that answer a query best, each by all its messages."""
         _check(query, limit, None)
         asked = understand(query, None, self._today())
         wanted = _wanted(
@@ -336,7 +336,7 @@ class Search:
         return local_time(zone_of(self._timezone), self._clock.now_ms()).date()
 
     def _vector(self, query: Query, deep: bool) -> tuple[Vector | None, str]:
-        """The query as a vector, and what to say when there is none."""
+        """Return the query as a vector, or None, and a note."""
         if self._meaning is None:
             return None, "not used: the embedder is off"
         if whole_name(query) is not None:
@@ -383,9 +383,7 @@ class Search:
         limit: int,
         neighbors: int,
     ) -> tuple[list[SearchCandidate], str]:
-        """What was found, and what is near to an answer that a model made up; the latter is shown
-        to nobody.
-        """
+        """Add what is near to an answer that a model invents, which is never shown."""
         if self._meaning is None:
             return found, ""
         imagined = self._imagine(asked.query.text, IMAGINE_SECONDS)

@@ -32,7 +32,7 @@ class WordWeights:
 
 @dataclass(frozen=True, slots=True)
 class MessageWeights:
-    """What counts for messages and threads beside BM25."""
+    """The weights of messages and threads beside BM25."""
 
     # Terms of the messages next to this one, and of those two away. Neither: L -13.7; only the
     # nearest: L -4.6.
@@ -81,7 +81,7 @@ class MessageWeights:
 
 @dataclass(frozen=True, slots=True)
 class FusionWeights:
-    """How meaning is added to words; the words of the best hit count 1."""
+    """The weights of meaning; the words of the best hit count 1."""
 
     # One standard deviation of cosine, for prose and for code, where names hide what meaning shows.
     message_meaning: float = 0.03
@@ -141,7 +141,7 @@ class BoostWeights:
 
 @dataclass(frozen=True, slots=True)
 class IssueWeights:
-    """How a file is located by an issue or an error message."""
+    """The weights that locate a file by an issue."""
 
     title: float = 3.0
     # What stands in the text three times or more counts twice; a log that repeats a name a hundred

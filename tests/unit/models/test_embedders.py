@@ -353,6 +353,6 @@ def test_a_number_that_is_none_is_refused_from_anybody():
 
     with (
         open_temporary(embedding_model=Wrong()) as memory,
-        pytest.raises(BadReplyError, match="a number that is none"),
+        pytest.raises(BadReplyError, match="a number that is not finite"),
     ):
         memory.models.embedder.embed(["one", "two", ""])

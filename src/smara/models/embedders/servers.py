@@ -91,7 +91,7 @@ class ModelSpace:
 
 
 class ServerEmbedder:
-    """What an embedder of a server says of itself and of its vectors."""
+    """The facts of a server's embedder and its vectors."""
 
     def __init__(self, vendor: str, model: str, space: ModelSpace) -> None:
         self._vendor = vendor
@@ -147,7 +147,7 @@ def space_of(model: str, settings: Settings) -> ModelSpace:
 
 
 def facts_of(model: str) -> ModelFacts | None:
-    """What is known of a model, whatever folder or variant its name has.
+    """Return the facts of a model by any variant of its name.
 
     >>> facts_of("Qwen/Qwen3-Embedding-4B").dims, facts_of("nomic-embed-text:latest").dims, facts_of("mine")
     (2560, 768, None)

@@ -105,7 +105,7 @@ class CohereReranker:
 
 
 def rerank_url(address: str) -> str:
-    """Where to ask: a server alone has the path ``/v1/rerank``, a path of its own is completed.
+    """Return the URL to ask; a server without a path gets ``/v1/rerank``.
 
     >>> rerank_url("http://box:8000"), rerank_url("http://box/v2/"), rerank_url("http://box/api/rerank")
     ('http://box:8000/v1/rerank', 'http://box/v2/rerank', 'http://box/api/rerank')
