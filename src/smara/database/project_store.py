@@ -6,13 +6,13 @@ short id or a prefix of either.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from smara.core.ids import SHORTEST_PREFIX, key_of
+from smara.core.ids import SHORTEST_PREFIX, code_of, key_of, length_for
 from smara.core.scope import Scope, is_id, scoped_sql
 from smara.database.database import Database, Session
-from smara.errors import InvalidInputError
+from smara.errors import InvalidInputError, NotFoundError
 
 _MOST_CANDIDATES = 8
 _LONGEST_NAME = 100
@@ -41,6 +41,8 @@ class NamedStore(ProjectStore):
     """What it is called in statements, ``t``."""
     WHAT: ClassVar[str]
     """What one row is called in an error, ``task``."""
+    HINT: ClassVar[str]
+    """Where to look when there is no such row, in an error."""
 
     def numbers(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[int]:
         """Numbers of rows by the rest of a statement."""
@@ -89,6 +91,31 @@ class NamedStore(ProjectStore):
             raise self._ambiguous(text, [short_id for _, short_id in found])
         return found[0][0] if found else None
 
+    def require_no(self, session: Session, given: object) -> int:
+        """Return the number of the row that is called so.
+
+        Raises:
+            NotFoundError: If there is none.
+            InvalidInputError: If several are meant.
+        """
+        no = self.find_no(session, given)
+        if no is None:
+            brief = f"{self.WHAT.capitalize()} not found: " + (
+                given if isinstance(given, str) else repr(given)
+            )
+            facts: dict[str, Any] = {f"{self.WHAT}_id": given}
+            raise NotFoundError(f"{brief}. {self.HINT}", brief=brief, hint=self.HINT, **facts)
+        return no
+
+    def new_short_id(self, session: Session, uuid: str, prefix: str, count: int) -> str:
+        """Return the shortest free id of a row, long enough for a table of `count` rows."""
+        length = length_for(count)
+        while True:
+            short_id = f"{prefix}-{code_of(uuid, length)}"
+            if not self.looked_up(session, [(f"{self.ALIAS}.key = ?", key_of(short_id))], 1):
+                return short_id
+            length += 1
+
     def find_asked_for(self, session: Session, query: str) -> int | None:
         """The number of the row that a question names, when it is nothing but a name."""
         text = query.strip()
@@ -109,3 +136,10 @@ class NamedStore(ProjectStore):
             brief=f"Ambiguous {self.WHAT} id: {text}",
             hint=f"It may mean {meant}. Give more characters.",
         )
+
+
+def plain_value(value: Any) -> Any:
+    """Return a field's value as the JSON of an event holds it."""
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value

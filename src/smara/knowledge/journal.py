@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from smara.core.clock import Clock
 from smara.core.escape import to_storable
-from smara.core.ids import IdMaker, bare_key_of, code_of, key_of, length_for
+from smara.core.ids import IdMaker, bare_key_of, key_of
 from smara.database.database import Session
 from smara.database.fulltext import RecordTerms, terms_of
-from smara.errors import ConflictError, InvalidInputError, NotFoundError
+from smara.database.project_store import plain_value
+from smara.database.projects import ProjectContext
+from smara.errors import ConflictError, InvalidInputError
 from smara.knowledge.kinds import subject_key
 from smara.knowledge.models import By, EventKind, Relation, TypedMemory
 from smara.knowledge.prepare import clean_by, plain_evidence
@@ -63,16 +64,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 def require(session: Session, store: KnowledgeStore, memory_id: object) -> StoredMemory:
     """The memory, or ``NotFoundError``."""
-    no = store.find_no(session, memory_id)
-    if no is None:
-        shown = memory_id if isinstance(memory_id, str) else repr(memory_id)
-        hint = "`smara memories list` shows what there is."
-        raise NotFoundError(
-            f"Memory not found: {shown}. {hint}",
-            memory_id=memory_id,
-            brief=f"Memory not found: {shown}",
-            hint=hint,
-        )
+    no = store.require_no(session, memory_id)
     return StoredMemory(no, store.by_number(session, no))
 
 
@@ -135,7 +127,7 @@ class MemoryChange:
     def insert(self, fields: Mapping[str, Any], relations: Iterable[Relation] = ()) -> StoredMemory:
         """A new memory with its event."""
         memory_id = self.new_id()
-        short_id = self._new_short_id(memory_id)
+        short_id = self.store.new_short_id(self.session, memory_id, PREFIX, self.state.total + 1)
         times = {"created_at": self.now_ms, "created_by": self.actor, "updated_at": self.now_ms}
         row = {
             "id": memory_id,
@@ -177,7 +169,7 @@ class MemoryChange:
         """
         no, memory = stored
         before = {name: plain(memory, name) for name in fields}
-        after = {name: _plain(value) for name, value in fields.items()}
+        after = {name: plain_value(value) for name, value in fields.items()}
         self._count(memory, -1)
         self._write(
             no, memory, {**fields, "version": memory.version + 1, "updated_at": self.now_ms}
@@ -294,31 +286,16 @@ class MemoryChange:
             to_review=have.to_review + (by if memory.is_active and memory.needs_review else 0),
         )
 
-    def _new_short_id(self, memory_id: str) -> str:
-        length = length_for(self.state.total + 1)
-        while True:
-            short_id = f"{PREFIX}-{code_of(memory_id, length)}"
-            if not self.store.has_key(self.session, key_of(short_id)):
-                return short_id
-            length += 1
-
 
 class MemoryJournal:
-    """Begins turns: knows the clock, and who acts when nobody says."""
+    """The transactions of one project's memories, with a default actor and session."""
 
-    def __init__(
-        self,
-        store: KnowledgeStore,
-        clock: Clock,
-        new_id: IdMaker,
-        default_actor: str,
-        default_session: str | None,
-    ) -> None:
-        self.store = store
-        self.clock = clock
-        self.new_id = new_id
-        self._default_actor = default_actor
-        self.default_session = default_session
+    def __init__(self, project: ProjectContext) -> None:
+        self.store = KnowledgeStore(project.database, project.scope)
+        self.clock = project.clock
+        self.new_id = project.new_id
+        self.default_session = project.settings.session
+        self._default_actor = project.actor
 
     @contextmanager
     def begin(self, actor: str | None, session_id: str | None, by: By) -> Iterator[MemoryChange]:
@@ -355,7 +332,7 @@ def plain(memory: TypedMemory, name: str) -> Any:
         }
     if name in _CHUNK:
         return getattr(memory.chunk, _CHUNK[name]) if memory.chunk else None
-    return _plain(getattr(memory, "commit" if name == "commit_sha" else name))
+    return plain_value(getattr(memory, "commit" if name == "commit_sha" else name))
 
 
 _CHUNK = {
@@ -364,17 +341,11 @@ _CHUNK = {
 }  # fmt: skip
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    return dict(value) if isinstance(value, Mapping) else value
-
-
 def _stored(name: str, value: Any) -> Any:
     if name == "taint":
         return " ".join(sorted(value))
     if name in _JSON:
-        return None if value is None else json.dumps(_plain(value), separators=(",", ":"))
+        return None if value is None else json.dumps(plain_value(value), separators=(",", ":"))
     if name in _FLAGS:
         return int(value)
     return to_storable(value) if isinstance(value, str) else value

@@ -67,6 +67,7 @@ class KnowledgeStore(NamedStore):
     """The tables of memories of one project."""
 
     TABLE, ALIAS, WHAT = "memories m", "m", "memory"
+    HINT = "`smara memories list` shows what there is."
 
     # reading
 
@@ -95,14 +96,6 @@ class KnowledgeStore(NamedStore):
 
     def by_number(self, session: Session, no: int) -> TypedMemory:
         return self.by_numbers(session, (no,))[no]
-
-    def has_key(self, session: Session, key: str) -> bool:
-        return (
-            session.one(
-                self.sql("SELECT 1 FROM memories WHERE project_no = :project AND key = ?"), (key,)
-            )
-            is not None
-        )
 
     def numbers_of_ids(self, session: Session, ids: Sequence[str]) -> dict[str, int]:
         """Return the numbers of memories by their UUIDs."""

@@ -22,7 +22,6 @@ from smara.knowledge.journal import MemoryJournal
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import LOCAL_TAINT, Evidence, TypedMemory
 from smara.knowledge.provenance import NamedCode, SourceExcerpt
-from smara.knowledge.store import KnowledgeStore
 from smara.messages.store import MessageStore
 from smara.observations.models import taint_of
 
@@ -135,13 +134,7 @@ def make_memories(
         with database.read() as session:
             return meaning.nearest(session, "memory", vector, _NEAREST)
 
-    turns = MemoryJournal(
-        KnowledgeStore(database, project.scope),
-        project.clock,
-        project.new_id,
-        default_actor=project.actor,
-        default_session=project.settings.session,
-    )
+    turns = MemoryJournal(project)
     return Memories(turns, Provenance(messages), files, similar=similar, code=code)
 
 

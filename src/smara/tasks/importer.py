@@ -5,7 +5,7 @@ Every field that cannot be imported is named in the report.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -14,6 +14,7 @@ from smara.core.clock import check_time
 from smara.core.ids import key_of
 from smara.core.scope import require_id
 from smara.database.fulltext import terms_of
+from smara.database.project_store import plain_value
 from smara.errors import DependencyCycleError, InvalidInputError
 from smara.secrets.redact import clean_name
 from smara.tasks import lifecycle, prepare
@@ -131,7 +132,7 @@ class TaskImporter:
         no = lifecycle.make(
             turn,
             task_id,
-            short_id or lifecycle.new_short_id(turn, task_id, self._prefix),
+            short_id or turn.new_short_id(task_id, self._prefix),
             values=values,
             labels=fields["labels"],
             terms=terms,
@@ -155,10 +156,12 @@ class TaskImporter:
             for name in _NAMES
             if name not in ("created_at", "created_by") or getattr(new, name) is not None
         ]
-        have = {name: _plain(getattr(task, name)) for name in names} | {
+        have = {name: plain_value(getattr(task, name)) for name in names} | {
             "description": task.full_description
         }
-        changed = {name: value for name in names if (value := _plain(fields[name])) != have[name]}
+        changed = {
+            name: value for name in names if (value := plain_value(fields[name])) != have[name]
+        }
         if not changed:
             self._report.unchanged += 1
             return True
@@ -285,9 +288,3 @@ def _text(value: str | None, what: str) -> str | None:
     return (
         None if value is None else prepare.clean_text(value, what, prepare.MAX_DESCRIPTION_LENGTH)
     )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    return dict(value) if isinstance(value, Mapping) else value

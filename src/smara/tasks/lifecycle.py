@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from smara.core.extract import distinct, first_sentence, fit, names_in
-from smara.core.ids import bare_key_of, code_of, key_of, length_for
+from smara.core.ids import bare_key_of, key_of
 from smara.database.fulltext import RecordTerms
 from smara.errors import ConflictError, DependencyCycleError
 from smara.tasks import claims
@@ -39,16 +39,6 @@ def make(
         **values,
     }
     return turn.insert(row, labels, terms)
-
-
-def new_short_id(turn: TaskTransaction, task_id: str, prefix: str) -> str:
-    """The shortest id of a task that nobody has, long enough for the size of the project."""
-    length = length_for(turn.totals.all + 1)
-    while True:
-        short_id = f"{prefix}-{code_of(task_id, length)}"
-        if not turn.store.has_key(turn.session, key_of(short_id)):
-            return short_id
-        length += 1
 
 
 def close(

@@ -11,7 +11,7 @@ from typing import Any
 
 from smara.core.escape import to_storable
 from smara.database.database import Session, marks
-from smara.errors import InvalidInputError, NotFoundError
+from smara.errors import InvalidInputError
 from smara.tasks import prepare
 from smara.tasks.dependencies import longest_chain
 from smara.tasks.models import (
@@ -29,17 +29,8 @@ from smara.tasks.store import WAITS, StoredTask, TaskStore
 
 
 def require_task(session: Session, store: TaskStore, task_id: object) -> StoredTask:
-    """The task, or ``NotFoundError``."""
-    no = store.find_no(session, task_id)
-    if no is None:
-        shown = task_id if isinstance(task_id, str) else repr(task_id)
-        hint = "`smara tasks list` and the tool action `list` show what there is."
-        raise NotFoundError(
-            f"Task not found: {shown}. {hint}",
-            task_id=task_id,
-            brief=f"Task not found: {shown}",
-            hint=hint,
-        )
+    """Return the task, or raise NotFoundError."""
+    no = store.require_no(session, task_id)
     return StoredTask(no, store.by_number(session, no))
 
 

@@ -42,6 +42,7 @@ class TaskStore(NamedStore):
     """The tables of tasks of one project."""
 
     TABLE, ALIAS, WHAT = "tasks t", "t", "task"
+    HINT = "`smara tasks list` and the tool action `list` show what there is."
 
     # reading
 
@@ -123,14 +124,6 @@ class TaskStore(NamedStore):
             for row in rows:
                 found.setdefault(row[0], []).append(Dependency(*row[1:]))
         return {no: tuple(dependencies) for no, dependencies in found.items()}
-
-    def has_key(self, session: Session, key: str) -> bool:
-        return (
-            session.one(
-                self.sql("SELECT 1 FROM tasks WHERE project_no = :project AND key = ?"), (key,)
-            )
-            is not None
-        )
 
     # what waits for what
 

@@ -119,7 +119,7 @@ class Tasks:
                 needed.append((require_task(turn.session, self._store, parent), "parent-child"))
             task_id = self._turns.new_id()
             times = {"created_at": turn.now_ms, "updated_at": turn.now_ms, "created_by": turn.actor}
-            short_id = lifecycle.new_short_id(turn, task_id, self._settings.task_prefix)
+            short_id = turn.new_short_id(task_id, self._settings.task_prefix)
             no = lifecycle.make(
                 turn, task_id, short_id, values={**fields, **times}, labels=tags, terms=terms
             )

@@ -17,6 +17,7 @@ from smara.core.escape import to_storable
 from smara.core.ids import IdMaker
 from smara.database.database import Session, marks, parts
 from smara.database.fulltext import RecordTerms, terms_of
+from smara.database.project_store import plain_value
 from smara.database.projects import ProjectContext
 from smara.secrets.redact import clean_name
 from smara.tasks.models import EventKind, Task, TaskTotals
@@ -64,6 +65,10 @@ class TaskTransaction:
         if self.totals != self._before:
             self.store.put_totals(self.session, self.totals)
 
+    def new_short_id(self, task_id: str, prefix: str) -> str:
+        """Return the shortest free id of a new task."""
+        return self.store.new_short_id(self.session, task_id, prefix, self.totals.all + 1)
+
     def insert(self, values: Mapping[str, Any], labels: Sequence[str], terms: RecordTerms) -> int:
         """A new task; its number. The caller records the event when the task is complete."""
         no = self.store.insert(
@@ -88,8 +93,8 @@ class TaskTransaction:
     ) -> int:
         """Give fields of a task new values and record the event; the event's number."""
         no, task = stored
-        before = {name: _plain(getattr(task, name)) for name in fields}
-        after = {name: _plain(value) for name, value in fields.items()}
+        before = {name: plain_value(getattr(task, name)) for name in fields}
+        after = {name: plain_value(value) for name, value in fields.items()}
         with self.counted(self._affected(no, task.status, fields.get("status", task.status))):
             self.write(no, {**fields, "updated_at": self.now_ms} if is_touched else fields)
         if not _INDEXED.isdisjoint(fields):
@@ -216,12 +221,6 @@ def task_terms(task: Task) -> RecordTerms:
         task.title,
         "\n".join(filter(None, (task.full_description, task.summary, " ".join(task.labels)))),
     )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    return dict(value) if isinstance(value, Mapping) else value
 
 
 def _as_stored(name: str, value: Any) -> Any:
