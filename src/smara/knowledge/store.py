@@ -130,48 +130,35 @@ class KnowledgeStore(NamedStore):
 
     def _with_relations(self, session: Session, rows: Sequence[Row]) -> list[StoredMemory]:
         numbers = [int(row[-2]) for row in rows]
-        relations = self._relations(session, numbers)
-        older = self._superseded(session, numbers)
-        return [
-            StoredMemory(no, _memory(row, relations.get(no, ()), older.get(no, ())))
-            for no, row in zip(numbers, rows, strict=True)
-        ]
-
-    def _relations(
-        self, session: Session, numbers: Sequence[int]
-    ) -> dict[int, tuple[Relation, ...]]:
-        found: dict[int, list[Relation]] = {}
+        relations: dict[int, list[Relation]] = {no: [] for no in numbers}
+        older: dict[int, list[str]] = {no: [] for no in numbers}
         for part in parts(numbers):
             for no, type_, target, path, confidence, is_auto in session.all(
                 self.sql(
-                    "SELECT l.memory_no, l.type, t.id, l.path, l.confidence, l.is_auto FROM "
-                    "memory_relations l"
-                    " LEFT JOIN memories t ON t.no = l.target_no"
-                    f" WHERE l.project_no = :project AND l.memory_no IN ({marks(len(part))}) "
-                    "ORDER BY l.no"
+                    "SELECT l.memory_no, l.type, t.id, l.path, l.confidence, l.is_auto"
+                    " FROM memory_relations l LEFT JOIN memories t ON t.no = l.target_no"
+                    f" WHERE l.project_no = :project AND l.memory_no IN ({marks(len(part))})"
+                    " ORDER BY l.no"
                 ),
                 part,
             ):
                 shown = None if path is None else from_storable(path)
-                found.setdefault(no, []).append(
+                relations[no].append(
                     Relation(type_, target, shown, confidence=confidence, is_auto=bool(is_auto))
                 )
-        return {no: tuple(relations) for no, relations in found.items()}
-
-    def _superseded(self, session: Session, numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
-        found: dict[int, list[str]] = {}
-        for part in parts(numbers):
-            for no, older in session.all(
+            for no, older_id in session.all(
                 self.sql(
                     "SELECT m.replaced_by_no, m.id FROM memories m WHERE m.project_no = :project"
-                    " AND m.deprecated_because = 'superseded' AND m.replaced_by_no IN "
-                    f"({marks(len(part))})"
-                    " ORDER BY m.no"
+                    " AND m.deprecated_because = 'superseded'"
+                    f" AND m.replaced_by_no IN ({marks(len(part))}) ORDER BY m.no"
                 ),
                 part,
             ):
-                found.setdefault(no, []).append(older)
-        return {no: tuple(ids) for no, ids in found.items()}
+                older[no].append(older_id)
+        return [
+            StoredMemory(no, _memory(row, tuple(relations[no]), tuple(older[no])))
+            for no, row in zip(numbers, rows, strict=True)
+        ]
 
     # writing
 

@@ -18,7 +18,7 @@ from smara.knowledge.kinds import KINDS, types_told_at
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import MemoryType, TypedMemory
 from smara.knowledge.queries import names_of
-from smara.knowledge.statements import is_repeated_in, parse_statement
+from smara.knowledge.statements import Statement, is_repeated_in, parse_statement
 from smara.knowledge.trust import Tellable
 
 MOST = 28
@@ -229,7 +229,16 @@ class MemoryFinder:
             cost = cost_of(line, BUDGETS["start"])
             found.append(MemoryCandidate(tellable, line, cost, nearness=nearness))
         found.sort(key=lambda each: (-score(each), each.tellable.memory.id))
-        return list(_without_repetition(found, known_texts))
+        instructions = InstructionTexts(known_texts)
+        distinct: list[MemoryCandidate] = []
+        statements: list[Statement] = []
+        for each in found:
+            statement = parse_statement(each.tellable.memory.content)
+            is_repeated = any(is_repeated_in(statement, other) for other in statements)
+            if not is_repeated and not instructions.say(each.tellable.memory):
+                distinct.append(each)
+                statements.append(statement)
+        return distinct
 
 
 def file_names(path: str, root: str | None) -> set[str]:
@@ -275,21 +284,3 @@ class InstructionTexts:
             if words and sum(word in lowered for word in words) >= _LEAST_SHARED * len(words)
         ]
         return bool(texts) and is_echo(statement, texts)
-
-
-def _without_repetition(
-    candidates: Iterable[MemoryCandidate], known_texts: Sequence[str]
-) -> Iterable[MemoryCandidate]:
-    chosen: list[MemoryCandidate] = []
-    instructions = InstructionTexts(known_texts)
-    for each in candidates:
-        statement = parse_statement(each.tellable.memory.content)
-        if instructions.say(each.tellable.memory):
-            continue
-        if any(
-            is_repeated_in(statement, parse_statement(other.tellable.memory.content))
-            for other in chosen
-        ):
-            continue
-        chosen.append(each)
-        yield each

@@ -28,6 +28,9 @@ LEAST_OCCURRENCES, LEAST_SESSIONS = 3, 2
 LEAST_WANTED = 2
 """What is not there was wanted so often, by whichever command."""
 _MOST_FILES = 4
+FAILED_BEFORE = "the same command failed here before"
+LACKING = "what it needs was not there before"
+KNOWN_ERROR = "the same error came here before"
 
 
 class CallSubject(NamedTuple):
@@ -103,9 +106,13 @@ class ToolCallLookup:
         if call.command:
             absent = wanted(self._habits.failures_lacking(call.command))
             if absent:
-                return [self.lacks(each) for each in absent]
+                return [line_of_failure(each, LACKING, is_before=True) for each in absent]
             found = [each for each in self._habits.failures_of(call.command) if each.tool == "Bash"]
-            return [self.failed_before(each) for each in found if is_worth_saying(each)][:1]
+            return [
+                line_of_failure(each, FAILED_BEFORE, is_before=True)
+                for each in found
+                if is_worth_saying(each)
+            ][:1]
         if call.tool in EDITING:
             return [line for path in call.files for line in self.about_file(path, is_edit=True)]
         if call.tool == "Read":
@@ -119,7 +126,8 @@ class ToolCallLookup:
         )
         if not error and not (call.tool == "Bash" and has_failed(event)):
             if call.pattern:
-                return self.answered(call.pattern)
+                found = self._finder.answering(call.pattern)
+                return [self.of_search(tellable) for tellable in found]
             files = call.files or shown_files(call.command)  # some agents open files by commands
             is_edit = call.tool in EDITING
             return [line for path in files for line in self.about_file(path, is_edit=is_edit)]
@@ -127,7 +135,7 @@ class ToolCallLookup:
         alike = self._habits.failures_like(call.command, words) if call.command else []
         for failure in alike:
             if is_worth_saying(failure):
-                return [self.known_error(failure)]
+                return [line_of_failure(failure, KNOWN_ERROR, is_before=False)]
         if call.tool == "Read":
             missing = [line for path in call.files for line in self._missing(path)]
             if missing:
@@ -152,25 +160,9 @@ class ToolCallLookup:
         )
         return line_of_memory(tellable, why, self._finder.root(), is_about_file=True)
 
-    def answered(self, pattern: str) -> list[InjectionLine]:
-        """The memory that answers a search."""
-        return [self.of_search(tellable) for tellable in self._finder.answering(pattern)]
-
     def of_search(self, tellable: Tellable) -> InjectionLine:
         """A memory that answers what is searched for."""
         return line_of_memory(tellable, "it answers what is searched for", self._finder.root())
-
-    def failed_before(self, failure: KnownFailure) -> InjectionLine:
-        """A command that failed here before."""
-        return line_of_failure(failure, "the same command failed here before", is_before=True)
-
-    def lacks(self, failure: KnownFailure) -> InjectionLine:
-        """A command that needs what was not there before."""
-        return line_of_failure(failure, "what it needs was not there before", is_before=True)
-
-    def known_error(self, failure: KnownFailure) -> InjectionLine:
-        """An error that came here before."""
-        return line_of_failure(failure, "the same error came here before", is_before=False)
 
     def _missing(self, path: str) -> list[InjectionLine]:
         """A file that was looked for there before, and is not there."""
@@ -183,4 +175,8 @@ class ToolCallLookup:
             for each in self._habits.failures_of(name)
             if each.tool == "Read" and each.how == "path"
         ]
-        return [self.failed_before(each) for each in found if is_worth_saying(each)][:1]
+        return [
+            line_of_failure(each, FAILED_BEFORE, is_before=True)
+            for each in found
+            if is_worth_saying(each)
+        ][:1]

@@ -25,6 +25,7 @@ from smara.context.moments.candidates import FOR_FILE, InstructionTexts, MemoryF
 from smara.context.moments.draft import (
     InjectionLine,
     day,
+    line_of_failure,
     line_of_memory,
     make_draft,
     one_line,
@@ -33,6 +34,9 @@ from smara.context.moments.draft import (
 )
 from smara.context.moments.tool_calls import (
     EDITING,
+    FAILED_BEFORE,
+    KNOWN_ERROR,
+    LACKING,
     SEARCHING,
     ToolCallLookup,
     is_worth_saying,
@@ -190,19 +194,19 @@ def _of_failure(
     failure: KnownFailure, tools: ToolCallLookup, wants: Collection[tuple[str, ...]]
 ) -> Iterator[ToolTrigger]:
     if failure.tool == "Read":
-        told = _told("before_tool", [tools.failed_before(failure)])
+        told = _told("before_tool", [line_of_failure(failure, FAILED_BEFORE, is_before=True)])
         if told is not None:
             yield ToolTrigger("before_tool", told, ("Read",), file=failure.command)
-        told = _told("after_tool", [tools.failed_before(failure)])
+        told = _told("after_tool", [line_of_failure(failure, FAILED_BEFORE, is_before=True)])
         if told is not None:
             yield ToolTrigger("tool_failure", told, ("Read",), file=failure.command)
         return
     needs = lacking(failure.command, failure.error)
-    told = _told("before_tool", [tools.failed_before(failure)])
+    told = _told("before_tool", [line_of_failure(failure, FAILED_BEFORE, is_before=True)])
     if told is not None and needs not in wants:
         yield ToolTrigger("before_tool", told, ("Bash",), command=failure.command, needs=needs)
     words = constant_words(failure.error)
-    told = _told("after_tool", [tools.known_error(failure)])
+    told = _told("after_tool", [line_of_failure(failure, KNOWN_ERROR, is_before=False)])
     if told is not None and words:
         program = next(iter(failure.command.split()), "").rpartition("/")[2].lower()
         yield ToolTrigger("tool_failure", told, ("Bash",), words=(program, *words))
@@ -218,7 +222,10 @@ def _of_wants(failures: Iterable[KnownFailure], tools: ToolCallLookup) -> Iterat
             by_need.setdefault(needs, []).append(failure)
     for needs, every in by_need.items():
         every.sort(key=lambda each: (-each.resolved, -each.last_seen_at))
-        told = _told("before_tool", [tools.lacks(each) for each in wanted(every)])
+        told = _told(
+            "before_tool",
+            [line_of_failure(each, LACKING, is_before=True) for each in wanted(every)],
+        )
         if told is not None:
             yield ToolTrigger("before_tool", told, ("Bash",), needs=needs)
 
