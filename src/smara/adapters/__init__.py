@@ -1,1 +1,1 @@
-"""What other programs write, translated into what Smara keeps."""
+"""Translate the files of other programs into memories and messages."""

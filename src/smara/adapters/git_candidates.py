@@ -78,7 +78,7 @@ class CandidateChange:
 
 @dataclass(slots=True)
 class GitReport:
-    """What an import of a history did, or with ``is_dry_run`` would do."""
+    """The result of importing a history, or of its dry run."""
 
     root: str
     is_dry_run: bool = False
@@ -100,7 +100,7 @@ class GitReport:
 
     @property
     def counts(self) -> Counter[str]:
-        """How many candidates had each outcome."""
+        """The number of candidates by outcome."""
         return Counter(each.outcome for each in self.changes)
 
 
@@ -113,12 +113,12 @@ _RECORD, _FIELD = "\x1e", "\x1f"
 
 
 def head_of(root: str) -> str | None:
-    """The commit that is checked out; ``None`` without git, a repository or a commit."""
+    """Return the commit that is checked out; ``None`` without one."""
     return (_git(root, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip() or None
 
 
 def count_of(root: str, head: str, most: int) -> int:
-    """How many commits there are to read, at most so many."""
+    """Return the number of commits to read, up to a limit."""
     text = _git(root, "rev-list", "--no-merges", "--count", f"--max-count={most}", head)
     return int(text) if text and text.strip().isdigit() else 0
 
@@ -154,7 +154,7 @@ def past_commits(
 
 
 def files_of(root: str, shas: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The files that some commits changed, by commit, as seen from the folder."""
+    """Return the files that commits changed, as seen from the folder."""
     found: dict[str, tuple[str, ...]] = {}
     for start in range(0, len(shas), _AT_ONCE):
         text = _git(
@@ -187,7 +187,7 @@ def present_files(root: str, head: str) -> frozenset[str]:
 
 
 def own_address(root: str) -> str:
-    """The address under which commits are made here; empty when nobody has said."""
+    """Return the address of commits made here; empty if not configured."""
     return (_git(root, "config", "--get", "user.email") or "").strip().casefold()
 
 
@@ -233,15 +233,14 @@ _TEST = re.compile(
 
 
 def is_code(path: str) -> bool:
-    """Whether a file is part of the program: no test, no page of documentation, nothing
-    generated.
-    """
+    """Return True if a file is code: no test, documentation or output."""
     return not _NOT_CODE.search(path) and not _TEST.search(path)
 
 
 class Present:
-    """The files that are there now. A file that was moved as a whole folder was, is found by the
-    rest of its path.
+    """The files that exist now.
+
+    A file that was moved as a whole folder was, is found by the rest of its path.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -251,7 +250,10 @@ class Present:
             self._by_name.setdefault(path.rpartition("/")[2], []).append(path)
 
     def find(self, path: str) -> str | None:
-        """Where a file of old is now: ``requests/api.py`` may be ``src/requests/api.py``."""
+        """Return the present path of a former file.
+
+        ``requests/api.py`` may be ``src/requests/api.py``.
+        """
         if path in self._paths:
             return path
         near = [
@@ -263,9 +265,7 @@ class Present:
 
 
 def about(files: Sequence[str], present: Present) -> tuple[tuple[str, ...], str | None]:
-    """The files of the program that a commit is about and that are still there; or why there is
-    nothing to say.
-    """
+    """Return the existing code files of a commit, or why none counts."""
     if len(files) > MOST_FILES:
         return (), f"it changed more than {MOST_FILES} files at once"
     code = tuple(path for path in files if is_code(path))
@@ -278,7 +278,7 @@ def about(files: Sequence[str], present: Present) -> tuple[tuple[str, ...], str 
 
 
 def is_long_ago(at_ms: int, newest_ms: int) -> bool:
-    """Whether a commit lies too far behind the newest one."""
+    """Return True if a commit is too far behind the newest one."""
     return newest_ms - at_ms > MOST_YEARS * _YEAR_MS
 
 
@@ -330,8 +330,9 @@ def fixes_of(commits: Sequence[PastCommit]) -> list[PastCommit]:
 def chains_of(
     fixes: Sequence[PastCommit], files: Mapping[str, Sequence[str]]
 ) -> list[CommitCandidate]:
-    """A candidate for every file with a chain, the newest chain of each; each commit tells of one
-    chain alone.
+    """Return a candidate for the newest chain of fixes of each file.
+
+    Each commit belongs to one chain alone.
     """
     by_file: dict[str, list[PastCommit]] = {}
     for fix in fixes:
@@ -437,7 +438,7 @@ class CandidateList:
 def find_candidates(
     root: str, head: str, most_commits: int, progress: Progress | None = None
 ) -> CandidateList:
-    """Read the last commits of a history, and say what could be remembered of them."""
+    """Read the last commits and return what could be remembered."""
     commits = list(past_commits(root, head, most_commits, progress=progress))
     found = CandidateList(commits=len(commits))
     if not commits:

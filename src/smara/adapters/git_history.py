@@ -56,8 +56,9 @@ class CommitIndex:
                 kept.setdefault(sha[:_SHORT], []).append((sha, memory))
 
     def holder(self, candidate: CommitCandidate) -> TypedMemory | None:
-        """The memory that says it already; of a chain, one that has its newest fix, or that a
-        person put aside.
+        """Return the memory that already covers a candidate.
+
+        Of a chain, one that has its newest fix, or that a person put aside.
         """
         if candidate.kind != "fix chain":
             return self._find(self._said, candidate.sha)
@@ -66,8 +67,9 @@ class CommitIndex:
         return same or (older if older is not None and not older.is_active else None)
 
     def shorter(self, candidate: CommitCandidate) -> str | None:
-        """The id of the chain that this one continues; nobody's word is replaced who stands behind
-        it.
+        """Return the id of the chain that a candidate continues.
+
+        A memory that a person confirmed is not replaced.
         """
         older = self._older(candidate)
         return (
@@ -114,8 +116,9 @@ def import_history(
     actor: str | None = None,
     progress: Progress | None = None,
 ) -> GitReport:
-    """Take memories out of the commits of a repository, that around the current folder when none is
-    named.
+    """Import memories from the commits of a repository.
+
+    Without a root, it is the repository around the current folder.
 
     Looks at the last ``most_commits`` commits and takes the ``limit`` newest things they say. A
     commit that a memory knows already, also one that was forgotten or rejected, is not taken again.

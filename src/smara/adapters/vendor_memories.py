@@ -55,7 +55,7 @@ class NotesFolder:
 
 
 def find_folders(vendor: Vendor, here: Here) -> list[NotesFolder]:
-    """The notes of one agent about a repository; none where it has none."""
+    """Return an agent's notes about a repository."""
     return [each for each in _FINDERS[vendor](here) if each.files]
 
 
@@ -172,7 +172,7 @@ _CODEX_FIELDS = re.compile(
 
 
 def read_note(vendor: Vendor, path: str, text: str, belongs_here: BelongsHere) -> Parsed:
-    """What a note says about this repository."""
+    """Return a note's statements about this repository."""
     name = os.path.basename(path)
     if vendor == "claude":
         return _read_claude(name, text)
@@ -332,8 +332,9 @@ def import_vendor_memories(
     actor: str | None = None,
     progress: Progress | None = None,
 ) -> InstructionReport:
-    """Bring in what agents have noted about a repository, that around the current folder when none
-    is named.
+    """Import the notes of agents about a repository.
+
+    Without a root, it is the repository around the current folder.
 
     Needs no model. Everything is tainted by where it comes from and waits for a person; twice is
     the same as once.

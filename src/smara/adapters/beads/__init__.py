@@ -1,4 +1,4 @@
-"""Issues of beads: in from its JSONL, and out again as they were."""
+"""Import issues of beads from JSONL, and export them unchanged."""
 
 from __future__ import annotations
 

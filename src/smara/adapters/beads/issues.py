@@ -42,7 +42,7 @@ HEADINGS: Mapping[str, str] = {
 
 
 def sections_of(record: Mapping[str, Any]) -> list[str]:
-    """Which of the other texts an issue has."""
+    """Return the names of an issue's other texts."""
     return [name for name in HEADINGS if isinstance(record.get(name), str) and record[name]]
 
 
@@ -56,7 +56,9 @@ def fold(record: Mapping[str, Any]) -> str:
 
 
 def unfold(text: str, sections: Iterable[str]) -> dict[str, str]:
-    """The texts of an issue out of one, at the headings of these sections; empty ones are left out.
+    """Split one text into an issue's texts, at these headings.
+
+    Empty ones are left out.
 
     The last of equal headings counts: it is ours, whatever the text before it holds.
     """
@@ -148,7 +150,7 @@ def take(record: Record) -> NewTask:
 
 
 def give(task: NewTask, sections: Sequence[str] = ()) -> dict[str, Any]:
-    """A task as an issue, dependencies apart; what says nothing is left out."""
+    """Return a task as an issue, without dependencies and empty fields."""
     record = {
         "id": task.short_id,
         "title": task.title,
@@ -169,7 +171,7 @@ def give(task: NewTask, sections: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def with_residue(record: Record, task: NewTask) -> NewTask:
-    """The task with what `give` alone would not give back of its record."""
+    """Return the task with those fields that `give` would lose."""
     sections = sections_of(record)
     plain = give(task, sections)
     kept = {
@@ -185,8 +187,9 @@ def with_residue(record: Record, task: NewTask) -> NewTask:
 
 
 def issue_of(task: Task) -> tuple[dict[str, Any], bool]:
-    """The task as the issue it came from, with what was changed here; dependencies are left as they
-    came.
+    """Return the issue of a task, with the changes made here.
+
+    Dependencies are left as they came.
 
     Also says whether anything was changed.
     """
@@ -221,7 +224,7 @@ def as_new(task: Task) -> NewTask:
 
 
 def rfc3339(milliseconds: int | None) -> str | None:
-    """A time as beads writes it: UTC, with no more digits than it needs.
+    """Format a time as beads does: UTC, with no superfluous digits.
 
     >>> rfc3339(1770841013366), rfc3339(1770841013000)
     ('2026-02-11T20:16:53.366Z', '2026-02-11T20:16:53Z')
@@ -308,7 +311,10 @@ class IssueEdge(NamedTuple):
 
     @property
     def waits(self) -> tuple[str, str] | None:
-        """Who waits for whom: a task for its blocker, a parent for its child."""
+        """The task that waits, and the one it waits for.
+
+        A task waits for its blocker, a parent for its child.
+        """
         if self.type == "related":
             return None
         return (
@@ -340,7 +346,7 @@ DEPENDENCY_TYPES: Mapping[str, tuple[DependencyType, bool]] = {
 
 
 def edge_of(issue_id: str, dependency: Any) -> IssueEdge | None:
-    """What a dependency of an issue says here; ``None`` when it says nothing that we know."""
+    """Return the edge of a dependency; ``None`` for an unknown type."""
     if not isinstance(dependency, dict):
         return None
     target, name = dependency.get("depends_on_id"), dependency.get("type", "blocks")
@@ -361,14 +367,13 @@ def keyed(edge: IssueEdge) -> IssueEdge:
 
 
 def implied_parent(issue_id: str) -> str | None:
-    """The parent that a hierarchical id names: ``bd-1.2`` is a child of ``bd-1``."""
+    """Return the parent in a hierarchical id: ``bd-1`` for ``bd-1.2``."""
     parent, dot, number = issue_id.rpartition(".")
     return parent if dot and parent and number.isdigit() else None
 
 
 def circular(edges: Iterable[IssueEdge], standing: Iterable[IssueEdge]) -> set[IssueEdge]:
-    """Those of the edges, first come first served, that would make tasks wait for each other for
-    ever.
+    """Return the edges that would close a cycle, first come first served.
 
     ``standing`` are taken as they are. An edge from a task to itself is refused whatever its type.
     """
@@ -444,7 +449,7 @@ class Settled:
         self._by_task.setdefault(edge.task, set()).add(edge)
 
     def edges_of(self, key: str) -> AbstractSet[IssueEdge]:
-        """What a task needs."""
+        """Return the edges of a task."""
         return self._by_task.get(key, frozenset())
 
 
@@ -454,8 +459,7 @@ def settle(
     standing: Iterable[IssueEdge],
     orphans: AbstractSet[str],
 ) -> Settled:
-    """Take the dependencies of the issues over, in their order, as far as they fit with each other
-    and what stands.
+    """Accept the dependencies of issues in order, as far as they fit.
 
     ``orphans`` were taken from the parents that their ids name, and are not given back to them.
     """

@@ -104,8 +104,7 @@ class Written(NamedTuple):
 
 
 def export_beads(memory: Memory, file: TextIO) -> int:
-    """Write every task of the project as an issue of beads, one JSON object a line; how many there
-    were.
+    """Write every task as a line of beads; return the number.
 
     Issues are in the order of their ids, and records that are no issues come last. A task
     that came from beads and was not changed here is written as it came.
@@ -117,7 +116,7 @@ def export_beads(memory: Memory, file: TextIO) -> int:
 
 
 def render(record: Record) -> str:
-    """A record as one line, without the newline; the same record always gives the same line."""
+    """Render a record as one line; equal records give equal lines."""
     text = json.dumps(
         without_surrogates(in_order(record)), ensure_ascii=False, separators=(",", ":")
     )
@@ -125,8 +124,9 @@ def render(record: Record) -> str:
 
 
 def write_issues(tasks: Iterable[Task]) -> list[Written]:
-    """The issues of all tasks of a project; dependencies are told as they came where they still
-    stand.
+    """Return the issues of all tasks of a project.
+
+    Dependencies are given as they came where they still stand.
     """
     whole = list(tasks)  # at once, since one issue may tell a dependency of another
     standing = {edge for task in whole for edge in edges_of(task)}
@@ -173,14 +173,16 @@ def edge_here(dependency: Dependency) -> IssueEdge:
 
 
 def told_by(task: Task) -> Iterator[IssueEdge]:
-    """The dependencies, of this task or of others, that came with its issue."""
+    """Return the dependencies that came with a task's issue."""
     yield from (edge for _, edge, is_apart in _originals(task) if edge and not is_apart)
     if edge := implied_by(task):
         yield edge
 
 
 def implied_by(task: Task, is_alone: bool = False) -> IssueEdge | None:
-    """The parent that an import took from the task's id; ``is_alone`` when the task has no other.
+    """Return the parent that an import took from a task's id.
+
+    ``is_alone`` if the task has no other.
 
     Beside another parent it must be told, or the next import would take it for gone.
     """

@@ -58,7 +58,7 @@ def in_order(record: Record) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class BeadsReport:
-    """What became of a tracker.
+    """The result of importing a tracker.
 
     ``lines`` equals issues + others + repeated + unreadable, and ``issues`` equals added +
     changed + unchanged + newer_here.
@@ -100,14 +100,17 @@ class Issue:
 
 @dataclass(slots=True)
 class Tracker:
-    """All that a file holds. ``issues`` are by key: ids that differ in case alone are one."""
+    """The content of a tracker's file.
+
+    ``issues`` are by key: ids that differ in case alone are one.
+    """
 
     issues: dict[str, Issue] = field(default_factory=dict)
     others: list[dict[str, Any]] = field(default_factory=list)
 
 
 def read_tracker(path: str | os.PathLike[str], report: BeadsReport) -> Tracker:
-    """Read a whole file, plain or compressed; the report accounts for every line.
+    """Read a whole file, plain or compressed, accounting for every line.
 
     Raises `NotFoundError` or `InvalidInputError` when it is no readable file, or holds lines
     and not one of them is an issue.
@@ -170,7 +173,7 @@ THREAD = NewThread("beads", title="Notes kept in beads", metadata={"host": "bead
 
 
 def keep_others(memory: Memory, records: Iterable[Record]) -> None:
-    """Store the records that are not known as they are; safe to repeat."""
+    """Store records of unknown types as they are; safe to repeat."""
     newest, versions = _newest(memory)
     messages = []
     for record in records:
@@ -190,7 +193,7 @@ def keep_others(memory: Memory, records: Iterable[Record]) -> None:
 
 
 def other_records(memory: Memory) -> list[Record]:
-    """The records that were kept, each in its newest form, by type and name."""
+    """Return the stored records, newest form each, by type and name."""
     newest, _ = _newest(memory)
     return [newest[name] for name in sorted(newest)]
 

@@ -28,8 +28,9 @@ MOST_FOLDERS = 20_000
 
 
 def find_instructions(root: str | os.PathLike[str]) -> list[InstructionFile]:
-    """The instruction files below a folder, those of the folder itself first, then in order of
-    their paths.
+    """Return the instruction files below a folder.
+
+    Those of the folder itself come first, then the others in order of their paths.
     """
     base = Path(os.path.realpath(root))
     found: dict[str, InstructionFile] = {}
@@ -55,7 +56,7 @@ def as_instruction_file(
 
 
 def is_inside(root: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool:
-    """Whether a path lies in a folder, links resolved."""
+    """Return True if a path is in a folder, with links resolved."""
     return _relative(Path(os.path.realpath(root)), os.path.realpath(path)) is not None
 
 
@@ -145,7 +146,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class NotFollowed:
-    """A file that another one draws in, and why it was not read."""
+    """A referenced file that was not read, with the reason."""
 
     path: str
     line: int
@@ -167,16 +168,14 @@ class InstructionSet:
     """Folders elsewhere that were looked through whole, too."""
 
     def was_looked_for(self, path: str) -> bool:
-        """Whether a file of such a folder would have been read if it were there."""
+        """Return True if a file here would have been read."""
         return any(path.startswith(f"{folder}/") for folder in self.folders)
 
 
 def gather(
     root: str | os.PathLike[str], paths: Sequence[str | os.PathLike[str]] = ()
 ) -> InstructionSet:
-    """Read the instruction files of a repository, or those that are named; folders stand for what
-    is in them.
-    """
+    """Read the instruction files of a repository, or of named paths."""
     base = os.path.realpath(root)
     found: dict[str, InstructionFile] = {}
     for path in paths or [base]:
@@ -261,7 +260,10 @@ def _resolved(root: str, file: InstructionFile, target: str) -> tuple[str | None
 
 
 def read_text(place: str) -> str:
-    """The text of a file; raises ``InvalidInputError`` for what is none."""
+    """Return the text of a file.
+
+    Raises ``InvalidInputError`` for a file that is no text.
+    """
     try:
         with open(place, "rb") as stream:
             data = stream.read(MAX_BYTES + 1)

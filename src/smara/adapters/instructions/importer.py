@@ -34,7 +34,9 @@ from smara.secrets import redact
 
 
 def commits_of(root: str, paths: Iterable[str]) -> dict[str, str]:
-    """The commit that holds each file as it stands; a changed or untracked file has none.
+    """Return the commit of each unchanged file.
+
+    A changed or untracked file has none.
 
     Nothing for a folder that is no git repository, nor where there is no git.
     """
@@ -114,12 +116,12 @@ class InstructionReport:
 
     @property
     def counts(self) -> Counter[str]:
-        """How many statements had each outcome."""
+        """The number of statements by outcome."""
         return Counter(change.outcome for change in self.changes)
 
     @property
     def is_nothing_new(self) -> bool:
-        """Whether the memory was as the files are."""
+        """True if the memory was as the files are."""
         return set(self.counts) <= {"unchanged", "put aside", "known", "refused"}
 
 
@@ -137,7 +139,7 @@ def import_instructions(
     is_verified: bool = False,
     actor: str | None = None,
 ) -> InstructionReport:
-    """Bring the instruction files of a repository into its memory, or those of some paths.
+    """Import the instruction files of a repository, or of some paths.
 
     ``root`` is the repository around the current folder when it is not said. With ``is_verified``
     a person vouches for what the files say, also for what came in before: only a person's door
@@ -160,14 +162,15 @@ def import_gathered(
     is_verified: bool = False,
     actor: str | None = None,
 ) -> InstructionReport:
-    """Bring in what files say that somebody else has found and read; otherwise as
-    :func:`import_instructions`.
+    """Import instruction files that were already read.
+
+    Otherwise as :func:`import_instructions`.
     """
     return _InstructionImport(memory, gathered, is_verified, actor=actor).run(is_dry_run)
 
 
 def root_of(root: str | os.PathLike[str] | None = None) -> str:
-    """The folder that paths are told from: the repository around a folder, or the folder itself."""
+    """Return the repository around a folder, or the folder itself."""
     start = os.getcwd() if root is None else os.fspath(root)
     repository = find_repository(start)
     return repository.root if repository is not None and root is None else start

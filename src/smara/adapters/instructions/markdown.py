@@ -36,9 +36,7 @@ class InstructionFile:
 
 @dataclass(frozen=True, slots=True)
 class RuleHead:
-    """What a file says of itself in its first lines: Cursor's, Claude's and Copilot's front
-    matter.
-    """
+    """The front matter of a rule file of Cursor, Claude or Copilot."""
 
     description: str = ""
     globs: tuple[str, ...] = ()
@@ -105,7 +103,7 @@ class Parsed:
 
 
 def lines_of(node: SyntaxTreeNode) -> list[str]:
-    """The text of a block as it is broken into lines in the file."""
+    """Return the text of a block, line by line as written."""
     lines = [""]
     for child in node.children:
         _take(child, lines)
@@ -175,7 +173,7 @@ class ListItem:
 
     @property
     def is_lead(self) -> bool:
-        """Whether it only leads to what stands below it: *Backend:* with a list."""
+        """True if it only introduces a list: *Backend:*."""
         has_more = len(self.node.children) > 1
         return has_more and (self.text.endswith(":") or len(self.text.split()) < SHORT_WORDS)
 
@@ -229,9 +227,7 @@ def fenced(node: SyntaxTreeNode) -> str:
 def folded(
     item: SyntaxTreeNode, limit: int | None = _MOST_FOLDED
 ) -> tuple[str, list[SyntaxTreeNode]]:
-    """What stands below the words of an item: what is said with it, and the blocks that speak for
-    themselves.
-    """
+    """Return the text below an item, and its independent blocks."""
     kept: list[str] = []
     rest: list[SyntaxTreeNode] = []
     for node in item.children[1:]:
@@ -270,7 +266,7 @@ def _nested(node: SyntaxTreeNode, indent: str) -> list[str]:
 
 
 def are_fragments(items: Sequence[ListItem]) -> bool:
-    """Whether the items are words rather than sentences: *TypeScript*, *React 19*, *Vite*."""
+    """Return True if the items are words, not sentences: *React 19*."""
     return len(items) > 1 and all(
         len(item.node.children) == 1
         and item.text
@@ -282,8 +278,9 @@ def are_fragments(items: Sequence[ListItem]) -> bool:
 
 
 def are_terms(items: Sequence[ListItem]) -> bool:
-    """Whether the items explain words of one set, which say nothing alone: *`0` - urgent*, *`1` -
-    soon*.
+    """Return True if the items explain words of one set.
+
+    They say nothing alone: *`0` - urgent*, *`1` - soon*.
     """
     return len(items) > 1 and all(
         len(item.node.children) == 1
@@ -294,7 +291,10 @@ def are_terms(items: Sequence[ListItem]) -> bool:
 
 
 def row_text(names: Sequence[str], cells: Sequence[str]) -> str:
-    """A row of a table as a sentence: *make test: runs all tests; when: before a commit*."""
+    """Return a row of a table as a sentence.
+
+    *make test: runs all tests; when: before a commit*.
+    """
     if not any(cells):
         return ""
     if len(cells) < 3:
@@ -308,7 +308,7 @@ def row_text(names: Sequence[str], cells: Sequence[str]) -> str:
 
 
 def pieces(lines: Sequence[str]) -> list[tuple[int, int, str]]:
-    """The statements of a paragraph, with the offsets of their first and last line.
+    """Return the statements of a paragraph with their line offsets.
 
     Files without any Markdown put a rule on each line. Lines are taken apart when each begins
     as a sentence does and none breaks off in the middle of one; else they are one text.
@@ -372,7 +372,7 @@ _FIRST_WORD = re.compile(
 
 
 def is_procedure(items: Sequence[str], title: str, is_ordered: bool) -> bool:
-    """Whether the items are the steps of one thing. ``title`` is what leads to them.
+    """Return True if the items are steps; ``title`` leads to them.
 
     A numbered list is one when its items say what to do, or its title speaks of a procedure;
     an unnumbered one needs both. Numbered rules (*Always …*, *Never …*) are no procedure.

@@ -50,15 +50,16 @@ _MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class PathMentions:
-    """What a statement speaks of, relative to the root."""
+    """The paths in a statement, relative to the root."""
 
     files: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
 
 
 def mentions_in(text: str, root: str, folder: str = "") -> PathMentions:
-    """The files and folders that a text names; ``folder`` is where its paths may begin, besides the
-    root.
+    """Return the files and folders that a text names.
+
+    ``folder`` is where its paths may begin, besides the root.
 
     A name counts when it is there, or when it can be nothing else but a path.
     """
@@ -138,7 +139,7 @@ _NOT_WORDS = re.compile(r"[\s*_`\"'“”‘’]+")
 
 @dataclass(frozen=True, slots=True)
 class StatementPlace:
-    """Where a statement stands."""
+    """The place of a statement in a file."""
 
     file: InstructionFile
     statement: InstructionStatement
@@ -146,7 +147,7 @@ class StatementPlace:
 
 @dataclass(slots=True)
 class Saying:
-    """Something that is said once or several times, with all places that say it."""
+    """A statement with all places that make it."""
 
     key: str
     text: str
@@ -155,7 +156,7 @@ class Saying:
 
 @dataclass(slots=True)
 class Matched:
-    """A memory, and all that the files say of it: two sayings may have become one memory."""
+    """A memory with all statements about it; there may be two."""
 
     memory: TypedMemory
     sayings: list[Saying] = field(default_factory=list)
@@ -163,7 +164,7 @@ class Matched:
 
 @dataclass(slots=True)
 class MatchPlan:
-    """What is to be done; every saying and every memory is in one of the lists."""
+    """The actions of an import; each saying and memory is in one."""
 
     kept: list[Matched] = field(default_factory=list)
     changed: list[tuple[Saying, TypedMemory]] = field(default_factory=list)
@@ -175,13 +176,13 @@ class MatchPlan:
 
 
 def key_of(text: str) -> str:
-    """What identifies a text: its words, whatever the spaces, marks and capitals."""
+    """Return the words of a text without spaces, marks and capitals."""
     plain = _NOT_WORDS.sub(" ", text).strip(" .;,").casefold()
     return hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def sayings_of(places: Iterable[tuple[StatementPlace, str]]) -> list[Saying]:
-    """The places by what they say, in the order of their first appearance."""
+    """Group places by what they say, in order of appearance."""
     found: dict[str, Saying] = {}
     for place, text in places:
         key = key_of(text)
@@ -190,8 +191,9 @@ def sayings_of(places: Iterable[tuple[StatementPlace, str]]) -> list[Saying]:
 
 
 def keys_of(memory: TypedMemory) -> set[str]:
-    """What the file said when the memory was made of it; a person may have put it in other words
-    since.
+    """Return the keys of a memory's original texts.
+
+    A person may have put it in other words since.
     """
     return {key_of(each.quote) for each in memory.evidence if each.quote} or {
         key_of(memory.content)
@@ -206,8 +208,9 @@ def paths_of(memory: TypedMemory) -> set[str]:
 def match(
     sayings: Sequence[Saying], memories: Sequence[TypedMemory], is_by_person: dict[str, bool]
 ) -> MatchPlan:
-    """What an import means. ``is_by_person`` tells of memories put aside whether a person did it,
-    by id.
+    """Match sayings with memories and return what is to be done.
+
+    ``is_by_person`` says by id if a person put a memory aside.
     """
     plan = MatchPlan()
     known = _Known(memories)
@@ -252,7 +255,10 @@ class _Known:
         self._said: dict[str, Matched] = {}
 
     def keep(self, saying: Saying) -> bool:
-        """Note that a saying is what an active memory was made of; whether there is one."""
+        """Note that an active memory was made of a saying.
+
+        Returns True if there is one.
+        """
         active = [each for each in self._by_key.get(saying.key, ()) if each.is_active]
         for each in active[:1]:
             self._said.setdefault(each.id, Matched(each)).sayings.append(saying)
@@ -262,11 +268,11 @@ class _Known:
         return list(self._said.values())
 
     def newest(self, saying: Saying) -> TypedMemory | None:
-        """The newest memory that was made of a saying and put aside since."""
+        """Return the newest memory of a saying that was put aside."""
         return next(iter(self._by_key.get(saying.key, ())), None)
 
     def successor(self, memory: TypedMemory) -> TypedMemory | None:
-        """The memory of an import that took the place of another one, and is not said any more."""
+        """Return the imported memory that replaced another and is unsaid now."""
         newer = (
             self._memories.get(memory.superseded_by or "")
             if memory.deprecated_because == "superseded"

@@ -73,7 +73,7 @@ _LETTERS = re.compile(r"[^\W\d_]{2,}")
 
 
 def nothing_to_remember(text: str, is_part: bool = False) -> str | None:
-    """Why a text is no statement; ``None`` when it is one.
+    """Return why a text is no statement; ``None`` if it is one.
 
     ``is_part`` says that it is read with words before it or with code, and may be short.
     """
@@ -101,7 +101,7 @@ _MOST_LINES = 100
 
 
 def read_head(lines: list[str]) -> RuleHead:
-    """The head a file begins with; an empty one when it has none."""
+    """Return the head of a file; an empty one if missing."""
     if not lines or lines[0].strip() != "---":
         return RuleHead()
     end = next(

@@ -38,7 +38,7 @@ from smara.working.models import WorkingMemory, WorkingScope
 
 @dataclass(slots=True)
 class MastraReport:
-    """What became of a store; with ``is_dry_run`` what would become of it.
+    """The result of importing a store, or of its dry run.
 
     ``messages`` equals stored + repeated + refused + what is in ``left_out``; ``grown`` counts
     pieces that were added to messages that had been stored before.
@@ -87,7 +87,9 @@ def import_mastra(
     resource_id: str | None = None,
     progress: Progress | None = None,
 ) -> MastraReport:
-    """Import the store at a path or URL. It is only read; doing it again adds only what is new.
+    """Import the store at a path or URL.
+
+    It is only read; doing it again adds only what is new.
 
     ``resource_id`` is who threads belong to that do not say so themselves.
     """

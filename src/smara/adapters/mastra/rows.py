@@ -40,7 +40,7 @@ _FAILED = ("output-error", "output-denied", "error")
 
 
 class Content(NamedTuple):
-    """What a message holds."""
+    """The content of a message."""
 
     parts: tuple[Part, ...]
     times: tuple[int, ...] = ()
@@ -52,7 +52,7 @@ class Content(NamedTuple):
 
 
 def content_of(value: Any) -> Content:
-    """The content of a message as the database has it: JSON text, JSON, or plain text."""
+    """Return a message's content from JSON text, JSON or plain text."""
     repairs: list[str] = []
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "[", '"'):
         try:
@@ -229,7 +229,7 @@ class ThreadRow(NamedTuple):
 
 
 class MessageRow(NamedTuple):
-    """A message with the name it has there; without one, why it is none."""
+    """A message with its id there, or the reason it is none."""
 
     name: str
     thread_id: str
@@ -239,7 +239,7 @@ class MessageRow(NamedTuple):
 
 
 class ObservationNotes(NamedTuple):
-    """What was observed of a thread or a resource: one generation of it."""
+    """One generation of observations of a thread or a resource."""
 
     name: str
     thread: NewThread

@@ -29,7 +29,7 @@ Row = Mapping[str, Any]
 
 
 class Damaged(Exception):
-    """The store broke off while it was read; what came before is good."""
+    """The store broke off while reading; earlier records are good."""
 
 
 class MastraSource(Protocol):
@@ -45,21 +45,19 @@ class MastraSource(Protocol):
         ...
 
     def messages(self) -> Iterator[Row]:
-        """All messages: threads that were used last come first, and in a thread the oldest
-        message.
-        """
+        """Yield all messages: latest threads first, oldest message first in each."""
         ...
 
     def count(self, table: str) -> int: ...
 
     def json_text(self, value: bytes) -> str | None:
-        """The text of JSON that the database keeps in a form of its own."""
+        """Return JSON as text from the database's own form."""
         ...
 
 
 @contextmanager
 def open_source(where: str | os.PathLike[str]) -> Iterator[MastraSource]:
-    """The store at a path or URL; an error says what is wrong with it."""
+    """Open the store at a path or URL."""
     text = os.fspath(where)
     if text.startswith(_POSTGRES):
         with _postgres(text) as source:

@@ -52,7 +52,7 @@ _OVERLAP_CHARS = 200
 
 @dataclass(slots=True)
 class PendingRecord:
-    """A record that waits, with what is needed to keep it as a message after all."""
+    """A record that waits, with all it needs to become a message."""
 
     entry: JsonLine
     thread_id: str
@@ -64,18 +64,18 @@ class PendingRecord:
 
 
 class QueuedPrompts:
-    """Prompts that were queued and not yet seen as records of their own."""
+    """Prompts that were queued and have no record yet."""
 
     def __init__(self) -> None:
         self._waiting: list[PendingRecord] = []
 
     def add(self, held: PendingRecord) -> PendingRecord | None:
-        """Hold one more; when there are too many the oldest comes back, to be kept."""
+        """Add a prompt; return the oldest if there are too many."""
         self._waiting.append(held)
         return self._waiting.pop(0) if len(self._waiting) > MAX_HELD else None
 
     def sent(self, text: str) -> Counted | None:
-        """The words have come as a record of their own: count the queued copy."""
+        """Count the queued copy of a prompt that has its record."""
         for position, held in enumerate(self._waiting):
             if held.text.strip() == text.strip():
                 del self._waiting[position]
@@ -87,8 +87,9 @@ class QueuedPrompts:
         return None
 
     def take_up(self, text: str) -> None:
-        """A prompt left the queue in the middle of a turn; without a name, the newest of a
-        person.
+        """Mark a prompt that left the queue during a turn.
+
+        Without a name, the newest of a person.
         """
         for held in reversed(self._waiting):
             if (
@@ -119,7 +120,7 @@ class RunningOutputs:
         self._latest: OrderedDict[str, PendingRecord] = OrderedDict()
 
     def add(self, call_id: str, held: PendingRecord) -> PendingRecord | Counted | None:
-        """Hold the newest output of a call, joined to what is held of it already."""
+        """Hold the newest output of a call, joined to the earlier one."""
         older = self._latest.pop(call_id, None)
         self._latest[call_id] = held
         if older is None:
@@ -131,7 +132,10 @@ class RunningOutputs:
         return _counted(older, "output of a running command, continued by a later record")
 
     def settle(self, call_id: str, result: str) -> PendingRecord | Counted | None:
-        """The call has its result: count the output if the result has it all, else keep it."""
+        """Settle a call's output by its result.
+
+        It is counted if the result has all of it, otherwise kept.
+        """
         held = self._latest.pop(call_id, None)
         if held is None:
             return None
@@ -146,7 +150,7 @@ class RunningOutputs:
 
 
 def join_windows(older: str, newer: str) -> str:
-    """Two views of an output that scrolls, as one: "a b c" and "b c d" → "a b c d"."""
+    """Join two views of scrolling output: "ab", "bc" → "abc"."""
     overlap = older.rfind(newer[:_OVERLAP_CHARS])
     # The older view may end in the middle of a line, so the newer one replaces the overlap.
     return older[:overlap] + newer if overlap >= 0 else f"{older}\n{newer}"
@@ -197,7 +201,7 @@ def read_transcript(
     *,
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
-    """The records of a transcript, streaming: for each line a message, or a reason.
+    """Read a transcript line by line into records.
 
     No content makes it raise; only a file that cannot be opened does. Reading a file
     again, also one that has grown, gives the same client ids for the same lines.

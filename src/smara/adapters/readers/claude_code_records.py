@@ -40,11 +40,11 @@ class ClaudeThreads:
 
     @property
     def has_begun(self) -> bool:
-        """Whether any record has been put into a thread yet."""
+        """True if any record was put into a thread."""
         return bool(self._known)
 
     def of(self, record: Mapping[str, Any], created_at: int | None) -> NewThread:
-        """The thread of a record; made when it is the first of its thread."""
+        """Return the thread of a record, created with its first one."""
         self._session_id = bounded_id(text_in(record.get("sessionId")) or self._session_id)
         agent_id = self._agent_of(record)
         thread_id = f"{self._session_id}/agent-{agent_id}" if agent_id else self._session_id
@@ -60,12 +60,13 @@ class ClaudeThreads:
         return f"{self._session_id}/agent-{bounded_id(agent_id)}"
 
     def get(self, thread_id: str) -> NewThread:
-        """What is known of a thread by now."""
+        """Return the thread of an id."""
         return self._known[thread_id]
 
     def suggest_title(self, thread_id: str, title: str, rank: int) -> NewThread:
-        """Name the thread, unless it has a better name; of equal ones the last, of prompts the
-        first.
+        """Name the thread, unless it has a better name.
+
+        Of equal ones the last counts, of prompts the first.
         """
         line = shorten_title(title)
         known_rank = self._ranks.get(thread_id, -1)
@@ -75,7 +76,7 @@ class ClaudeThreads:
         return self._known[thread_id]
 
     def await_leaf(self, leaf_uuid: str, title: str) -> None:
-        """Keep a summary until the record it speaks of shows which thread it names.
+        """Hold a summary until its record shows which thread it names.
 
         A file may begin with summaries of other sessions; those are never claimed.
         """
@@ -152,7 +153,7 @@ _PROGRAM_OPENINGS = (
 
 
 def program_kind(text: str) -> str | None:
-    """The kind of a text that the program wrote, or None when a person may have."""
+    """Return the kind of a program's text; None for a person's."""
     stripped = text.strip()
     for opening, kind in _PROGRAM_OPENINGS:
         if stripped.startswith(opening):
@@ -198,8 +199,9 @@ def _person_kind(texts: Sequence[str]) -> str | None:
 
 
 def voice_of_assistant_record(record: Mapping[str, Any]) -> tuple[Role, str | None]:
-    """The role and the kind of a record of type "assistant"; the program's stand-ins are its
-    own.
+    """Return role and kind of a record of type "assistant".
+
+    The program's stand-ins are its own.
     """
     if record.get("isApiErrorMessage") is True:
         return "system", "api_error"
@@ -235,7 +237,7 @@ TOKEN_COUNTS = {
 
 
 def compact_result(result: Any, parts: Sequence[Part]) -> tuple[dict[str, Any], tuple[Part, ...]]:
-    """The facts worth keeping as metadata, and the parts for output found nowhere else."""
+    """Return a result's facts for metadata, and its otherwise missing output."""
     words = "\n".join(part.text for part in parts)
     if isinstance(result, str):
         message = result.removeprefix("Error: ").strip()

@@ -41,7 +41,7 @@ MAX_HELD = 256
 
 @dataclass(slots=True)
 class PendingEvent:
-    """An event that waits, with what is needed to keep it as a message after all."""
+    """An event that waits, with all it needs to become a message."""
 
     entry: JsonLine
     kind: str
@@ -52,7 +52,7 @@ class PendingEvent:
 
 
 class Mirrors:
-    """Which texts and calls have stood as items, and which events wait for theirs."""
+    """The texts and calls seen as items, and events that wait."""
 
     def __init__(self) -> None:
         self._told: set[bytes] = set()
@@ -69,8 +69,9 @@ class Mirrors:
         return found
 
     def hold(self, mark: str, held: PendingEvent) -> PendingEvent | Counted | None:
-        """An event: counted when its item has come, otherwise held; when too many wait, the oldest
-        comes back.
+        """Hold an event until its item comes.
+
+        It is counted if the item has come; if too many wait, the oldest comes back.
         """
         digest = _digest(mark)
         if digest in self._told or digest in self._held:
@@ -79,7 +80,7 @@ class Mirrors:
         return self._held.popitem(last=False)[1] if len(self._held) > MAX_HELD else None
 
     def end_turn(self) -> None:
-        """What still waits now has no item."""
+        """Mark events that still wait as having no item."""
         for held in self._held.values():
             held.has_turn_ended = True
 
@@ -163,7 +164,7 @@ def read_rollout(
     *,
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
-    """The records of a rollout, streaming: for each line a message, or a reason.
+    """Read a rollout line by line into records.
 
     No content makes it raise; only a file that cannot be opened does. Reading a file
     again, also one that has grown, gives the same client ids for the same lines.
@@ -247,7 +248,9 @@ class _Rollout(LineReader):
             yield from self._read_item(entry, value)
 
     def finish(self) -> Iterator[Record]:
-        """What still waits: kept when its turn has ended, and otherwise left for the next time.
+        """Yield what still waits, if its turn has ended.
+
+        The rest is left for the next time.
 
         Older versions do not say where turns end, and their files are seldom still being written.
         """

@@ -53,9 +53,7 @@ _PLACE = re.compile(r"<cwd>([^<\n]+)</cwd>|^\s*Current working directory: (.+)$"
 
 
 def place_in(text: str) -> str:
-    """The working folder that a text about the surroundings names; empty when it is none or names
-    none.
-    """
+    """Return the working folder that a text names, or ""."""
     if not text.lstrip().startswith("<environment_context>"):
         return ""
     found = _PLACE.search(text)
@@ -63,7 +61,7 @@ def place_in(text: str) -> str:
 
 
 def program_kind(text: str) -> str | None:
-    """The kind of a text that the program wrote, or None when a person may have."""
+    """Return the kind of a program's text; None for a person's."""
     stripped = text.strip()
     for opening, kind in _OPENINGS:
         if stripped.startswith(opening):
@@ -97,7 +95,7 @@ _COPIED_WITHIN_MS = 2_000
 
 
 class RolloutThread:
-    """What is known of the thread, as far as the file has been read."""
+    """The thread of a rollout, as far as it was read."""
 
     def __init__(self, file_name: str) -> None:
         named = _FILE_NAME.match(file_name)
@@ -115,11 +113,11 @@ class RolloutThread:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the session has said who it is."""
+        """True if the session has described itself."""
         return self._has_begun
 
     def begin(self, meta: Mapping[str, Any], at: int | None) -> NewThread:
-        """The session says who it is; a second time it is a copy of another one."""
+        """Begin the session; a second description is of a copy."""
         if self._has_begun:
             return self._thread
         self._has_begun = True
@@ -154,15 +152,13 @@ class RolloutThread:
         return self._thread
 
     def note_place(self, place: str) -> str:
-        """The folder of a session that has not said it; the folder that is known now."""
+        """Note the folder of a session without one; return the folder."""
         if place and "cwd" not in self._thread.metadata:
             self._thread = replace(self._thread, metadata={**self._thread.metadata, "cwd": place})
         return text_in(self._thread.metadata.get("cwd"))
 
     def suggest_title(self, words: str) -> NewThread:
-        """The first prompt names the thread; of one that an editor sent, what stands below its
-        context.
-        """
+        """Name the thread by its first prompt, below an editor's context."""
         if words.lstrip().startswith(_EDITOR_CONTEXT):
             words = words.partition(_EDITOR_REQUEST)[2] or words
         if self._thread.title is None and (title := shorten_title(words)):
@@ -170,13 +166,11 @@ class RolloutThread:
         return self._thread
 
     def is_before_its_own(self, ordinal: Any) -> bool:
-        """Whether a record of a sub-agent is what it was given to know of its parent, which has its
-        own file.
-        """
+        """Return True if a sub-agent's record was inherited from its parent."""
         return self._own_from is not None and isinstance(ordinal, int) and ordinal < self._own_from
 
     def is_copied(self, at: int | None) -> bool:
-        """Whether a record of a fork is a copy of its parent's."""
+        """Return True if a fork's record is a copy of its parent's."""
         began = self._began_at
         return (
             self._is_fork
@@ -204,7 +198,7 @@ def _descent(meta: Mapping[str, Any]) -> tuple[ThreadKind, str, dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The words of a result, what it was about, and placeholders for images in it."""
+    """The words of a result, with its facts and placeholders."""
 
     text: str
     has_failed: bool = False
@@ -213,7 +207,7 @@ class Output:
 
 
 def output_of(given: Any) -> Output:
-    """What a call gave, whatever shape it has."""
+    """Return the output of a call, whatever its shape."""
     if isinstance(given, str):
         return _of_text(given)
     if isinstance(given, list):

@@ -73,7 +73,7 @@ def read_events(
     *,
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
-    """The records of a session: for each line a message or several, or a reason why it is none.
+    """Read the events of a session into records.
 
     No content makes it raise; only a file that cannot be opened does.
     """

@@ -47,7 +47,7 @@ _MOST_BYTES = 4_000_000
 
 
 def project_root_of(path: str | os.PathLike[str], candidates: Iterable[str] = ()) -> str:
-    """The folder of the project that a chat belongs to; empty when nothing tells it.
+    """Return the project folder of a chat; empty if unknown.
 
     A hash cannot be undone, so it is compared with those of the ``candidates``.
     """
@@ -115,8 +115,7 @@ def read_chat(
     *,
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
-    """The records of a chat, or of the log of prompts: for each answer, call and result a message,
-    or a reason.
+    """Read a chat, or the log of prompts, into records.
 
     No content makes it raise; only a file that cannot be opened does.
     """

@@ -53,8 +53,9 @@ _UNFINISHED = "still being written; import again later"
 def read_sessions(
     path: str | os.PathLike[str], progress: Progress | None = None, *, only: str | None = None
 ) -> Iterator[Record]:
-    """The records of a session's file, of an export, or of the database (``only`` one session of
-    it).
+    """Read sessions from a file, an export, or the database.
+
+    ``only`` names one session of the database.
 
     No content makes it raise; only a file that cannot be opened does.
     """
@@ -128,8 +129,9 @@ class _OpenCodeSession:
         )
 
     def read(self) -> Iterator[Record]:
-        """Every message and part; whether an answer is finished shows when the next one has
-        come.
+        """Yield every message and part.
+
+        An answer is known to be finished when the next one has come.
         """
         found = False
         waiting: StoredMessage | None = None

@@ -22,7 +22,7 @@ from smara.errors import SmaraError
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message with its parts in order; a part that cannot be read is counted."""
+    """A message with its parts; unreadable ones are counted."""
 
     info: Mapping[str, Any]
     parts: tuple[Mapping[str, Any] | Counted, ...]
@@ -184,7 +184,7 @@ _BROKEN_OFF = "the database cannot be read from here on"
 
 
 def session_rows(path: str | os.PathLike[str]) -> list[dict[str, Any]] | None:
-    """What the database says of its sessions, the newest first; ``None`` when it cannot be read."""
+    """Return the database's sessions, newest first; ``None`` if unreadable."""
     try:
         with _ReadOnlyDatabase(path) as connection:
             columns = {row[1] for row in connection.execute("PRAGMA table_info(session)")}
@@ -199,7 +199,7 @@ def session_rows(path: str | os.PathLike[str]) -> list[dict[str, Any]] | None:
 
 
 def has_session(path: str | os.PathLike[str], session_id: str) -> bool:
-    """Whether the database holds a session; ``False`` when it cannot be read."""
+    """Return True if the database has a session and can be read."""
     try:
         with _ReadOnlyDatabase(path) as connection:
             return (

@@ -73,7 +73,7 @@ def read_jsonl(
     *,
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Record]:
-    """The records of a file in our plain format, streaming: for each line a message, or a reason.
+    """Read a file of our plain format line by line into records.
 
     No content makes it raise; only a file that cannot be opened does. A message without a
     thread goes to the thread named after the file.
@@ -235,9 +235,7 @@ def render_line(thread_id: str, message: NewMessage) -> str:
 
 
 def render_thread(thread: NewThread) -> str:
-    """A thread as one line of the plain format, without the newline; it goes before its
-    messages.
-    """
+    """Render a thread as one line, to go before its messages."""
     given = {
         "resource": thread.resource_id,
         "title": thread.title,
@@ -282,7 +280,7 @@ def _id_in(value: Any) -> str | None:
 
 
 def stem_of(path: str | os.PathLike[str]) -> str:
-    """The name of a file without its endings, fit to be an id."""
+    """Return the name of a file without its endings, as an id."""
     name = Path(path).name
     while name.endswith(_SUFFIXES) and Path(name).stem:
         name = Path(name).stem
