@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from smara.codegraph.models import ImpactWalk, Node, Reached, SymbolCard
 from smara.core.tokens import counter_for
 from smara.memory import Memory
+from smara.shapes import filled
 from smara.tools.models import Json, ToolContext
-from smara.tools.shapes import filled
 
 if TYPE_CHECKING:
     from smara.codegraph.queries import CodeQueries

@@ -8,9 +8,7 @@ from smara.errors import InvalidInputError, NotFoundError
 from smara.knowledge.gate import RECORDED_PER_SESSION
 from smara.knowledge.models import Evidence
 from smara.memory import Memory
-from smara.tools.catalogue import MOST_DEEP
-from smara.tools.models import Json, ToolContext
-from smara.tools.shapes import (
+from smara.shapes import (
     Names,
     brief_hits_json,
     brief_memory_json,
@@ -21,6 +19,8 @@ from smara.tools.shapes import (
     filled,
     record_json,
 )
+from smara.tools.catalogue import MOST_DEEP
+from smara.tools.models import Json, ToolContext
 from smara.tools.tasks import require_query
 
 MOST_BEHIND = 10

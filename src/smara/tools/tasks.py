@@ -6,11 +6,7 @@ from typing import Any
 
 from smara.errors import InvalidInputError, NotFoundError
 from smara.memory import Memory
-from smara.tasks.models import Task
-from smara.tools.catalogue import MOST_DEEP, NEXT
-from smara.tools.models import Json, ToolContext
-from smara.tools.schemas import INVALID_QUERY
-from smara.tools.shapes import (
+from smara.shapes import (
     Names,
     brief_details_json,
     brief_hits_json,
@@ -18,6 +14,10 @@ from smara.tools.shapes import (
     brief_working_json,
     filled,
 )
+from smara.tasks.models import Task
+from smara.tools.catalogue import MOST_DEEP, NEXT
+from smara.tools.models import Json, ToolContext
+from smara.tools.schemas import INVALID_QUERY
 
 BLANK_QUERY_HINT = (
     "Give at least one word: a name, a path, an error text. The query must not be empty."

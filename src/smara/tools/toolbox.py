@@ -12,12 +12,12 @@ from typing import Any
 from smara.core import log
 from smara.errors import DatabaseError, SmaraError
 from smara.memory import Memory
+from smara.shapes import encodable
 from smara.tools import code, memories, tasks
 from smara.tools.catalogue import Profile, tools_of
 from smara.tools.models import Json, ToolContext, ToolResult
 from smara.tools.render import render
 from smara.tools.schemas import action_of, read_call, unknown_tool
-from smara.tools.shapes import encodable
 
 Perform = Callable[[Memory, Json, ToolContext], Json]
 

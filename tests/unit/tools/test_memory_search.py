@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smara.tools.shapes import shares
+from smara.shapes import shares
 
 LONG = "filler " * 2_000
 

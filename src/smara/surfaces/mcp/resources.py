@@ -15,11 +15,11 @@ from smara.core.prompts import load_prompt
 from smara.errors import InvalidInputError, NotFoundError
 from smara.memory import Memory
 from smara.messages.models import Message
+from smara.shapes import Names, brief, brief_message_json, brief_task_json
 from smara.tasks.models import TaskEvent
 from smara.tools import ToolContext
 from smara.tools.models import Json
 from smara.tools.render import moment, one_line, task_line
-from smara.tools.shapes import Names, brief, brief_message_json, brief_task_json
 from smara.tools.tasks import show
 
 MARKDOWN = "text/markdown"

@@ -18,13 +18,13 @@ from mcp.shared.exceptions import MCPError
 from smara import __version__
 from smara.errors import NotFoundError, SmaraError, UsageError
 from smara.memory import Memory
+from smara.shapes import encodable
 from smara.surfaces.mcp import resources
 from smara.surfaces.mcp import resources as prompts
 from smara.surfaces.mcp.store import Store
 from smara.tools import ToolContext, description, instructions, schemas
 from smara.tools.catalogue import Profile, tools_of
 from smara.tools.schemas import Form
-from smara.tools.shapes import encodable
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]

@@ -38,11 +38,11 @@ from smara.core import log
 from smara.environment import spool_folder
 from smara.errors import ConfigError, InvalidInputError
 from smara.memory import Memory
+from smara.shapes import encodable
 from smara.surfaces.mcp.server import build_server
 from smara.surfaces.mcp.store import Store
 from smara.tools import Profile, ToolContext
 from smara.tools.schemas import Form
-from smara.tools.shapes import encodable
 
 MOST_LINE_BYTES = 8 * 1024 * 1024
 _CHUNK = 65_536

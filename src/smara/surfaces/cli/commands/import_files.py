@@ -239,7 +239,8 @@ SOURCES = (*TRANSCRIPTS, "all", *OTHER_SOURCES)
     "--from",
     "source",
     type=click.Choice(SOURCES),
-    help="The source; by default the transcripts of all agents.",
+    metavar="SOURCE",
+    help=f"One of {', '.join(SOURCES)}; by default all transcripts.",
 )
 @click.option(
     "--format", type=click.Choice(FORMATS), help="The format of the files; by default detected."

@@ -8,6 +8,7 @@ import click
 
 from smara.errors import InvalidInputError
 from smara.messages.models import ROLES, Compaction, Role, Thread
+from smara.shapes import Names, message_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.observations import outcome_json
 from smara.surfaces.cli.options import (
@@ -20,7 +21,6 @@ from smara.surfaces.cli.options import (
     find_task_id,
     standard_input,
 )
-from smara.tools.shapes import Names, message_json
 
 
 @click.group("threads")

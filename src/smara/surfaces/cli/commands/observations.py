@@ -19,10 +19,10 @@ from smara.observations.models import (
     ObservationFailure,
     ObservationWarning,
 )
+from smara.shapes import Names, message_json, observation_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common, complete_thread
 from smara.surfaces.cli.render.memories import code_line, code_word
-from smara.tools.shapes import Names, message_json, observation_json
 
 _OFFSET = click.option(
     "--offset", type=click.IntRange(0), metavar="N", default=0, help="Skip the first N."

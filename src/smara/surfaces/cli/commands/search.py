@@ -13,6 +13,7 @@ import click
 from smara.core.text import spans
 from smara.messages.models import ROLES
 from smara.search.models import KINDS, PHASES, Answer, Hit
+from smara.shapes import Names, hit_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import (
     Invocation,
@@ -22,7 +23,6 @@ from smara.surfaces.cli.options import (
     complete_thread,
     find_task_id,
 )
-from smara.tools.shapes import Names, hit_json
 
 _DEEP_SECONDS = 30.0
 NOTHING_FOUND = "No matches. Try fewer or other words, or a part of a name."

@@ -14,9 +14,9 @@ import click
 
 from smara.errors import ConflictError, InvalidInputError
 from smara.memory import Memory
+from smara.shapes import working_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common, complete_thread
-from smara.tools.shapes import working_json
 from smara.working.models import (
     FORMATS,
     TEMPLATE_NAMES,

@@ -15,6 +15,7 @@ from smara.adapters.instructions import type_of
 from smara.errors import InvalidInputError
 from smara.knowledge.models import SCOPES, SOURCES, TYPES, VISIBILITIES, TypedMemory
 from smara.memory import Memory
+from smara.shapes import memory_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.memories.show import (
     memories_json,
@@ -28,7 +29,6 @@ from smara.surfaces.cli.commands.memories.show import (
 from smara.surfaces.cli.options import Invocation, Reply, common, complete_memory, standard_input
 from smara.surfaces.cli.render import memories
 from smara.surfaces.cli.render.tasks import say_more
-from smara.tools.shapes import memory_json
 
 _TYPES = click.Choice(TYPES)
 

@@ -16,12 +16,12 @@ from smara.core.freshness import Freshness
 from smara.errors import InvalidInputError
 from smara.knowledge.models import SOURCES, TIERS, TYPES, AddResult, TypedMemory
 from smara.memory import Memory
+from smara.shapes import evidence_json, memory_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common, complete_memory, standard_input
 from smara.surfaces.cli.render import memories
 from smara.surfaces.cli.render.memories import code_line
 from smara.surfaces.cli.render.tasks import say_more
-from smara.tools.shapes import evidence_json, memory_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 PERSON: dict[str, Any] = {"by": "person"}

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from smara.errors import InvalidInputError, NotFoundError
+from smara.shapes import task_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.tasks.show import (
     event_text,
@@ -20,7 +21,6 @@ from smara.surfaces.cli.commands.tasks.show import (
 from smara.surfaces.cli.options import Invocation, Reply, common, complete_task, complete_thread
 from smara.surfaces.cli.render import tasks
 from smara.tasks.models import CLOSE_REASONS, DEFAULT_PRIORITY, TYPES
-from smara.tools.shapes import task_json
 
 
 @click.command("add")

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
+from smara.shapes import mention_json, progress_json, task_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.tasks.show import task_argument, with_actor
 from smara.surfaces.cli.options import Invocation, Reply, common, complete_task, find_message
 from smara.surfaces.cli.render import tasks
 from smara.tasks.models import DEPENDENCY_TYPES, RELATIONS, TreeNode
-from smara.tools.shapes import mention_json, progress_json, task_json
 
 _needed_argument = click.argument("depends_on", metavar="NEEDED", shell_complete=complete_task)
 _SAID = {

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 import click
 
 from smara.links.models import LinkedMessage
+from smara.shapes import Names, details_json, hit_json, task_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.search import NOTHING_FOUND
 from smara.surfaces.cli.options import Invocation, Reply, common, complete_task, standard_input
 from smara.surfaces.cli.render import tasks as task_lines
 from smara.tasks.models import STATUSES, TYPES, Task, TaskDetails, TaskEvent
-from smara.tools.shapes import Names, details_json, hit_json, task_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from smara.core.freshness import Freshness
 from smara.core.text import best_window
 from smara.errors import InvalidInputError
-from smara.knowledge.models import Evidence, TypedMemory
-from smara.messages.models import Message, Part
-from smara.observations.models import Observation
-from smara.search.models import Hit
-from smara.tasks.models import Task, TaskDetails, TaskProgress
-from smara.tools.models import Json
-from smara.working.models import WorkingMemory
 
+if TYPE_CHECKING:  # a command that lists threads must not load the models of every room
+    from smara.core.freshness import Freshness
+    from smara.knowledge.models import Evidence, TypedMemory
+    from smara.messages.models import Message, Part
+    from smara.observations.models import Observation
+    from smara.search.models import Hit
+    from smara.tasks.models import Task, TaskDetails, TaskProgress
+    from smara.working.models import WorkingMemory
+
+Json = dict[str, Any]
 BRIEF = 200
 PAGE_CHARACTERS = 6_000
 MOST_LINKED = 20
@@ -37,7 +39,7 @@ _OBSERVATION_LEAVES_OUT = (
     "createdAt", "code", "modeSpecific", "firstSeq", "lastSeq", "lines",
 )  # fmt: skip
 
-FindTask = Callable[[str], Task | None]
+FindTask = Callable[[str], "Task | None"]
 
 
 class Names:
