@@ -163,17 +163,14 @@ def _is_masked(event: HostEvent) -> bool:
 
 
 def ends_of(text: str) -> str:
-    """The beginning and the end of a long output, where errors stand; the middle costs time and
-    says little.
-    """
+    """Return the beginning and the end of a long output, where errors stand."""
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
 
 
 def telling_line(text: str) -> str:
-    """The line that says what went wrong: the last that speaks of the surroundings, else that names
-    an error.
+    """Return the line that says what went wrong; empty if none does.
 
-    Empty when no line says anything: that a task has failed is known.
+    That is the last that speaks of the environment, else the last that names an error.
     """
     return _telling_line(ends_of(text))
 
@@ -209,8 +206,9 @@ def _plain(line: str) -> str:
 
 @lru_cache(maxsize=512)
 def constant_part(line: str) -> str:
-    """What stays of an error when it comes again: no numbers, times, hashes, folders, or names of
-    branches.
+    """Return the part of an error that stays when it comes again.
+
+    It has no numbers, times, hashes, folders or names of branches.
     """
     for pattern, word in _VARIES:
         line = pattern.sub(word, line)
@@ -218,7 +216,7 @@ def constant_part(line: str) -> str:
 
 
 def fingerprint(tool: str, head: str, line: str) -> str:
-    """The same for the same error of the same program."""
+    """Hash an error: the same for the same error of the same program."""
     return hashlib.sha256(
         f"{tool}\0{head}\0{constant_part(line)}".encode("utf-8", "replace")
     ).hexdigest()[:16]
@@ -285,7 +283,7 @@ def lacking(command: str, line: str) -> tuple[str, ...]:
 
 
 def is_option(line: str) -> bool:
-    """Whether a program says that it does not know an option it was given."""
+    """Return True if a program says that it does not know an option it was given."""
     return bool(_OPTION.search(line))
 
 
@@ -366,7 +364,7 @@ MOST_LINES = 4_000
 
 
 def failure_in(lines: Iterable[str]) -> Failure | None:
-    """The failure that an output tells of, or None when no line of it sounds like one."""
+    """Return the failure in an output; None if no line sounds like one."""
     search = _FailureSearch()
     for number, line in enumerate(lines):
         if number > MOST_LINES:

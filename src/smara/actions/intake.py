@@ -185,7 +185,7 @@ _FIRST_WAIT_MS = 60_000
 
 
 class Intake:
-    """What the hosts of one project told."""
+    """The ingested events of one project, and its jobs."""
 
     def __init__(self, store: IntakeStore, clock: Clock, leases: Leases) -> None:
         self._store = store
@@ -225,33 +225,33 @@ class Intake:
             self._store.put_job(session, job, now)
 
     def heard(self) -> list[HostContact]:
-        """Who told what, and when last."""
+        """List the hosts with their last event of each kind."""
         with self._store.database.read() as session:
             return self._store.list_heard(session)
 
     def jobs(self) -> list[Job]:
-        """Everything that is to be done, also what was given up."""
+        """List all jobs, also those that were given up."""
         with self._store.database.read() as session:
             return self._store.list_jobs(session)
 
     def due(self, limit: int = 50) -> list[Job]:
-        """What is to be done now, the oldest first; a transcript before the end of its session."""
+        """List the jobs that are due, oldest first; a transcript before its session's end."""
         with self._store.database.read() as session:
             return self._store.due_jobs(session, self._clock.now_ms(), MOST_ATTEMPTS, limit=limit)
 
     def done(self, job: Job) -> None:
-        """A job was done."""
+        """Delete a job that was done."""
         with self._store.database.write() as session:
             self._store.delete_job(session, job)
 
     def failed(self, job: Job, reason: str) -> None:
-        """A job failed: it is tried again after 1, 4, 16 and 64 minutes, and then given up."""
+        """Put a failed job off: by 1, 4, 16 and 64 minutes, then for good."""
         due_at = self._clock.now_ms() + _FIRST_WAIT_MS * 4**job.attempts
         with self._store.database.write() as session:
             self._store.fail_job(session, job, reason, due_at=due_at)
 
     def prune(self) -> int:
-        """Forget the keys of events from long ago; how many."""
+        """Delete the keys of events from long ago; return how many."""
         with self._store.database.write() as session:
             return self._store.delete_events(session, self._clock.now_ms() - KEEP_KEYS_MS)
 

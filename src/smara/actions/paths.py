@@ -72,7 +72,7 @@ _SOURCE = re.compile(
 
 
 def rooted(path: str) -> str:
-    """A path with the separators of one world; a drive stands at its root like any folder.
+    """Return a path with forward slashes; a drive is a folder at its root.
 
     >>> rooted("D:\\\\shop\\\\a.py"), rooted("d:/shop"), rooted("src/a.py")
     ('/d:/shop/a.py', '/d:/shop', 'src/a.py')
@@ -83,9 +83,7 @@ def rooted(path: str) -> str:
 
 @lru_cache(maxsize=256)
 def root_of(cwd: str) -> str:
-    """The folder of the repository that a session works in; the folder itself where there is none
-    on this machine.
-    """
+    """Return the root of a session's repository; its folder if there is none here."""
     plain = rooted(cwd)
     if not plain.startswith("/"):
         return cwd
@@ -97,7 +95,7 @@ def root_of(cwd: str) -> str:
 
 
 def project_path(path: object, root: str, cwd: str = "") -> str | None:
-    """A path within the project, from its root; ``None`` for what lies elsewhere or is no path.
+    """Return a path from the root of the project; None if it lies elsewhere.
 
     >>> project_path("/w/app/src/a.py", "/w/app"), project_path("/etc/hosts", "/w/app"), project_path("./a.py", "/w")
     ('src/a.py', None, 'a.py')
@@ -127,7 +125,7 @@ def _project_path(path: str, root: str, cwd: str) -> str | None:
 
 @lru_cache(maxsize=_REMEMBERED)
 def module_of(path: str) -> str | None:
-    """The module a file belongs to: at most two folders, without those that every project has.
+    """Return the module of a file: at most two folders, without generic ones.
 
     >>> module_of("src/smara/tasks/store.py"), module_of("setup.py"), module_of("src/auth.py")
     ('smara/tasks', None, None)
@@ -158,7 +156,7 @@ def is_lock(path: str) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def is_test(path: str) -> bool:
-    """Whether a file is a test; a page in a folder of specifications is none."""
+    """Return True if a file is a test; a page in a folder of specifications is none."""
     return is_test_path(path) and not is_prose(path)
 
 
@@ -168,12 +166,12 @@ def is_prose(path: str) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def is_source(path: str) -> bool:
-    """Whether a file is code of the project itself: no test, no configuration, no prose."""
+    """Return True if a file is code of the project itself: no test, no configuration, no prose."""
     return bool(_SOURCE.search(path)) and not is_test(path) and not is_config(path)
 
 
 def stem_of(path: str) -> str:
-    """The name of a file without folders and endings.
+    """Return the name of a file without folders and endings.
 
     >>> stem_of("src/auth/token.service.ts"), stem_of(".gitignore")
     ('token', '.gitignore')

@@ -33,7 +33,7 @@ def has_run_tests(output: str) -> bool:
 
 
 def are_tests_green(output: str, failed: bool) -> bool | None:
-    """Whether tests were green; ``None`` when no test has run."""
+    """Return True if tests were green; ``None`` when no test has run."""
     ends = output[-_SUMMARY:]
     lowered = ends.lower()
     if (

@@ -31,7 +31,7 @@ _REDACTED = 4_000
 
 
 def actions_of(event: HostEvent, root: str) -> list[Action]:
-    """What a tool call did, in order; empty for tools that nothing is learned from."""
+    """List what a tool call did, in order."""
     tool, given = event.tool, event.tool_input
     if tool == "Bash":
         return _shell(event, root)
@@ -108,7 +108,7 @@ def _understood(line: str) -> tuple[str, Command | None]:
 
 
 def _words(text: str) -> list[str]:
-    """The arguments of a command, without its program and options."""
+    """Return the arguments of a command, without its program and options."""
     try:
         words = shlex.split(text)
     except ValueError:

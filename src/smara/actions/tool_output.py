@@ -128,8 +128,9 @@ _NUMBERS = re.compile(r"\n(?:Process Group PGID|Background PIDs): [\d, ]+(?=\n|\
 
 
 def text_of(response: Any) -> str:
-    """The words of a response: of a command what it wrote, of a file its content, of blocks their
-    texts.
+    """Return the words of a response.
+
+    Of a command that is what it wrote, of a file its content, of blocks their texts.
     """
     if response is None:
         return ""
@@ -153,9 +154,7 @@ def text_of(response: Any) -> str:
 
 
 def failure_in(response: Any, tool: str = "Bash") -> str | None:
-    """What went wrong, when a response that was told as a result is one of a failure; ``None`` when
-    it is not.
-    """
+    """Return the failure in a response that was sent as a result; None if it has none."""
     if isinstance(response, str):
         inner = unwrap_json(response)
         if inner is not None:

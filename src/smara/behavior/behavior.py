@@ -431,7 +431,7 @@ class Behavior:
         )
 
     def failures_of(self, command: str, limit: int = 3) -> builtins.list[KnownFailure]:
-        """Whether a command has failed here before, why, and what then worked."""
+        """Return True if a command has failed here before, why, and what then worked."""
         return self._habits.failures_of(command, limit)
 
     def failures(self, limit: int = 50) -> builtins.list[KnownFailure]:

@@ -131,7 +131,7 @@ def _paragraphs(lines: list[str], is_squashed: bool) -> list[str]:
 
 
 def _is_code(line: str, is_begun: bool) -> bool:
-    """Whether a line is quoted or set in; a line of a list may be, too, and goes on what was
+    """Return True if a line is quoted or set in; a line of a list may be, too, and goes on what was
     begun.
     """
     if line.lstrip().startswith((">", "$ ", ">>> ", "# ", "## ", "### ", "|", "diff --git")):
@@ -316,14 +316,14 @@ def is_reason(sentence: str, *, is_line: bool = False) -> bool:
 
 
 def gives_reason(text: str) -> bool:
-    """Whether a text has the words of a reason in it, also of one that is past."""
+    """Return True if a text has the words of a reason in it, also of one that is past."""
     return any(
         each.search(text) for each in (reason_cues.CAUSE, reason_cues.AIM, reason_cues.DAMAGE)
     )
 
 
 def _is_past(sentence: str) -> bool:
-    """Whether a sentence tells only of what was: a fault that is gone."""
+    """Return True if a sentence tells only of what was: a fault that is gone."""
     return (
         reason_cues.PAST.search(sentence) is not None
         and reason_cues.PRESENT.search(reason_cues.UNREAL.sub(" ", sentence)) is None
@@ -331,7 +331,7 @@ def _is_past(sentence: str) -> bool:
 
 
 def is_readable(sentence: str, *, is_line: bool = False) -> bool:
-    """Whether a sentence is whole, of a length, about the code, and understood without other
+    """Return True if a sentence is whole, of a length, about the code, and understood without other
     commits.
     """
     return (

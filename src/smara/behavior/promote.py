@@ -100,7 +100,7 @@ def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[Ses
 
 
 def passed_of(type_: SessionType, pads: Sequence[Pad]) -> tuple[Passed, str]:
-    """Whether the work of a session was proven, and by what."""
+    """Return True if the work of a session was proven, and by what."""
     if type_ == "pr_review":
         if any(pad.facts.reviewed for pad in pads):
             return "passed", "the review was submitted"
@@ -408,7 +408,7 @@ def _is_part(finding: SignalFinding, others: Iterable[Mapping[str, Any]]) -> boo
 
 
 def _follows(finding: SignalFinding, others: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether two files are joined by a third one, of which memories tell already."""
+    """Return True if two files are joined by a third one, of which memories tell already."""
     if finding.kind != "co_access":
         return False
     known = {

@@ -316,7 +316,7 @@ def _weigh(pad: Pad, path: str, output: str) -> None:
 
 
 def _take_back(pad: Pad, event: HostEvent, path: str) -> None:
-    """Whether an edit puts back what another one had changed."""
+    """Return True if an edit puts back what another one had changed."""
     old, new = event.tool_input.get("old_string"), event.tool_input.get("new_string")
     if not isinstance(old, str) or not isinstance(new, str) or old == new:
         return

@@ -224,7 +224,7 @@ class BehaviorStore(ProjectStore):
         return int(row[0]) if row else 0
 
     def is_edge_promoted(self, session: Session, first: str, second: str) -> bool:
-        """Whether a pair of files is a memory already."""
+        """Return True if a pair of files is a memory already."""
         a, b = sorted((first, second))
         row = session.one(
             self.sql(
@@ -393,7 +393,7 @@ class BehaviorStore(ProjectStore):
         return {row[0]: row[1] for row in rows}
 
     def claim_job(self, session: Session, name: str, now_ms: int, every_ms: int) -> bool:
-        """Whether a job that is done once in a while is due; whoever is told so does it."""
+        """Return True if a job that is done once in a while is due; whoever is told so does it."""
         session.run(
             self.sql(
                 "INSERT INTO behavior_jobs (project_no, name, last_at) VALUES (:project, ?, ?)"

@@ -75,7 +75,7 @@ def task_of(pad: Pad) -> str:
 
 
 def is_all_done(pad: Pad) -> bool:
-    """Whether the newest plan was done to its end."""
+    """Return True if the newest plan was done to its end."""
     todos = pad.facts.todos.values()
     return bool(todos) and all(state == plans.DONE for _, state in todos)
 
@@ -118,7 +118,7 @@ def memory_of(
 
 
 def is_before(memory: TypedMemory, session_id: str, state: Mapping[str, Any], branch: str) -> bool:
-    """Whether a memory tells how far the same work stood before."""
+    """Return True if a memory tells how far the same work stood before."""
     if memory.type != "work_state" or memory.tier == "confirmed" or memory.is_pinned:
         return False  # what a person has confirmed is not put aside by a count
     named = str(state.get("branch") or branch)

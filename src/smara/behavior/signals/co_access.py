@@ -144,7 +144,7 @@ def is_implied(pair: frozenset[str], known: Set[frozenset[str]]) -> bool:
 
 
 def is_lifted(share: float, others: int, sessions: int) -> bool:
-    """Whether the other file is changed clearly more often with the one than in the sessions
+    """Return True if the other file is changed clearly more often with the one than in the sessions
     without it.
     """
     return sessions <= 0 or share >= _LEAST_LIFT * others / sessions

@@ -52,7 +52,7 @@ _RULES: tuple[tuple[ObservationType, re.Pattern[str]], ...] = (
 
 
 def is_looking(tool: str) -> bool:
-    """Whether a tool of an MCP server looks at a running program."""
+    """Return True if a tool of an MCP server looks at a running program."""
     return tool.startswith("mcp:") and bool(_TOOLS.search(tool.rsplit(":", 1)[-1]))
 
 

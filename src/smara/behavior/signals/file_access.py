@@ -80,7 +80,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
 
 
 def _is_telling(seen: Seen, counted: Mapping[str, int], always: Sequence[str]) -> bool:
-    """Whether it is no chance that sessions have these files in common."""
+    """Return True if it is no chance that sessions have these files in common."""
     total = len(seen.history)
     if max(len(data.get("files", ())) for data in seen.history) <= _FOCUSED:
         return True

@@ -61,7 +61,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 
 def _is_beside(one: Entry, other: Entry) -> bool:
-    """Whether two agents changed a file in turns: one began before the other had done.
+    """Return True if two agents changed a file in turns: one began before the other had done.
 
     An agent that called another one waits for it: its own changes before and after are not beside
     the other's. So one change of each has to lie between two of the other, or one of them must have
