@@ -220,5 +220,5 @@ def _told(rows: Sequence[tuple[int, Observation]]) -> list[tuple[int, str, tuple
 def _digest(
     sources: Sequence[tuple[int, Observation]], notes: Sequence[tuple[int, Observation]]
 ) -> str:
-    told = json.dumps([_told(sources), _told(notes)])
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+    text = json.dumps([_told(sources), _told(notes)])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

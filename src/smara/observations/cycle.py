@@ -341,12 +341,12 @@ class ObservationCycle(LeasedCycle):
     def _request(self, job: ObserveJob, mode: AgentMode) -> ObserveRequest:
         settings, timezone = self._project.settings, self._project.timezone
         with self._store.database.read() as session:
-            known = self._store.newest(session, job.record.no, _MOST_KNOWN)
+            newest = self._store.newest(session, job.record.no, _MOST_KNOWN)
             thread = self._messages.find_thread(session, job.cursor.thread_id)
         folder = thread.metadata.get("cwd") if thread is not None else None
         return ObserveRequest(
             job.messages,
-            render(known, timezone),
+            render(newest, timezone),
             mode,
             flavor=settings.observe_flavor,
             timezone=timezone,

@@ -171,10 +171,10 @@ class Observations:
 
     def look_after(self, thread_id: str, *, mode: AgentMode = "default") -> ObservationPlan:
         """Start in the background what the pending tokens call for; never wait."""
-        wanted = self.planned(thread_id, mode=mode)
+        plan_now = self.planned(thread_id, mode=mode)
         if not self._is_writing:
             return ObservationPlan(False, False, False)
-        if wanted.buffers:
+        if plan_now.buffers:
             self._background.submit(
                 f"buffer {thread_id}", lambda: self.buffer(thread_id, mode=mode)
             )
@@ -184,7 +184,7 @@ class Observations:
                 f"reflect {self.place(thread_id).lookup_key}",
                 lambda: self.reflect(thread_id, is_buffered=reflection.buffers),
             )
-        return wanted
+        return plan_now
 
     def planned_reflection(self, thread_id: str) -> ReflectionPlan:
         """Return what the active observations call for; start nothing."""
@@ -319,14 +319,14 @@ class Observations:
         Raises:
             NotFoundError: The project has no such observation.
         """
-        wanted = require_id(observation_id, "observation_id")
+        wanted_id = require_id(observation_id, "observation_id")
         with self._store.database.read() as session:
-            rows = self._store.select(session, " AND o.id = ?", (wanted,))
+            rows = self._store.select(session, " AND o.id = ?", (wanted_id,))
         if not rows:
             raise NotFoundError(
-                f"There is no observation {wanted!r} in this project. `smara observations list` "
+                f"There is no observation {wanted_id!r} in this project. `smara observations list` "
                 "shows what there is.",
-                observation_id=wanted,
+                observation_id=wanted_id,
             )
         return rows[0][1]
 

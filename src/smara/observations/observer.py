@@ -78,7 +78,7 @@ class ModelObserver:
             check_extractor(extractor)
         source = "\n".join(message.raw_content for message in request.messages)
         # What the user asked to be noted may name things, and what is known may be referred to.
-        known = SourceText([source, request.known, request.instructions])
+        source_facts = SourceText([source, request.known, request.instructions])
 
         def read(reply: ChatReply, spoken: ModelRequest) -> ObservationDraft:
             text = without_echo(
@@ -92,7 +92,7 @@ class ModelObserver:
                 wants_suggested_response=request.wants_suggested_response,
                 wants_title=request.wants_title,
             )
-            draft = check_facts(parse_reply(text, context), known)
+            draft = check_facts(parse_reply(text, context), source_facts)
             check_language(draft.notes, source)
             check_observed_size(draft, spoken.material_tokens)
             return shortened(draft, request.root)

@@ -143,7 +143,7 @@ def cut(text: str, characters: int) -> str:
     return f"{text[:head]}{_CUT.format(left=len(text) - characters)}{text[-tail:]}"
 
 
-def newest_known(known: str, tokens: int) -> str:
+def newest_known(rendered: str, tokens: int) -> str:
     """Return as much of the known observations as fits, the newest first.
 
     Three quarters of the room go to the newest lines, the rest to the newest high ones
@@ -151,7 +151,7 @@ def newest_known(known: str, tokens: int) -> str:
     """
     lines = [
         line
-        for line in known.splitlines()
+        for line in rendered.splitlines()
         if line.strip() and not line.strip().startswith(("<thread", "</thread"))
     ]
     if estimate_o200k("\n".join(lines)) <= tokens:
@@ -221,12 +221,14 @@ def observer_request(
         wants_title=request.wants_title,
     )
     pieces = render_messages(request.messages, request.timezone, limits)
-    known = neutralize(newest_known(request.known, limits.known_tokens))
+    newest = neutralize(newest_known(request.known, limits.known_tokens))
     mark = draw_mark(
-        [known, own, request.instructions, *(text for piece in pieces for text in piece)], draw
+        [newest, own, request.instructions, *(text for piece in pieces for text in piece)], draw
     )
     history = "\n".join(f"[{mark} {piece.header}]\n{piece.text}" for piece in pieces)
-    fenced = prompt_named("known").render({"mark": mark, "known": known}) + "\n\n" if known else ""
+    fenced = (
+        prompt_named("known").render({"mark": mark, "known": newest}) + "\n\n" if newest else ""
+    )
     prompt = prompt_named("observe").render(
         {"mark": mark, "known": fenced, "history": history, "reminder": reminder}
     )

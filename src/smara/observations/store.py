@@ -194,13 +194,13 @@ class ObservationStore(ProjectStore):
         Returns:
             The number of observations that were moved.
         """
-        known = self._one(
+        there = self._one(
             session,
             "SELECT 1 FROM observation_cursors WHERE project_no = :project AND record_no = ? AND"
             " thread_no = ?",
             (to_no, thread_no),
         )
-        if known is not None:
+        if there is not None:
             return None
         moved = 0
         for name in ("observation_batches", "observation_cursors", "observations"):

@@ -56,8 +56,8 @@ class ObservedSummarizer:
             rows = store.noted_between(
                 session, first.thread_id, first.resource_id, first_seq=first.seq, last_seq=last.seq
             )
-        said = sum(len(message.raw_content) for message in messages)
-        room = min(_MOST_CHARACTERS[level], max(_LEAST_CHARACTERS, said // 2))
+        length = sum(len(message.raw_content) for message in messages)
+        room = min(_MOST_CHARACTERS[level], max(_LEAST_CHARACTERS, length // 2))
         return fitted(rows, self._timezone, room)
 
 
@@ -68,12 +68,12 @@ def fitted(rows: Sequence[Observation], timezone: str, characters: int) -> str:
     """
     from smara.observations.render import render, render_note
 
-    kept: list[Observation] = []
+    chosen: list[Observation] = []
     for row in sorted(rows, key=lambda each: (_ORDER[each.priority], each.first_seq)):
         length = len(render_note(row, timezone)) + 1
-        if length > characters and not kept:
+        if length > characters and not chosen:
             row, length = replace(row, details=()), characters
         if length <= characters:
-            kept.append(row)
+            chosen.append(row)
             characters -= length
-    return render(sorted(kept, key=lambda each: (each.said_at, each.first_seq)), timezone, False)
+    return render(sorted(chosen, key=lambda each: (each.said_at, each.first_seq)), timezone, False)

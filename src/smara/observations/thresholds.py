@@ -96,10 +96,10 @@ def for_mode(base: Thresholds, mode: AgentMode, is_default: bool) -> Thresholds:
     """
     if mode == "default":
         return base
-    wanted = MODE_THRESHOLDS[mode]
+    observe_after = MODE_THRESHOLDS[mode]
     if not is_default:
-        wanted = base.observe_after * wanted // MODE_THRESHOLDS["default"]
-    return replace(base, observe_after=wanted)
+        observe_after = base.observe_after * observe_after // MODE_THRESHOLDS["default"]
+    return replace(base, observe_after=observe_after)
 
 
 class PendingTokens(NamedTuple):

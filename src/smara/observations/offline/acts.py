@@ -65,8 +65,8 @@ _ASKS_TO_DO = one_of(
     r"i(?:'d| would) like (?:you )?to\b",
     r"i (?:want|need) (?:you to|to (?:see|have|get|be able)|a|an|the|this|that|it)\b",
     r"we (?:need|want|should)\b",
-    r"you (?:should|need to|must|can|have to)\b",
-    r"(?:go ahead|make sure|be sure|go on and|time to)\b",
+    r"you (?:should|need to|must|can|have to)\b"
+    r"|(?:go ahead|make sure|be sure|go on and|time to)\b",
 )
 _ASKS_INSIDE = re.compile(r"\b(?:(?:can|could|would|will) (?:you|u)|please|pls)\b")
 _ASKS_TO_TELL = one_of(
@@ -90,11 +90,11 @@ _PREFERENCE = one_of(
     r"\b(?:i|we) (?:always|never|don't (?:like|want|use|do))\b",
     r"\bmy (?:favou?rite|preference|preferred)\b",
     r"\bfrom now on\b|\bin (?:the )?future\b",
-    r"^(?:please |pls )?(?:always|never|do not|don't|dont|avoid|stick (?:to|with)|no more)\b",
-    r"^(?:please )?use\b.{1,80}(?:, not\b|\binstead of\b|\brather than\b)",
-    r"\bmust (?:not|never|always)\b|\bshould (?:never|always)\b",
-    r"\bwe(?: use|'re using)\b|\bour (?:convention|policy|standard|rule|style)\b",
-    r"\bi'm (?:more of )?an? .{1,30} person\b",
+    r"^(?:please |pls )?(?:always|never|do not|don't|dont|avoid|stick (?:to|with)|no more)\b"
+    r"|^(?:please )?use\b.{1,80}(?:, not\b|\binstead of\b|\brather than\b)"
+    r"|\bmust (?:not|never|always)\b|\bshould (?:never|always)\b"
+    r"|\bwe(?: use|'re using)\b|\bour (?:convention|policy|standard|rule|style)\b"
+    r"|\bi'm (?:more of )?an? .{1,30} person\b",
 )
 _CHANGE = one_of(
     r"\b(?:switch(?:ed|ing)?|migrat(?:e|ed|ing)|mov(?:ed|ing)|chang(?:ed|ing)|convert(?:ed|ing)"
@@ -164,11 +164,11 @@ _OUTCOME = one_of(
     r"(?:solved|fixed|resolved|cured|sorted|settled|repaired|mended|healed|gone|over|finished"
     r"|completed?|done|ready"
     r"|approved|accepted|rejected|confirmed|canceled|cancelled|merged|deployed|shipped|released"
-    r"|delivered|paid)\b",
-    r"\bthe (?:cause|culprit|problem|reason|fix|solution|cure|answer|trick|root cause) (?:was|is"
-    r"|turned out)\b",
-    r"\b(?:problem|issue|case|mystery) solved\b",
-    r"^(?:it|that|this) (?:worked|helped)\b|\b(?:worked|helped)[.!]*$",
+    r"|delivered|paid)\b"
+    r"|\bthe (?:cause|culprit|problem|reason|fix|solution|cure|answer|trick|root cause) (?:was|is"
+    r"|turned out)\b"
+    r"|\b(?:problem|issue|case|mystery) solved\b"
+    r"|^(?:it|that|this) (?:worked|helped)\b|\b(?:worked|helped)[.!]*$",
 )
 _OPEN_STILL = re.compile(
     r"\b(?:not|never|no one|nobody|nothing|hardly|once|until|unless|if|when|whether|before|should"

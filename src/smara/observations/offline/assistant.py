@@ -40,14 +40,14 @@ FINDING = one_of(
     r"|installed|exported|being)\b",
     r"\b(?:is|are|was|were) (?:missing|lost|unused|deprecated|dropped|ignored|overwritten|stale"
     r"|wrong|incompatible"
-    r"|pre-existing|required)\b",
-    r"\bpre-existing\b|\bwhich means\b|\bthis means\b|\bmeans that\b|\bcannot be\b|\bnot a "
-    r"valid\b|\bdepends? on\b",
-    r"\bconflicts? (?:with|when|between)\b|\bonly (?:works|happens|when|if)\b|\bfails? (?:because"
-    r"|since|when|on|if)\b",
-    r"\bneeds? .{1,60} (?:imported|installed|enabled|set)\b",
-    r"\bno \w{1,30} (?:module|file|helper|table|column|config)",
-    r"\bwithout (?:a|an|the) (?:default|key|index|lock)\b",
+    r"|pre-existing|required)\b"
+    r"|\bpre-existing\b|\bwhich means\b|\bthis means\b|\bmeans that\b|\bcannot be\b|\bnot a "
+    r"valid\b|\bdepends? on\b"
+    r"|\bconflicts? (?:with|when|between)\b|\bonly (?:works|happens|when|if)\b|\bfails? (?:because"
+    r"|since|when|on|if)\b"
+    r"|\bneeds? .{1,60} (?:imported|installed|enabled|set)\b"
+    r"|\bno \w{1,30} (?:module|file|helper|table|column|config)"
+    r"|\bwithout (?:a|an|the) (?:default|key|index|lock)\b",
 )
 CHOICE = one_of(
     r"\b(?:i(?:'ll| will|'ve| have)?|we(?:'ll| will)?|let me|let's|i'm going to) (?:just |instead "
@@ -77,8 +77,8 @@ COMPLETION = one_of(
     r"|migrated|configured|installed|deployed)\b",
     r"\ball (?:\d{1,6} |the |of the )?(?:\w{1,20} ){0,3}(?:tests?|checks|tasks|subtasks)(?: now)? "
     r"(?:are |is )?"
-    r"(?:pass|green|done|complete|succeed)",
-    r"\bcomplete[.!]?$",
+    r"(?:pass|green|done|complete|succeed)"
+    r"|\bcomplete[.!]?$",
 )
 BLOCKED = one_of(
     r"\b(?:i(?:'m| am)|we(?:'re| are)|this is|it is|work is|still) blocked\b|\bblocked (?:by|on"
@@ -143,9 +143,9 @@ def only_announces(text: str) -> bool:
     return not found.items and all(map(announces, [*found.prose, *found.closing]))
 
 
-def telling_sentences(told: list[str]) -> list[str]:
+def telling_sentences(sentences: list[str]) -> list[str]:
     """Drop sentences that only announce, unless there are no others."""
-    return [words for words in told if len(words) > 12 and not announces(words)] or told
+    return [words for words in sentences if len(words) > 12 and not announces(words)] or sentences
 
 
 def is_telling_item(item: str) -> bool:
@@ -177,10 +177,10 @@ class Assistant:
         self._scene = scene
         self._wish = wish
 
-    def between(self, said: Utterance) -> list[Note]:
+    def between(self, utterance: Utterance) -> list[Note]:
         """Write notes on words between calls: explained, decided or reported as done."""
-        parts = outline(said.text)
-        notes = self._code(said, parts)
+        parts = outline(utterance.text)
+        notes = self._code(utterance, parts)
         words = [*parts.prose, *parts.closing]
         explained = [
             each
@@ -191,31 +191,31 @@ class Assistant:
             )
         ][:2]
         if len(parts.items) >= 2 and any(map(COMPLETION.search, words[:2])):
-            notes.append(self._summary(said, "completion", words, parts.items))
+            notes.append(self._summary(utterance, "completion", words, parts.items))
         elif explained:
-            notes.append(self._explanation(said, explained))
-        elif len(parts.items) >= 2 and len(said.text) > 200:
-            notes.append(self._summary(said, "note", words, parts.items))
+            notes.append(self._explanation(utterance, explained))
+        elif len(parts.items) >= 2 and len(utterance.text) > 200:
+            notes.append(self._summary(utterance, "note", words, parts.items))
         return notes
 
-    def thought(self, said: Utterance) -> list[Note]:
+    def thought(self, utterance: Utterance) -> list[Note]:
         """Write a note on reasoning, if it names a cause for sure."""
-        sure = list(filter(SURE.search, outline(said.text).prose))
-        return [self._explanation(said, sure[:1])] if sure else []
+        sure = list(filter(SURE.search, outline(utterance.text).prose))
+        return [self._explanation(utterance, sure[:1])] if sure else []
 
-    def last(self, said: Utterance) -> list[Note]:
+    def last(self, utterance: Utterance) -> list[Note]:
         """Write notes on the words that end a turn: answer, completion, question."""
-        parts = outline(said.text)
-        notes = self._code(said, parts)
+        parts = outline(utterance.text)
+        notes = self._code(utterance, parts)
         words = [*parts.prose, *parts.closing]
         question = words.pop() if words and words[-1].rstrip().endswith(("?", "？")) else ""
         if words or parts.items:
-            notes.append(self._summary(said, self._category(words), words, parts.items))
+            notes.append(self._summary(utterance, self._category(words), words, parts.items))
         if question and self._scene.is_coding:
             text = f"{phrases.ASKED_USER} {clip(question, 300)}"
             blocked = [clip(each, 240) for each in words if BLOCKED.search(each)][:1]
             category: Category = "blocker" if blocked else "question"
-            notes.append(self._note(said, "medium", category, text, details=blocked))
+            notes.append(self._note(utterance, "medium", category, text, details=blocked))
         return notes
 
     def _category(self, words: list[str]) -> Category:
@@ -227,7 +227,7 @@ class Assistant:
             return "blocker"
         return "finding" if any(map(FINDING.search, words)) else "answer"
 
-    def _explanation(self, said: Utterance, explained: list[str]) -> Note:
+    def _explanation(self, utterance: Utterance, explained: list[str]) -> Note:
         text = joined(explained, _FOR_A_FINDING, " ")
         category: Category = "finding"
         facts: dict[str, Any] = {}
@@ -241,10 +241,10 @@ class Assistant:
             facts = {name: [clip(words, 200) for words in explained]}
         label, priority = _SHAPES[category]
         priority = "high" if "rootCause" in facts else priority
-        return self._note(said, priority, category, f"{label} {text}", **facts)
+        return self._note(utterance, priority, category, f"{label} {text}", **facts)
 
     def _summary(
-        self, said: Utterance, category: Category, words: list[str], items: list[str]
+        self, utterance: Utterance, category: Category, words: list[str], items: list[str]
     ) -> Note:
         """Write the telling sentences of a message, and the items of its lists."""
         is_coding = self._scene.is_coding
@@ -259,9 +259,9 @@ class Assistant:
             words = list(filter(has_names, words)) or words[:1]
         label, priority = _SHAPES[category]
         text = f"{label} {joined(words, _FOR_AN_ANSWER if is_coding else _FOR_TALK, ' ')}".strip()
-        return self._note(said, priority, category, text, details=details)
+        return self._note(utterance, priority, category, text, details=details)
 
-    def _code(self, said: Utterance, parts: TextOutline) -> list[Note]:
+    def _code(self, utterance: Utterance, parts: TextOutline) -> list[Note]:
         """Write a note on code shown in the text: where it belongs and what it defines."""
         lines: list[str] = []
         for fence in parts.fences[:6]:
@@ -273,11 +273,11 @@ class Assistant:
         if not lines:
             return []
         text = f"{phrases.WROTE}: {lines.pop()}" if len(lines) == 1 else f"{phrases.WROTE}:"
-        return [self._note(said, "medium", "code", text, details=lines)]
+        return [self._note(utterance, "medium", "code", text, details=lines)]
 
     def _note(
         self,
-        said: Utterance,
+        utterance: Utterance,
         priority: Priority,
         category: Category,
         text: str,
@@ -290,8 +290,8 @@ class Assistant:
             priority,
             category,
             text=text,
-            at=said.at,
-            seqs=[said.seq],
+            at=utterance.at,
+            seqs=[utterance.seq],
             inputs=["assistant"],
             details=details,
             **mentioned(" ".join([text, *details]), self._scene.paths),

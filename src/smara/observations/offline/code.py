@@ -183,19 +183,19 @@ def definitions(lines: Sequence[str], path: str = "") -> Definitions:
             found.add("route", signature(line), route[1])
         if failure := _FAILURE.search(line):
             found.add("failure", failure[1])
-        wanted = 0
+        next_fields = 0
         if test := _TEST.match(line):
             found.add("test", test[1] or test[2] or test[3] or test[5])
         elif imported := _IMPORT.match(line):
             found.add("import", next(group for group in imported.groups() if group))
         elif table := _TABLE.search(line):
             found.add("table", " ".join(table[0].split()), table[1])
-            opened, wanted = "table", 12
+            opened, next_fields = "table", 12
         elif named := _NAMED.match(line) or _ARROW.match(line) or _METHOD.match(line):
             if named[1] not in seen:  # else it is another clause of the same function
                 seen.add(named[1])
                 found.add("name", signature(line), named[1])
-                opened, wanted = "name", 8 if any(map(line.__contains__, _WITH_FIELDS)) else 0
+                opened, next_fields = "name", 8 if any(map(line.__contains__, _WITH_FIELDS)) else 0
         elif (
             declared := _DECLARED.fullmatch(line)
             or _CONSTANT.fullmatch(line)
@@ -203,10 +203,10 @@ def definitions(lines: Sequence[str], path: str = "") -> Definitions:
         ):
             found.add("name", signature(line), declared[1])
         elif fields_left and line[:1].isspace():
-            wanted = fields_left - 1
+            next_fields = fields_left - 1
             if _FIELD.fullmatch(line):
                 found.add_field(opened, signature(line))
-        fields_left = wanted
+        fields_left = next_fields
     return found
 
 

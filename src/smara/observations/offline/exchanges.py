@@ -302,20 +302,20 @@ PATH_ARGUMENTS = (
 def kind_of(call: ToolCall) -> ToolKind:
     """Return what a call does, by its name or else by its arguments."""
     name = call.name.rsplit("__", 1)[-1].replace("_", "").replace("-", "").lower()
-    known = _KIND_OF.get(name)
+    by_name = _KIND_OF.get(name)
     arguments = call.arguments if isinstance(call.arguments, Mapping) else {}
-    if known in ("look", "change") and arguments:
+    if by_name in ("look", "change") and arguments:
         # One editor tool may serve for viewing and for editing.
         if call.argument("command") == "view":
             return "look"
         if not _BY_ARGUMENT[0][1].isdisjoint(arguments):
             return "change"
-    if known is not None and not call.name.startswith("mcp__"):
-        return known
+    if by_name is not None and not call.name.startswith("mcp__"):
+        return by_name
     for kind, names in _BY_ARGUMENT:
         if not names.isdisjoint(arguments) and (kind != "change" or path_of(call)):
             return kind
-    return known or "other"
+    return by_name or "other"
 
 
 def path_of(call: ToolCall) -> str:

@@ -168,12 +168,12 @@ class PathShortener:
         if known_root := _as_folder(root):
             self._root = known_root
             return
-        known = list(mentioned)
-        candidates = sorted({_as_folder(folder), _likely_root(known)} - {""}, key=len)
+        paths = list(mentioned)
+        candidates = sorted({_as_folder(folder), _likely_root(paths)} - {""}, key=len)
         # Somebody may have gone into a folder of the project; the outer of two that hold as much is
         # the project's.
         self._root = max(
-            candidates, key=lambda root: sum(path.startswith(root) for path in known), default=""
+            candidates, key=lambda root: sum(path.startswith(root) for path in paths), default=""
         )
 
     def short(self, path: str) -> str:
@@ -307,7 +307,7 @@ def make_note(
     **facts: Any,
 ) -> Note:
     """Make a note of bounded size; ``is_dated`` looks for days in it."""
-    kept = tuple(
+    shown = tuple(
         dict.fromkeys(
             line for detail in details[:MOST_DETAILS] if (line := clip(detail, LONGEST_DETAIL))
         )
@@ -321,7 +321,7 @@ def make_note(
         clip(text, LONGEST_TEXT),
         said_at=at,
         refers_to=refers_to(scene, text, at) if is_dated else None,
-        details=kept,
+        details=shown,
         files=tuple(dict.fromkeys(files)),
         lines=tuple(dict.fromkeys(lines)),
         first_seq=numbers[0] if numbers else None,
@@ -344,15 +344,15 @@ def mentioned(text: str, paths: PathShortener) -> Mapping[str, Any]:
 
 def joined(pieces: Iterable[str], characters: int, separator: str = "; ") -> str:
     """Join as many of the pieces as fit, and "…" for the rest."""
-    kept: list[str] = []
+    shown: list[str] = []
     used = 0
     for piece in pieces:
         line = one_line(piece)
         used += len(line) + len(separator)
-        if kept and used > characters:
-            return separator.join([*kept, "…"])
-        kept.append(clip(line, characters))
-    return separator.join(kept)
+        if shown and used > characters:
+            return separator.join([*shown, "…"])
+        shown.append(clip(line, characters))
+    return separator.join(shown)
 
 
 _MARKS = re.compile(

@@ -163,9 +163,9 @@ class _Broken:
 class AgentWork:
     """The agent's calls, one by one, and the notes on them."""
 
-    def __init__(self, scene: Scene, known: KnownNotes) -> None:
+    def __init__(self, scene: Scene, earlier: KnownNotes) -> None:
         self._scene = scene
-        self._known = known
+        self._known = earlier
         self._changed_at: dict[str, int] = {}
         """Every file that was changed, with the message of its last change."""
         self._stretch = _Stretch()
@@ -220,8 +220,8 @@ class AgentWork:
         if content := call.argument("content", "file_text", "contents"):
             self._contents[path] = content
 
-    def _changed(self, found: Sequence[FileChange], call: ToolCall) -> None:
-        changes = [change for change in found if not is_of_host(change.path)]
+    def _changed(self, candidates: Sequence[FileChange], call: ToolCall) -> None:
+        changes = [change for change in candidates if not is_of_host(change.path)]
         self._stretch.changes += [(change, call) for change in changes]
         paths = [self._scene.paths.short(change.path) for change in changes]
         self._changed_at.update(dict.fromkeys(paths, call.seq))
@@ -351,7 +351,7 @@ class OfflineObserver:
 
     def observe(self, request: ObserveRequest) -> ObservationDraft:
         """Write notes on messages, in the order of their times; never raises."""
-        known = KnownNotes(request.known)
+        earlier = KnownNotes(request.known)
         notes: list[Note] = []
         exchanges: list[Exchange] = []
         threads: dict[str, list[Message]] = {}
@@ -360,7 +360,7 @@ class OfflineObserver:
         for messages in threads.values():
             conversation = read(messages)
             exchanges += conversation.exchanges
-            notes += _notes_of(request, conversation, known)
+            notes += _notes_of(request, conversation, earlier)
         notes.sort(key=attrgetter("said_at"))
         task = current_task(exchanges, notes)
         extracted: dict[str, Any] = {}
@@ -373,7 +373,7 @@ class OfflineObserver:
             )
         is_coding = request.flavor == "coding"
         return ObservationDraft(
-            tuple(note for note in notes if not known.has(note)),
+            tuple(note for note in notes if not earlier.has(note)),
             current_task=task,
             suggested_response=suggested_response(task, notes)
             if request.wants_suggested_response
@@ -384,7 +384,7 @@ class OfflineObserver:
         )
 
 
-def _notes_of(request: ObserveRequest, reading: Conversation, known: KnownNotes) -> list[Note]:
+def _notes_of(request: ObserveRequest, reading: Conversation, earlier: KnownNotes) -> list[Note]:
     calls = [
         step for each in reading.exchanges for step in each.steps if isinstance(step, ToolCall)
     ]
@@ -397,7 +397,7 @@ def _notes_of(request: ObserveRequest, reading: Conversation, known: KnownNotes)
         - _NOT_TELLING,
     )
     person = Person(scene, speakers_in(reading.exchanges))
-    work = AgentWork(scene, known)
+    work = AgentWork(scene, earlier)
     notes: list[Note] = []
     question: Utterance | None = None
     for exchange in reading.exchanges:

@@ -70,25 +70,25 @@ def check_reply(text: str, finish: Finish, messages: int) -> str:
         )
     if not text.strip():
         raise refuse("empty", "The model answered nothing.", "it was empty.")
-    said = without_thinking(text[:MOST_CHARACTERS])
-    _check_repetition(said, messages)
+    answer = without_thinking(text[:MOST_CHARACTERS])
+    _check_repetition(answer, messages)
     if finish == "length" or len(text) > MOST_CHARACTERS:
         raise _cut_off()
-    if not said.strip():
+    if not answer.strip():
         raise refuse(
             "empty", "The model only thought aloud.", "it held no observation, only thoughts."
         )
-    sections = split_reply(said)
+    sections = split_reply(answer)
     # Models also forget the last tag of a complete reply: then the model says that it stopped by
     # itself, and its last line ends like a line. If only a later section was cut off, what is lost
     # is less than another call costs.
     is_open = sections.unclosed == OBSERVATIONS or (
         sections.unclosed is not None and OBSERVATIONS not in sections.lines
     )
-    has_end = said.rstrip().rstrip("`").rstrip().endswith(_COMPLETE_END)
+    has_end = answer.rstrip().rstrip("`").rstrip().endswith(_COMPLETE_END)
     if is_open and not (finish == "stop" and has_end):
         raise _cut_off()
-    return said
+    return answer
 
 
 def _cut_off() -> BadReplyError:
@@ -150,15 +150,15 @@ def _is_stuck(line: str) -> bool:
 def without_echo(text: str, own_words: str) -> str:
     """Drop lines that repeat our own words; refuse many of them."""
     own = _shingles(own_words)
-    lines, echoed, said = [], 0, 0
+    lines, echoed, total = [], 0, 0
     for line in text.splitlines():
         words = _words(line)
-        said += len(words)
+        total += len(words)
         if _is_echo(words, own):
             echoed += len(words)
         else:
             lines.append(line)
-    if echoed > max(_ECHO_SHARE * said, 2 * _ECHO_WORDS):
+    if echoed > max(_ECHO_SHARE * total, 2 * _ECHO_WORDS):
         raise refuse(
             "echo",
             "The model repeated its instructions.",
@@ -213,13 +213,13 @@ def check_language(notes: Iterable[Note], source: str) -> None:
     first words are asked to be English, the facts in them are the same, and a model that
     cannot do otherwise would never get through.
     """
-    said = _scripts(" ".join(note.text for note in notes))
-    letters = sum(said.values())
+    used = _scripts(" ".join(note.text for note in notes))
+    letters = sum(used.values())
     if letters < _LANGUAGE_LETTERS:
         return
     native = _scripts(source)
     spoken = max(1, sum(native.values()))
-    for script, count in said.items():
+    for script, count in used.items():
         if (
             script != "LATIN"
             and count > _FOREIGN_SHARE * letters
@@ -264,7 +264,7 @@ def check_facts(draft: ObservationDraft, source: SourceText) -> ObservationDraft
     reply in which more than a third is not there is refused as a whole. One-digit numbers are not
     looked at: a model counts.
     """
-    kept: list[Note] = []
+    notes: list[Note] = []
     missing: list[str] = []
     checked = 0
     invented = 0
@@ -275,11 +275,11 @@ def check_facts(draft: ObservationDraft, source: SourceText) -> ObservationDraft
         if len(absent) >= _INVENTED_LEAST and len(absent) == found:
             invented += 1
         else:
-            kept.append(note)
+            notes.append(note)
         if checked > _MOST_CHECKED:
-            kept += draft.notes[len(kept) + invented :]
+            notes += draft.notes[len(notes) + invented :]
             break
-    if not kept or (checked >= _CHECKED_LEAST and len(missing) > _UNFOUNDED_SHARE * checked):
+    if not notes or (checked >= _CHECKED_LEAST and len(missing) > _UNFOUNDED_SHARE * checked):
         raise refuse(
             "unfounded",
             f"{len(missing)} of {checked} names and numbers of the reply are not in the messages.",
@@ -298,7 +298,7 @@ def check_facts(draft: ObservationDraft, source: SourceText) -> ObservationDraft
         )
     if len(warnings) == len(draft.warnings):
         return draft
-    return replace(draft, notes=tuple(kept), current_task=task, warnings=tuple(warnings))
+    return replace(draft, notes=tuple(notes), current_task=task, warnings=tuple(warnings))
 
 
 def _checked(text: str, source: SourceText) -> tuple[int, list[str]]:
@@ -335,12 +335,14 @@ def check_condensed_size(draft: ObservationDraft, notes: Sequence[Note]) -> None
             for name in mentions_in(note.text).names
         )
     )
-    kept = sum(whole.has_name(name) for name in names[:_MOST_CHECKED])
-    is_lost = len(names) >= _CHECKED_LEAST and kept < _KEPT_SHARE * min(len(names), _MOST_CHECKED)
+    survivors = sum(whole.has_name(name) for name in names[:_MOST_CHECKED])
+    is_lost = len(names) >= _CHECKED_LEAST and survivors < _KEPT_SHARE * min(
+        len(names), _MOST_CHECKED
+    )
     if (before > _SHRUNKEN_ABOVE and after * _CONDENSED_TO < before) or is_lost:
         raise refuse(
             "shrunken",
-            f"The model left {after:.0f} of {before:.0f} tokens, and {kept} of {len(names)} "
+            f"The model left {after:.0f} of {before:.0f} tokens, and {survivors} of {len(names)} "
             "important names.",
             "it lost too much. Keep every 🔴 fact with its names.",
         )

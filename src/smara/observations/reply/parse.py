@@ -306,16 +306,16 @@ def _read_notes(lines: Sequence[str], reading: ReplyContext, is_inside: bool) ->
     return [each for each in found if not each.is_topic]
 
 
-def _note(found: _NoteLines, moment: Moment, timezone: str) -> Note:
-    line = found.line
+def _note(lines: _NoteLines, moment: Moment, timezone: str) -> Note:
+    line = lines.line
     refers_to, unresolved = line.refers_to, []
     if line.meaning and refers_to is None:
         # Words such as "next week", seen from the day on which they were said.
         days = find_days(line.meaning, local(moment.at, timezone).date())
         refers_to = days.render() if days else None
         unresolved = [] if days else [f"(meaning {line.meaning})"]
-    text = " ".join([line.text, *unresolved, *found.more])
-    details = tuple(detail for detail in found.details if detail)[:_MOST_DETAILS]
+    text = " ".join([line.text, *unresolved, *lines.more])
+    details = tuple(detail for detail in lines.details if detail)[:_MOST_DETAILS]
     whole = "\n".join([text, *details])
     return Note(
         line.priority or ("high" if line.is_done else "medium"),
@@ -334,15 +334,15 @@ def _note(found: _NoteLines, moment: Moment, timezone: str) -> Note:
 def _without_repetition(notes: Sequence[Note], reading: ReplyContext) -> list[Note]:
     """Each note once, and none that is known already with the same time and the same words."""
     timezone = reading.timeline.timezone
-    known = (_KNOWN_LINE.match(line.strip()) for line in reading.known.splitlines())
-    seen = {(match[1], fold(match[2])) for match in known if match}
-    kept: list[Note] = []
+    earlier = (_KNOWN_LINE.match(line.strip()) for line in reading.known.splitlines())
+    seen = {(match[1], fold(match[2])) for match in earlier if match}
+    new: list[Note] = []
     for note in notes:
         key = (f"({local(note.said_at, timezone):%H:%M})", fold(note.text))
         if key not in seen:
             seen.add(key)
-            kept.append(note)
-    return kept
+            new.append(note)
+    return new
 
 
 # fields of a mode
@@ -436,8 +436,8 @@ def _said(text: str | None) -> str | None:
 
 def _title(text: str | None) -> str | None:
     """The first line of a title, without quotes and marks around it."""
-    said = _said(text)
-    if said is None:
+    words = _said(text)
+    if words is None:
         return None
-    title = said.splitlines()[0].strip(" #*_\"'“”`").removeprefix("Title:").strip()
+    title = words.splitlines()[0].strip(" #*_\"'“”`").removeprefix("Title:").strip()
     return title[:_MOST_TITLE_CHARACTERS].strip().rstrip(".") or None

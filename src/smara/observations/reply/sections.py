@@ -142,24 +142,24 @@ def without_thinking(text: str) -> str:
     Thinking that was never closed ends where the observations begin; a closing tag without
     an opening one ends thinking that began with the reply.
     """
-    kept: list[str] = []
+    spoken: list[str] = []
     at = depth = 0
     for tag in _THINKING.finditer(text):
         if tag[1]:
             if depth == 0:
-                kept.append(text[at : tag.start()])
+                spoken.append(text[at : tag.start()])
             depth += 1
             at = tag.end()
         elif depth:
             depth -= 1
             at = tag.end()
-        elif not kept:
+        elif not spoken:
             at = tag.end()
     rest = text[at:]
     if depth:
         begin = re.search(r"^[ \t]*<observations?>", rest, re.IGNORECASE | re.MULTILINE)
         rest = rest[begin.start() :] if begin else ""
-    return "".join(kept) + rest
+    return "".join(spoken) + rest
 
 
 def unescaped(text: str) -> str:
@@ -170,13 +170,13 @@ def unescaped(text: str) -> str:
     return _ENTITY.sub(_character, text)
 
 
-def _character(found: re.Match[str]) -> str:
-    name = found[1]
+def _character(entity: re.Match[str]) -> str:
+    name = entity[1]
     if name in _ENTITIES:
         return _ENTITIES[name]
     code = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
     is_character = 32 <= code < 0x110000 and not 0xD800 <= code < 0xE000
-    return chr(code) if is_character else found[0]
+    return chr(code) if is_character else entity[0]
 
 
 def _key(name: str) -> str:
