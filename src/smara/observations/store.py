@@ -189,11 +189,7 @@ class ObservationStore(ProjectStore):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def move_thread(self, session: Session, thread_no: int, from_no: int, to_no: int) -> int | None:
-        """Move a thread to another record; None if it is there already.
-
-        Returns:
-            The number of observations that were moved.
-        """
+        """Move a thread to another record; None if it is there already."""
         there = self._one(
             session,
             "SELECT 1 FROM observation_cursors WHERE project_no = :project AND record_no = ? AND"
@@ -333,9 +329,7 @@ class ObservationStore(ProjectStore):
         )
         return [
             ObservationWarning(
-                row[0],
-                row[1],
-                row[2],
+                *row[:3],
                 warnings=tuple(from_storable(each) for each in json.loads(row[3])),
                 created_at=row[4],
             )
