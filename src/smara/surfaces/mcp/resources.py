@@ -217,14 +217,22 @@ def resume_work(memory: Memory, arguments: Mapping[str, str], context: ToolConte
     ended.
     """
     thread_id = arguments.get("thread") or context.thread_id
+    tasks = memory.tasks.list(status="in_progress", limit=_MOST_TASKS)
+    busy = [f"- {task_line(brief_task_json(task))}" for task in tasks]
+    last = "No conversation was named."
+    if thread_id:
+        messages = memory.messages.list(thread_id=thread_id, limit=_LAST_MESSAGES)
+        lines = [
+            line for each in messages for line in message_lines(each, _MOST_OF_A_PROMPT_MESSAGE)
+        ]
+        empty = f"The conversation {one_line(thread_id)} has no messages."
+        last = "\n".join(lines).strip() or empty
     return load_prompt(_TEXTS, "resume-work").render(
         {
-            "in_progress": _in_progress(memory),
+            "in_progress": "\n".join(busy) or "Nothing is in progress.",
             "ready": ready_page(memory).replace("# ", "", 1),
             "working": working_page(memory, context),
-            "last": _last_messages(memory, thread_id)
-            if thread_id
-            else "No conversation was named.",
+            "last": last,
         }
     )
 
@@ -252,20 +260,6 @@ def hand_over(memory: Memory, arguments: Mapping[str, str], context: ToolContext
             "messages": "\n".join(said).strip() or "No messages are linked to it.",
         }
     )
-
-
-def _in_progress(memory: Memory) -> str:
-    found = memory.tasks.list(status="in_progress", limit=_MOST_TASKS)
-    lines = [f"- {task_line(brief_task_json(task))}" for task in found]
-    return "\n".join(lines) or "Nothing is in progress."
-
-
-def _last_messages(memory: Memory, thread_id: str) -> str:
-    messages = memory.messages.list(thread_id=thread_id, limit=_LAST_MESSAGES)
-    lines = [
-        line for message in messages for line in message_lines(message, _MOST_OF_A_PROMPT_MESSAGE)
-    ]
-    return "\n".join(lines).strip() or f"The conversation {one_line(thread_id)} has no messages."
 
 
 def _event_line(event: TaskEvent) -> str:

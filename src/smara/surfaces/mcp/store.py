@@ -90,17 +90,6 @@ class Store:
 
     @contextmanager
     def _borrowed(self) -> Iterator[_OpenMemory]:
-        opened = self._borrow()
-        try:
-            yield opened
-        except DatabaseError as error:
-            if error.code in _BROKEN:
-                self._leave(opened)
-            raise
-        finally:
-            self._give_back(opened)
-
-    def _borrow(self) -> _OpenMemory:
         with self._opening:
             opened = self._current
             if opened is not None and opened.is_replaced:
@@ -110,17 +99,21 @@ class Store:
                 opened = self._current = _OpenMemory(self._open_memory())
             with self._lock:
                 opened.users += 1
-            return opened
-
-    def _give_back(self, opened: _OpenMemory) -> None:
-        with self._lock:
-            opened.users -= 1
-            is_last = opened.is_left and opened.users == 0
-        if is_last:
-            opened.memory.close()
+        try:
+            yield opened
+        except DatabaseError as error:
+            if error.code in _BROKEN:
+                self._leave(opened)
+            raise
+        finally:
+            with self._lock:
+                opened.users -= 1
+                is_last = opened.is_left and opened.users == 0
+            if is_last:
+                opened.memory.close()
 
     def _leave(self, opened: _OpenMemory) -> None:
-        """Let nobody begin with this memory any more; its last user closes it."""
+        """Stop new uses of this memory; its last user closes it."""
         with self._lock:
             if self._current is opened:
                 self._current = None
@@ -131,7 +124,7 @@ class Store:
 
 
 def _quietly(act: Callable[[Memory], object], memory: Memory) -> None:
-    """What follows a call must not spoil its answer."""
+    """Run what follows a call; its failure must not spoil the answer."""
     try:
         act(memory)
     except Exception as error:  # noqa: BLE001 - the call itself was answered
