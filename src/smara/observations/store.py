@@ -186,7 +186,7 @@ class ObservationStore(ProjectStore):
             " AND resource_id = ? AND scope = 'thread' AND thread_no IS NOT NULL ORDER BY no",
             (resource_id,),
         )
-        return [(row[0], row[1], row[2]) for row in rows]
+        return [(no, thread_no, generation) for no, thread_no, generation in rows]
 
     def move_thread(self, session: Session, thread_no: int, from_no: int, to_no: int) -> int | None:
         """Move a thread to another record; None if it is there already."""
@@ -258,8 +258,6 @@ class ObservationStore(ProjectStore):
             f" excluded.{column}_seq, {column}_tokens = excluded.{column}_tokens",
         )
 
-    # batches
-
     def add_batch(self, session: Session, **values: Any) -> int:
         """Insert a batch by column name; return its number."""
         columns = ", ".join(values)
@@ -329,11 +327,13 @@ class ObservationStore(ProjectStore):
         )
         return [
             ObservationWarning(
-                *row[:3],
-                warnings=tuple(from_storable(each) for each in json.loads(row[3])),
-                created_at=row[4],
+                thread_id,
+                first,
+                last,
+                warnings=tuple(map(from_storable, json.loads(warnings))),
+                created_at=created_at,
             )
-            for row in rows
+            for thread_id, first, last, warnings, created_at in rows
         ]
 
     def activate_batches(self, session: Session, numbers: Sequence[int]) -> int:
@@ -502,7 +502,7 @@ class ObservationStore(ProjectStore):
         return _failure(row) if row else None
 
     def failures(self, session: Session, limit: int) -> list[ObservationFailure]:
-        """Return the failures of the project, newest first."""
+        """Return failures, newest first."""
         rows = self._all(
             session,
             f"SELECT {_FAILURE} FROM observation_failures f LEFT JOIN threads h ON h.no ="
