@@ -36,13 +36,13 @@ class Boost:
 
     def __init__(
         self,
-        asked: QueryIntent,
+        intent: QueryIntent,
         now_ms: int,
         volatility: Volatility = still,
         weights: BoostWeights = WEIGHTS.boost,
     ) -> None:
-        self._phase = asked.hints.phase
-        self._files = asked.hints.files
+        self._phase = intent.hints.phase
+        self._files = intent.hints.files
         self._now_ms = now_ms
         self._volatility = volatility
         self._weights = weights

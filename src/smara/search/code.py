@@ -253,17 +253,17 @@ class CodeFinder:
     def find(
         self,
         session: Session,
-        asked: QueryIntent,
+        intent: QueryIntent,
         vector: Vector | None,
         wall: int | None,
-        wanted: SearchFilter,
+        filters: SearchFilter,
     ) -> list[SearchCandidate]:
         """The best of them, not yet in order."""
         tree = self._trees.current(session)
         if tree is None:
             return []
-        matches = self._matches(session, tree, asked, wall=wall)
-        scores = matches.scored(max(CANDIDATES, wanted.limit), counts_head=False)
+        matches = self._matches(session, tree, intent, wall=wall)
+        scores = matches.scored(max(CANDIDATES, filters.limit), counts_head=False)
         ideal = matches.ideal or 1.0
         close: dict[int, float] = {}
         if vector is not None and self._meaning is not None:
@@ -275,11 +275,11 @@ class CodeFinder:
         best = sorted(
             {*shares, *close}, key=lambda no: (-(shares.get(no, 0.0) + close.get(no, 0.0)), -no)
         )
-        defined = self._defined(session, tree, asked)
-        words = {term.text: term.word for term in asked.query.wanted}
+        defined = self._defined(session, tree, intent)
+        words = {term.text: term.word for term in intent.query.wanted}
         found = []
-        for no, hit in self._load(session, best[: max(LOADED, wanted.limit)], tree).items():
-            if wanted.includes(hit):
+        for no, hit in self._load(session, best[: max(LOADED, filters.limit)], tree).items():
+            if filters.includes(hit):
                 first, last = hit.metadata["firstLine"], hit.metadata["lastLine"]
                 there = defined.get(hit.files[0], ())
                 names = list(dict.fromkeys(name for name, line in there if first <= line <= last))
@@ -287,16 +287,16 @@ class CodeFinder:
                 telling = sorted(by_term, key=lambda term: -by_term[term])[:_SHOWN_TERMS]
                 reasons = dict.fromkeys(f"{words[term]} in the code" for term in telling)
                 why = (*(f"defines {name}" for name in names), *reasons)
-                hit = replace(hit, why=why, terms=asked.query.texts)
+                hit = replace(hit, why=why, terms=intent.query.texts)
                 share = shares.get(no, 0.0) + (self._weights.fusion.defines if names else 0.0)
                 found.append(SearchCandidate("code", no, hit, words=share, meaning=close.get(no)))
         return found
 
     def _defined(
-        self, session: Session, tree: MeantTree, asked: QueryIntent
+        self, session: Session, tree: MeantTree, intent: QueryIntent
     ) -> Mapping[str, Sequence[tuple[str, int]]]:
         """Where the names of a query are defined: path → names with their lines."""
-        names = list(dict.fromkeys(name for word in asked.names for name in _NAME.findall(word)))[
+        names = list(dict.fromkeys(name for word in intent.names for name in _NAME.findall(word)))[
             :_MOST_NAMES
         ]
         rows = (
@@ -322,7 +322,7 @@ class CodeFinder:
         }
 
     def _matches(
-        self, session: Session, tree: MeantTree, asked: QueryIntent, wall: int | None
+        self, session: Session, tree: MeantTree, intent: QueryIntent, wall: int | None
     ) -> IndexMatches:
         chunks = None if tree.is_only else self._trees.chunks(session, tree.no).file_of
         total = self._trees.count(session, tree.no)
@@ -333,7 +333,7 @@ class CodeFinder:
                 "code",
                 project_no=wall,
                 total=total,
-                terms=lookup_terms(asked.query, self._weights.code_words),
+                terms=lookup_terms(intent.query, self._weights.code_words),
                 weights=self._weights.code_words,
                 most_rows=most_rows,
                 within=chunks,

@@ -191,7 +191,7 @@ class CodeLocator:
             raise InvalidInputError(
                 f"limit must be a whole number from 1 to {MOST_FILES}; got {limit!r}."
             )
-        asked = issue_terms(text, self._weights)
+        issue = issue_terms(text, self._weights)
         with self._trees.store.database.read(self._seconds) as session:
             tree = self._trees.chunks(session, self._tree_no)
             allowed = {
@@ -199,14 +199,14 @@ class CodeLocator:
                 for no, row in tree.files.items()
                 if row.kind == "code" and (tests or not row.is_test)
             }
-            scored = self._scored(session, tree, allowed, asked)
+            scored = self._scored(session, tree, allowed, issue)
             files = self._by_words(scored, tree, allowed)
             if graph:
-                self._define(session, files, allowed, names=asked.names)
-            return self._answer(session, self._ranked(files)[:limit], scored, asked.words)
+                self._define(session, files, allowed, names=issue.names)
+            return self._answer(session, self._ranked(files)[:limit], scored, issue.words)
 
     def _scored(
-        self, session: Session, tree: TreeChunks, allowed: Collection[int], asked: IssueTerms
+        self, session: Session, tree: TreeChunks, allowed: Collection[int], issue: IssueTerms
     ) -> dict[int, RowScore]:
         chunks = {no for no, file_no in tree.file_of.items() if file_no in allowed}
         store = self._trees.store
@@ -217,7 +217,7 @@ class CodeLocator:
             project_no=None if self._is_alone(session) else store.scope.project_no,
             total=len(chunks),
             terms={
-                term: LookupTerm(share, asked.words[term]) for term, share in asked.terms.items()
+                term: LookupTerm(share, issue.words[term]) for term, share in issue.terms.items()
             },
             weights=self._weights.code_words,
             most_rows=MOST_ROWS,

@@ -109,11 +109,11 @@ def as_candidates(found: list[tuple[Row, Message]]) -> list[MessageCandidate]:
             row,
             thread_no,
             message.seq,
-            message.role,
-            message.created_at,
-            prose,
-            code,
-            prose.count(" ") + code.count(" ") + 2,
+            role=message.role,
+            created_at=message.created_at,
+            prose=prose,
+            code=code,
+            length=prose.count(" ") + code.count(" ") + 2,
         )
         for (row, prose, code, thread_no), message in found
     ]
@@ -171,29 +171,29 @@ class MessageSearch:
     def find(
         self,
         session: Session,
-        asked: QueryIntent,
+        intent: QueryIntent,
         vector: Vector | None,
         within: Within,
         limit: int,
-        wanted: SearchFilter,
+        filters: SearchFilter,
         neighbors: int,
     ) -> MessageMatches:
         """The messages that may answer best, not yet in their final order."""
-        if neighbors == 0 and not within.is_filtered and {"raw", "compacted"} <= wanted.sources:
-            haul = self._by_name(session, asked.query, within)
+        if neighbors == 0 and not within.is_filtered and {"raw", "compacted"} <= filters.sources:
+            haul = self._by_name(session, intent.query, within)
             if haul is not None:
                 return haul
-        if not asked.query.terms and vector is None:
+        if not intent.query.terms and vector is None:
             return MessageMatches()
-        query, gathered, rows, warnings = self._by_words(session, asked.query, within, limit)
+        query, gathered, rows, warnings = self._by_words(session, intent.query, within, limit)
         close = Closeness(session, self._meaning, vector, within=within)
         rows = self._with_nearest(session, rows, close, within=within)
         ranking = self._ranking(session, query, gathered, rows=rows)
-        found = MessageFusion(ranking, rows, close, days=asked.days, weights=self._weights.fusion)
-        is_all = {"raw", "compacted"} <= wanted.sources
+        found = MessageFusion(ranking, rows, close, days=intent.days, weights=self._weights.fusion)
+        is_all = {"raw", "compacted"} <= filters.sources
         best = found.best(limit + SPARE if is_all else None)
         return MessageMatches(
-            self._load(session, best, query, neighbors, wanted),
+            self._load(session, best, query, neighbors, filters),
             list(close.cosines.values()),
             found.code_share,
             postings=gathered.postings,
@@ -284,19 +284,21 @@ class MessageSearch:
     def search_threads(
         self,
         session: Session,
-        asked: QueryIntent,
+        intent: QueryIntent,
         vector: Vector | None,
         within: Within,
         limit: int,
     ) -> list[ThreadHit]:
         """Return the threads that answer best, each by all its messages."""
         query, gathered, rows, _ = self._by_words(
-            session, asked.query, within, limit, THREAD_CANDIDATES
+            session, intent.query, within, limit, THREAD_CANDIDATES
         )
         close = Closeness(session, self._meaning, vector, within=within, nearest=THREAD_NEAREST)
         rows = self._with_nearest(session, rows, close, within=within, role="user")
         ranking = self._ranking(session, query, gathered, rows=rows)
-        scored = rank_threads(ranking, close, asked.days, weights=self._weights.fusion, limit=limit)
+        scored = rank_threads(
+            ranking, close, intent.days, weights=self._weights.fusion, limit=limit
+        )
         threads = self._store.threads_by_numbers(session, [each.no for each in scored])
         return [
             ThreadHit(
@@ -355,7 +357,7 @@ class MessageSearch:
         best: Sequence[FusedMessage],
         query: Query,
         neighbors: int,
-        wanted: SearchFilter,
+        filters: SearchFilter,
     ) -> list[SearchCandidate]:
         beside = find_beside(
             session, self._store, [near.message_no for near in best], count=neighbors
@@ -370,7 +372,7 @@ class MessageSearch:
             message = messages.get(near.message_no)
             if (
                 message is None
-                or ("compacted" if message.compaction else "raw") not in wanted.sources
+                or ("compacted" if message.compaction else "raw") not in filters.sources
             ):
                 continue
             before, after = beside[near.message_no]

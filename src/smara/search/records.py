@@ -168,10 +168,10 @@ class SourceFinder(Protocol):
     def find(
         self,
         session: Session,
-        asked: QueryIntent,
+        intent: QueryIntent,
         vector: Vector | None,
         wall: int | None,
-        wanted: SearchFilter,
+        filters: SearchFilter,
     ) -> list[SearchCandidate]:
         """The best of them, not yet in order."""
         ...
@@ -195,10 +195,10 @@ class RecordFinder:
     def find(
         self,
         session: Session,
-        asked: QueryIntent,
+        intent: QueryIntent,
         vector: Vector | None,
         wall: int | None,
-        wanted: SearchFilter,
+        filters: SearchFilter,
     ) -> list[SearchCandidate]:
         """The best of them, not yet in order."""
         total = self._source.total(session)
@@ -210,11 +210,11 @@ class RecordFinder:
             self._source.kind,
             project_no=wall,
             total=total,
-            query=asked.query,
+            query=intent.query,
             weights=self._weights,
         )
-        most = max(CANDIDATES if wanted.is_narrow else 0, wanted.limit + SPARE)
-        scores, ideal = gathered.scored(max(CANDIDATES, wanted.limit)), gathered.ideal or 1.0
+        most = max(CANDIDATES if filters.is_narrow else 0, filters.limit + SPARE)
+        scores, ideal = gathered.scored(max(CANDIDATES, filters.limit)), gathered.ideal or 1.0
         close: dict[int, float] = {}
         if vector is not None and self._meaning is not None:
             kind = self._source.kind
@@ -230,9 +230,9 @@ class RecordFinder:
         )
         found = []
         for no, hit in self._source.load(session, best[:most]).items():
-            if wanted.includes(hit):
+            if filters.includes(hit):
                 why = scores[no][1] if no in scores else ()
-                hit = replace(hit, why=why, terms=asked.query.texts)
+                hit = replace(hit, why=why, terms=intent.query.texts)
                 found.append(
                     SearchCandidate(
                         self._source.kind, no, hit, words=words.get(no, 0.0), meaning=close.get(no)
@@ -336,15 +336,15 @@ class ObservationSource:
         }
 
     def _resources(self, session: Session, threads: Iterable[str]) -> dict[str, str]:
-        wanted = sorted(threads)
-        if not wanted:
+        ids = sorted(threads)
+        if not ids:
             return {}
         rows = session.all(
             self._store.sql(
                 "SELECT id, resource_id FROM threads WHERE project_no = :project AND id IN "
-                f"({marks(len(wanted))})"
+                f"({marks(len(ids))})"
             ),
-            wanted,
+            ids,
         )
         return {row[0]: row[1] for row in rows}
 

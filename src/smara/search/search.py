@@ -110,13 +110,13 @@ class _LazyCodeFinder:
     def find(
         self,
         session: Session,
-        asked: QueryIntent,
+        intent: QueryIntent,
         vector: Vector | None,
         wall: int | None,
-        wanted: SearchFilter,
+        filters: SearchFilter,
     ) -> list[SearchCandidate]:
         """The best of the pieces of code, not yet in order."""
-        return self._finder.find(session, asked, vector, wall, wanted)
+        return self._finder.find(session, intent, vector, wall, filters)
 
 
 IMAGINE_SECONDS = 10.0
@@ -221,8 +221,8 @@ class Search:
             InvalidInputError: An argument is out of range.
         """
         _check(query, limit, sources)
-        asked = understand(query, Hints(phase, tuple(recent_tools), tuple(files)), self._today())
-        wanted = _wanted(
+        intent = understand(query, Hints(phase, tuple(recent_tools), tuple(files)), self._today())
+        filters = _wanted(
             sources,
             thread_id,
             resource_id,
@@ -231,18 +231,26 @@ class Search:
             until=until,
             task_id=task_id,
             limit=limit,
-            is_about_code=asked.is_about_code,
+            is_about_code=intent.is_about_code,
         )
         stop_at = self._clock.monotonic() + self._deadline_seconds
-        vector, note = self._vector(asked.query, deep)
+        vector, note = self._vector(intent.query, deep)
         try:
             with self._database.read(self._deadline_seconds) as session:
-                within = self._within(session, wanted)
+                within = self._within(session, filters)
                 if within is None:
-                    return Answer((), 0, Trace(0, 0, 0, query_type=asked.type))
-                haul, found = self._find(session, asked, vector, within, wanted, limit, neighbors)
-                if "code" in wanted.sources or any(each.kind == "code" for each in found):
-                    code_note = self._code_note(session, not wanted.is_open)
+                    return Answer((), 0, Trace(0, 0, 0, query_type=intent.type))
+                haul, found = self._find(
+                    session,
+                    intent,
+                    vector,
+                    within=within,
+                    filters=filters,
+                    limit=limit,
+                    neighbors=neighbors,
+                )
+                if "code" in filters.sources or any(each.kind == "code" for each in found):
+                    code_note = self._code_note(session, not filters.is_open)
                     haul.warnings += [code_note] if code_note else []
         except DeadlineError:
             return Answer(
@@ -255,30 +263,20 @@ class Search:
         good = [each for each in found if max(each.words, each.meaning or 0.0) > _GOOD]
         if may_imagine and len(good) < _ENOUGH_GOOD:
             found, told = self._imagined(
-                asked, found, within, wanted=wanted, limit=limit, neighbors=neighbors
+                intent, found, within, filters=filters, limit=limit, neighbors=neighbors
             )
             note += told
-        # One scale for all sources: the cosines of every candidate among the messages, and of every
-        # other record.
-        cosines = [
-            each.meaning for each in found if each.kind != "message" and each.meaning is not None
-        ]
-        scale = Scale(
-            max((each.words for each in found), default=0.0),
-            [*haul.cosines, *cosines],
-            self._weights.fusion,
-            code_share=haul.code_share,
-        )
+        scale = self._scale(haul, found)
         left = stop_at - self._clock.monotonic()
         best, judged = rerank(
             query,
-            self._ranked(asked, found, scale),
+            self._ranked(intent, found, scale),
             self._judge(),
             deadline_seconds=left,
             share=self._weights.fusion.reranker,
         )
         hits = _hits(best[:limit])
-        trace = self._trace(asked, haul, found, vector, (note, scale.render(), judged))
+        trace = self._trace(intent, haul, found, vector, (note, scale.render(), judged))
         if vector is None and not any(reason in note for reason in _NO_TROUBLE):
             haul.warnings.append(f"Answered by words alone; meaning was {note}.")
         return Answer(
@@ -301,8 +299,8 @@ class Search:
     ) -> list[ThreadHit]:
         """Return the threads that answer a query best, each by all its messages."""
         _check(query, limit, None)
-        asked = understand(query, None, self._today())
-        wanted = _wanted(
+        intent = understand(query, None, self._today())
+        filters = _wanted(
             ("messages",),
             None,
             resource_id,
@@ -312,24 +310,24 @@ class Search:
             task_id=None,
             limit=limit,
         )
-        vector, _ = self._vector(asked.query, deep)
+        vector, _ = self._vector(intent.query, deep)
         try:
             with self._database.read(self._deadline_seconds) as session:
-                within = self._within(session, wanted)
-                if within is None or (not asked.query.terms and vector is None):
+                within = self._within(session, filters)
+                if within is None or (not intent.query.terms and vector is None):
                     return []
-                return self._messages.search_threads(session, asked, vector, within, limit)
+                return self._messages.search_threads(session, intent, vector, within, limit)
         except DeadlineError:
             return []
 
     def complete(self, prefix: str, limit: int = 10) -> list[str]:
         """Words and names of this project that begin with ``prefix``, shortest first."""
-        wanted = fold(prefix[:200]).strip().lower()[:64]
-        if not wanted or limit < 1 or not is_id(wanted):
+        start = fold(prefix[:200]).strip().lower()[:64]
+        if not start or limit < 1 or not is_id(start):
             return []
         with self._database.read(self._deadline_seconds) as session:
             return self._database.words.starting(
-                session, self._store.scope.project_no, wanted, limit=min(limit, MOST_HITS)
+                session, self._store.scope.project_no, start, limit=min(limit, MOST_HITS)
             )
 
     def _today(self) -> date:
@@ -348,52 +346,62 @@ class Search:
     def _find(
         self,
         session: Session,
-        asked: QueryIntent,
+        intent: QueryIntent,
         vector: Vector | None,
         within: Within,
-        wanted: SearchFilter,
+        filters: SearchFilter,
         limit: int,
         neighbors: int,
     ) -> tuple[MessageMatches, list[SearchCandidate]]:
         haul = MessageMatches()
-        if wanted.sources & {"raw", "compacted"}:
-            haul = self._messages.find(session, asked, vector, within, limit, wanted, neighbors)
+        if filters.sources & {"raw", "compacted"}:
+            haul = self._messages.find(session, intent, vector, within, limit, filters, neighbors)
         found = list(haul.found)
-        if wanted.is_about_messages or not (asked.query.terms or vector is not None):
+        if filters.is_about_messages or not (intent.query.terms or vector is not None):
             return haul, found
         wall = None if self._store.is_alone(session) else self._store.scope.project_no
         if (
             haul.is_by_name
         ):  # where the name itself was said, what holds only parts of it is no answer
-            asked = replace(asked, query=asked.query.first)
+            intent = replace(intent, query=intent.query.first)
         for sources, finder in self._finders:
-            if wanted.sources.intersection(sources):
-                found += finder.find(session, asked, vector, wall, wanted)
-        if not found and haul.is_complete and wanted.is_open and "code" not in wanted.sources:
-            code = replace(wanted, sources=frozenset({"code"}))
-            found = self._find(session, asked, vector, within, code, limit, 0)[1]
+            if filters.sources.intersection(sources):
+                found += finder.find(session, intent, vector, wall, filters)
+        if not found and haul.is_complete and filters.is_open and "code" not in filters.sources:
+            code = replace(filters, sources=frozenset({"code"}))
+            found = self._find(
+                session, intent, vector, within=within, filters=code, limit=limit, neighbors=0
+            )[1]
         return haul, found
 
     def _imagined(
         self,
-        asked: QueryIntent,
+        intent: QueryIntent,
         found: list[SearchCandidate],
         within: Within,
-        wanted: SearchFilter,
+        filters: SearchFilter,
         limit: int,
         neighbors: int,
     ) -> tuple[list[SearchCandidate], str]:
         """Add what is near to an answer that a model invents, which is never shown."""
         if self._meaning is None:
             return found, ""
-        imagined = self._imagine(asked.query.text, IMAGINE_SECONDS)
+        imagined = self._imagine(intent.query.text, IMAGINE_SECONDS)
         vector, _ = self._meaning.query_vector(imagined, deep=True) if imagined else (None, "")
         if vector is None:
             return found, ""
         known = {(each.kind, each.no): each for each in found}
         try:
             with self._database.read(self._deadline_seconds) as session:
-                for each in self._find(session, asked, vector, within, wanted, limit, neighbors)[1]:
+                for each in self._find(
+                    session,
+                    intent,
+                    vector,
+                    within=within,
+                    filters=filters,
+                    limit=limit,
+                    neighbors=neighbors,
+                )[1]:
                     there = known.setdefault((each.kind, each.no), each)
                     there.meaning = max(there.meaning or 0.0, each.meaning or 0.0)
         except DeadlineError:
@@ -408,12 +416,12 @@ class Search:
             return None
 
     def _ranked(
-        self, asked: QueryIntent, found: list[SearchCandidate], scale: Scale
+        self, intent: QueryIntent, found: list[SearchCandidate], scale: Scale
     ) -> list[SearchCandidate]:
         """Everything that answers at all, best first; of equals the newer, so that the order is
         always the same.
         """
-        boost = Boost(asked, self._clock.now_ms(), weights=self._weights.boost)
+        boost = Boost(intent, self._clock.now_ms(), weights=self._weights.boost)
         for each in found:
             each.fused = scale.rate(each)
             boost.apply(each)
@@ -422,40 +430,50 @@ class Search:
             rated, key=lambda each: (-each.score, -each.hit.created_at, each.kind, -each.no)
         )
 
-    def _within(self, session: Session, wanted: SearchFilter) -> Within | None:
+    def _scale(self, haul: MessageMatches, found: Sequence[SearchCandidate]) -> Scale:
+        """Return one scale for all sources, over the cosines of every candidate."""
+        others = [each.meaning for each in found if each.kind != "message"]
+        return Scale(
+            max((each.words for each in found), default=0.0),
+            [*haul.cosines, *(cosine for cosine in others if cosine is not None)],
+            self._weights.fusion,
+            code_share=haul.code_share,
+        )
+
+    def _within(self, session: Session, filters: SearchFilter) -> Within | None:
         """The scope of a search among messages, or ``None`` when nothing can lie in it."""
         if any(
             each is not None and not is_id(each)
-            for each in (wanted.thread_id, wanted.resource_id, wanted.task_id)
+            for each in (filters.thread_id, filters.resource_id, filters.task_id)
         ):
             return None
         thread_no = None
-        if wanted.thread_id is not None:
-            thread_no = self._store.thread_no(session, wanted.thread_id)
+        if filters.thread_id is not None:
+            thread_no = self._store.thread_no(session, filters.thread_id)
             if thread_no is None:
                 return None
         return Within(
             self._store.scope.project_no,
             thread_no,
-            wanted.resource_id,
-            roles=wanted.roles,
-            since_ms=wanted.since_ms,
-            until_ms=wanted.until_ms,
-            task_id=wanted.task_id,
+            filters.resource_id,
+            roles=filters.roles,
+            since_ms=filters.since_ms,
+            until_ms=filters.until_ms,
+            task_id=filters.task_id,
         )
 
     def _trace(
         self,
-        asked: QueryIntent,
+        intent: QueryIntent,
         haul: MessageMatches,
         found: Sequence[SearchCandidate],
         vector: Vector | None,
         told: tuple[str, str, str],
     ) -> Trace:
-        terms = len(asked.query.terms)
+        terms = len(intent.query.terms)
         others = len(found) - len(haul.found)
         stages = (
-            f"understood: {asked.render()}",
+            f"understood: {intent.render()}",
             f"words: {terms} terms, {haul.postings:,} postings, {haul.candidates:,} rows of "
             "messages,"
             f" {others:,} other records",
@@ -469,7 +487,7 @@ class Search:
             haul.candidates + others,
             is_complete=haul.is_complete,
             notes=tuple(haul.notes),
-            query_type=asked.type,
+            query_type=intent.type,
             used_meaning=vector is not None,
             stages=stages,
         )
