@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from smara.core.extract import shorten
 from smara.core.text import best_window
 from smara.errors import InvalidInputError
 
@@ -545,7 +546,7 @@ def page_of(text: str, page: int, size: int = PAGE_CHARACTERS) -> tuple[str, Jso
 
 def brief(text: str, width: int = BRIEF) -> str:
     """Return the beginning of a text."""
-    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+    return shorten(text, width)
 
 
 def shares(lengths: list[int], budget: int) -> list[int]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from smara.core.extract import shorten
 from smara.secrets import redact
 
 _MARGIN = 240
@@ -29,7 +30,7 @@ def quote(text: str, longest: int) -> str:
 def _quoted(text: str, longest: int) -> str:
     """The same errors come again and again; looking for secrets is what costs."""
     line = " ".join(redact(text).text.split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+    return shorten(line, longest)
 
 
 def code(text: str) -> str:

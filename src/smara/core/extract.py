@@ -25,6 +25,27 @@ def pieces(text: str, size: int) -> Iterator[str]:
         yield text[start:]
 
 
+def shorten(text: str, most: int) -> str:
+    """Return the text, or its beginning with an ellipsis: at most `most` characters.
+
+    >>> shorten("one two", 7), shorten("one two", 5)
+    ('one two', 'one…')
+    """
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """Return the text as one line, shortened to `most` characters if that is given.
+
+    >>> one_line("one\\n  two "), one_line("one\\n  two", 5)
+    ('one two', 'one…')
+    """
+    if most is None:
+        return " ".join(text.split())
+    # What is cut away is not read: a text may be huge.
+    return shorten(" ".join(text[: 8 * most].split()), most)
+
+
 def word_set(words: str) -> frozenset[str]:
     """The words of a text, as a set."""
     return frozenset(words.split())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from smara.core.extract import one_line
 from smara.core.freshness import Freshness
 from smara.database.database import Session
 from smara.knowledge.decay import ConfidenceNow, Staleness
@@ -127,7 +128,7 @@ class Why:
     def lines(self) -> list[str]:
         """Return the whole of it as text, for a terminal."""
         memory = self.memory
-        found = [f"{memory.short_id}  {memory.type}  {_short(memory.content)}", ""]
+        found = [f"{memory.short_id}  {memory.type}  {one_line(memory.content, _WIDTH)}", ""]
         found += ["Where it came from", *self._sources()]
         found += [
             "",
@@ -154,7 +155,7 @@ class Why:
                 *(
                     f"  {'→ ' if each.id == memory.id else '  '}{each.short_id} "
                     f"{_day(each.created_at)} ({each.deprecated_because or 'active'}) "
-                    f"{_short(each.content)}"
+                    f"{one_line(each.content, _WIDTH)}"
                     for each in self.chain
                 ),
             ]
@@ -175,17 +176,13 @@ class Why:
         for each in self.sources:
             gone = "  (no longer there)" if each.is_there is False else ""
             who = f" {each.told_by}" if each.told_by else ""
-            said = f": {_short(each.text)}" if each.text else ""
+            said = f": {one_line(each.text, _WIDTH)}" if each.text else ""
             lines.append(f"  {each.evidence}{who}{said}{gone}")
         return lines + [
-            f"  derived from {each.short_id}: {_short(each.content)}" for each in self.origins
+            f"  derived from {each.short_id}: {one_line(each.content, _WIDTH)}"
+            for each in self.origins
         ]
 
 
 def _day(milliseconds: int) -> str:
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M}"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…"

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from smara.core.extract import distinct, first_sentence, fit, names_in
+from smara.core.extract import distinct, first_sentence, fit, names_in, shorten
 from smara.core.ids import bare_key_of, key_of
 from smara.database.fulltext import RecordTerms
 from smara.errors import ConflictError, DependencyCycleError
@@ -264,17 +264,12 @@ def condense_task(task: Task, level: int) -> str:
     text = task.full_description
     said = task.summary or first_sentence(text)
     if level >= 2:
-        return _cut(said, _LINE)
-    lines = [_cut(said, 2 * _LINE)]
+        return shorten(said.strip(), _LINE)
+    lines = [shorten(said.strip(), 2 * _LINE)]
     opening = first_sentence(text)
     if task.summary and opening:
-        lines.append(_cut(opening, _LINE))
+        lines.append(shorten(opening, _LINE))
     names = fit(distinct(names_in(text[:6_000])), _NAMES_CHARACTERS)
     if names:
         lines.append(f"Names: {', '.join(names)}.")
-    return _cut("\n".join(lines), max(WORTH_CHARACTERS[2], len(text) * 6 // 10))
-
-
-def _cut(text: str, longest: int) -> str:
-    line = text.strip()
-    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+    return shorten("\n".join(lines), max(WORTH_CHARACTERS[2], len(text) * 6 // 10))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from smara.codegraph.models import ImpactWalk, Node, Reached, SymbolCard
+from smara.core.extract import shorten
 from smara.core.tokens import counter_for
 from smara.memory import Memory
 from smara.shapes import filled
@@ -100,7 +101,7 @@ def _stand_ins(title: str, methods: Sequence[Node]) -> list[str]:
     """Methods that a call may reach instead, a few in one line."""
     more = f" and {len(methods) - _STAND_INS} more" if len(methods) > _STAND_INS else ""
     shown = ", ".join(f"{_place(each)} {each.qualname}" for each in methods[:_STAND_INS])
-    return [_cut(f"{title} {shown}{more}")] if methods else []
+    return [shorten(f"{title} {shown}{more}", _LONGEST_LINE)] if methods else []
 
 
 def reached_line(reached: Reached, is_backward: bool) -> str:
@@ -123,7 +124,7 @@ def reached_line(reached: Reached, is_backward: bool) -> str:
         joined,
         "(unsure)" if is_unsure else "",
     ]
-    return _cut(" ".join(word for word in words if word))
+    return shorten(" ".join(word for word in words if word), _LONGEST_LINE)
 
 
 def _card_lines(card: SymbolCard) -> Iterable[str]:
@@ -169,7 +170,7 @@ def _fitting(
         left -= _tokens(line) + 1
         if left < 0:
             break
-        kept.append(_cut(line))
+        kept.append(shorten(line, _LONGEST_LINE))
     missing = whole - len(kept)
     return (
         [*kept, f"… {missing} more: ask with more tokens, or a smaller depth."]
@@ -180,7 +181,3 @@ def _fitting(
 
 def _tokens(text: str) -> int:
     return counter_for().count(text).tokens
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from smara.core.extract import one_line
 from smara.tools.models import Json
 
 _INDENT = "  "
@@ -263,11 +264,6 @@ def _cut(place: Any, then: str = "") -> list[str]:
 
 def _more(answer: Json) -> list[str]:
     return [f"More: the same call with page {answer['nextPage']}."] if "nextPage" in answer else []
-
-
-def one_line(text: str) -> str:
-    """A text without line breaks."""
-    return " ".join(text.split())
 
 
 def moment(milliseconds: int) -> str:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+from smara.core.extract import shorten
 from smara.errors import InvalidInputError
 from smara.working.json_page import parse_object, plain_object
 
@@ -324,4 +325,4 @@ def _short(value: Any, quoted: bool = True) -> str:
     """A value within an error message; what is long is cut."""
     text = json.dumps(value, ensure_ascii=False, default=str) if quoted else str(value)
     text = text.encode("utf-8", "replace").decode()
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
+    return shorten(text, _SHOWN_CHARACTERS)

@@ -19,6 +19,7 @@ from smara.context.moments import usage
 from smara.context.moments.usage import signs_of_failure, signs_of_memory
 from smara.core.clock import Clock
 from smara.core.escape import neutralize
+from smara.core.extract import shorten
 from smara.core.memory_block import CLOSING, OPENING
 from smara.errors import DeadlineError
 from smara.knowledge.kinds import KINDS
@@ -74,7 +75,7 @@ def day(milliseconds: int) -> str:
 def one_line(text: str, longest: int = _LONGEST) -> str:
     """Return stored text that cannot leave its line."""
     line = " ".join(neutralize(text[: 8 * longest]).split()).replace("[Memory #", "(Memory #")
-    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+    return shorten(line, longest)
 
 
 def quoted(text: str, longest: int = _LONGEST) -> str:

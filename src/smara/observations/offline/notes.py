@@ -15,7 +15,7 @@ from datetime import tzinfo
 from typing import Any, Literal
 
 from smara.core.dates import find_days, local_time
-from smara.core.extract import word_set
+from smara.core.extract import one_line, word_set
 from smara.core.text import find_words
 from smara.observations.models import AgentMode, Category, Flavor, Note, Priority
 from smara.observations.offline import phrases
@@ -51,11 +51,6 @@ def clean(text: str) -> str:
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
     return _UNSEEN.sub(" ", text)
-
-
-def one_line(text: str) -> str:
-    """Join a text into one line."""
-    return " ".join(text.split())
 
 
 def excerpt(text: str) -> str:

@@ -15,6 +15,7 @@ from smara.actions.failures import failure_in, was_not_run
 from smara.actions.models import Command, CommandPart, Failure, TestRun
 from smara.actions.reports import read_test_run
 from smara.actions.tool_output import exit_code, exit_code_field, unwrap_json
+from smara.core.extract import one_line
 from smara.core.tool_names import shell_line
 from smara.observations.models import Note, Priority
 from smara.observations.offline import phrases
@@ -26,7 +27,6 @@ from smara.observations.offline.notes import (
     clip,
     joined,
     make_note,
-    one_line,
     one_of,
 )
 

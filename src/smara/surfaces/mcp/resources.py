@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from smara.core.extract import one_line
 from smara.core.prompts import load_prompt
 from smara.errors import InvalidInputError, NotFoundError
 from smara.memory import Memory
@@ -19,7 +20,7 @@ from smara.shapes import Names, brief, brief_message_json, brief_task_json
 from smara.tasks.models import TaskEvent
 from smara.tools import ToolContext
 from smara.tools.models import Json
-from smara.tools.render import moment, one_line, task_line
+from smara.tools.render import moment, task_line
 from smara.tools.tasks import show
 
 MARKDOWN = "text/markdown"
