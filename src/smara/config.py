@@ -230,7 +230,10 @@ def load_settings(environment: Mapping[str, str] | None = None, **given: Any) ->
 
 
 def vendor_key(*names: str) -> str | None:
-    """A vendor's key, from the first of its own variables that is set, such as ``CO_API_KEY``."""
+    """Return a vendor's key from its first variable that is set.
+
+    Such as ``CO_API_KEY``.
+    """
     return next((key for name in names if (key := os.environ.get(name, "").strip())), None)
 
 
@@ -245,15 +248,13 @@ def default_actor() -> str:
 
 
 def environment_for_git() -> dict[str, str]:
-    """The environment for a call of git that must answer about the folder it is called in, and ask
-    nobody anything.
-    """
+    """Return the environment for non-interactive git in its own folder."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 
 
 def local_timezone() -> str:
-    """The name of the machine's time zone, such as ``Europe/Paris``; UTC when it has none."""
+    """Return the machine's time zone, such as ``Europe/Paris``, or UTC."""
     name = os.environ.get("TZ", "").lstrip(":")
     if name and "/" in name and not name.startswith("/"):
         return name
@@ -265,7 +266,7 @@ def local_timezone() -> str:
 
 
 def config_path(environment: Mapping[str, str] | None = None) -> Path:
-    """Where the user's ``smara.toml`` is looked for."""
+    """Return the path of the user's ``smara.toml``."""
     environment = os.environ if environment is None else environment
     if environment.get("SMARA_CONFIG"):
         return Path(environment["SMARA_CONFIG"])
@@ -281,7 +282,7 @@ def default_store(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def store_exists(settings: Settings) -> bool:
-    """Whether the store was made already; a server is taken to be there."""
+    """Return True if the store exists; a server is assumed to."""
     if settings.db is None:
         return default_store().exists()
     return "://" in settings.db or os.path.exists(os.path.expanduser(settings.db))

@@ -183,7 +183,9 @@ _SCRIPT = re.compile(r"\.(?:py|[cm]?[jt]sx?|rb|sh|pl|php|exs?|jl|R)$")
 
 
 def read_command(line: object) -> Command | None:
-    """Read a command line; None if it runs nothing, such as ``cd app``.
+    """Read a command line; None if it runs nothing.
+
+    Such as ``cd app``.
 
     >>> command = read_command("cd /w && CI=1 npm run build 2>&1 | tail -5")
     >>> command.text, command.head, command.purpose, command.is_simple
@@ -282,7 +284,7 @@ def _read_part(programs: list[str], exported: list[str]) -> CommandPart | None:
 
 
 def split_variables(text: str) -> tuple[list[str], str]:
-    """Split a command into the variables set for it and the rest without wrappers.
+    """Split off the variables set for a command, without wrappers.
 
     >>> split_variables("sudo -E FOO='a b' timeout 60 git -C sub push > /dev/null")
     (["FOO='a b'"], 'git push')
@@ -332,7 +334,10 @@ def _purpose_of(text: str) -> Purpose:
 
 
 def asks_for_state(part: CommandPart) -> bool:
-    """Return True if a program other than git and the shell's own is asked for its state."""
+    """Return True if a program is asked for its state.
+
+    A program other than git and the shell's own.
+    """
     program = _program(part.text)
     return program != "git" and program not in _LOOK and bool(_ASKS.match(part.text))
 
@@ -358,7 +363,7 @@ def is_check_run(command: str) -> bool:
 
 
 def head_of(text: str) -> str:
-    """Return the program of a command and the word that says what it shall do.
+    """Return a command's program and subcommand.
 
     >>> head_of("git push -u origin x"), head_of("./run.sh --fast"), head_of(".venv/bin/python -m pytest tests")
     ('git push', 'run.sh', 'python -m pytest')
@@ -391,7 +396,7 @@ def _named(word: str) -> str:
 
 
 def is_of_the_moment(text: str) -> bool:
-    """Return True if a command has something in it that no other session has.
+    """Return True if a command is particular to one session.
 
     That is a long script, a commit, the number of a comment.
     """
@@ -407,12 +412,12 @@ def is_named_anew(text: str) -> bool:
 
 
 def fails_by_nature(text: str) -> bool:
-    """Return True if a failing status is an answer and no trouble, as with ``grep``."""
+    """Return True if failing is an answer, as with ``grep``."""
     return bool(_FAILS_BY_NATURE.match(split_variables(text)[1]))
 
 
 def is_same_program(one: str, other: str) -> bool:
-    """Return True if two commands start the same program, however it is found.
+    """Return True if two commands start the same program.
 
     >>> is_same_program("ruff check --x", "uv run ruff check"), is_same_program("golangci-lint run", "staticcheck .")
     (True, False)
@@ -425,7 +430,7 @@ def is_same_program(one: str, other: str) -> bool:
 
 
 def is_same_aim(failed: str, worked: str) -> bool:
-    """Return True if a command that worked does the same as one that failed.
+    """Return True if a working command replaces a failed one.
 
     It has the same words, or the same program with other variables.
 
@@ -479,7 +484,7 @@ _DOCUMENT = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\s*\1", re.DOTALL)
 
 
 def read_commit(line: str, output: str) -> Commit:
-    """Read a commit from its command line and from the output of git.
+    """Read a commit from its command line and git's output.
 
     >>> read_commit("git commit -m 'fix: it' -m 'why'", "[main 1a2b3c4] fix: it")
     Commit(branch='main', sha='1a2b3c4', subject='fix: it', message='fix: it\\n\\nwhy')

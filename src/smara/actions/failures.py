@@ -134,8 +134,9 @@ _HEAD, _TAIL = 600, 2_000
 
 
 def has_failed(event: HostEvent) -> bool:
-    """Whether a tool call failed, by what the host says, or by the status that its output begins
-    with.
+    """Return True if a tool call failed.
+
+    By what the host says, or by the status that its output begins with.
     """
     if event.kind == "tool_fail" or event.error:
         return True
@@ -163,7 +164,7 @@ def _is_masked(event: HostEvent) -> bool:
 
 
 def ends_of(text: str) -> str:
-    """Return the beginning and the end of a long output, where errors stand."""
+    """Return a long output's beginning and end, where errors stand."""
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
 
 
@@ -216,20 +217,20 @@ def constant_part(line: str) -> str:
 
 
 def fingerprint(tool: str, head: str, line: str) -> str:
-    """Hash an error: the same for the same error of the same program."""
+    """Return the hash of an error of a program."""
     return hashlib.sha256(
         f"{tool}\0{head}\0{constant_part(line)}".encode("utf-8", "replace")
     ).hexdigest()[:16]
 
 
 def was_not_run(text: str) -> bool:
-    """Return True if the host refused a call for a reason of its own."""
+    """Return True if the host itself refused a call."""
     lowered = text[:600].lower()
     return any(map(lowered.__contains__, (*_NOT_RUN, "has been modified since", "was cancelled")))
 
 
 def is_harness(text: str) -> bool:
-    """Return True if the agent's own program refused: no fact about the project."""
+    """Return True if the agent's own program refused the call."""
     return _is_harness(text[:600])
 
 
@@ -241,22 +242,25 @@ def _is_harness(head: str) -> bool:
 
 @lru_cache(maxsize=512)
 def is_environment(line: str) -> bool:
-    """Whether an error speaks of the surroundings (what is installed, running, spelled), not of
-    code being written.
+    """Return True if an error is about the environment.
+
+    What is installed, running or spelled, not code being written.
     """
     return bool(_ENVIRONMENT.search(line))
 
 
 def is_absent_tool(line: str) -> bool:
-    """Whether an error speaks of what a command needs to run at all; then a test or a check has not
-    even begun.
+    """Return True if a command could not run at all.
+
+    Then a test or a check has not even begun.
     """
     return bool(_ABSENT_TOOL.search(line))
 
 
 def lacking(command: str, line: str) -> tuple[str, ...]:
-    """What a command needs that is not there, as words that any other command would fail with;
-    empty for all else.
+    """Return the words of a missing program or option.
+
+    Any other command with these words would fail as well. Empty for all else.
 
     >>> lacking("go build ./...", "bash: line 1: go: command not found")
     ('go',)
@@ -283,13 +287,14 @@ def lacking(command: str, line: str) -> tuple[str, ...]:
 
 
 def is_option(line: str) -> bool:
-    """Return True if a program says that it does not know an option it was given."""
+    """Return True if a program does not know a given option."""
     return bool(_OPTION.search(line))
 
 
 def is_passing(line: str) -> bool:
-    """Whether an error is one of that hour, such as a lock, a network, or what others had pushed
-    meanwhile.
+    """Return True if an error is temporary.
+
+    Such as a lock, a network, or what others had pushed meanwhile.
     """
     return bool(_PASSING.search(line))
 
@@ -364,7 +369,7 @@ MOST_LINES = 4_000
 
 
 def failure_in(lines: Iterable[str]) -> Failure | None:
-    """Return the failure in an output; None if no line sounds like one."""
+    """Return the failure in an output, or None."""
     search = _FailureSearch()
     for number, line in enumerate(lines):
         if number > MOST_LINES:
@@ -422,8 +427,9 @@ class _FailureSearch:
             self._wants_code = "ssertion" in stripped
 
     def look_for_place(self, line: str) -> None:
-        """The first place outside of libraries. A linter says what is wrong beside it or in the
-        line before.
+        """Return the first place outside of libraries.
+
+        A linter says what is wrong beside it or in the line before.
         """
         is_candidate = ":" in line or "(" in line or 'File "' in line
         if is_candidate and (match := _PLACE.search(line)):

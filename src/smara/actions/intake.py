@@ -26,7 +26,7 @@ class IntakeStore(ProjectStore):
     """The tables ``intake_events``, ``intake_hosts`` and ``intake_jobs`` of one project."""
 
     def fresh(self, session: Session, events: Sequence[HostEvent]) -> list[HostEvent]:
-        """Return the events that were not ingested before, each once, in their order."""
+        """Return events not ingested before, each once, in order."""
         stems = {_stem(event) for event in events} | {_hashed(event) for event in events}
         known: dict[str, list[str]] = {}
         for some in parts([to_storable(stem) for stem in sorted(stems)]):
@@ -107,9 +107,7 @@ class IntakeStore(ProjectStore):
         ]
 
     def put_job(self, session: Session, job: Job, now_ms: int) -> None:
-        """Add a job, or give the one that is there the new time and facts; its attempts begin
-        again.
-        """
+        """Add a job, or reset an existing one's time, facts and attempts."""
         session.run(
             self.sql(
                 "INSERT INTO intake_jobs (project_no, kind, session_id, facts, due_at, attempts, "
@@ -145,7 +143,7 @@ class IntakeStore(ProjectStore):
         return [_job(row) for row in rows]
 
     def delete_job(self, session: Session, job: Job) -> None:
-        """Delete a job that was done, unless it was asked for again in the meantime."""
+        """Delete a finished job, unless it was requested again."""
         session.run(
             self.sql(
                 "DELETE FROM intake_jobs WHERE project_no = :project AND kind = ? AND session_id "
@@ -193,7 +191,7 @@ class Intake:
         self._leases = leases
 
     def fresh(self, events: Sequence[HostEvent]) -> list[HostEvent]:
-        """Return the events that were not ingested before, each once, in their order."""
+        """Return events not ingested before, each once, in order."""
         with self._store.database.read() as session:
             return self._store.fresh(session, events)
 
@@ -235,7 +233,7 @@ class Intake:
             return self._store.list_jobs(session)
 
     def due(self, limit: int = 50) -> list[Job]:
-        """List the jobs that are due, oldest first; a transcript before its session's end."""
+        """Return due jobs, oldest first; transcripts before session ends."""
         with self._store.database.read() as session:
             return self._store.due_jobs(session, self._clock.now_ms(), MOST_ATTEMPTS, limit=limit)
 
@@ -245,7 +243,7 @@ class Intake:
             self._store.delete_job(session, job)
 
     def failed(self, job: Job, reason: str) -> None:
-        """Put a failed job off: by 1, 4, 16 and 64 minutes, then for good."""
+        """Postpone a failed job by 1, 4, 16, 64 minutes, then forever."""
         due_at = self._clock.now_ms() + _FIRST_WAIT_MS * 4**job.attempts
         with self._store.database.write() as session:
             self._store.fail_job(session, job, reason, due_at=due_at)

@@ -75,7 +75,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit as its command and its output state it; fields may be empty."""
+    """A commit by its command and output; fields may be empty."""
 
     branch: str
     sha: str
@@ -115,7 +115,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FailedTest:
-    """A test that failed; reason and file are empty where the run does not give them."""
+    """A failed test; reason and file may be empty."""
 
     name: str
     reason: str = ""
@@ -140,7 +140,7 @@ JobKind = Literal["transcript", "finalize"]
 
 @dataclass(frozen=True, slots=True)
 class HostContact:
-    """A host's last event of one kind, with counts of events and duplicates."""
+    """A host's last event of a kind, with counts."""
 
     agent: str
     kind: str
@@ -151,7 +151,7 @@ class HostContact:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Work for a session at its time; one of each kind per session."""
+    """A due task for a session; one of each kind per session."""
 
     kind: JobKind
     session_id: str

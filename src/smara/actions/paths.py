@@ -72,7 +72,7 @@ _SOURCE = re.compile(
 
 
 def rooted(path: str) -> str:
-    """Return a path with forward slashes; a drive is a folder at its root.
+    """Return a path with forward slashes and its drive as folder.
 
     >>> rooted("D:\\\\shop\\\\a.py"), rooted("d:/shop"), rooted("src/a.py")
     ('/d:/shop/a.py', '/d:/shop', 'src/a.py')
@@ -83,7 +83,7 @@ def rooted(path: str) -> str:
 
 @lru_cache(maxsize=256)
 def root_of(cwd: str) -> str:
-    """Return the root of a session's repository; its folder if there is none here."""
+    """Return a session's repository root, or its folder."""
     plain = rooted(cwd)
     if not plain.startswith("/"):
         return cwd
@@ -95,7 +95,7 @@ def root_of(cwd: str) -> str:
 
 
 def project_path(path: object, root: str, cwd: str = "") -> str | None:
-    """Return a path from the root of the project; None if it lies elsewhere.
+    """Return a path from the project's root, or None.
 
     >>> project_path("/w/app/src/a.py", "/w/app"), project_path("/etc/hosts", "/w/app"), project_path("./a.py", "/w")
     ('src/a.py', None, 'a.py')
@@ -125,7 +125,7 @@ def _project_path(path: str, root: str, cwd: str) -> str | None:
 
 @lru_cache(maxsize=_REMEMBERED)
 def module_of(path: str) -> str | None:
-    """Return the module of a file: at most two folders, without generic ones.
+    """Return a file's module: at most two specific folders.
 
     >>> module_of("src/smara/tasks/store.py"), module_of("setup.py"), module_of("src/auth.py")
     ('smara/tasks', None, None)
@@ -145,18 +145,27 @@ def is_config(path: str) -> bool:
 
 
 def is_manifest(path: str) -> bool:
-    """Whether a file lists dependencies and a version, and so is changed for many reasons."""
+    """Return True if a file lists dependencies and a version.
+
+    It is changed for many reasons.
+    """
     return path.rsplit("/", 1)[-1].lower() in _MANIFESTS
 
 
 def is_lock(path: str) -> bool:
-    """Whether a file is written by a package manager: it changes with another one by itself."""
+    """Return True if a package manager writes a file.
+
+    It changes with another one by itself.
+    """
     return bool(_LOCK.search(path))
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def is_test(path: str) -> bool:
-    """Return True if a file is a test; a page in a folder of specifications is none."""
+    """Return True if a file is a test.
+
+    A page in a folder of specifications is not.
+    """
     return is_test_path(path) and not is_prose(path)
 
 
@@ -166,7 +175,10 @@ def is_prose(path: str) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def is_source(path: str) -> bool:
-    """Return True if a file is code of the project itself: no test, no configuration, no prose."""
+    """Return True if a file is the project's own code.
+
+    No test, no configuration, no prose.
+    """
     return bool(_SOURCE.search(path)) and not is_test(path) and not is_config(path)
 
 
@@ -181,7 +193,10 @@ def stem_of(path: str) -> str:
 
 
 def is_test_of(one: str, other: str) -> bool:
-    """Whether one of two files is the test of the other: that they change together is no news."""
+    """Return True if one of two files tests the other.
+
+    That they change together is no news.
+    """
     if is_test(one) == is_test(other):
         return False
     test, source = (one, other) if is_test(one) else (other, one)

@@ -27,7 +27,10 @@ _SUMMARY = 1_200
 
 
 def has_run_tests(output: str) -> bool:
-    """Whether a run says how many tests passed or failed: whatever else it prints, it could run."""
+    """Return True if a run counts passed or failed tests.
+
+    Whatever else it prints, it could run.
+    """
     ends = output[-_SUMMARY:]
     return bool(_RED.search(ends) or _GREEN.search(ends))
 
@@ -159,7 +162,7 @@ _HINTS = (
 
 
 def read_test_run(lines: Sequence[str]) -> TestRun | None:
-    """Read the report of a test run; None if the output has none."""
+    """Read the report of a test run, or return None."""
     summaries: list[str] = []
     coverage = ""
     for line in lines:

@@ -1,4 +1,4 @@
-"""Extract the text, the exit code and the failure from a tool's output.
+"""Extract text, exit code and failure from a tool's output.
 
 Every host wraps the output of a tool differently. Hosts state an exit code in a heading, in a
 report, in a closing mark, in a tag or in JSON; programs state it in their last line. Hooks load
@@ -35,7 +35,7 @@ _MOST_JSON = 2_000_000
 
 
 def exit_code(output: str) -> int | None:
-    """Return the exit code that a command's output states; None if it states none.
+    """Return the exit code a command's output states, or None.
 
     >>> exit_code("Exit code 1\\nboom"), exit_code("boom\\n<exited with exit code 3>"), exit_code("ok")
     (1, 3, None)
@@ -52,7 +52,7 @@ def exit_code(output: str) -> int | None:
 
 
 def host_exit_code(output: str) -> int | None:
-    """Return the exit code that a host put around an output; None if it put none.
+    """Return the exit code a host put around an output, or None.
 
     What stands further down may be anything: a log, or a file that speaks of exit codes.
 
@@ -77,12 +77,12 @@ def host_exit_code(output: str) -> int | None:
 
 
 def closing_mark(output: str) -> re.Match[str] | None:
-    """Find the mark with which a host ends the output of a command."""
+    """Find the mark a host puts at an output's end."""
     return _CLOSING.search(output, max(0, len(output) - 200))
 
 
 def exit_code_field(fields: Mapping[str, Any], is_command: bool = True) -> int | None:
-    """Return the exit code among the fields of a result; None if there is none.
+    """Return the exit code in a result's fields, or None.
 
     Args:
         fields: The result as a mapping, or one with ``metadata``.
@@ -98,7 +98,7 @@ def exit_code_field(fields: Mapping[str, Any], is_command: bool = True) -> int |
 
 
 def unwrap_json(output: str) -> dict[str, Any] | None:
-    """Parse an output that a host gives as JSON with its exit code beside it."""
+    """Parse an output given as JSON with its exit code."""
     if not output.startswith(('{"output"', '{"stdout"', '{"exit', '{"metadata"')):
         return None
     try:
@@ -154,7 +154,7 @@ def text_of(response: Any) -> str:
 
 
 def failure_in(response: Any, tool: str = "Bash") -> str | None:
-    """Return the failure in a response that was sent as a result; None if it has none."""
+    """Return the failure in a response sent as a result, or None."""
     if isinstance(response, str):
         inner = unwrap_json(response)
         if inner is not None:
@@ -179,7 +179,7 @@ def failure_in(response: Any, tool: str = "Bash") -> str | None:
 
 
 def failure_of(payload: Mapping[str, Any], response: Any, tool: str = "Bash") -> str | None:
-    """Return the failure of a response whose exit code may stand beside it in the payload."""
+    """Return the failure of a response with its exit code."""
     failure = failure_in(response, tool)
     if (
         failure is None
@@ -191,7 +191,7 @@ def failure_of(payload: Mapping[str, Any], response: Any, tool: str = "Bash") ->
 
 
 def bare(text: str) -> str:
-    """Return the words of a tool without what a host puts around them.
+    """Remove what a host puts around a tool's words.
 
     >>> bare("<untrusted_context>\\nOutput: no\\nExit Code: 1\\nProcess Group PGID: 77\\n</untrusted_context>")
     'Output: no\\nExit Code: 1'

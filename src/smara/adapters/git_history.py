@@ -160,8 +160,9 @@ def import_history(
 def warm_up(
     memory: Memory, report: GitReport, progress: Progress | None = None, *, code: bool | None = None
 ) -> None:
-    """Index the code and count which files change together; the report says how many commits were
-    counted.
+    """Index the code and count which files change together.
+
+    The report says how many commits were counted.
 
     Where nobody has said whether (``code``), a large repository that has no index yet is left for
     later: its memories are there in seconds, its index may take minutes that were not asked for.

@@ -1,3 +1,1 @@
-"""What habits show: events of agents become signals, and signals that come again become memories
-with evidence.
-"""
+"""Learn memories from the habits that agents' events show."""

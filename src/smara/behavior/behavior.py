@@ -62,7 +62,7 @@ from smara.secrets import redact
 
 
 class Behavior:
-    """What the agents of one project do, and what it shows.
+    """The events of one project's agents, and what they show.
 
     ``observe`` takes an event of any host; ``finalize`` decides on a session when it has ended, and
     ``run_due`` on all that have, with everything else that waits. Everything that is learned
@@ -117,7 +117,10 @@ class Behavior:
     # watching
 
     def observe(self, event: HostEvent) -> None:
-        """Take an event in. It is kept for good when the turn ends, or with :meth:`checkpoint`."""
+        """Observe an event; it is stored with its turn.
+
+        Or with :meth:`checkpoint`.
+        """
         self._watcher.observe(event)
 
     def observe_batch(
@@ -135,9 +138,7 @@ class Behavior:
         return self._watcher.observe_batch(events, also)
 
     def checkpoint(self, session_id: str, work_unit: WorkUnit | None = None) -> None:
-        """Keep what is in memory of a session, and what it is working on: whoever goes on finds
-        it.
-        """
+        """Store a session's scratchpads and work state for successors."""
         self._watcher.flush(session_id)
         if work_unit is not None:
             unit = {
@@ -160,15 +161,15 @@ class Behavior:
         return self.session(session_id)
 
     def pads(self, session_id: str) -> builtins.list[Pad]:
-        """The scratchpads of a session: of the agent itself, and of those it called."""
+        """Return the scratchpads of a session's agents."""
         return self._watcher.pads(session_id)
 
     def triggers(self, session_id: str) -> builtins.list[EarlyTrigger]:
-        """What shows already, before the session has ended."""
+        """Return what a running session already shows."""
         return triggers_of(self._watcher.pads(session_id))
 
     def state_type(self, session_id: str, type: SessionType) -> None:
-        """Say what a session is for; what it does is then not asked."""
+        """State the type of a session; it is not inferred then."""
         _one_of(type, SESSION_TYPES, "type")
         self._watcher.flush(session_id)
         with self._store.database.write() as session:
@@ -187,7 +188,7 @@ class Behavior:
         type: SessionType | None = None,
         work_unit: WorkUnit | None = None,
     ) -> Finalized | None:
-        """Decide on a session: its type, whether its work was proven, and what is remembered of it.
+        """Decide on a session: type, outcome, and memories.
 
         What is not stated is read from what was done, see ``session_types``. One transaction.
         ``None`` when nothing was heard of the session since it was last decided on; safe to repeat.
@@ -202,8 +203,9 @@ class Behavior:
     def subtask_done(
         self, session_id: str, work_unit: WorkUnit, *, is_success: bool = True
     ) -> Finalized | None:
-        """A subtask has ended. Of long work, what it showed is learned at once; otherwise it is
-        kept for the end.
+        """Record the end of a subtask; learn from long work.
+
+        Otherwise what it showed is kept for the end.
         """
         self.checkpoint(session_id, work_unit)
         with self._store.database.write() as session:
@@ -220,8 +222,7 @@ class Behavior:
     def work_unit_done(
         self, methodology: str, context: ExecutionContext, result: WorkUnitResult
     ) -> AddResult:
-        """A piece of work has ended: what came of it is remembered, and of long work what it
-        showed.
+        """Record the end of a work unit and its outcome.
 
         A methodology with an ``on_complete`` of its own is told as well.
         """
@@ -244,8 +245,7 @@ class Behavior:
         methodology: str = "native",
         work_unit: WorkUnit | None = None,
     ) -> AddResult | None:
-        """Remember how far work stands, by what an agent says of it; ``None`` when it says that
-        nothing is left.
+        """Record an agent's work state; ``None`` when nothing is left.
 
         The methodology reads it. Of sessions that are watched, the plan is read as well when they
         end.
@@ -302,8 +302,9 @@ class Behavior:
     def remember_as(
         self, methodology: str, name: str, content: str, *, session_id: str, **fields: Any
     ) -> AddResult:
-        """Remember something as a type that only a methodology knows; ``fields`` are those of
-        ``NewMemory``.
+        """Add a memory of a methodology's own type.
+
+        ``fields`` are those of ``NewMemory``.
         """
         method = find_methodology(methodology)
         custom = custom_type_of(method, name)
@@ -322,14 +323,15 @@ class Behavior:
         return len(done.promoted) if done is not None else 0
 
     def run_due(self, limit: int = 8) -> JobsDone:
-        """Do what waits: sessions that have ended, modules to look over, the daily pruning."""
+        """Run due work: ended sessions, modules, daily pruning."""
         return self._jobs.run_due(limit)
 
     def qa_report(
         self, text: str, *, session_id: str, work_unit: WorkUnit | None = None
     ) -> builtins.list[AddResult]:
-        """Remember the issues of a report on quality, each that names a place or a test (source
-        ``qa_auto``).
+        """Remember the issues of a quality report.
+
+        Each that names a place or a test (source ``qa_auto``).
         """
         judged = [self._issue(finding) for finding in qa.read_report(redact(text).text)]
         methodology = work_unit.methodology if work_unit is not None else "native"
@@ -363,25 +365,24 @@ class Behavior:
     def planner_context(
         self, modules: Sequence[str], task: str = "", methodology: str = "native"
     ) -> PlannerContext:
-        """What to know before planning: constraints, files that must follow, and how estimates
-        went.
-        """
+        """Return a planner's context: constraints, coupled files, estimates."""
         return self._contexts.planner(modules, task, methodology)
 
     def coder_files(
         self, modules: Sequence[str], read: Callable[[str], str | None]
     ) -> builtins.list[PrefetchedFile]:
-        """The files that such work reads, within 32,000 tokens and 12 files; ``read`` gives the
-        text of a path.
+        """Return the files such work reads, within 32,000 tokens, 12 files.
+
+        ``read`` gives the text of a path.
         """
         return self._contexts.coder(modules, read)
 
     def qa_context(self, modules: Sequence[str] = ()) -> str:
-        """What a tester should know before the first look."""
+        """Return a tester's context before the first look."""
         return self._contexts.qa(modules)
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
-        """How many steps an agent may take for work on a module, by how such work went before."""
+        """Return the step limit for work on a module."""
         known = self.calibration(module, methodology)
         return step_limit(base, known.factor if known is not None else None)
 
@@ -402,7 +403,7 @@ class Behavior:
             return self._store.sessions(session, rest, (limit, offset))
 
     def noticed(self, session_id: str) -> builtins.list[Noticed]:
-        """What a session showed, and why each of it was or was not made a memory."""
+        """Return what a session showed, with the verdicts and reasons."""
         with self._store.database.read() as session:
             row = self._store.find(session, session_id)
             if row is None:
@@ -410,7 +411,7 @@ class Behavior:
             return self._store.noticed(session, row.no)
 
     def status(self) -> BehaviorStatus:
-        """How the watching stands."""
+        """Return the status of learning."""
         with self._store.database.read() as session:
             told = self._store.totals(session)
         last, promoted, files, edges, errors, modules = told["row"]
@@ -431,7 +432,7 @@ class Behavior:
         )
 
     def failures_of(self, command: str, limit: int = 3) -> builtins.list[KnownFailure]:
-        """Return True if a command has failed here before, why, and what then worked."""
+        """Return a command's past failures, reasons and fixes."""
         return self._habits.failures_of(command, limit)
 
     def failures(self, limit: int = 50) -> builtins.list[KnownFailure]:
@@ -443,7 +444,7 @@ class Behavior:
         return self._habits.prefetch(module)
 
     def calibration(self, module: str, methodology: str = "native") -> Calibration | None:
-        """How many steps work on a module takes, against how many are planned."""
+        """Return a module's actual steps against the planned ones."""
         return self._habits.calibration(module, methodology)
 
     def modules(self, limit: int = 20) -> builtins.list[tuple[str, int]]:
@@ -455,13 +456,11 @@ class Behavior:
         return self._habits.edges(path, limit)
 
     def synthesis_log(self, limit: int = 50) -> builtins.list[Synthesized]:
-        """What was synthesized over sessions, and what it brought."""
+        """Return the log of syntheses and their results."""
         return self._synthesis.log(limit)
 
     def close(self) -> None:
-        """Keep what is only in memory, as far as that is possible; nobody who leaves is held up by
-        it.
-        """
+        """Store what is only in memory, without delaying the caller."""
         try:
             self._watcher.flush()
         except SmaraError as error:

@@ -166,7 +166,7 @@ _BREAKING_MARK = re.compile(r"^\w+(?:\([^)]*\))?!:")
 
 
 class Reason(NamedTuple):
-    """What a commit says of why."""
+    """The reason that a commit states."""
 
     kind: Literal["reason", "breaking"]
     type: Literal["decision", "gotcha"]
@@ -183,12 +183,12 @@ class Reason(NamedTuple):
 
     @property
     def fields(self) -> dict[str, str]:
-        """What a memory of its type says besides."""
+        """The further fields of its memory."""
         return {"cause" if self.type == "gotcha" else "rationale": quote(self.why, 400)}
 
 
 def reason_of(message: str) -> Reason | None:
-    """What a commit decided or warns of, if its message says so.
+    """Return what a commit decided or warns of, if stated.
 
     >>> reason_of("fix: open the file in binary mode\\n\\nText mode breaks on Windows because of line ends.").type
     'gotcha'
@@ -298,7 +298,10 @@ def _with_what_it_refers_to(text: CommitText, at: int) -> str | None:
 
 
 def is_reason(sentence: str, *, is_line: bool = False) -> bool:
-    """Whether a sentence gives a reason that somebody can use who has not seen the change."""
+    """Return True if a sentence gives a reason usable by others.
+
+    By a reader who has not seen the change.
+    """
     if (
         not _LEAST <= len(sentence) <= _MOST_OF_ONE
         or not is_readable(sentence, is_line=is_line)
@@ -316,7 +319,7 @@ def is_reason(sentence: str, *, is_line: bool = False) -> bool:
 
 
 def gives_reason(text: str) -> bool:
-    """Return True if a text has the words of a reason in it, also of one that is past."""
+    """Return True if a text has the words of a reason."""
     return any(
         each.search(text) for each in (reason_cues.CAUSE, reason_cues.AIM, reason_cues.DAMAGE)
     )
@@ -331,8 +334,9 @@ def _is_past(sentence: str) -> bool:
 
 
 def is_readable(sentence: str, *, is_line: bool = False) -> bool:
-    """Return True if a sentence is whole, of a length, about the code, and understood without other
-    commits.
+    """Return True if a sentence is readable by itself.
+
+    Whole, of a length, about the code, and understood without other commits.
     """
     return (
         len(sentence) <= MOST
@@ -373,7 +377,7 @@ _LEAST_REVERT = 30
 
 
 class Revert(NamedTuple):
-    """What was tried and taken back."""
+    """A change that was reverted."""
 
     what: str
     why: str
@@ -386,12 +390,15 @@ class Revert(NamedTuple):
 
     @property
     def fields(self) -> dict[str, str]:
-        """What a dead end says besides."""
+        """The further fields of a dead end."""
         return {"approach_tried": quote(self.what, 300), "why_it_failed": quote(self.why, 400)}
 
 
 def revert_of(message: str, done_later: Set[str] = frozenset()) -> Revert | None:
-    """The dead end that a revert tells of. ``done_later`` are the subjects of all newer commits."""
+    """Return the dead end of a revert.
+
+    ``done_later`` are the subjects of all newer commits.
+    """
     text = read_commit(message)
     found = _REVERT.search(text.first_line) or _REVERT_OF.match(text.first_line)
     if found is None:

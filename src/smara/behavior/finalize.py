@@ -69,7 +69,7 @@ class _Moved(Exception):
 
 
 class FinalizeRequest(NamedTuple):
-    """How a session is to be decided on."""
+    """The request to decide on a session."""
 
     outcome: Passed | None = None
     type: SessionType | None = None
@@ -108,7 +108,7 @@ class Finalizer:
         self._deadline = deadline_seconds
 
     def finalize(self, session_id: str, wanted: FinalizeRequest) -> Finalized | None:
-        """Decide; ``None`` when there is nothing to decide on, as after somebody else did."""
+        """Decide on a session; ``None`` when that is done."""
         self._watcher.flush(session_id)
         for _ in range(_ATTEMPTS):
             with self._store.database.snapshot() as session:
@@ -377,8 +377,9 @@ def _method(name: str) -> Methodology:
 
 
 def is_outranked(taint: Sequence[str], old: TypedMemory) -> bool:
-    """Whether what is left now comes from outside, and what was left before does not: then both
-    stay.
+    """Return True if outside work state would replace trusted one.
+
+    Then both stay.
     """
     return rank_of(tier_of_taint(taint)) < rank_of(old.tier)
 

@@ -51,9 +51,7 @@ class KnownFailure:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """The files that work on a module reads: in more than 80 % of its sessions, and in more than
-    half.
-    """
+    """The files of a module's work: in over 80 %, in over half."""
 
     module: str
     always: tuple[str, ...]
@@ -102,7 +100,7 @@ class Habits:
         self._store = store
 
     def failures_of(self, command: str, limit: int = 3) -> list[KnownFailure]:
-        """What is known of a command that is about to run: the very same one failed before."""
+        """Return the failures of a command about to run."""
         parsed = read_command(command)
         text = parsed.text if parsed is not None else command.strip()
         with self._store.database.read() as session:
@@ -122,8 +120,7 @@ class Habits:
         return not needs or starts(command, needs)
 
     def failures_lacking(self, command: str) -> list[KnownFailure]:
-        """What is known of a program that a command would start, or of an option it gives: they are
-        not there.
+        """Return the missing programs or options of a command.
 
         Those with the same words together, the most telling first.
         """
@@ -144,9 +141,7 @@ class Habits:
         return [each for each in found if starts(command, lacking(each.command, each.error))]
 
     def failures_like(self, command: str, told: str) -> list[KnownFailure]:
-        """What is known of an error that a command has just ended with: the same program failed so
-        before.
-        """
+        """Return the failures with the same error of a program."""
         parsed, line = read_command(command), telling_line(told)
         if parsed is None or not line or is_harness(told):
             return []
@@ -179,9 +174,7 @@ class Habits:
         return [_failure(row) for row in rows]
 
     def prefetch(self, module: str) -> Prefetch | None:
-        """The files to read before working on a module; ``None`` before three sessions have worked
-        on it.
-        """
+        """Return a module's files to read; ``None`` before three sessions."""
         with self._store.database.read() as session:
             row = session.one(
                 self._store.sql(
@@ -246,7 +239,7 @@ class Habits:
         return [(from_storable(row[0]), row[1]) for row in rows]
 
     def edges(self, path: str | None = None, limit: int = 50) -> list[FilePair]:
-        """Files that are touched together, of one file or of all, the strongest first."""
+        """Return co-changed files, of one file or all, strongest first."""
         where = " AND (file_a = ? OR file_b = ?)" if path is not None else ""
         values = (to_storable(path), to_storable(path)) if path is not None else ()
         with self._store.database.read() as session:

@@ -23,7 +23,7 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class JobParts:
-    """What the jobs work with."""
+    """The parts that jobs work with."""
 
     store: BehaviorStore
     synthesis: Synthesis
@@ -42,8 +42,7 @@ class Jobs:
         self._parts = parts
 
     def run_due(self, limit: int = 8) -> JobsDone:
-        """Everything that is due now, at most ``limit`` sessions; safe to call at any time, from
-        anywhere.
+        """Run what is due, at most ``limit`` sessions; safe anywhere.
 
         Finding out that nothing is due takes one look, and writes nothing.
         """

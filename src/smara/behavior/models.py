@@ -26,8 +26,7 @@ SessionState = Literal["open", "ended", "final"]
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A row of the table of signals: what it is worth, what becomes of it, and how often it must
-    show.
+    """The specification of a signal: value, targets, and least sessions.
 
     >>> Signal(3, "error_retry", 0.90, 0.80, 0.20, ("error_pattern", "gotcha"), 2).value
     0.85
@@ -57,7 +56,10 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class SignalFinding:
-    """One signal in one session. ``key`` is the same whenever the same thing shows again."""
+    """One signal in one session.
+
+    ``key`` is the same whenever the same thing shows again.
+    """
 
     kind: Kind
     key: str
@@ -81,7 +83,7 @@ class SignalFinding:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is known of a finding from other sessions."""
+    """A finding's record in other sessions."""
 
     sessions: int = 1
     """In how many sessions it showed, this one included, each counted as its finding says."""
@@ -165,9 +167,7 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Finalized:
-    """What came of a session: its type, whether its work was proven, and what was made of each
-    finding.
-    """
+    """The decision on a session: type, outcome, and findings."""
 
     session_id: str
     type: SessionType
@@ -193,7 +193,7 @@ class EarlyTrigger:
 
 @dataclass(frozen=True, slots=True)
 class BehaviorStatus:
-    """How the watching stands."""
+    """The status of learning."""
 
     open: int = 0
     ended: int = 0
@@ -211,7 +211,7 @@ class BehaviorStatus:
 
 @dataclass(frozen=True, slots=True)
 class JobsDone:
-    """What the background did."""
+    """The results of background jobs."""
 
     finalized: int = 0
     promoted: int = 0
@@ -229,7 +229,7 @@ _NINE_OF_TEN = 1.2816
 
 
 def wilson_lower_bound(times: int, of: int) -> float:
-    """The share that is at least behind a count, nine times out of ten (Wilson's lower bound).
+    """Return Wilson's lower bound of a share, at 90 %.
 
     >>> [round(wilson_lower_bound(*each), 2) for each in ((3, 3), (3, 5), (30, 50))]
     [0.65, 0.33, 0.51]

@@ -32,7 +32,7 @@ _ORDER = re.compile(
 
 
 class ModelAccess(Protocol):
-    """What can be asked; see ``smara.models``."""
+    """The models that can be asked; see ``smara.models``."""
 
     @property
     def is_offline(self) -> bool: ...
@@ -40,7 +40,7 @@ class ModelAccess(Protocol):
 
 
 class Worded(NamedTuple):
-    """What was promoted, in words, and how many calls of a model that took: none or one."""
+    """Promoted memories in words, and the model calls made."""
 
     contents: list[str]
     calls: int
@@ -57,9 +57,7 @@ def worded(
     deadline_seconds: float,
     classes: Sequence[str] = (),
 ) -> Worded:
-    """The contents, in better words where a model gave such, and the classes that it sees in what
-    has one.
-    """
+    """Reword contents by a model, with the classes it sees."""
     given = list(classes) or [""] * len(contents)
     if models is None or models.is_offline or not contents:
         return Worded(list(contents), 0, given)
@@ -96,7 +94,7 @@ def worded(
 
 
 def parse_reply(text: str, name: str = "statement") -> dict[int, str]:
-    """Number → sentence of a reply that is a JSON list; nothing of one that is not."""
+    """Parse a JSON list reply into numbered sentences."""
     start, end = text.find("["), text.rfind("]")
     if start < 0 or end < start:
         return {}

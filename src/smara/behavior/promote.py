@@ -30,7 +30,7 @@ ALL: frozenset[str] = frozenset({"*"})
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What may be learned from a session: how much, from which signals, and into which types."""
+    """The limits of learning from a session: number, signals, types."""
 
     most: int
     kinds: frozenset[str]
@@ -100,7 +100,7 @@ def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[Ses
 
 
 def passed_of(type_: SessionType, pads: Sequence[Pad]) -> tuple[Passed, str]:
-    """Return True if the work of a session was proven, and by what."""
+    """Return the outcome of a session's work, and its proof."""
     if type_ == "pr_review":
         if any(pad.facts.reviewed for pad in pads):
             return "passed", "the review was submitted"
@@ -139,7 +139,7 @@ def _one_built(pad: Pad) -> tuple[Passed, str]:
 
 
 def gate_for(type_: SessionType, passed: Passed) -> tuple[Gate, SessionType]:
-    """The gate of a session, and the type under which knowledge counts what it brings."""
+    """Return a session's gate, and its type in knowledge."""
     if type_ in ("build", "spec", "pr_review") and passed != "passed":
         return GATES["terminal"], "terminal"
     return GATES[type_], type_
@@ -162,9 +162,7 @@ _OBSERVED = frozenset(
 
 
 def merge(findings: Iterable[SignalFinding]) -> list[SignalFinding]:
-    """Each finding once, with how many agents had it; those of one agent are told apart by their
-    keys alone.
-    """
+    """Merge findings of several agents, by their keys."""
     merged: dict[tuple[str, str], SignalFinding] = {}
     for finding in findings:
         same = merged.get((finding.kind, finding.key)) or _alike(finding, merged.values())
@@ -210,8 +208,9 @@ def _share(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def is_quorum(finding: SignalFinding) -> bool:
-    """Whether enough agents saw it. Which files a task takes is no observation: its agents share
-    the task.
+    """Return True if enough agents saw it.
+
+    Which files a task takes is no observation: its agents share the task.
     """
     return finding.agents >= QUORUM and finding.kind in _OBSERVED
 
@@ -223,9 +222,7 @@ _TOOL_TEXT = frozenset({"error_retry", "backtrack", "dead_end", "qa_report", "e2
 def taint_of(
     finding: SignalFinding, draft: MemoryDraft | None, pads: Sequence[Pad]
 ) -> tuple[str, ...]:
-    """What a finding is tainted with: all that came into any of the session's agents before it
-    began to show.
-    """
+    """Return the taint that entered before a finding showed."""
     found = set(draft.taint if draft is not None else ())
     if finding.kind in _TOOL_TEXT:
         found.add("tool")
@@ -264,7 +261,7 @@ TOLD: tuple[Kind, ...] = ("tool_sequence", "co_access")
 
 
 class FindingHistory(NamedTuple):
-    """What the store knows of a finding: where else it showed, and what it was made into."""
+    """A finding's record in the store: sessions and memories."""
 
     seen: Seen
     memory_id: str | None = None
@@ -282,7 +279,7 @@ class Judge(NamedTuple):
     known: Callable[[SignalFinding], FindingHistory]
 
     def judge(self, finding: SignalFinding) -> FindingVerdict:
-        """The verdict on one finding: ``promoted`` means that nothing speaks against it so far."""
+        """Judge one finding; ``promoted`` if nothing speaks against it."""
         signal = signal_of(finding.kind)
         against = self._not_valid(finding)
         if against:
@@ -337,9 +334,7 @@ def judge_within(
     seconds: float,
     cpu: Callable[[], float],
 ) -> list[FindingVerdict]:
-    """The verdicts on as many findings as the time allows, which is processor time; the most
-    valuable come first.
-    """
+    """Judge the most valuable findings within a processor-time limit."""
     judged: list[FindingVerdict] = []
     until = cpu() + seconds
     for finding in findings:
@@ -350,15 +345,14 @@ def judge_within(
 
 
 def confidence_of(value: float, further_sessions: int) -> float:
-    """What the signal is worth, and a little more for every session beyond the needed ones."""
+    """Return a signal's confidence, raised by further sessions."""
     return round(min(_MOST_CONFIDENT, value + _PER_SESSION * max(0, further_sessions)), 3)
 
 
 def choose(
     judged: Iterable[FindingVerdict], most: int, told: Sequence[Mapping[str, Any]] = ()
 ) -> list[FindingVerdict]:
-    """The best ones of those that could be promoted, each statement once; the others with the
-    reason.
+    """Choose the best promotable findings; give reasons for the rest.
 
     ``told`` are the sequences of commands and the pairs of files that are memories already, as they
     were seen.
@@ -426,7 +420,7 @@ def new_memory(
     work_unit: WorkUnit | None,
     methodology: str,
 ) -> NewMemory:
-    """A memory on its way into knowledge, with its evidence quoted and its taint kept."""
+    """Build the new memory of a finding, evidence quoted, taint kept."""
     made: MemoryDraft = judged.draft  # type: ignore[assignment]  # only what has a draft is promoted
     evidence = [Evidence(quote=quote) for quote in made.quotes]
     if made.commit:

@@ -40,9 +40,7 @@ class RollingTables:
         self._new_id = new_id
 
     def count(self, session: Session, pads: Sequence[Pad], ended: SessionEnd) -> None:
-        """Count a session. The caller holds the lock of the project's memories: nobody counts at
-        the same time.
-        """
+        """Count a session under the lock of the project's memories."""
         files: dict[str, Entry] = {}
         for pad in pads:
             for path, entry in pad["files"]:

@@ -290,7 +290,7 @@ def taken_back(pad: Pad, path: str, since: int, what: str) -> None:
 
 
 def gave_up(pad: Pad, entry: Entry) -> None:
-    """An approach was given up in words: what had been tried, and what had gone wrong."""
+    """Record an approach that was given up, and why."""
     since = max(0, pad.step - 15)
     failure = _newest_failure(pad, since)
     if failure is not None:

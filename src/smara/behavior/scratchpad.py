@@ -22,7 +22,7 @@ _MARGIN = 240
 
 
 def quote(text: str, longest: int) -> str:
-    """The beginning of a text as one line of at most so many characters."""
+    """Return a text's beginning as one bounded line."""
     return _quoted(text[: longest + _MARGIN], longest)
 
 
@@ -54,7 +54,9 @@ LARGE = 1_000
 
 
 class Ledger:
-    """Counts by key. ``n`` of an entry says how often, ``s`` at which step it was last seen.
+    """Counts by key.
+
+    ``n`` of an entry says how often, ``s`` at which step it was last seen.
 
     Whoever changes an entry of a large ledger has it from :meth:`count` or :meth:`find`: only these
     note the change.
@@ -102,7 +104,7 @@ class Ledger:
         return entry
 
     def count(self, key: str, step: int) -> Entry:
-        """The entry of a key, counted once more; made when it is new."""
+        """Count a key once more and return its entry."""
         if len(key) > LONGEST_KEY:
             key = key[:LONGEST_KEY]
         entries = self.entries
@@ -119,7 +121,7 @@ class Ledger:
         return entry
 
     def shrink(self, kept_share: float) -> None:
-        """Give up all but a share of the entries, those that tell least first."""
+        """Drop all but a share of the entries, least telling first."""
         for _ in range(len(self.entries) - int(len(self.entries) * kept_share)):
             self._evict_one()
         self._is_new = True
@@ -132,17 +134,13 @@ class Ledger:
         self._left.clear()
 
     def changes(self) -> Changes:
-        """What changed since it was last kept; all of it where that is not known, or not worth
-        knowing.
-        """
+        """Return the changes since the last save, or everything."""
         if self._is_new or not self._is_large:
             return None, self.entries
         return list(self._left), {key: self.entries[key] for key in self._changed}
 
     def apply(self, changes: Changes) -> None:
-        """Change it as another was changed that was the same before; then they are the same
-        again.
-        """
+        """Apply the changes of an equal ledger."""
         left, entries = changes
         if left is None:
             self.entries = OrderedDict(entries)
@@ -210,9 +208,7 @@ comes first.
 
 
 class PadSnapshot(NamedTuple):
-    """What the store is given of a pad: the whole with the number 0, or what changed since,
-    numbered from 1.
-    """
+    """A pad's stored form: whole (0), or numbered changes."""
 
     number: int
     data: bytes
@@ -303,15 +299,16 @@ class PadFacts:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def update(self, stored: Mapping[str, Any]) -> None:
-        """Take over a stored form; ignore facts that this version does not have."""
+        """Update from a stored form; ignore unknown facts."""
         for each in fields(self):
             if each.name in stored:
                 setattr(self, each.name, stored[each.name])
 
 
 class Pad:
-    """What is held of a session of one agent; ``facts`` are single numbers, flags and short
-    lists.
+    """The scratchpad of one agent's session.
+
+    ``facts`` are single numbers, flags and short lists.
     """
 
     __slots__ = ("_saved", "facts", "ledgers", "limit_bytes", "may_overflow")
@@ -359,7 +356,7 @@ class Pad:
         return not self.facts.events
 
     def make_room(self) -> None:
-        """Give up what is worth least until the pad is within its limit."""
+        """Drop the least valuable entries until within the limit."""
         while self.held_bytes > self.limit_bytes:
             fullest = next((each for each in self.ledgers.values() if len(each) > 8), None)
             if fullest is None:
@@ -369,15 +366,13 @@ class Pad:
             fullest.shrink(0.5)
 
     def planned(self) -> tuple[int, int]:
-        """The steps of all plans as they were first made, and all that were ever on them."""
+        """Return the planned steps, first and ever."""
         plans = [*self.facts.plans, [self.facts.plan_first, len(self.facts.plan)]]
         known = [plan for plan in plans if plan[0]]
         return sum(int(plan[0]) for plan in known), sum(int(plan[1]) for plan in known)
 
     def save(self) -> PadSnapshot:
-        """What the store has to be given now to hold the pad: what changed since the last time, or
-        the whole.
-        """
+        """Return what to store now: changes, or the whole."""
         number = len(self._saved)
         if number and self._saved[0] >= _SMALL_BYTES:
             data = self._packed({name: ledger.changes() for name, ledger in self.ledgers.items()})
@@ -405,7 +400,7 @@ class Pad:
 
     @classmethod
     def load(cls, saved: Sequence[bytes], limit_bytes: int = LIMIT_BYTES) -> Pad:
-        """Load a pad as it was saved; facts that are new since have their first values."""
+        """Load a saved pad; new facts have their defaults."""
         pad = cls(limit_bytes)
         for data in saved:
             part = json.loads(zlib.decompress(data))

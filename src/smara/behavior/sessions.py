@@ -29,7 +29,7 @@ _ERRORS = 2
 
 
 def triggers_of(pads: Sequence[Pad]) -> list[EarlyTrigger]:
-    """What has been triggered so far, the most urgent first."""
+    """Return the triggers so far, most urgent first."""
     found: list[EarlyTrigger] = []
     for pad in pads:
         for _, entry in pad["corrections"]:
@@ -62,7 +62,7 @@ _SLOW_SECONDS = 0.002
 
 
 class WatchResult(NamedTuple):
-    """What came of a batch: events that were new, and such as had been told before."""
+    """The result of a batch: new and duplicate events."""
 
     taken: int = 0
     known: int = 0
@@ -82,7 +82,7 @@ class _Live:
 
 
 class Watcher:
-    """Takes events in, and keeps the scratchpads. Safe to use from several threads."""
+    """A watcher of events that keeps scratchpads, thread-safe."""
 
     def __init__(self, store: BehaviorStore, clock: Clock, limit_bytes: int = LIMIT_BYTES) -> None:
         self._store = store
@@ -93,8 +93,9 @@ class Watcher:
         self._guard = threading.RLock()
 
     def observe(self, event: HostEvent) -> None:
-        """Take one event in, in memory; the store gets it when the turn ends, or with
-        :meth:`flush`.
+        """Observe one event in memory until its turn ends.
+
+        Or until :meth:`flush`.
         """
         if not is_id(event.session_id):
             return
@@ -156,14 +157,12 @@ class Watcher:
                 self._flush(each)
 
     def forget(self, session_id: str) -> None:
-        """Drop what is in memory of a session: somebody else has decided on it."""
+        """Drop a session's memory: another process decided on it."""
         with self._guard:
             self._live.pop(session_id, None)
 
     def pads(self, session_id: str) -> list[Pad]:
-        """The scratchpads of a session as they are now, in memory or in the store; the agent's own
-        first.
-        """
+        """Return a session's current scratchpads, the agent's own first."""
         with self._guard:
             live = self._live.get(session_id)
             if live is not None and live.pads:
@@ -259,9 +258,7 @@ class Watcher:
         fresh: Sequence[HostEvent],
         live: _Live | None,
     ) -> None:
-        """Write the scratchpads; what is in memory holds only if nobody else has written, and every
-        event is new.
-        """
+        """Write scratchpads if no other process wrote and events are new."""
         now = self._clock.now_ms()
         is_ahead = live is not None and live.version == (row.version - 1 if row.version else None)
         if live is not None and is_ahead and len(fresh) == len(events):

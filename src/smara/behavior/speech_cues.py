@@ -21,7 +21,10 @@ _INNER, _INNER_PART = r"(?:[^.!]|[.!](?=\w))", r"(?:[^.!,]|[.!](?=\w))"
 
 
 class SpeechCue(NamedTuple):
-    """A sentence that was noticed. ``wrong`` and ``right`` are empty where it does not say both."""
+    """A noticed sentence.
+
+    ``wrong`` and ``right`` are empty where it does not say both.
+    """
 
     kind: Literal["correction", "dead_end"]
     sentence: str
@@ -206,7 +209,7 @@ phrases.
 
 
 def listen(text: str) -> list[SpeechCue]:
-    """The corrections and the giving up in what an agent said, in order; each sentence once.
+    """Return an agent's corrections and surrenders, each once.
 
     >>> [said.right for said in listen("I initially thought it was cached, but `load()` reads the file each time.")]
     ['`load()` reads the file each time']

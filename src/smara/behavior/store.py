@@ -29,7 +29,7 @@ _HISTORY = 24
 
 
 class WatchedSessionRow(NamedTuple):
-    """What is needed of a session to decide on it."""
+    """A session's facts for the decision."""
 
     no: int
     version: int
@@ -51,7 +51,10 @@ class SignalRow(NamedTuple):
 
 
 def key_of(text: str) -> str:
-    """What a signal is looked up by: paths and commands can be longer than an index likes."""
+    """Return a signal's bounded lookup key.
+
+    Paths and commands can be longer than an index likes.
+    """
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
@@ -61,9 +64,7 @@ class BehaviorStore(ProjectStore):
     # sessions
 
     def lock(self, session: Session, event: HostEvent) -> WatchedSessionRow:
-        """The row of a session, made when it is new, and nobody else's until the transaction
-        ends.
-        """
+        """Return a session's row, created and locked for the transaction."""
         session.run(
             self.sql(
                 "INSERT INTO behavior_sessions (project_no, session_id, agent, state, version, "
@@ -91,7 +92,7 @@ class BehaviorStore(ProjectStore):
         return None if row is None else WatchedSessionRow(*row)
 
     def move(self, session: Session, no: int, version: int, fields: Mapping[str, Any]) -> bool:
-        """Change a session if nobody has since it was read; ``False`` when somebody has."""
+        """Update a session if unchanged since it was read."""
         columns = ", ".join(f"{name} = ?" for name in fields)
         changed = session.run(
             self.sql(
@@ -132,7 +133,7 @@ class BehaviorStore(ProjectStore):
     # events and scratchpads
 
     def pads(self, session: Session, no: int) -> dict[str, list[bytes]]:
-        """The scratchpads of a session by their parts, as :meth:`put_pad` was given them."""
+        """Return a session's scratchpads by their parts."""
         rows = session.all(
             self.sql(
                 "SELECT part, pad FROM behavior_pads WHERE project_no = :project AND session_no = ?"
@@ -148,7 +149,7 @@ class BehaviorStore(ProjectStore):
     def put_pad(
         self, session: Session, no: int, part: str, saved: PadSnapshot, now_ms: int
     ) -> None:
-        """Keep a scratchpad: a whole one in the place of all there was, or what changed since."""
+        """Store a scratchpad whole, or its changes."""
         if saved.number == 0:
             session.run(
                 self.sql(
@@ -186,8 +187,9 @@ class BehaviorStore(ProjectStore):
     def history(
         self, session: Session, signal_no: int, but_session: int
     ) -> list[tuple[dict[str, Any], int]]:
-        """(what was seen, as how many sessions it counts) in the other sessions that are valid, the
-        newest first.
+        """Return findings of other valid sessions, newest first.
+
+        (what was seen, as how many sessions it counts).
         """
         rows = session.all(
             self.sql(
@@ -214,7 +216,7 @@ class BehaviorStore(ProjectStore):
         return {from_storable(row[0]): row[1] for row in rows}
 
     def changing_sessions(self, session: Session) -> int:
-        """How many sessions that have ended have changed files."""
+        """Count the ended sessions that changed files."""
         row = session.one(
             self.sql(
                 "SELECT count(*) FROM behavior_sessions WHERE project_no = :project AND type = "
@@ -236,7 +238,7 @@ class BehaviorStore(ProjectStore):
         return row is not None and row[0] is not None
 
     def promoted_data(self, session: Session, kind: str, limit: int = 200) -> list[dict[str, Any]]:
-        """What was seen of the findings of a kind that have become memories."""
+        """Return the data of promoted findings of a kind."""
         rows = session.all(
             self.sql(
                 "SELECT f.data FROM behavior_signals s JOIN behavior_findings f"
@@ -374,7 +376,7 @@ class BehaviorStore(ProjectStore):
     # what is due
 
     def due(self, session: Session, idle_before: int, limit: int) -> list[str]:
-        """Sessions that have ended, or that nothing was heard of for long; the oldest first."""
+        """Return sessions that ended or went silent, oldest first."""
         rows = session.all(
             self.sql(
                 "SELECT session_id FROM behavior_sessions WHERE project_no = :project"
@@ -386,14 +388,14 @@ class BehaviorStore(ProjectStore):
         return [from_storable(row[0]) for row in rows]
 
     def job_times(self, session: Session) -> dict[str, int]:
-        """When each job was last done."""
+        """Return when each job was last done."""
         rows = session.all(
             self.sql("SELECT name, last_at FROM behavior_jobs WHERE project_no = :project")
         )
         return {row[0]: row[1] for row in rows}
 
     def claim_job(self, session: Session, name: str, now_ms: int, every_ms: int) -> bool:
-        """Return True if a job that is done once in a while is due; whoever is told so does it."""
+        """Claim a periodic job; return True if it is due."""
         session.run(
             self.sql(
                 "INSERT INTO behavior_jobs (project_no, name, last_at) VALUES (:project, ?, ?)"
@@ -426,9 +428,7 @@ def _session(row: Row) -> WatchedSession:
 
 
 def by_session(events: Iterable[HostEvent]) -> dict[str, list[HostEvent]]:
-    """Events by session; sessions in one order everywhere, so that two who lock them never wait for
-    each other.
-    """
+    """Group events by session, in one order for locking."""
     found: dict[str, list[HostEvent]] = {}
     for event in events:
         found.setdefault(event.session_id, []).append(event)

@@ -57,7 +57,7 @@ _MOST_CLUSTERS = 5
 
 @dataclass(frozen=True, slots=True)
 class Synthesized:
-    """An entry of the log: what was looked at, by what method, and how many memories came of it."""
+    """A log entry: subject, method, and number of memories."""
 
     module: str
     trigger_count: int
@@ -70,7 +70,7 @@ class Synthesized:
 
 @dataclass(frozen=True, slots=True)
 class ModuleStats:
-    """What the rolling tables say of a module."""
+    """A module's rolling counts."""
 
     module: str
     sessions: int
@@ -101,7 +101,10 @@ class Synthesis:
         self._deadline = deadline_seconds
 
     def run(self, due: Sequence[tuple[str, int]]) -> list[Synthesized]:
-        """Look at modules that have reached a threshold, see :meth:`due`; the log of it."""
+        """Synthesize due modules and return the log.
+
+        See :meth:`due`.
+        """
         return [self._module(module, threshold) for module, threshold in due]
 
     def log(self, limit: int = 50) -> list[Synthesized]:
@@ -130,9 +133,7 @@ class Synthesis:
         ]
 
     def due(self, session: Session, limit: int = 3) -> list[tuple[str, int]]:
-        """(module, the highest threshold it has reached) where the log has nothing of that
-        threshold.
-        """
+        """Return (module, threshold) pairs without a log entry."""
         rows = session.all(
             self._store.sql(
                 "SELECT module, count FROM observer_module_session_counts WHERE project_no = "
@@ -175,7 +176,7 @@ class Synthesis:
         return found
 
     def weekly(self, week: int) -> list[Synthesized]:
-        """Files of different modules that are changed together, and of which no memory speaks.
+        """Return co-changed files across modules without a memory.
 
         Two modules with all the pairs between them are one cluster: one call of a model, or rules.
         """
@@ -298,9 +299,7 @@ class Synthesis:
     def _write(
         self, module: str, trigger: int, mode: str, drafts: Sequence[MemoryDraft], method: str
     ) -> Synthesized:
-        """The memories and the entry of the log, in one transaction; nothing when somebody was
-        faster.
-        """
+        """Write memories and log in one transaction, if first."""
         now = self._clock.now_ms()
         new = [
             NewMemory(
@@ -408,8 +407,9 @@ class _AlreadyLogged(Exception):
 
 
 def by_rule(stats: ModuleStats) -> Iterator[MemoryDraft]:
-    """What the counts of a module say without a model: files to read, files that go together,
-    errors with their fix.
+    """Derive a module's memories from counts, without a model.
+
+    Files to read, files that go together, errors with their fix.
     """
     total = stats.sessions
     always = [
@@ -485,9 +485,7 @@ def _error(error: KnownFailure) -> MemoryDraft:
 
 
 def read_reply(text: str, stats: ModuleStats, asked: str) -> Iterator[MemoryDraft]:
-    """The memories of a model's reply: only of the allowed types, and only with names that it was
-    given.
-    """
+    """Parse a reply's memories: allowed types, given names."""
     start, end = text.find("["), text.rfind("]")
     try:
         items = json.loads(text[start : end + 1]) if 0 <= start < end else []

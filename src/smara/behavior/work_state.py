@@ -30,7 +30,7 @@ _SHARED = re.compile(r"(?:main|master|trunk|develop|dev|HEAD)$")
 
 
 def heard(pad: Pad, text: str) -> None:
-    """Keep an agent's words if they say what is left; newer ones take their place."""
+    """Keep an agent's newest words on what is left."""
     if any(box in text for box in _BOXES):
         text = _FOR_OTHERS.split(text, maxsplit=1)[0]
     if any(box in text for box in _BOXES):
@@ -40,7 +40,7 @@ def heard(pad: Pad, text: str) -> None:
 
 
 def state_of(pad: Pad, method: Methodology) -> dict[str, Any]:
-    """What is done and left; empty when nothing is left, or nothing was begun."""
+    """Return what is done and left; empty if finished or unstarted."""
     listed = method.work_state_of(pad.facts.listed) if pad.facts.listed else {}
     todos: Mapping[str, Sequence[str]] = pad.facts.todos
     done = [text for text, state in todos.values() if state == plans.DONE]
@@ -67,9 +67,7 @@ def state_of(pad: Pad, method: Methodology) -> dict[str, Any]:
 
 
 def task_of(pad: Pad) -> str:
-    """What was asked for: the words before the plan, or, when they only answer a question, the
-    session's first.
-    """
+    """Return the request: before the plan, or the session's first."""
     asked = str(pad.facts.plan_task or pad.facts.asked)
     return asked if len(asked.split()) >= _LEAST_WORDS else str(pad.facts.prompt)
 
@@ -118,7 +116,7 @@ def memory_of(
 
 
 def is_before(memory: TypedMemory, session_id: str, state: Mapping[str, Any], branch: str) -> bool:
-    """Return True if a memory tells how far the same work stood before."""
+    """Return True if a memory is an earlier state of this work."""
     if memory.type != "work_state" or memory.tier == "confirmed" or memory.is_pinned:
         return False  # what a person has confirmed is not put aside by a count
     named = str(state.get("branch") or branch)

@@ -1,1 +1,1 @@
-"""What the code is: files, symbols and what joins them, kept up with every save."""
+"""Index code as a graph of files and symbols."""

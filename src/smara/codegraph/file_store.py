@@ -30,7 +30,7 @@ class TreeRow(NamedTuple):
 
 
 class FileRow(NamedTuple):
-    """What has to be known of a file to see whether it changed."""
+    """The facts of a file that show whether it changed."""
 
     no: int
     path: str
@@ -64,7 +64,7 @@ class NodeRow(NamedTuple):
 
 
 class ChunkRow(NamedTuple):
-    """A chunk as it is written, all of its texts redacted and storable."""
+    """A chunk as it is written, its texts redacted and storable."""
 
     no: int
     file_no: int
@@ -247,7 +247,9 @@ class FileStore(ProjectStore):
         )
 
     def put_file(self, session: Session, tree_no: int, values: Sequence[Any]) -> None:
-        """Write (no, path, language, kind, hash, size, mtime, lines, is test, stale at, indexed at,
+        """Write a file's row.
+
+        (no, path, language, kind, hash, size, mtime, lines, is test, stale at, indexed at,
         revision, skip).
         """
         session.run(
@@ -268,7 +270,7 @@ class FileStore(ProjectStore):
         )
 
     def touch_files(self, session: Session, rows: Iterable[tuple[int, int, int]]) -> None:
-        """Write (size, time of change, number) of files whose content is the same."""
+        """Update size and time of files with the same content."""
         session.run_many(
             self.sql(
                 "UPDATE code_files SET size = ?, mtime_ns = ? WHERE project_no = :project AND no "

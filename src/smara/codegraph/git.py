@@ -31,7 +31,7 @@ class GitHead(NamedTuple):
 
 
 class GitFolder(NamedTuple):
-    """Git's own folder of a working folder, and the one it shares with other worktrees."""
+    """Git's folder of a working folder, and the one worktrees share."""
 
     own: str
     common: str
@@ -313,7 +313,7 @@ class GitFiles:
         )
 
     def modified_at(self, path: str) -> int | None:
-        """When a commit last changed a file (ms)."""
+        """Return when a commit last changed a file (ms)."""
         output = _line(self._git("log", "-1", "--format=%ct", "HEAD", "--", path))
         return int(output) * 1000 if output is not None and output.isdecimal() else None
 

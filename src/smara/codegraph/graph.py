@@ -80,7 +80,9 @@ class CodeGraph:
         workers: int | None = None,
         scip: str | os.PathLike[str] | None = None,
     ) -> IndexReport:
-        """Bring the index of a tree up to date; safe to repeat and to interrupt.
+        """Bring the index of a tree up to date.
+
+        Safe to repeat and to interrupt.
 
         Args:
             root: The folder; that of the current repository if not given.
@@ -513,7 +515,7 @@ class CodeGraph:
         return self.asking().hotspots(limit)
 
     def read_history(self) -> HistoryReport:
-        """Take in the commits since the last time; cheap when there are none.
+        """Read the commits since the last time; cheap when there are none.
 
         Returns:
             How many commits were read, and how many files they touched.

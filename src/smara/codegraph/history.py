@@ -26,7 +26,7 @@ LEAST_TOGETHER = 2
 
 @dataclass(slots=True)
 class Churn:
-    """How a file changed.
+    """A file's change counts.
 
     ``counted`` are the commits that tell what it changes with; ``authors`` may be more.
     """
@@ -40,7 +40,7 @@ class Churn:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts by path, and for each path by the others it changed with: how often, and when last."""
+    """Change counts by path and by pair of paths."""
 
     churn: dict[str, Churn] = field(default_factory=dict)
     near: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class HistoryReport:
-    """What one reading of the history did."""
+    """The result of one reading of the history."""
 
     commits: int
     is_whole: bool
@@ -127,7 +127,7 @@ class CodeHistory:
         self._most = most_commits
 
     def read(self) -> HistoryReport:
-        """Take in the commits since the last time.
+        """Read the commits since the last time.
 
         Safe to repeat, and from several processes at once.
         """

@@ -1,4 +1,6 @@
-"""Describe a language by one spec; tell a file's language and kind from its name.
+"""Describe a language by one spec.
+
+Tell a file's language and kind from its name.
 
 A language is a `LanguageSpec` in a module of ``languages/``, with its query beside it. Everything
 that differs between languages is a field of the spec, so that no other module names a language.

@@ -241,10 +241,7 @@ _CLOSE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class QueryTarget:
-    """The nodes that are meant.
-
-    Several only for a folder, which means all of its files.
-    """
+    """The nodes that are meant; several only for a folder."""
 
     nodes: tuple[Node, ...]
     is_folder: bool = False

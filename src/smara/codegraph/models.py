@@ -44,7 +44,7 @@ EDGE_SOURCES: tuple[EdgeSource, ...] = get_args(EdgeSource)
 
 
 class Definition(NamedTuple):
-    """Something a file defines.
+    """A definition in a file.
 
     ``parent`` is its place in the same list, -1 for the file itself.
     """
@@ -86,8 +86,9 @@ class Import(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """A name that is used. ``receiver`` is what stands before it (``self``, ``os.path``, ``x``), or
-    empty.
+    """A name that is used.
+
+    ``receiver`` is what stands before it (``self``, ``os.path``, ``x``), or empty.
 
     ``scope`` is the place of the definition it stands in, -1 for the file.
     """
@@ -100,8 +101,9 @@ class Reference(NamedTuple):
 
 
 class Binding(NamedTuple):
-    """A variable, parameter or field whose type is written or plain to see: ``x = Client()``, ``x:
-    Client``.
+    """A variable, parameter or field with an evident type.
+
+    For example ``x = Client()`` or ``x: Client``.
     """
 
     name: str
@@ -194,7 +196,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What one run of the indexer did."""
+    """The result of one run of the indexer."""
 
     files: int = 0
     indexed: int = 0
@@ -210,7 +212,7 @@ class IndexReport:
 
 @dataclass(frozen=True, slots=True)
 class TreeStatus:
-    """What is known of a tree's index."""
+    """The status of a tree's index."""
 
     root: str
     state: Literal["none", "building", "ready"]
@@ -254,7 +256,7 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A node that a walk came to, and the path between it and what was asked about.
+    """A node reached by a walk, with the path to it.
 
     ``weight`` is 1 for what is certainly touched and smaller with every uncertain or loose step.
     The path begins with the node's own edge and ends at the target.
@@ -307,9 +309,7 @@ class ImportCycle:
 
 @dataclass(frozen=True, slots=True)
 class EntryPoint:
-    """Where a program is entered, why it is thought so, and how much of the code is reached from
-    there.
-    """
+    """An entry point of a program, its reason, and its reach."""
 
     node: Node
     why: str
@@ -347,7 +347,7 @@ class CoChange:
 
 @dataclass(frozen=True, slots=True)
 class CodeMap:
-    """The most important names of a tree, in a text of at most so many tokens."""
+    """The most important names of a tree, within a token budget."""
 
     text: str
     tokens: int

@@ -216,8 +216,9 @@ def first_sentence(text: str) -> str:
 
 
 def fingerprint(graph: Graph, names: Sequence[str], folder: str) -> str:
-    """Changes when the names in a folder do, not when a body does: a purpose outlives most
-    edits.
+    """Return a hash of a folder's names.
+
+    A purpose outlives most edits of bodies.
     """
     files = [number for number, path in enumerate(graph.paths) if folder_of(path) == folder]
     inside = np.flatnonzero(np.isin(graph.files, files)).tolist()
@@ -234,7 +235,7 @@ _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What is kept of a module."""
+    """The stored description of a module."""
 
     purpose: str
     flows: tuple[tuple[str, ...], ...]
@@ -348,9 +349,9 @@ def describe(
 
 
 def read_reply(text: str) -> Iterable[tuple[str, str, tuple[tuple[str, ...], ...]]]:
-    """Path, purpose and flows of each folder in a reply.
+    """Parse path, purpose and flows of each folder in a reply.
 
-    ``BadReplyError`` when it is no such object.
+    Raises ``BadReplyError`` when it is no such object.
     """
     found = _OBJECT.search(text)
     try:

@@ -228,8 +228,7 @@ class CodeQueries:
         return with_words(found, said, {path: self.fingerprint(path) for path in said})
 
     def describe(self, models: Models, limit: int = 40) -> list[CodeModule]:
-        """Have a model say what the most central modules are for, where it has not yet, or their
-        names changed.
+        """Have a model describe the most central modules if needed.
 
         Raises ``ModelError`` when it cannot; what was said before stays, and so does what was said
         until then.

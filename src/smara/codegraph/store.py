@@ -66,8 +66,9 @@ class CodeStore(FileStore):
         )
 
     def named(self, session: Session, tree_no: int, names: Sequence[str], limit: int) -> list[Row]:
-        """(number, path, language, kind, name, qualname) of definitions by name, by path and line;
-        some per name.
+        """Return definitions by name, some per name.
+
+        (number, path, language, kind, name, qualname), by path and line.
         """
         found: list[Row] = []
         for part in parts(names):
@@ -211,7 +212,7 @@ class CodeStore(FileStore):
     def outlines(
         self, session: Session, tree_no: int, paths: Sequence[str] | None = None
     ) -> list[Row]:
-        """(path, number of the file, of its node, outline) of files, or of all."""
+        """Return (path, file number, node number, outline) of files."""
         if paths is None:
             return session.all(self.sql(f"{_OUTLINES} ORDER BY f.path"), (tree_no,))
         return [
@@ -233,7 +234,7 @@ class CodeStore(FileStore):
         )
 
     def put_edges(self, session: Session, rows: Iterable[tuple[int, bytes, bytes, int]]) -> None:
-        """Write (file, edges, asked, revision) of files that are then up to date."""
+        """Write (file, edges, asked, revision); the files are then current."""
         listed = list(rows)
         session.run_many(
             self.sql(

@@ -141,8 +141,9 @@ class InjectionItem:
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """What is said to an agent at a point. ``is_kept`` is false when its receipt could not be
-    written yet.
+    """The text injected at a point.
+
+    ``is_kept`` is false when its receipt could not be written yet.
     """
 
     text: str

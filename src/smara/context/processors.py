@@ -338,7 +338,10 @@ class Processors:
         )
 
         def observe(stop: threading.Event) -> None:
-            """Observe what is pending and show all but the newest; wait for another observer."""
+            """Observe what is pending and show all but the newest.
+
+            Wait for another observer.
+            """
             while self._observations.buffer(thread.id, mode=mode).code == "in_progress":
                 # Another process tells nobody when it is done, so we look again.
                 if stop.wait(_AGAIN_SECONDS):

@@ -43,8 +43,9 @@ class Period:
     day: int | None
 
     def contains(self, time_ms: int) -> bool:
-        """Whether a moment lies in the month, or between the day before the day and a week after
-        it.
+        """Return True if a moment is near this period.
+
+        In the month, or between the day before the day and a week after it.
         """
         try:
             moment = datetime.fromtimestamp(time_ms / 1000, UTC).date()
@@ -220,8 +221,9 @@ class Days:
     last: date
 
     def contains(self, time_ms: int) -> bool:
-        """Whether a moment lies in these days, or in the day before or after them: clocks and words
-        are not exact.
+        """Return True if a moment lies within a day of these days.
+
+        Clocks and words are not exact.
         """
         try:
             moment = datetime.fromtimestamp(time_ms / 1000, UTC).date()
@@ -238,7 +240,7 @@ class Days:
 
 @lru_cache(maxsize=64)
 def zone_of(name: str) -> tzinfo:
-    """The time zone of that name; UTC when there is none or its table is not on this machine."""
+    """Return the time zone of that name, or UTC."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
@@ -246,9 +248,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def local_time(zone: tzinfo, time_ms: int) -> datetime:
-    """A time in milliseconds as it is on the clocks of a zone; what no calendar has becomes
-    1970.
-    """
+    """Convert milliseconds to a zone's time; out of range becomes 1970."""
     try:
         return datetime.fromtimestamp(time_ms / 1000, zone)
     except (ValueError, OverflowError, OSError):
@@ -256,7 +256,7 @@ def local_time(zone: tzinfo, time_ms: int) -> datetime:
 
 
 def find_days(text: str, said_on: date) -> Days | None:
-    """The first days that a text names, seen from the day it was said, or None.
+    """Find the first days a text names, relative to its day.
 
     What stands in quotation marks or back quotes is a name, not a date.
     """

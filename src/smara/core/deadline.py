@@ -30,7 +30,10 @@ _unsafe: WeakSet[threading.Thread] = WeakSet()
 
 
 class Abort(threading.Event):
-    """An event that also calls back; setting it takes a call back from any thread."""
+    """An event that also calls back.
+
+    Setting it takes a call back from any thread.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ _ESCAPED = re.compile(f"{_ESCAPE}([0-9a-f]{{4}})")
 
 
 def to_storable(text: str) -> str:
-    """The text with unstorable characters escaped; most texts come back as they are.
+    """Escape unstorable characters; most texts come back unchanged.
 
     >>> from_storable(to_storable("a\\x00b\\ud800")) == "a\\x00b\\ud800"
     True
@@ -70,8 +70,9 @@ _UNENCODABLE = re.compile("[\ud800-\udfff]")
 
 
 def neutralize(text: str) -> str:
-    """The text as a model may be shown it: no block of ours opens or closes in it, nothing in it is
-    hidden.
+    """Make a text safe for a model.
+
+    No block of ours opens or closes in it, nothing in it is hidden.
     """
     # Control characters and what cannot be seen go; joiners stay, which scripts and emoji need.
     visible = _REMOVED.sub("", _LINE_ENDS.sub("\n", text))

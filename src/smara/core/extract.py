@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 def pieces(text: str, size: int) -> Iterator[str]:
-    """The text in pieces of at most ``size`` characters that together are the text.
+    """Split a text into pieces of at most ``size`` characters.
 
     >>> list(pieces("one two three", 6)), list(pieces("abcdefgh", 3))
     (['one', ' two', ' three'], ['abc', 'def', 'gh'])
@@ -64,9 +64,7 @@ _DEFINITION = re.compile(
 
 
 def names_in(text: str) -> list[str]:
-    """What looks like a name: it has an underscore, a slash or a dot in it, or capitals behind its
-    first letter.
-    """
+    """Find names of code: underscores, slashes, dots, or inner capitals."""
     found = []
     for chunk in text.split():
         if chunk.isalpha() and chunk[1:].islower():
@@ -85,13 +83,16 @@ def _is_name(word: str) -> bool:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence that says something, in at most 200 characters; code is skipped."""
+    """Return the first meaningful sentence, up to 200 characters.
+
+    Code is skipped.
+    """
     match = _SENTENCE.search(_FENCE.sub(" ", text))
     return " ".join(match[0].split())[:200] if match else " ".join(text.split())[:80]
 
 
 def code_lines(texts: Iterable[str]) -> list[str]:
-    """The lines of fenced code that define, import or query something, in order, each once."""
+    """Return distinct code lines that define, import or query."""
     found: dict[str, None] = {}
     for text in texts:
         for block in _FENCE.findall(text):

@@ -26,7 +26,7 @@ counts.
 
 @dataclass(frozen=True, slots=True)
 class AnchorVerdict:
-    """What became of one piece of code that a statement names.
+    """The verdict on one piece of code that a statement names.
 
     ``path`` and ``symbol`` are where it was, ``now_path`` and ``now_symbol`` where it is today.
     ``changed`` is the share of it that differs, from 0 to 1, where that is known.
@@ -47,12 +47,12 @@ class AnchorVerdict:
 
     @property
     def was(self) -> str:
-        """Where it was: ``src/auth.py:Session.login``."""
+        """Its former place: ``src/auth.py:Session.login``."""
         return _code_name(self.path, self.symbol)
 
     @property
     def now(self) -> str | None:
-        """Where it is now, if it is anywhere."""
+        """Its present place, if any."""
         return None if self.now_path is None else _code_name(self.now_path, self.now_symbol)
 
     @property
@@ -73,7 +73,7 @@ class AnchorVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is done with a statement whose code has changed or gone."""
+    """The treatment of a statement whose code changed or went."""
 
     drifted: Disclosure = "hedge"
     orphaned: Disclosure = "withhold"
@@ -85,7 +85,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How a statement stands to all the code it names."""
+    """The state of a statement relative to all its code."""
 
     verdict: Verdict
     anchors: tuple[AnchorVerdict, ...] = ()
@@ -95,17 +95,17 @@ class Freshness:
 
     @property
     def is_withheld(self) -> bool:
-        """Whether it is not to be told unasked."""
+        """True if it is not to be told unasked."""
         return self.telling == "withhold"
 
     @property
     def needs_review(self) -> bool:
-        """Whether a person should look at it: what it speaks of is no longer what it was."""
+        """True if a person should review it: its code changed."""
         return self.verdict in ("drifted", "orphaned")
 
     @property
     def hedge(self) -> str | None:
-        """What has to be said beside the statement, or ``None``."""
+        """The caveat beside the statement, or ``None``."""
         if self.verdict == "orphaned":
             return f"the code it speaks of is gone: {self._those('orphaned')}"
         if self.verdict == "drifted":

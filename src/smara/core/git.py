@@ -24,7 +24,7 @@ _SAFE = (
 
 
 class GitAnswer(NamedTuple):
-    """What git said, and the code it left with."""
+    """Git's output and exit code."""
 
     code: int
     output: bytes
@@ -35,7 +35,7 @@ class GitAnswer(NamedTuple):
 
 
 def ask_git(folder: str, *arguments: str, timeout_seconds: float = 5.0) -> GitAnswer | None:
-    """What git answers in a folder; ``None`` where there is no git, or when it takes too long."""
+    """Run git in a folder; ``None`` without git or in time."""
     import subprocess
 
     guard = ("--no-ext-diff", "--no-textconv") if arguments[0] == "diff" else ()
@@ -55,14 +55,14 @@ def ask_git(folder: str, *arguments: str, timeout_seconds: float = 5.0) -> GitAn
 
 
 def git_text(folder: str, *arguments: str, timeout_seconds: float = 5.0) -> str | None:
-    """What git answers as text; ``None`` when it fails, too."""
+    """Run git and return its text; ``None`` on failure too."""
     answer = ask_git(folder, *arguments, timeout_seconds=timeout_seconds)
     return answer.text if answer is not None and answer.code == 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A git repository: where its history lies, how it began, where it is pushed."""
+    """A git repository: common directory, first commit, remote."""
 
     common_dir: str
     root: str
@@ -94,13 +94,14 @@ class Repository:
 
     @staticmethod
     def is_there(common_dir: str | None) -> bool:
-        """Whether a common directory still exists."""
+        """Return True if a common directory still exists."""
         return common_dir is not None and os.path.isdir(common_dir)
 
 
 def find_repository(start: str | os.PathLike[str]) -> Repository | None:
-    """The repository that holds a folder, or ``None``; a folder that cannot be looked into holds
-    none.
+    """Return the repository that holds a folder, or ``None``.
+
+    A folder that cannot be read holds none.
     """
     folder = Path(os.path.abspath(start))
     for candidate in (folder, *folder.parents):

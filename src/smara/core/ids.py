@@ -18,7 +18,7 @@ IdMaker = Callable[[], str]
 
 
 class Uuid7:
-    """Makes UUID v7 strings, increasing within this process; safe to call from any thread."""
+    """A maker of increasing UUID v7 strings, safe for threads."""
 
     def __init__(
         self, clock: Clock | None = None, random_bytes: Callable[[int], bytes] = os.urandom
@@ -64,7 +64,7 @@ SHORTEST_PREFIX = 3
 
 
 def length_for(count: int) -> int:
-    """How many characters keep the chance of a collision among so many under 0.5 %.
+    """Return the id length for a collision chance under 0.5 %.
 
     By the birthday bound, count² / (2 · 32ⁿ) ≤ 0.005.
 

@@ -16,13 +16,16 @@ _redact: Callable[[str], str] | None = None
 
 
 def set_redactor(redact: Callable[[str], str]) -> None:
-    """Every line passes through ``redact``; set once, by the room that knows secrets."""
+    """Set the redactor that every log line passes through.
+
+    Set once, by the room that knows secrets.
+    """
     global _redact
     _redact = redact
 
 
 def redact_text(text: str) -> str:
-    """A text that may go into a log or onto a screen; withheld while nobody can redact."""
+    """Redact a text for a log or screen; withhold it without redactor."""
     return _redact(text) if _redact is not None else "(details withheld)"
 
 
@@ -35,5 +38,5 @@ def event(name: str, level: int = logging.INFO, **facts: Any) -> None:
 
 
 def warning(name: str, **facts: Any) -> None:
-    """An event that somebody should read."""
+    """Log an event that a person should read."""
     event(name, logging.WARNING, **facts)

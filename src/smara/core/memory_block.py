@@ -10,7 +10,7 @@ OPENING, CLOSING = "<smara-memory>", "</smara-memory>"
 
 
 def without_memory_blocks(text: str) -> str:
-    """A text without the blocks in which memory spoke; itself when there are none.
+    """Remove the blocks in which memory spoke from a text.
 
     >>> without_told("<smara-memory>\\n- Known.\\n</smara-memory>")
     ''

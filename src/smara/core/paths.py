@@ -41,7 +41,7 @@ _TEST_PATH = re.compile(
 
 
 def is_test_path(path: str) -> bool:
-    """Whether a path looks like that of a test.
+    """Return True if a path looks like a test's.
 
     >>> [is_test_path(path) for path in ("tests/shop.py", "src/shop.test.ts", "src/contest.py", "a/ShopIT.java")]
     [True, True, False, True]
@@ -50,14 +50,14 @@ def is_test_path(path: str) -> bool:
 
 
 def is_generated_folder(name: str) -> bool:
-    """Whether folders of this name are a machine's."""
+    """Return True if folders of this name are generated."""
     return name in GENERATED_FOLDERS or name.endswith(
         (".egg-info", ".dist-info", ".xcodeproj", ".xcassets")
     )
 
 
 def is_output_folder(name: str) -> bool:
-    """Whether folders of this name usually hold what is built or brought along."""
+    """Return True if folders of this name usually hold output."""
     return name in OUTPUT_FOLDERS
 
 
@@ -66,7 +66,7 @@ _NOTES = ("memory.md", "skill.md")
 
 
 def host_of(path: str) -> tuple[str, str] | None:
-    """Whose instruction file a path is, and the folder it speaks of; ``None`` for any other file.
+    """Return an instruction file's host and folder, or ``None``.
 
     >>> host_of("packages/app/CLAUDE.md")
     ('claude', 'packages/app')
@@ -82,8 +82,9 @@ def host_of(path: str) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=1_024)
 def is_instruction_file(path: str) -> bool:
-    """Whether a path, in whatever letters and slashes, is a file in which agents are told what to
-    do.
+    """Return True if a path is an instruction file of agents.
+
+    In whatever letters and slashes.
 
     >>> is_instruction_file("packages/app/CLAUDE.md"), is_instruction_file("src/claude.py")
     (True, False)

@@ -26,7 +26,7 @@ class Prompt:
     text: str
 
     def render(self, values: Mapping[str, str] | None = None) -> str:
-        """The text with its inputs put in; what is put in is not looked at again.
+        """Render the text with its inputs; inputs are not expanded.
 
         Raises ``ValueError`` when an input is missing or unknown, which is a bug of the caller.
         """

@@ -16,7 +16,7 @@ MAX_ID_LENGTH = 512
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a caller stands: a project, by its number in this database and its name."""
+    """A caller's project, by number and name."""
 
     project_no: int
     project_id: str
@@ -34,7 +34,10 @@ def scoped_sql(scope: Scope, sql: str) -> str:
 
 
 def is_id(value: object) -> bool:
-    """Whether a value could be an id at all; what cannot be one is not found, whatever it is."""
+    """Return True if a value could be an id at all.
+
+    What cannot be one is not found, whatever it is.
+    """
     return (
         isinstance(value, str)
         and 0 < len(value) <= MAX_ID_LENGTH

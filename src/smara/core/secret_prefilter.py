@@ -73,7 +73,7 @@ _CLASSES, _OPENINGS = _read_table()
 
 
 def may_hold_secret(text: bytes) -> bool:
-    """Whether a text has to be looked at properly before it is written anywhere."""
+    """Return True if a text needs a full scan for secrets."""
     if len(text) > MOST_BYTES or any(each in text for each in _ESCAPED):
         return True  # letters written as numbers: what they say is for a reader of JSON
     text = _without_ids(text)

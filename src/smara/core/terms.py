@@ -39,7 +39,7 @@ _stem_word: Callable[[str], str] | None = None
 
 
 def stem(word: str) -> str:
-    """The stem of a lower-case ASCII word; words of one or two letters stay as they are."""
+    """Return the stem of a lower-case ASCII word of three letters."""
     global _stem_word
     if len(word) < 3:
         return word
@@ -149,14 +149,17 @@ class Term(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """The terms of one word; ``is_code`` says which of the two streams they belong to."""
+    """The terms of one word.
+
+    ``is_code`` says which of the two streams they belong to.
+    """
 
     is_code: bool
     terms: tuple[Term, ...]
 
 
 def fold(word: str) -> str:
-    """The word without accents and width variants, its case kept; CJK stays composed."""
+    """Fold accents and width variants, keeping case; CJK stays composed."""
     if word.isascii():
         return word
     word = _INVISIBLE.sub("", unicodedata.normalize("NFKC", word)).translate(_LETTERS)
@@ -169,7 +172,7 @@ def fold(word: str) -> str:
 
 
 def fit(term: str) -> str:
-    """The term itself, or for a long one its head and a hash of the whole."""
+    """Return the term, or for a long one its head and hash."""
     if len(term) <= LONGEST_TERM:
         return term
     import hashlib
@@ -179,8 +182,9 @@ def fit(term: str) -> str:
 
 
 def expand(word: str) -> Expansion:
-    """The terms of one word, the whole before its parts; no term for a word without letters or
-    digits.
+    """Return a word's terms, the whole before its parts.
+
+    No term for a word without letters or digits.
     """
     if word.isascii() and word.isalpha() and len(word) <= LONGEST_TERM:
         lower = word.lower()

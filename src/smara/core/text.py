@@ -120,8 +120,9 @@ def _current_table() -> _Table:
 
 
 def analyze(text: str) -> Analysis:
-    """The terms of a text. Never raises, costs linear time, and the same text always gives the same
-    terms.
+    """Return the terms of a text, deterministically in linear time.
+
+    Never raises.
     """
     if len(text) <= _SLICE and "`" not in text:
         table = _current_table()
@@ -135,7 +136,7 @@ def analyze(text: str) -> Analysis:
 
 
 def analyze_chunks(text: str) -> tuple[Analysis, ...]:
-    """The terms of a text, in one row or, for a long one, in several."""
+    """Return the terms of a text, in several rows if long."""
     if len(text) <= CHUNK_CHARACTERS:
         return (analyze(text),)
     return tuple(analyze(piece) for piece in pieces(text, CHUNK_CHARACTERS))
@@ -182,7 +183,7 @@ def iter_words(text: str) -> Iterator[re.Match[str]]:
 
 
 def words(text: str) -> list[str]:
-    """The distinct surface words for completion and substring search, in order of appearance.
+    """Return distinct surface words for completion, in order.
 
     Lower case, accents folded, 3 to 64 characters with at least one letter; CJK is left out,
     since its bigrams serve both purposes.
@@ -215,9 +216,7 @@ def _surfaces(chunk: str) -> list[str]:
 
 
 def spans(text: str, terms: Collection[str], limit: int = 1_000) -> list[tuple[int, int]]:
-    """The places in the raw text that match any of the terms, in order and apart, at most ``limit``
-    of them.
-    """
+    """Return up to ``limit`` disjoint spans that match the terms."""
     wanted = frozenset(terms)
     if not wanted:
         return []
@@ -255,8 +254,9 @@ def _places_in_word(word: str, start: int, wanted: frozenset[str]) -> list[tuple
 
 
 def snippet(text: str, terms: Collection[str], width: int = 240) -> str:
-    """The stretch of about ``width`` characters with the most distinct terms, cut at words, with …
-    where cut.
+    """Return the stretch with the most distinct terms, about ``width``.
+
+    Cut at words, with … where cut.
     """
     if len(text) <= width:
         return " ".join(text.split())
@@ -272,7 +272,7 @@ def snippet(text: str, terms: Collection[str], width: int = 240) -> str:
 
 
 def best_window(text: str, terms: Collection[str], width: int) -> int:
-    """Where the densest stretch of matches begins; 0 when nothing matches."""
+    """Return the start of the densest stretch of matches, or 0."""
     wanted = frozenset(terms)
     matches: list[tuple[int, frozenset[str]]] = []
     for begin, end in _regions(text, wanted):

@@ -29,7 +29,7 @@ _ENCODING_BY_MODEL_PREFIX = (
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """A number of tokens and the method that gave it, such as ``o200k_base`` or ``estimate``."""
+    """A token count and its method, ``o200k_base`` or ``estimate``."""
 
     tokens: int
     method: str
@@ -42,7 +42,10 @@ class TokenCounter(Protocol):
 
 
 class ExactCounter:
-    """Counts with the tables of one encoding; loads them on first use (about 40 ms)."""
+    """A counter with one encoding's tables, loaded on first use.
+
+    Loading takes about 40 ms.
+    """
 
     def __init__(self, encoding: str = DEFAULT_ENCODING) -> None:
         self.encoding = encoding
@@ -84,7 +87,7 @@ class EstimatingCounter:
 
 
 def estimate_o200k(text: str) -> float:
-    """About how many o200k tokens a text has, from its length and its alphabet.
+    """Estimate o200k tokens from a text's length and alphabet.
 
     Measured over English conversations and coding transcripts, one token is 4.2 bytes
     of ASCII; other alphabets cost about 0.7 tokens a character.
@@ -102,7 +105,7 @@ def estimate_o200k(text: str) -> float:
 
 @lru_cache(maxsize=32)
 def counter_for(model: str | None = None) -> TokenCounter:
-    """The best counter for a model name or an encoding name; o200k when none is given.
+    """Return the best counter for a model or encoding; default o200k.
 
     Counters are shared, so that their tables are loaded once in a process.
     """

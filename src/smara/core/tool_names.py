@@ -52,7 +52,9 @@ _PATCHED = ("*** Update File: ", "*** Add File: ", "*** Delete File: ")
 
 
 def tool_name(name: str) -> str:
-    """A host's name for a tool as ours; the names of MCP tools become ``mcp:<server>:<tool>``.
+    """Return our name of a host's tool.
+
+    The names of MCP tools become ``mcp:<server>:<tool>``.
 
     ``mcp__browser__click`` (Claude, Codex) and ``mcp_browser_click`` (Gemini) are both
     ``mcp:browser:click``.
@@ -67,7 +69,7 @@ def tool_name(name: str) -> str:
 
 
 def tool_arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments with ours as the names of those that matter; the others stay as they are."""
+    """Rename the arguments that matter to our names."""
     told = dict(given)
     for ours in _ARGUMENTS_OF.get(tool, ()):
         found = next((name for name in _ARGUMENTS[ours] if told.get(name) not in (None, "")), None)
@@ -83,7 +85,7 @@ def tool_arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shell_line(words: list[Any]) -> str:
-    """A command given as words; of ``bash -lc TEXT`` the text, which is what was asked for."""
+    """Join a command given as words; unwrap ``bash -lc TEXT``."""
     texts = [str(word) for word in words]
     if (
         len(texts) == 3

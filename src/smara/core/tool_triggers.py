@@ -50,8 +50,9 @@ _BEFORE_A_PROGRAM = (
 
 
 def triggers_of(tool: str, arguments: Mapping[str, Any]) -> list[str]:
-    """The triggers of a call: its tool, the last names of its files, the programs of its command,
-    what it searches.
+    """Return the triggers of a call.
+
+    Its tool, the last names of its files, the programs of its command, what it searches.
 
     >>> triggers_of("exec_command", {"cmd": "cd web && CI=1 npm test | tail"})
     ['tool:Bash', 'program:cd', 'program:npm', 'program:tail']
@@ -73,7 +74,7 @@ def triggers_of(tool: str, arguments: Mapping[str, Any]) -> list[str]:
 
 
 def file_trigger(path: str) -> str:
-    """The trigger of a file: its last name, however its path is written."""
+    """Return a file's trigger: its last name."""
     return f"file:{path.replace(chr(92), '/').rstrip('/').rpartition('/')[2]}"
 
 
@@ -98,7 +99,7 @@ def _program_of(part: str) -> list[str]:
 
 
 def words_of(pattern: str) -> list[str]:
-    r"""The identifiers of four and more characters in what is searched for, in lower case.
+    r"""Return a search's identifiers of four or more characters, lowercased.
 
     >>> words_of(r"class\s+CartTotal|fee")
     ['class', 'carttotal']
@@ -141,8 +142,9 @@ def runs(line: str, command: str) -> bool:
 
 
 def starts(line: str, needs: Sequence[str]) -> bool:
-    """Whether a command line starts a program by its bare name, with these words: its subcommands,
-    its options.
+    """Return True if a line starts a program with these words.
+
+    The program by its bare name; the words are its subcommands and options.
 
     Subcommands stand right behind the program, options anywhere. A line that looks for programs
     elsewhere does not.
@@ -167,8 +169,9 @@ def starts(line: str, needs: Sequence[str]) -> bool:
 
 
 def looks_elsewhere(line: str) -> str:
-    """Where a command line says that programs are to be found; then it says nothing of how they are
-    otherwise.
+    """Return where a command line looks for programs.
+
+    Then it says nothing of how they are otherwise.
 
     >>> looks_elsewhere('export PATH="/opt/go/bin:$PATH" && go build'), looks_elsewhere("go build")
     ('PATH="/opt/go/bin:$PATH"', '')
@@ -200,7 +203,7 @@ _MOST_FILES = 4
 
 
 def shown_files(command: str) -> list[str]:
-    """The files that a command line writes to the screen, as far as it names them plainly.
+    """Return the files that a command line prints, where named plainly.
 
     >>> shown_files("cd web && sed -n '1,80p' src/cart.py"), shown_files("nl -ba src/a.py | head -n 20")
     (['src/cart.py'], ['src/a.py'])

@@ -31,8 +31,9 @@ _IDS = re.compile(rb'"(?:call_id|id)": ?"([^"\\]{1,200})"')
 
 
 def failure_at_hand(told: Mapping[str, Any], output: str) -> str | None:
-    """What a command wrote that has just failed by its session's record; ``None`` when it does not
-    say so.
+    """Return the output of a command that failed by its session's record.
+
+    ``None`` when the record does not say so.
     """
     path, call_id = told.get("transcript_path"), told.get("tool_use_id")
     if "turn_id" not in told or not (
@@ -44,7 +45,7 @@ def failure_at_hand(told: Mapping[str, Any], output: str) -> str | None:
 
 
 def with_exits(events: Sequence[HostEvent]) -> list[HostEvent]:
-    """The events, where commands of Codex that failed by their session's record are failures."""
+    """Mark Codex commands as failures where their session's record says so."""
     wanted: dict[str, set[str]] = {}
     for event in events:
         if _is_asked(event):

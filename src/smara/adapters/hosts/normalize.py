@@ -158,8 +158,9 @@ def _once(kind: Kind) -> Kind:
 
 
 def _key(made: HostEvent, payload: Mapping[str, Any], fields: Fields) -> str:
-    """Known by what it says; with nothing in it that tells repeats apart, marked by a tilde and its
-    time.
+    """Known by what it says.
+
+    With nothing in it that tells repeats apart, marked by a tilde and its time.
 
     Hosts that read each other's settings tell one event in two dialects, so the words count and not
     their wrapping. The same words may be said twice in a session, and then they are two events. So

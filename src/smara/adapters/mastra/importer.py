@@ -296,7 +296,7 @@ class _MastraImport:
     def _put(
         self, text: str, *, resource_id: str | None = None, thread_id: str | None = None
     ) -> None:
-        """Put a page, unless somebody has changed it here since it was imported."""
+        """Put a page, unless it was changed here since its import."""
         scope: WorkingScope = "thread" if thread_id else "resource"
         held = self._memory.working.find(scope, resource_id, thread_id)
         content = _page_of(text)

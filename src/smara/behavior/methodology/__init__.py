@@ -1,3 +1,1 @@
-"""Methodologies: how a way of working divides its work, and what is handed on from one stage to the
-next.
-"""
+"""Adapt learning to how a methodology divides its work."""

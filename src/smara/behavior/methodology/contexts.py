@@ -24,7 +24,7 @@ _LIMITS: dict[MemoryType, int] = {
 
 @dataclass(frozen=True, slots=True)
 class PlannerContext:
-    """What a planner is told, and what it changes in the plan."""
+    """A planner's context, and its changes to the plan."""
 
     text: str
     factor: float
@@ -58,7 +58,7 @@ class Contexts:
     def planner(
         self, modules: Sequence[str], task: str = "", methodology: str = "native"
     ) -> PlannerContext:
-        """What to know before planning work on some modules."""
+        """Return a planner's context for some modules."""
         found = {
             kind: self._of(kind, modules, limit)
             for kind, limit in _LIMITS.items()
@@ -96,8 +96,9 @@ class Contexts:
         most_tokens: int = CODER_TOKENS,
         most_files: int = CODER_FILES,
     ) -> list[PrefetchedFile]:
-        """The files to read ahead, those of nearly every session first; ``read`` gives the text of
-        one, or ``None``.
+        """Return files to read ahead, most common first.
+
+        ``read`` gives the text of one, or ``None``.
         """
         known = [each for each in map(self._habits.prefetch, modules) if each is not None]
         wanted = [path for each in known for path in each.always] + [
@@ -114,7 +115,7 @@ class Contexts:
         return found
 
     def qa(self, modules: Sequence[str] = (), limit: int = 12) -> str:
-        """What a tester should know before the first look at the running program."""
+        """Return a tester's context before the first look."""
         return _told(
             [
                 (kind.replace("_", " "), self._of(kind, modules, limit))
@@ -148,8 +149,7 @@ class Contexts:
 
 
 def step_limit(base: int, factor: float | None, most: int = MOST_STEPS) -> int:
-    """How many steps an agent may take: more where work took more than planned, at most twice as
-    many.
+    """Return the step limit: more after overruns, at most twice.
 
     >>> step_limit(50, 1.4), step_limit(50, 9.0), step_limit(50, None), step_limit(300, 1.9)
     (70, 100, 50, 400)

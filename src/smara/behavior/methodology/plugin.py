@@ -19,7 +19,7 @@ Ended = Literal["success", "partial", "failure", "abandoned"]
 
 @dataclass(frozen=True, slots=True)
 class ExecutionContext:
-    """Where in its method an agent stands; a methodology knows which of these it uses."""
+    """An agent's place in its method."""
 
     session_id: str = ""
     stage: str = ""
@@ -33,7 +33,7 @@ class ExecutionContext:
 
 @dataclass(frozen=True, slots=True)
 class WorkUnitResult:
-    """What came of a piece of work."""
+    """The result of a work unit."""
 
     ended: Ended
     summary: str = ""
@@ -43,7 +43,7 @@ class WorkUnitResult:
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """A hand-over from one stage to another; ``types`` are what goes along, all when empty."""
+    """A hand-over between stages; empty ``types`` means all."""
 
     source: str
     target: str
@@ -55,7 +55,10 @@ class Relay:
 
 @dataclass(frozen=True, slots=True)
 class CustomType:
-    """A type of memory of one methodology, kept as ``base`` with the tag ``type:<name>``."""
+    """A methodology's memory type, stored as ``base``.
+
+    With the tag ``type:<name>``.
+    """
 
     name: str
     base: MemoryType
@@ -67,8 +70,9 @@ class CustomType:
 
 
 class Methodology(Protocol):
-    """What a methodology must tell. Third parties bring theirs by the entry point
-    ``smara.methodologies``.
+    """The interface of a methodology.
+
+    Third parties bring theirs by the entry point ``smara.methodologies``.
     """
 
     @property
@@ -85,9 +89,7 @@ class Methodology(Protocol):
 
 
 class Telling(Methodology, Protocol):
-    """What a methodology may have besides: its own words, and something to do when a piece of work
-    has ended.
-    """
+    """A methodology's optional parts: own words, and an end hook."""
 
     def tell_work_state(self, state: Mapping[str, Any]) -> str: ...
     def tell_relay(self, relay: Relay, memories: Sequence[TypedMemory]) -> str: ...
@@ -133,7 +135,7 @@ _MOST = 20
 
 
 def work_state(output: str) -> dict[str, Any]:
-    """What is done and what is left, by the marks that lists use; empty when the output has none.
+    """Return what is done and left, by list marks.
 
     >>> work_state("- [x] schema\\n- [ ] migration\\nNext: write the migration")
     {'done': ['schema'], 'remaining': ['migration'], 'next_step': 'write the migration'}
@@ -153,7 +155,7 @@ def work_state(output: str) -> dict[str, Any]:
 
 
 def tell_work_state(state: Mapping[str, Any]) -> str:
-    """A work state as lines for the agent that goes on with it.
+    """Render a work state for the agent that continues.
 
     >>> print(tell_work_state({"done": ["schema"], "next_step": "the migration"}))
     Done: schema
@@ -171,7 +173,7 @@ def tell_work_state(state: Mapping[str, Any]) -> str:
 
 
 def tell_relay(relay: Relay, memories: Sequence[TypedMemory]) -> str:
-    """What is handed from one stage to the next: facts, each cited."""
+    """Render the facts handed to the next stage, each cited."""
     kept = [memory for memory in memories if relay.lets(memory)]
     if not kept:
         return ""

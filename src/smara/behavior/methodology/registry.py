@@ -130,7 +130,7 @@ _NEEDED = ("id", "name", "relays", "custom_types", "phase_of", "work_unit_of", "
 
 
 def find_methodology(name: str) -> Methodology:
-    """The methodology of that name; an unknown name is answered with the list."""
+    """Return the methodology of that name, or raise with the list."""
     if name in _OURS:
         return _OURS[name]
     for entry in entry_points(group=GROUP):
@@ -150,7 +150,7 @@ def available_methodologies() -> list[str]:
 
 
 def relay_of(method: Methodology, source: str, target: str) -> Relay:
-    """The hand-over from one stage to another, or an error that lists those there are."""
+    """Return the hand-over between stages, or raise with the list."""
     for relay in method.relays:
         if (relay.source, relay.target) == (source, target):
             return relay
@@ -161,7 +161,7 @@ def relay_of(method: Methodology, source: str, target: str) -> Relay:
 
 
 def custom_type_of(method: Methodology, name: str) -> CustomType:
-    """A methodology's own type of memory, or an error that lists those there are."""
+    """Return a methodology's memory type, or raise with the list."""
     for custom in method.custom_types:
         if custom.name == name:
             return custom
@@ -172,15 +172,13 @@ def custom_type_of(method: Methodology, name: str) -> CustomType:
 
 
 def tell_relay(method: Methodology, relay: Relay, memories: Sequence[TypedMemory]) -> str:
-    """What is handed on, in the methodology's words where it has some."""
+    """Render a hand-over, in the methodology's words if any."""
     own: Callable[..., str] = getattr(method, "tell_relay", plugin.tell_relay)
     return own(relay, [memory for memory in memories if relay.lets(memory)])
 
 
 def tell_work_state(methodology: str | None, state: Mapping[str, Any]) -> str:
-    """A work state in the words of its methodology; in plain ones when that is not installed
-    here.
-    """
+    """Render a work state in its methodology's or plain words."""
     own: Callable[..., str] = plugin.tell_work_state
     if methodology is not None and methodology not in _OURS:
         try:

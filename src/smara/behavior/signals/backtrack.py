@@ -36,7 +36,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """Without a failure in between nobody knows why it was taken back; then nothing is said."""
+    """Draft the dead end, if a failure explains the revert."""
     path, command, line = finding.data["file"], finding.data.get("cmd"), finding.data.get("line")
     failed = [data for data in seen.history if data.get("line")]
     if not command or not line or len(failed) < SIGNAL.least_sessions:

@@ -33,8 +33,9 @@ _MOST_PAIRS = 40
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    """Pairs of files that were both changed, close in time; not a source with its own test, nor
-    what tools write.
+    """Detect pairs of files changed close in time.
+
+    Not a source with its own test, nor what tools write.
     """
     for pad in pads:
         width = sum(1 for _, entry in pad["files"] if entry.get("e"))
@@ -76,8 +77,9 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
 
 
 class Pair(NamedTuple):
-    """Two files, which of them was mostly changed first (above 0: the first), and in how many
-    sessions both were.
+    """Two co-changed files, their order, and joint sessions.
+
+    Above 0: the first was mostly changed first.
     """
 
     first: str
@@ -87,8 +89,7 @@ class Pair(NamedTuple):
 
 
 def coupled(pair: Pair, edit_sessions: Mapping[str, int], all_sessions: int) -> MemoryDraft | None:
-    """That one file changes with another, in most sessions that change the other; ``None`` when it
-    is not so.
+    """Return the coupling of two files in most sessions, or ``None``.
 
     The one that is changed first calls for the other, if it is seldom changed without it. A test
     that is changed calls for nothing, and neither does prose.
@@ -128,15 +129,17 @@ def coupled(pair: Pair, edit_sessions: Mapping[str, int], all_sessions: int) -> 
 
 
 def support_of(seen: Seen) -> float:
-    """How many sessions speak for it: two files of two that were changed belong together, two of a
-    dozen need not.
+    """Return the weighted number of supporting sessions.
+
+    Two files of two that were changed belong together, two of a dozen need not.
     """
     return sum(min(1.0, _NARROW / max(1, int(data.get("width", 2)) - 1)) for data in seen.history)
 
 
 def is_implied(pair: frozenset[str], known: Set[frozenset[str]]) -> bool:
-    """Whether two files are joined by a third one already: what follows from two memories need not
-    be a third.
+    """Return True if a third file already joins the two.
+
+    What follows from two memories need not be a third.
     """
     first, second = sorted(pair)
     around = [{*each} - {name} for name in (first, second) for each in known if name in each]
@@ -144,7 +147,5 @@ def is_implied(pair: frozenset[str], known: Set[frozenset[str]]) -> bool:
 
 
 def is_lifted(share: float, others: int, sessions: int) -> bool:
-    """Return True if the other file is changed clearly more often with the one than in the sessions
-    without it.
-    """
+    """Return True if joint changes exceed separate ones clearly."""
     return sessions <= 0 or share >= _LEAST_LIFT * others / sessions

@@ -29,8 +29,9 @@ sessions.
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    """A configuration file that was changed beside at least one source file, in a session that is
-    no sweep.
+    """Detect a configuration changed beside source files.
+
+    In a session that is no sweep.
     """
     for pad in pads:
         edited = [path for path, entry in pad["files"] if entry.get("e")]
@@ -49,7 +50,10 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """Only for the source file that was changed each time, and seldom without the configuration."""
+    """Draft for the source file changed with it each time.
+
+    And seldom without the configuration.
+    """
     config, total = finding.data["config"], len(seen.history)
     if seen.days < _LEAST_DAYS or support_of(seen) < _LEAST_SUPPORT:
         return None

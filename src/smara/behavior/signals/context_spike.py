@@ -26,7 +26,7 @@ _LEAST_SHARE = 0.4
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    """Modules of which one reading was larger than anything an agent should read at once."""
+    """Detect modules with an oversized reading."""
     for pad in pads:
         for module, entry in pad["outputs"]:
             # Plans and notes are read once and done with.

@@ -52,12 +52,12 @@ _RULES: tuple[tuple[ObservationType, re.Pattern[str]], ...] = (
 
 
 def is_looking(tool: str) -> bool:
-    """Return True if a tool of an MCP server looks at a running program."""
+    """Return True if an MCP tool looks at a running program."""
     return tool.startswith("mcp:") and bool(_TOOLS.search(tool.rsplit(":", 1)[-1]))
 
 
 def classify(text: str) -> ObservationType | None:
-    """The class of a failure, by its words; ``None`` for what is not worth remembering."""
+    """Return a failure's class by its words, or ``None``."""
     return next((kind for kind, pattern in _RULES if pattern.search(text[:1_200])), None)
 
 
@@ -146,9 +146,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """An order is proven by what worked; everything else must have shown in two sessions at
-    least.
-    """
+    """Draft a proven order, or what showed in two sessions."""
     data = finding.data
     times = sum(int(each.get("times", 1)) for each in seen.history)
     kind, action, said = str(data["kind"]), str(data["action"]), str(data["q"]).rstrip(".")

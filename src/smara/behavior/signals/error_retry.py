@@ -96,7 +96,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
 
 
 def is_lasting(command: str, line: str, fix: str) -> bool:
-    """Return True if an error and what then worked will be the same on another day."""
+    """Return True if an error and its fix will last."""
     if is_of_the_moment(command) or is_of_the_moment(fix) or is_passing(line):
         return False
     # Whoever takes another program has not learned which options this one has.

@@ -25,7 +25,10 @@ _HERE = frozenset({"localhost", "127.0.0.1", "0.0.0.0"})  # noqa: S104
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    """The places whose pages were read; it is hardly ever the same page twice."""
+    """Detect the sites whose pages were read.
+
+    It is hardly ever the same page twice.
+    """
     for pad in pads:
         for url, entry in pad["references"]:
             if (site := site_of(url)) is not None:
@@ -36,8 +39,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 
 def site_of(url: str) -> str | None:
-    """The place that a page belongs to, at most two folders deep; ``None`` for what is of the
-    moment.
+    """Return a page's site, at most two folders deep, or ``None``.
 
     >>> site_of("https://docs.example.com/api/latest/rum/?x=1"), site_of("https://github.com/a/b/issues/12")
     ('https://docs.example.com/api/latest', None)
@@ -50,8 +52,9 @@ def site_of(url: str) -> str | None:
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """The address and for what it was used; what the page says is not repeated. It always counts as
-    from outside.
+    """Draft the address and its use; always tainted as outside.
+
+    What the page says is not repeated.
     """
     counted = Counter(module for data in seen.history for module in data.get("modules", ()))
     if not counted:

@@ -50,7 +50,10 @@ def _is_meant(pattern: str, path: str) -> bool:
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """Only when it was the same file each time, and the pattern was after a name like its own."""
+    """Draft if the same file was meant each time.
+
+    And the pattern was after a name like its own.
+    """
     pattern, path = finding.data["pattern"], finding.data["file"]
     if any(data.get("file") != path for data in seen.history):
         return None

@@ -22,8 +22,9 @@ SIGNAL = Signal(
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    """Files that two scratchpads of one session have changed at overlapping times, or that changed
-    under an edit.
+    """Detect files that two agents changed at once.
+
+    At overlapping times, or that changed under an edit.
     """
     edited: dict[str, list[Entry]] = {}
     for pad in pads:
@@ -95,8 +96,9 @@ def _sessions_beside(history: Sequence[Mapping[str, Any]]) -> int:
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """Only where two agents did it: a file that changed under one may have been formatted, or saved
-    by a person.
+    """Draft only for changes by two agents.
+
+    A file that changed under one may have been formatted, or saved by a person.
 
     Agents of one task may each have a session of their own: then both were refused, and at the same
     time. Two that changed a file in turns, once, and of whom no one was refused, were not in each

@@ -37,7 +37,7 @@ _PLACE = re.compile(
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    """Tests that went red and green, by changes of at most two files that are no tests."""
+    """Detect tests that turned red and green by small changes."""
     for pad in pads:
         found: set[str] = set()
         for name, entry in pad["tests"]:
@@ -102,7 +102,7 @@ def print_of(name: str, why: str) -> str:
 
 
 def read_report(text: str) -> list[SignalFinding]:
-    """The issues of a report, as findings: failed tests by name, and issues that name a place."""
+    """Read a report's issues: failed tests, and named places."""
     found = [
         SignalFinding(
             "qa_report",

@@ -23,9 +23,7 @@ _STEPS = 6
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    """A file that was read once and never again; soon after, one that is called alike was read and
-    changed.
-    """
+    """Detect a misread file soon followed by its namesake."""
     for pad in pads:
         changed = [
             (path, entry) for path, entry in pad["files"] if entry.get("e") and entry.get("r")

@@ -23,7 +23,9 @@ _NEEDED = ("SIGNAL", "detect", "draft")
 
 
 def read_signals(package: str) -> dict[str, ModuleType]:
-    """Import the signals of a package, by kind; habits first, the most valuable first.
+    """Import a package's signals by kind, most valuable first.
+
+    Habits come before the others.
 
     Raises:
         ConfigError: A module lacks a part of a signal, or two have one kind.
@@ -73,6 +75,6 @@ def detect_all(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 
 def draft_of(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """Draft the memory of a finding; ``None`` when the evidence says too little."""
+    """Draft a finding's memory, or ``None`` for weak evidence."""
     draft: MemoryDraft | None = _BY_KIND[finding.kind].draft(finding, seen)
     return draft

@@ -31,9 +31,7 @@ _NAME = re.compile(
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    """Patterns that were searched for several times, or once with an answer: another session may
-    ask again.
-    """
+    """Detect patterns searched repeatedly, or once with an answer."""
     for pad in pads:
         for pattern, entry in pad["searches"]:
             letters = sum(character.isalnum() for character in pattern)
@@ -52,9 +50,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """Only when the searches of most sessions ended in one and the same file, and it was searched
-    for repeatedly.
-    """
+    """Draft if most sessions' searches ended in one file."""
     pattern = finding.data["pattern"]
     counted = Counter(path for data in seen.history for path in data.get("answers", {}))
     times = sum(int(data.get("times", 1)) for data in seen.history)

@@ -66,7 +66,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """Both sides must be said, and the right one must name something of the code, by itself."""
+    """Draft if both sides are stated, and the right names code."""
     wrong, right = str(finding.data.get("wrong", "")), str(finding.data.get("right", ""))
     if not wrong or not right or _PLAN.match(right) or len(right) < 12:
         return None

@@ -24,7 +24,7 @@ _LEAST_PLANNED = 2
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    """Every plan: the steps of its first version against all that were ever on it."""
+    """Detect plans: first steps against all ever planned."""
     for pad in pads:
         planned, actual = pad.planned()
         module = main_module(pad)

@@ -43,9 +43,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """How many test runs a change takes until they are green, against the one that was hoped
-    for.
-    """
+    """Draft the test runs until green, against the hoped one."""
     module, order = finding.data["module"], finding.data["order"]
     runs = [int(each) for data in seen.history for each in data.get("runs", ())]
     if len(runs) < SIGNAL.least_sessions:

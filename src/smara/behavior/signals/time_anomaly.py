@@ -26,9 +26,7 @@ _ALWAYS_SLOW = 60.0
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    """Commands that took long, and those that do work and may: in how many sessions they were fast
-    counts as well.
-    """
+    """Detect slow commands, and their fast sessions."""
     for pad in pads:
         usual = median(pad.facts.run_seconds or [0.0])
         for command, entry in pad["durations"]:
@@ -48,8 +46,9 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """One slow run is no trap: it must have run out of time, or be slow even when it is fastest,
-    session by session.
+    """Draft a command that times out or is always slow.
+
+    One slow run is no trap.
     """
     command = finding.data["cmd"]
     if not any(int(data.get("timed_out", 0)) for data in seen.history):

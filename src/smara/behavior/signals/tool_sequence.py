@@ -44,7 +44,7 @@ _ONE_TIME = re.compile(r"[\"'$<>*]|/tmp/|https?:|\b[0-9a-f]{7,40}\b|\b\d{3,}\b|-
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
-    """The commands of every sequence: which of them are a habit, only other sessions can show."""
+    """Detect the commands of every sequence."""
     for pad in pads:
         orders: dict[str, Counter[tuple[str, ...]]] = {}
         first: dict[str, int] = {}
@@ -73,14 +73,12 @@ def runs_of(steps: Sequence[str]) -> list[str]:
 
 
 def own_runs(steps: Sequence[str]) -> set[str]:
-    """The commands of a sequence that belong to the project: everybody commits and lists files."""
+    """Return the project's own commands of a sequence."""
     return {step for step in runs_of(steps) if not _OF_EVERYBODY.match(split_variables(step)[1])}
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """The order that most sessions had, if it has commands of the project and none of the
-    moment.
-    """
+    """Draft the order of most sessions, of lasting commands."""
     orders = Counter(tuple(runs_of(data["steps"])) for data in seen.history if data.get("steps"))
     (runs, count), total = orders.most_common(1)[0], orders.total()
     own = own_runs(runs)

@@ -1,4 +1,4 @@
-"""Anchors: the code that memories and observations name, as it was, and what became of it.
+"""Anchor memories and observations to code, and judge what became of it.
 
 An anchor is made once, when something is said or verified, from the code as it was then: a
 definition's place and the fingerprint of its body, some lines, or a file. Reading never

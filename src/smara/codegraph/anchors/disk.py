@@ -53,7 +53,7 @@ def sample_of(lines: Sequence[LineMark]) -> bytes:
 
 
 def share_gone(marks: bytes, lines: Sequence[LineMark]) -> float:
-    """Which share of what was marked is no longer among some lines.
+    """Return the share of marked lines that is gone.
 
     >>> before, after = marked(b"a\\nb\\nc\\nd\\n"), marked(b"a\\nb\\nc\\nx\\n")
     >>> share_gone(sample_of(before), after)
@@ -65,8 +65,9 @@ def share_gone(marks: bytes, lines: Sequence[LineMark]) -> float:
 
 
 def find_run(marks: bytes, lines: Sequence[LineMark], near: int) -> tuple[int, int] | None:
-    """The first and last line where marks stand in their order, the nearest to a line; blank lines
-    are passed over.
+    """Find the nearest run of lines with marks in order.
+
+    Returns first and last line; blank lines are passed over.
 
     >>> find_run(lines_between(marked(b"a\\nb\\nc"), 2, 3), marked(b"new\\na\\n\\nb\\nc"), 2)
     (4, 5)

@@ -53,7 +53,9 @@ def paths_in(text: str) -> list[Named]:
 
 
 def names_in(text: str) -> list[str]:
-    """What looks like a name in code, without paths, those written as code first.
+    """Find names of code in a text, those in backticks first.
+
+    Paths are left out.
 
     >>> names_in("Call `Session.login` before refresh_token(); the loginForm and `run` are fine, e.g. here.")
     ['Session.login', 'run', 'refresh_token', 'loginForm']

@@ -87,9 +87,7 @@ class AnchorStore(ProjectStore):
         has_index: bool,
         now_ms: int,
     ) -> None:
-        """Put new anchors in the place of those there were, but for those kept; the older ones stay
-        as history.
-        """
+        """Replace anchors, except those kept; old ones stay as history."""
         rest = f" AND no NOT IN ({marks(len(kept))})" if kept else ""
         session.run(
             self.sql(
@@ -137,7 +135,7 @@ class AnchorStore(ProjectStore):
         )
 
     def take_back(self, session: Session, owner: Owner, owner_no: int, since_ms: int) -> None:
-        """Undo what was anchored since a moment in the place of something else."""
+        """Undo the anchors that replaced others since a moment."""
         wanted = (owner, owner_no, since_ms)
         replaced = session.one(
             self.sql(
@@ -237,9 +235,7 @@ class AnchorStore(ProjectStore):
         return row[0] if row else None
 
     def trees(self, session: Session) -> dict[str, tuple[int, bool]]:
-        """(number, whether it was ever built to the end) of every index, by its folder; the last
-        one built first.
-        """
+        """Return each index's number and completeness by folder, newest first."""
         rows = session.all(
             self.sql(
                 "SELECT root, no, finished_at FROM code_trees WHERE project_no = :project"

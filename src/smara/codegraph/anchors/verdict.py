@@ -27,7 +27,7 @@ NO_INDEX = "it is no longer in its file; `smara graph index` would tell whether 
 
 @dataclass(frozen=True, slots=True)
 class AnchorSight:
-    """What is seen of the code now, as far as it concerns one anchor."""
+    """The code now, as far as it concerns one anchor."""
 
     here: Sequence[CodePlace] = ()
     """What stands under the anchor's name at the anchor's path."""

@@ -56,7 +56,7 @@ class Recorder:
 
 
 class OutlineChange(NamedTuple):
-    """What became different in one file, as others see it."""
+    """The differences of one file that other files can see."""
 
     path: str
     names: frozenset[str] | None
@@ -129,7 +129,7 @@ _MOST_LATER = 200
 
 
 class DependencyKeys:
-    """The notes on all files of a tree, by the number of the file."""
+    """The keys of all files of a tree, by file number."""
 
     def __init__(self) -> None:
         self._of: dict[int, NDArray[Any]] = {}

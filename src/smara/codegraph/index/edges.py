@@ -34,7 +34,7 @@ _MOST_OUTLINES = 20_000
 
 @dataclass(slots=True)
 class TreeCache:
-    """A tree's paths, its notes and the outlines that were read, all as of ``revision``."""
+    """A tree's paths, keys and outlines as of ``revision``."""
 
     revision: int = -1
     paths: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class TreeCache:
         self.revision = revision
 
     def wrote_edges(self, asked: dict[int, bytes], revision: int) -> None:
-        """Take over what this process has just written, so that it need not be read again."""
+        """Take over edges that this process has just written."""
         if self.revision != revision - 1:
             return
         for no, keys in asked.items():
@@ -116,15 +116,13 @@ def _manifests(paths: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
 
 
 class StoredTable:
-    """Outlines and names from the database, read when they are asked for and kept for the next
-    time.
-    """
+    """The outlines and names of the database, read once each."""
 
     def __init__(self, session: Session, store: CodeStore, tree_no: int, cache: TreeCache) -> None:
         self._session, self._store, self._tree_no, self._cache = session, store, tree_no, cache
 
     def load_all(self) -> None:
-        """Read every outline at once, for those who will ask for most of them."""
+        """Read every outline at once, for callers that need most."""
         cache = self._cache
         missing = sum(
             1 for path, (_, at) in cache.paths.items() if cache.outlines.get(path, (-1,))[0] != at
@@ -200,9 +198,7 @@ class EdgeBuilder:
         return 0
 
     def all_in(self, pool: Pool, guard: Guard) -> None:
-        """Bring every stale file up to date by the workers of a pool; what changes meanwhile is
-        left stale.
-        """
+        """Update every stale file by a pool; later changes stay stale."""
         store = self._store
         with store.database.snapshot() as session:
             revision = store.revision(session, self._tree_no)
@@ -227,8 +223,9 @@ class EdgeBuilder:
             self._write_if(waiting, revision, guard)
 
     def precisely(self, index: ScipIndex, guard: Guard) -> int:
-        """Make the edges of the files that a compiler's index knows again, with what it says; how
-        many there were.
+        """Rebuild the edges of files that a compiler's index knows.
+
+        Returns their number.
         """
         store, cache = self._store, self._cache
         with store.database.read() as session:
@@ -286,7 +283,7 @@ class EdgeBuilder:
 
 
 class PreciseIndex:
-    """What a compiler said of a tree, if anybody asked it.
+    """A compiler's index of a tree, if there is one.
 
     An index that was named must be readable; one that lies there and cannot be read is passed over.
     """

@@ -313,7 +313,7 @@ class FileEntry(NamedTuple):
 
 @dataclass(slots=True)
 class WalkResult:
-    """The files of a tree by path, and how many entries were left out for which reason."""
+    """The files of a tree by path, and counts of skipped entries."""
 
     files: dict[str, FileEntry] = field(default_factory=dict)
     skipped: Counter[SkipReason] = field(default_factory=Counter)
@@ -322,7 +322,7 @@ class WalkResult:
 
 @dataclass(frozen=True, slots=True)
 class WalkFolder:
-    """A folder yet to be listed, and the rules that hold in it."""
+    """A folder yet to be listed, with its rules."""
 
     path: str
     depth: int

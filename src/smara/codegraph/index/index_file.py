@@ -42,7 +42,7 @@ else, such as a KeyError of a table, is a bug and ends the run.
 
 
 class FileRequest(NamedTuple):
-    """A file to be looked at, and the hash its content had before; empty when it was never read."""
+    """A file to be read, and its last hash, empty if never read."""
 
     path: str
     known_hash: bytes = b""
@@ -57,7 +57,7 @@ class ReadyChunk(NamedTuple):
 
 
 class FileRecord(NamedTuple):
-    """What came of one file.
+    """The result of reading one file.
 
     Without a skip and with the hash that was known, nothing else is filled in.
     """

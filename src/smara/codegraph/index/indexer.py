@@ -53,7 +53,7 @@ class IndexParts:
 
 @dataclass(slots=True)
 class IndexPlan:
-    """What a run has to do."""
+    """The work of one indexing run."""
 
     read: list[FileRequest]
     removed: list[FileRow]
@@ -77,7 +77,7 @@ class IndexTree:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """A block that changes the index.
+        """Guard a block that changes the index.
 
         What failed half-way must not be taken for known.
         """

@@ -65,7 +65,7 @@ def _collected_later() -> Iterator[None]:
 
 
 def get_ready(tree: IndexTree) -> None:
-    """Load and compile now what the first update of this process would have to wait for."""
+    """Load and compile what the first update needs."""
     from smara.codegraph.index.index_file import taken_apart
     from smara.secrets.scan import scan
 
@@ -142,7 +142,7 @@ def _update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexRe
 
 
 class Differences(NamedTuple):
-    """How the files on the disk look beside those of the index, without having read any."""
+    """The differences between disk and index, without reading files."""
 
     changed: list[str]
     added: list[str]

@@ -25,7 +25,7 @@ _BLOCK = {"file": 64, "node": 2_000, "chunk": 1_000}
 
 
 class Numbers:
-    """Numbers for new rows, taken from the database some at a time.
+    """New row numbers, reserved from the database in batches.
 
     Not inside a transaction: it is one itself.
     """
@@ -58,7 +58,7 @@ class Numbers:
 
 @dataclass(slots=True)
 class WriteBatch:
-    """What a transaction is going to write, gathered over its files."""
+    """The rows that a transaction is going to write."""
 
     added_nodes: list[NodeRow] = field(default_factory=list)
     changed_nodes: list[NodeRow] = field(default_factory=list)

@@ -177,8 +177,9 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
 def parts(
     lines: Sequence[str], first: int, last: int, most_lines: int, most_characters: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield lines cut into parts of bounded length, at a blank line in a part's second half where
-    there is one.
+    """Yield lines in parts of bounded length.
+
+    A part ends at a blank line in its second half where there is one.
     """
     start = first
     if (
@@ -245,8 +246,9 @@ Run = tuple[int, int, int]
 
 
 def chunk_file(facts: FileFacts | None, path: str, text: str) -> list[CodeChunk]:
-    """Return the pieces of a file; ``facts`` are those of this very text, ``None`` for prose and
-    data.
+    """Split a file into pieces by its ``facts``.
+
+    ``facts`` are those of this very text, ``None`` for prose and data.
 
     Lines are those that end in ``\\n``. Blank lines at the ends of pieces are left out.
     """

@@ -68,13 +68,13 @@ _TEST_MACROS = frozenset(
 
 @dataclass(slots=True)
 class Scopes:
-    """Which definition an offset stands in."""
+    """A map from offsets to the definitions around them."""
 
     breaks: list[int] = field(default_factory=list)
     owners: list[int] = field(default_factory=list)
 
     def at(self, offset: int) -> int:
-        """Return the place of the innermost definition around an offset, -1 for none."""
+        """Return the innermost definition around an offset, -1 for none."""
         place = bisect_right(self.breaks, offset) - 1
         return self.owners[place] if place >= 0 else -1
 
@@ -112,7 +112,7 @@ class _OpenDefinition:
 
 
 class DefinitionReader:
-    """Reads the definitions of one file in the order in which they stand."""
+    """A reader of one file's definitions, in order."""
 
     def __init__(self, source: SourceFile) -> None:
         self.source = source

@@ -252,7 +252,7 @@ LONGEST_STATEMENT = 65_536
 
 
 def extract(path: str, data: bytes, language: Language) -> FileFacts:
-    """Return what a file says by itself, as much of it as can be read.
+    """Return a file's own facts, as far as it can be parsed.
 
     Any bytes are taken: what is no proper code yields fewer facts and ``has_errors``, never an
     error. Offsets are those of ``readable(data)``.

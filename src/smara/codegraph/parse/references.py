@@ -33,8 +33,7 @@ _LONGEST = 120
 
 
 def constant_spans(source: SourceFile, known: Collection[str] | None) -> list[tuple[int, int]]:
-    """Return where names in capitals stand that a file knows, or that a path leads to; ``None``
-    takes any of them.
+    """Return spans of constants a file knows; ``None`` takes any.
 
     Not where they are assigned to, called, imported or quoted.
     """
@@ -123,8 +122,7 @@ _TYPE_WORDS = re.compile(
 def read_references(
     source: SourceFile, scopes: Scopes, definitions: Sequence[Definition], imports: Sequence[Import]
 ) -> list[Reference]:
-    """Return what the definitions use, each use once for each definition, with the line where it
-    first stands.
+    """Return what definitions use, once each, with the first line.
 
     Names that are called or inherited are all kept. Those only mentioned are kept where the file
     itself imports or defines their first part, since any other is a local variable.
@@ -215,7 +213,7 @@ def read_references(
 
 
 def known_names(definitions: Sequence[Definition], imports: Sequence[Import]) -> set[str]:
-    """Return the names by which a file speaks of what it defines and imports."""
+    """Return the names a file defines and imports."""
     known = {definition.name for definition in definitions}
     for each in imports:
         known.add(each.alias or each.name)
@@ -334,7 +332,7 @@ def _plain_receiver(text: str) -> str:
 def read_bindings(
     source: SourceFile, scopes: Scopes, definitions: Sequence[Definition]
 ) -> list[Binding]:
-    """Return the variables, parameters and fields whose type is written or made by a call.
+    """Return variables, parameters and fields with an evident type.
 
     What a call makes is bound to the name that is called: a class, or a function that returns
     something. Fields are bound as ``self.x`` in the scope of their class, in every language; what a

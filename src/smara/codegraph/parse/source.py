@@ -43,9 +43,7 @@ Span = tuple[int, int]
 
 
 def without_comments(data: bytes, comments: Iterable[Span]) -> bytearray:
-    """Return the bytes with every comment blanked but for its line breaks, and one line break more
-    at the end.
-    """
+    """Blank every comment but its line breaks; end with a newline."""
     text = bytearray(data)
     text += b"\n"
     for start, end in comments:
@@ -103,7 +101,7 @@ def _mark_ends(text: bytearray, blocks: Iterable[int]) -> None:
 
 
 def body_hash(body: bytes) -> bytes:
-    """Return the hash of a bared definition without its blanks and its quotes' style."""
+    """Hash a normalized definition, ignoring blanks and quote style."""
     return sha256(body.translate(_QUOTES, _BLANKS)).digest()[:HASH_BYTES]
 
 
@@ -138,12 +136,12 @@ def sketch(hashes: Sequence[int]) -> bytes:
 
 
 def sketch_of(text: bytes) -> bytes:
-    """Return the sketch of any text, to be compared with those of definitions."""
+    """Return the sketch of a text, comparable with definitions'."""
     return sketch(line_hashes(text))
 
 
 def likeness(one: bytes, other: bytes) -> float:
-    """Return how alike two sketches are, from 0.0 (no line shared) to 1.0 (the same lines).
+    """Return the likeness of two sketches, from 0.0 to 1.0.
 
     Of the smallest hashes of both together, the share that both have: an estimate of the lines
     shared among all lines, exact while both have at most sixteen. Two empty sketches are alike.
@@ -164,8 +162,7 @@ _MARKS = (
 
 
 def readable(data: bytes) -> bytes:
-    """Return a file's bytes as UTF-8 without a byte order mark and without NUL, whatever it was
-    written in.
+    """Decode a file to UTF-8 without byte order mark and NUL.
 
     What is not UTF-8 is read as Latin-1, in which every byte is a character. The offsets of
     definitions are those of the result.
@@ -184,9 +181,7 @@ def readable(data: bytes) -> bytes:
 
 @dataclass(slots=True)
 class SourceFile:
-    """A file's bytes and what was found in them, as the readers of definitions, imports and uses
-    want it.
-    """
+    """A file's bytes and captures, for the readers of code."""
 
     path: str
     spec: LanguageSpec
@@ -260,8 +255,9 @@ class SourceFile:
         return sorted([(node.start_byte, node.end_byte) for node in self.found.get(label, ())])
 
     def pairs(self, first: str, second: str) -> list[tuple[int, int, int, int]]:
-        """Return the spans of two names that the query finds together, such as a variable and its
-        type.
+        """Return the spans of two names captured together.
+
+        Such as a variable and its type.
 
         Several variables may share one type, so each takes the nearest: the next one after it or,
         where types are written first, the last one before it.
@@ -284,7 +280,7 @@ _NO_OWNERS = frozenset({"exports", "module", "this", "self", "window", "global",
 
 
 def first_doc_line(text: str) -> str:
-    """Return the first line that says something in a docstring or a comment, without its marks."""
+    """Return the first meaningful line of a docstring or comment."""
     for line in text.splitlines():
         said = _DOC_MARKS.sub("", line).strip().rstrip("\"'").removesuffix("*/").strip()
         if said and any(map(str.isalnum, said)):
@@ -318,7 +314,7 @@ def outer_starts(source: SourceFile) -> dict[int, int]:
 
 
 def name_node(node: Node) -> Node | None:
-    """Return the node of a definition's name, following C's declarators down to it."""
+    """Return the node of a definition's name, through C's declarators."""
     found = node.child_by_field_name("name")
     if found is not None:
         return found

@@ -59,7 +59,7 @@ _WITH_A_BODY = [NODE_KIND_NO[kind] for kind in ("function", "method", "test")]
 
 
 class FilePart(NamedTuple):
-    """What one file gives to the graph.
+    """One file's part of the graph.
 
     ``edges`` has the fields of ``edges.EDGE_DTYPE``.
     """
@@ -73,8 +73,7 @@ class FilePart(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Who is joined to whom, each pair once with the greatest weight of its edges, in the order of
-    who stands first.
+    """Joined pairs, each once with its greatest weight, in order.
 
     ``starts`` says where the pairs of each place begin; ``near`` is that place again, for reading
     all at once.
@@ -95,8 +94,9 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rings:
-    """The nodes around a start: by place the depth (0 for the start, -1 for what is not reached)
-    and the weight.
+    """The nodes around a start by place: depth and weight.
+
+    Depth is 0 for the start, -1 for what is not reached.
     """
 
     depths: Small
@@ -222,8 +222,9 @@ class Graph:
     def way_back(
         self, rings: Rings, places: Ints, *, is_backward: bool, kinds: tuple[str, ...] = ()
     ) -> tuple[Ints, Ints]:
-        """For each of some places the edge by which it was reached (or ``CONTAINMENT``) and the
-        place before it.
+        """Return for each place its edge and the place before.
+
+        The edge may be ``CONTAINMENT``.
         """
         joined = self.pairs(kinds)[0 if is_backward else 1]
         slots = _ranges(joined.starts, places)
@@ -246,8 +247,9 @@ class Graph:
         return edges, before
 
     def _touch(self, depths: Small, weights: NDArray[np.float32], touched: Ints) -> Ints:
-        """Reach what some nodes lie in, as far as it is a symbol: whoever uses a class uses its
-        methods.
+        """Reach the symbols around some nodes.
+
+        A user of a class uses its methods.
         """
         around = self.parents[touched]
         around = around[around >= 0]

@@ -447,8 +447,9 @@ _SCRIPT = re.compile(r"^\s*[\w.-]+\s*=\s*([\w.]+):([\w.]+)\s*$", re.MULTILINE)
 
 
 def declared(manifests: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """What manifests name as entries: a module's path without suffix, a name in it (or empty), and
-    where that stands.
+    """Return the entries that manifests declare.
+
+    A module's path without suffix, a name in it (or empty), and where that stands.
 
     >>> declared([("pyproject.toml", '[project.scripts]\\nsmara = "smara.cli:run"')])
     [('smara/cli', 'run', 'a command of pyproject.toml')]
@@ -540,7 +541,7 @@ def reach(graph: Graph, place: int) -> int:
 def rank_entries(
     graph: Graph, candidates: dict[int, str], nodes: dict[int, Node]
 ) -> list[EntryPoint]:
-    """Entries by how sure they are, then by how much is reached from them."""
+    """Rank entry points by certainty, then by reach."""
     order = sorted(
         candidates, key=lambda place: (not candidates[place].startswith("a command"), place)
     )

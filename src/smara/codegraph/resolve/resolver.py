@@ -78,7 +78,7 @@ def is_telling(name: str) -> bool:
 
 
 class FoundEdges:
-    """Edges distinct by start, end, kind and line, with the path of the file that each ends in."""
+    """Edges distinct by start, end, kind and line, with target paths."""
 
     __slots__ = ("edges", "path_of")
 
@@ -123,9 +123,7 @@ def add_test_edges(
     outline: FileOutline,
     found: FoundEdges,
 ) -> None:
-    """Add an edge of the kind ``tests`` beside every import and call that leads from a test to what
-    is none.
-    """
+    """Add ``tests`` edges beside imports and calls out of tests."""
     is_test_file = is_test_path(outline.path)
     in_test: list[bool] = []
     for place, parent in enumerate(outline.parents):
@@ -199,10 +197,7 @@ class Left(NamedTuple):
 
 
 class Resolver:
-    """Joins files to the rest of their tree.
-
-    One resolver serves a whole index; its memos are shared by all files.
-    """
+    """A resolver of one tree's files, with shared memos."""
 
     def __init__(
         self,
@@ -237,7 +232,7 @@ class Resolver:
         return list(found.edges.values())
 
     def forget(self) -> None:
-        """Drop what was learned of other files, so that the next file asks for all it needs."""
+        """Drop what was learned of other files before the next one."""
         self._named.clear()
         for rules in self._rules.values():
             rules.forget()

@@ -42,7 +42,7 @@ _STEPS = re.compile(r"\.|::|->")
 
 
 class LanguageRules(ABC):
-    """How one language finds what a name means.
+    """The name resolution of one language.
 
     A subclass says how modules are found, and what else is in sight.
     """
@@ -314,7 +314,7 @@ class LanguageRules(ABC):
     def follow(
         self, found: NameTarget | None, is_called: bool, rest: list[str], depth: int = 0
     ) -> NameTarget | None:
-        """From what the first step of a dotted name means to what the last one does."""
+        """Follow a dotted name from its first step to its last."""
         if is_called and found is not None:
             found = self.result(found, depth + 1)
         for step in rest[:DEEPEST]:
@@ -421,10 +421,7 @@ UNSAYABLE = "?"
 
 
 class ReferenceWalk:
-    """The names in sight inside one file.
-
-    ``target`` is asked for each reference, the same ones from a memo.
-    """
+    """The names in scope inside one file, memoized."""
 
     def __init__(self, rules: LanguageRules, facts: FileFacts, outline: FileOutline) -> None:
         self.rules = rules

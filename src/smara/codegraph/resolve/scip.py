@@ -29,9 +29,7 @@ _LAST_NAME = re.compile(r"(?:`((?:[^`]|``)+)`|([\w+\-$]+))(?:\([^()]*\)\.|[#.:!/
 
 
 class Occurrence(NamedTuple):
-    """A name in a document: its line (counted from 1), the symbol it means, whether it is defined
-    here.
-    """
+    """A name in a document: line, symbol, and whether it is defined."""
 
     line: int
     symbol: str
@@ -75,7 +73,7 @@ class ScipIndex:
         self._known: set[str] = set()
 
     def bind(self, definitions: Callable[[str], Sequence[NamedLines]]) -> None:
-        """Find the node of every symbol that the index defines in a file of the tree."""
+        """Bind every symbol the index defines to its node."""
         for path, occurrences in self.documents.items():
             defined = [each for each in occurrences if each.is_definition]
             nodes = definitions(path)

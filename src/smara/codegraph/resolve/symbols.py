@@ -143,7 +143,7 @@ _KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
 
 
 class FileOutline:
-    """One file as other files see it.
+    """One file as others see it.
 
     A *place* is a position in its definitions; -1 is the file itself.
     """
@@ -303,7 +303,7 @@ def unpack_outline(path: str, file_no: int, data: bytes) -> FileOutline | None:
 
 
 class Symbol(NamedTuple):
-    """A definition somewhere in the tree, as a search by name finds it."""
+    """A definition in the tree, as found by name."""
 
     no: int
     path: str
@@ -314,9 +314,9 @@ class Symbol(NamedTuple):
 
 
 class SymbolTable(Protocol):
-    """The tree's definitions, by file and by name.
+    """The tree's definitions by file and name.
 
-    Both answers may be asked for often: implementations keep them.
+    Both are asked for often: implementations cache them.
     """
 
     def outline(self, path: str) -> FileOutline | None:
@@ -338,7 +338,7 @@ class SymbolTable(Protocol):
 
 
 class MemoryTable:
-    """The table of a whole tree held in memory, as a full index has it."""
+    """A symbol table held in memory, as a full index has it."""
 
     def __init__(self, outlines: Iterable[FileOutline] = ()) -> None:
         self._outlines: dict[str, FileOutline] = {}
@@ -399,7 +399,7 @@ class Package(NamedTuple):
 
 
 class NameTarget(NamedTuple):
-    """A file (``place`` -1), a definition in it, or an instance of the class that stands there."""
+    """A file (``place`` -1), a definition, or an instance."""
 
     where: FileOutline | Package
     place: int

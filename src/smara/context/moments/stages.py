@@ -227,6 +227,6 @@ def inject_qa(
 def _keep(
     keeper: ReceiptKeeper, point: Point, session_id: str | None, draft: InjectionDraft | None
 ) -> None:
-    """Write a receipt where somebody says for whom."""
+    """Write a receipt where the caller names a session."""
     if session_id is not None and draft is not None:
         keeper.keep(point, session_id, draft, keeper.standing(session_id))
