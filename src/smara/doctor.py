@@ -1,4 +1,4 @@
-"""The doctor: what is wrong with a store, why it matters, what to do.
+"""Examine a store: problems, why they matter, what to do.
 
 It opens nothing that cannot be opened and repairs nothing unless asked to: a store too
 new, damaged or unreadable is examined from outside.
@@ -48,7 +48,10 @@ class Finding:
 
 
 def examine(settings: Settings, fix: bool = False) -> list[Finding]:
-    """Look at everything; with ``fix`` mend permissions, the write-ahead log and the index."""
+    """Examine everything; with ``fix`` repair what can be repaired.
+
+    Permissions, the write-ahead log and the index.
+    """
     found: list[Finding] = []
     is_postgres = settings.db is not None and settings.db.startswith(
         ("postgresql://", "postgres://")

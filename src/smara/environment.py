@@ -1,5 +1,4 @@
-"""What a hook must know before it can afford to load the settings: whose process this is, and where
-the spool lies.
+"""Read what hooks need of the environment without loading settings.
 
 Loading :mod:`smara.config` costs more than starting Python, and a hook that only captures
 may hardly be slower than that. So the two questions it has are answered here, with ``os``
@@ -14,8 +13,9 @@ INTERNAL = "SMARA_INTERNAL"
 
 
 def is_internal() -> bool:
-    """Whether this process was started by Smara itself, so that nothing it does is to be
-    remembered.
+    """Return True if Smara started this process.
+
+    Nothing it does is to be remembered.
     """
     return os.environ.get(INTERNAL, "") not in ("", "0")
 
@@ -26,8 +26,7 @@ def is_set(variable: str) -> bool:
 
 
 def spool_folder() -> str:
-    """Where events wait until the store takes them in: beside the store that this environment
-    names.
+    """Return the spool folder beside the store of this environment.
 
     Two environments that name different stores have different spools, so that no event
     goes into a store it was not meant for.
@@ -64,8 +63,7 @@ def named_project() -> str:
 
 
 def patience() -> float:
-    """How many times longer than usual everything short takes before it is given up:
-    ``SMARA_PATIENCE``, 1 or more.
+    """Return the factor for short timeouts: ``SMARA_PATIENCE``, 1 or more.
 
     For machines on which a fast answer is not to be had, and for tests, which must not depend on
     how busy theirs is.
@@ -77,20 +75,16 @@ def patience() -> float:
 
 
 def moment_variables() -> list[str]:
-    """What of the environment decides on what agents are told unasked: how much, by which file, of
-    which project.
-    """
+    """Return the variables that decide what agents are told unasked."""
     names = ("SMARA_MOMENT", "SMARA_CONFIG", "SMARA_PROJECT")
     return sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(names))
 
 
 def home_of(variable: str, otherwise: str) -> str:
-    """Where a host keeps its own things: where its variable says, or a folder below the user's
-    home.
-    """
+    """Return a host's home: its variable, or a folder in home."""
     return os.environ.get(variable) or os.path.join(os.path.expanduser("~"), *otherwise.split("/"))
 
 
 def setup_folder() -> str:
-    """Where it is kept what configurations looked like before they were changed."""
+    """Return the folder of the original configurations."""
     return os.path.join(os.environ.get("SMARA_HOME") or data_folder(), "setup")

@@ -72,7 +72,7 @@ class ConflictError(UsageError):
 
 
 class TaskClaimedError(ConflictError):
-    """Somebody else has claimed the task; ``holder`` says who."""
+    """Another session has claimed the task; ``holder`` says which."""
 
     code = "task_claimed"
 
@@ -84,7 +84,7 @@ class TaskBlockedError(ConflictError):
 
 
 class DependencyCycleError(ConflictError):
-    """The dependency would make tasks wait for each other for ever; ``path`` is the circle."""
+    """The dependency would make a cycle; ``path`` is the circle."""
 
     code = "dependency_cycle"
 
@@ -121,7 +121,7 @@ class BusyError(DatabaseError):
 
 
 class LeaseLostError(DatabaseError):
-    """The lease expired or was granted to somebody else; the write was refused."""
+    """The lease expired or went to another; the write was refused."""
 
     code = "lease_lost"
 
@@ -165,34 +165,32 @@ class CannotOpenError(DatabaseError):
 
 
 class ModelError(SmaraError):
-    """A model gave no answer that can be used; what is remembered is as it was."""
+    """A model gave no usable answer; the memory is unchanged."""
 
     code = "model"
 
 
 class ModelUnavailableError(ModelError):
-    """The model timed out, was overloaded or could not be reached; ``reason`` says which."""
+    """The model timed out, was overloaded or unreachable; see ``reason``."""
 
     code = "model_unavailable"
     is_retryable = True
 
 
 class ModelRefusedError(ModelError):
-    """The model will not answer, and asking again will not help; ``reason`` says why."""
+    """The model will not answer, retrying will not help; see ``reason``."""
 
     code = "model_refused"
 
 
 class BadReplyError(ModelError):
-    """The model answered nothing, half, far too much, or what cannot be read; ``reason`` says
-    which.
-    """
+    """The reply was empty, cut, oversized or unreadable; see ``reason``."""
 
     code = "bad_reply"
 
 
 class BudgetSpentError(ModelError):
-    """The budget for models is spent; ``opens_at`` says when there is room again."""
+    """The model budget is spent; ``opens_at`` says until when."""
 
     code = "budget_spent"
 

@@ -136,7 +136,7 @@ class Memory:
 
     @property
     def warnings(self) -> list[str]:
-        """What the user should know about this store."""
+        """The warnings about this store."""
         return self._rooms.database.warnings
 
     def search(
@@ -431,7 +431,9 @@ class Memory:
     def compact(
         self, thread_id: str, keep: int = 0, *, is_when_due: bool = False
     ) -> CompactedThread:
-        """Show a thread's old messages as what was observed of them; no message is changed.
+        """Show a thread's old messages as what was observed of them.
+
+        No message is changed.
 
         Args:
             thread_id: The thread.

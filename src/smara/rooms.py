@@ -72,7 +72,7 @@ class Overrides:
 
 
 class Rooms:
-    """The rooms of one project, each with what it needs of the others."""
+    """The rooms of one project, wired to each other."""
 
     def __init__(self, project: ProjectContext, overrides: Overrides) -> None:
         self.project = project

@@ -97,7 +97,10 @@ def lean(shape: Json, without: Collection[str] = ()) -> Json:
 
 
 def task_json(task: Task, is_full: bool = False) -> Json:
-    """Return the shape of a task; ``is_full`` gives a compacted one its whole text."""
+    """Return the shape of a task.
+
+    ``is_full`` gives a compacted one its whole text.
+    """
     return {
         "id": task.short_id,
         "uuid": task.id,
@@ -127,7 +130,10 @@ def task_json(task: Task, is_full: bool = False) -> Json:
 
 
 def brief_task_json(task: Task, description: str | None = None) -> Json:
-    """Return the shape of a task for an agent; without a description, the beginning of its own."""
+    """Return the shape of a task for an agent.
+
+    Without a description, the beginning of its own.
+    """
     shape = task_json(task)
     is_whole = description is not None
     shape["description"] = description if is_whole else brief(task.description)
@@ -224,7 +230,10 @@ def progress_json(progress: TaskProgress | None) -> dict[str, int] | None:
 
 
 def hit_json(hit: Hit, names: Names) -> Json:
-    """Return the shape of a search hit; its ``taskId`` is the task's short id."""
+    """Return the shape of a search hit.
+
+    Its ``taskId`` is the task's short id.
+    """
     stages = hit.stages
     before, after = (
         [
@@ -267,7 +276,9 @@ def hit_json(hit: Hit, names: Names) -> Json:
 
 
 def brief_hits_json(hits: Sequence[Hit], names: Names) -> list[Json]:
-    """Return the shapes of hits for an agent; together they fill a page at most.
+    """Return the shapes of hits for an agent.
+
+    Together they fill a page at most.
 
     A content that is too long is cut around what answers best. ``isConfirmed`` is there only
     for what is not confirmed.
@@ -367,7 +378,10 @@ def memory_json(
 
 
 def brief_memory_json(memory: TypedMemory) -> Json:
-    """Return the shape of a memory for an agent; ``taint`` is there only while it counts."""
+    """Return the shape of a memory for an agent.
+
+    ``taint`` is there only while it counts.
+    """
     shape = memory_json(memory)
     shape["taint"] = shape["taint"] if memory.is_tainted else []
     shape["files"], shape["evidence"] = (
@@ -452,7 +466,10 @@ def brief_observation_json(observation: Observation, message_ids: Sequence[str])
 
 
 def message_json(message: Message, names: Names) -> Json:
-    """Return the shape of a message; its ``taskId`` is the task's short id."""
+    """Return the shape of a message.
+
+    Its ``taskId`` is the task's short id.
+    """
     return {
         "id": message.id,
         "threadId": message.thread_id,

@@ -58,12 +58,12 @@ class FakeClock:
             self._monotonic += seconds
 
     def wait(self, seconds: float, until: threading.Event | None = None) -> None:
-        """Nobody waits for real: the clock is advanced at once."""
+        """Advance the clock at once instead of waiting."""
         if until is None or not until.is_set():
             self.advance(seconds)
 
     def wait_for(self, event: threading.Event, seconds: float) -> bool:
-        """Wait until the event comes, or the clock was advanced by so much."""
+        """Wait until the event, or the clock advances by so much."""
         ends_at = self._monotonic + seconds
         self._count(+1)
         try:
@@ -74,7 +74,7 @@ class FakeClock:
         return event.is_set()
 
     def awaited(self, threads: int = 1, timeout_seconds: float = 30.0) -> bool:
-        """Whether so many threads wait for an event by this clock, giving them a moment to come."""
+        """Return True if so many threads wait on this clock."""
         with self._changed:
             return self._changed.wait_for(lambda: self._waiting >= threads, timeout_seconds)
 
@@ -84,7 +84,7 @@ class FakeClock:
             self._changed.notify_all()
 
     def set(self, now_ms: int) -> None:
-        """Set the time of day, also backwards, as a user or a time server may."""
+        """Set the time of day, also backwards."""
         self._now_ms = now_ms
 
 
@@ -102,7 +102,7 @@ class CountingIds:
 
 @dataclass(frozen=True)
 class Slow:
-    """A step of a :class:`ScriptedModel` that takes its time, by the clock the model was given."""
+    """A slow step of a :class:`ScriptedModel`, by its clock."""
 
     seconds: float
     then: ChatReply | BaseException | str = "Fine."
@@ -112,7 +112,7 @@ Step = ChatReply | BaseException | str | Slow | Callable[[ChatRequest], "ChatRep
 
 
 class ScriptedModel:
-    """A chat model that answers what it was told to, and remembers what it was asked.
+    """A chat model with scripted replies that records its requests.
 
     ``ScriptedModel(["one", ModelUnavailableError("…"), Slow(90, "late")], clock=clock)`` takes one
     step per request and repeats the last one. A step is a text, a reply, an error to raise, a
@@ -166,8 +166,7 @@ class ScriptedModel:
 
 
 class HashEmbedder:
-    """An embedder that knows words by their hashes: the same on every machine, with nothing to
-    load.
+    """An embedder of word hashes: reproducible, nothing to load.
 
     Texts that share words are close, in the share of them that they have in common; no word is
     close to another. ``HashEmbedder(dims=64, model_id="other")`` is another space. ``asked``
@@ -214,7 +213,7 @@ class HashEmbedder:
 
 
 class WordReranker:
-    """A reranker that knows words alone: a text scores the share of the query's words that it has.
+    """A reranker by the share of the query's words.
 
     ``asked`` remembers the queries with their texts; ``error`` is raised in the place of an answer
     while it is set, and ``scores``, when they are set, are given back whatever was asked.
@@ -243,7 +242,7 @@ class WordReranker:
 
 @contextmanager
 def open_temporary(**settings: Any) -> Iterator[Memory]:
-    """A memory in a temporary folder, removed with everything in it at the end."""
+    """Open a memory in a temporary folder, removed at the end."""
     folder = tempfile.mkdtemp(prefix="smara-")
     try:
         with open_memory(Path(folder) / "smara.db", **settings) as memory:

@@ -43,7 +43,7 @@ class Database(Protocol):
         ...
 
     def snapshot(self) -> AbstractContextManager[Session]:
-        """A connection for reading that sees one moment, however many statements it runs."""
+        """Open a read connection that sees one moment."""
         ...
 
     def write(self, is_derived: bool = False) -> AbstractContextManager[Session]:
@@ -55,19 +55,19 @@ class Database(Protocol):
         ...
 
     def facts(self) -> dict[str, Any]:
-        """What this database is: engine, version, size, settings in force."""
+        """Return engine, version, size and settings of this database."""
         ...
 
     def integrity(self) -> list[str]:
-        """What the database's own check of everything finds wrong."""
+        """Return what the database's own full check finds wrong."""
         ...
 
     def shrink_log(self) -> bool:
-        """Move a write-ahead log into the file, where there is one; ``False`` while it is held."""
+        """Checkpoint a write-ahead log; ``False`` while it is in use."""
         ...
 
     def close_idle(self) -> None:
-        """Close the connections that nobody uses at the moment."""
+        """Close unused connections."""
         ...
 
     def vacuum(self) -> None:

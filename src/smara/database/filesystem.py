@@ -26,7 +26,7 @@ _NETWORK_FUSE = (
 
 
 def network_filesystem(path: str | os.PathLike[str]) -> str | None:
-    """The type of the network file system that holds ``path``, or ``None`` for a local one."""
+    """Return the network file system type of ``path``, or ``None``."""
     if sys.platform == "win32":
         return _windows_network_drive(str(path))
     if sys.platform == "darwin":
@@ -43,14 +43,20 @@ def network_filesystem(path: str | os.PathLike[str]) -> str | None:
 
 
 def is_network_type(kind: str) -> bool:
-    """Whether a file system type, such as ``nfs4`` or ``fuse.sshfs``, goes over a network."""
+    """Return True if a file system type goes over a network.
+
+    Such as ``nfs4`` or ``fuse.sshfs``.
+    """
     if kind.startswith("fuse."):
         return any(name in kind for name in _NETWORK_FUSE)
     return kind in _NETWORK_TYPES
 
 
 def filesystem_type(real_path: str, mountinfo: str) -> str | None:
-    """The type of the deepest mount that holds ``real_path``, from the text of a mount table."""
+    """Return the type of the deepest mount holding ``real_path``.
+
+    From the text of a mount table.
+    """
     best, found = -1, None
     for line in mountinfo.splitlines():
         fields = line.split(" ")

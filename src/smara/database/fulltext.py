@@ -45,7 +45,7 @@ class IndexRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """Which rows may be found. The project is always given; the rest narrows it."""
+    """The rows a search may find: a project, narrowed by filters."""
 
     project_no: int
     thread_no: int | None = None
@@ -59,12 +59,12 @@ class Within:
 
     @property
     def needs_records(self) -> bool:
-        """Whether the messages themselves must be looked at, not the index alone."""
+        """True if the messages themselves must be read."""
         return self.since_ms is not None or self.until_ms is not None or self.task_id is not None
 
     @property
     def is_filtered(self) -> bool:
-        """Whether more than the project is asked for."""
+        """True if more than the project is filtered."""
         return (
             self.needs_records
             or self.thread_no is not None
@@ -74,7 +74,7 @@ class Within:
 
 
 class Matching(NamedTuple):
-    """Pieces of SQL over index rows ``f`` and messages ``m``: one statement for what two would do.
+    """SQL pieces joining index rows ``f`` and messages ``m``.
 
     (A subquery instead of a join costs SQLite as much again as the match itself.)
     """
@@ -105,13 +105,14 @@ class FullText(Protocol):
         limit: int,
         prefix: bool = False,
     ) -> list[int]:
-        """Rows that hold all the terms, newest first, at most ``limit``; with ``prefix`` the last
-        term may go on.
+        """Return rows with all terms, newest first, up to ``limit``.
+
+        With ``prefix`` the last term may go on.
         """
         ...
 
     def matching(self, term: str, within: Within) -> Matching:
-        """The pieces of a statement that joins the rows holding a term with their messages."""
+        """Return SQL pieces that join a term's rows with messages."""
         ...
 
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
@@ -119,11 +120,14 @@ class FullText(Protocol):
         ...
 
     def problems(self, session: Session, deep: bool) -> list[str]:
-        """What is wrong with the index; quick checks at every open, ``deep`` reads all of it."""
+        """Return what is wrong with the index.
+
+        Quick checks at every open, ``deep`` reads all of it.
+        """
         ...
 
     def is_sound(self, session: Session) -> bool:
-        """Whether its tables can be read at all, whatever they hold."""
+        """Return True if its tables can be read."""
         ...
 
     def recreate(self, session: Session, is_damaged: bool) -> None:
@@ -152,7 +156,7 @@ MAX_PIECES = 1 << PIECE_BITS
 
 
 class RecordTerms(NamedTuple):
-    """A record as terms: its head, and its body in one piece or several."""
+    """A record as terms: its head, and its body in pieces."""
 
     head: str
     bodies: tuple[str, ...]
@@ -200,7 +204,7 @@ class RecordIndex(Protocol):
     def put(
         self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms
     ) -> None:
-        """Index a record in the place of what was there; part of the caller's transaction."""
+        """Index a record, replacing the old one; in the caller's transaction."""
         ...
 
     def add(
@@ -214,8 +218,9 @@ class RecordIndex(Protocol):
         ...
 
     def remove(self, session: Session, kind: RecordKind, numbers: Sequence[int]) -> None:
-        """Take records out of the index; those that are not in it are left alone. Part of the
-        caller's transaction.
+        """Remove records from the index; in the caller's transaction.
+
+        Those that are not in it are left alone.
         """
         ...
 
@@ -228,8 +233,9 @@ class RecordIndex(Protocol):
         limit: int,
         prefix: bool = False,
     ) -> list[int]:
-        """Rows that hold a term, newest record first, at most ``limit``; with ``prefix`` the term
-        may go on.
+        """Return rows with a term, newest first, up to ``limit``.
+
+        With ``prefix`` the term may go on.
 
         ``None`` for the project is for a store with a single one, where the wall would only cost
         time.
@@ -241,11 +247,14 @@ class RecordIndex(Protocol):
         ...
 
     def problems(self, session: Session, deep: bool) -> list[str]:
-        """What is wrong with the index; quick checks at every open, ``deep`` reads all of it."""
+        """Return what is wrong with the index.
+
+        Quick checks at every open, ``deep`` reads all of it.
+        """
         ...
 
     def is_sound(self, session: Session) -> bool:
-        """Whether its tables can be read at all."""
+        """Return True if its tables can be read."""
         ...
 
     def recreate(self, session: Session, is_damaged: bool) -> None:
@@ -277,11 +286,11 @@ class Words(Protocol):
         ...
 
     def problems(self, session: Session, deep: bool) -> list[str]:
-        """What is wrong with the vocabulary."""
+        """Return what is wrong with the vocabulary."""
         ...
 
     def is_sound(self, session: Session) -> bool:
-        """Whether its tables can be read at all, whatever they hold."""
+        """Return True if its tables can be read."""
         ...
 
     def recreate(self, session: Session, is_damaged: bool) -> None:

@@ -30,7 +30,7 @@ _CHUNK_MASK = (1 << CHUNK_BITS) - 1
 
 
 class PostgresFullText:
-    """A tsvector per row, asked for rows and never for an order of merit."""
+    """A tsvector per row, queried for rows without ranking."""
 
     def add(self, session: Session, rows: Sequence[IndexRow]) -> None:
         session.run_many(
@@ -144,7 +144,7 @@ def distinct_terms(prose: str, code: str) -> str:
 
 
 class PostgresRecordIndex:
-    """A tsvector per row, asked for rows and never for an order of merit."""
+    """A tsvector per row, queried for rows without ranking."""
 
     def put(
         self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms

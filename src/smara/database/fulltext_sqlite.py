@@ -388,7 +388,7 @@ class SqliteWords:
         )
 
     def problems(self, session: Session, deep: bool) -> list[str]:
-        """Compare the table with what was put in, and try the trigram index."""
+        """Compare the table with its source, and try the trigram index."""
         try:
             state = session.one("SELECT rows FROM index_state WHERE name = 'words'")
             found = session.one(

@@ -20,7 +20,7 @@ from smara.errors import DatabaseError, LeaseLostError
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A grant: who may do the named work, until when, and the fence that proves it."""
+    """A grant of the named work: holder, expiry, and fence."""
 
     name: str
     owner: str
@@ -31,7 +31,10 @@ class Lease:
 
 
 class Leases:
-    """Grants leases by name. Any number of processes may ask; at most one is told yes."""
+    """A grantor of leases by name.
+
+    Any number of processes may ask; at most one gets it.
+    """
 
     def __init__(self, database: Database, clock: Clock, new_id: IdMaker) -> None:
         self._database = database
@@ -95,7 +98,10 @@ class Leases:
         )
 
     def release(self, lease: Lease) -> bool:
-        """Give the lease back; ``False`` when it was no longer ours. Safe to repeat."""
+        """Release the lease; ``False`` when it was lost.
+
+        Safe to repeat.
+        """
         with self._database.write() as session:
             return bool(
                 session.run(
@@ -106,7 +112,9 @@ class Leases:
             )
 
     def guard(self, session: Session, lease: Lease) -> None:
-        """Refuse to write under a lost lease; call it inside the transaction that writes.
+        """Refuse to write under a lost lease.
+
+        Call it inside the transaction that writes.
 
         The check is a write of the lease's own row, so on PostgreSQL it also locks it
         until the commit: nobody can be granted the lease in between.
@@ -121,7 +129,7 @@ class Leases:
             raise _lost(lease)
 
     def find(self, name: str) -> Lease | None:
-        """Who holds the lease now, expired ones included; ``None`` when nobody does."""
+        """Return a lease's holder, expired or not, or ``None``."""
         with self._database.read() as session:
             row = session.one(
                 "SELECT owner, operation_id, fence, expires_at FROM leases WHERE name = ? AND "

@@ -62,7 +62,7 @@ def migrate(database: Database, clock: Clock, target: int = HEAD) -> int:
 
 
 def schema_version(database: Database, session: Session) -> int:
-    """The number of the newest migration this database has; 0 for an empty one."""
+    """Return the newest migration's number; 0 for an empty database."""
     if database.kind == "sqlite":
         row = session.one("PRAGMA user_version")
         return int(row[0]) if row else 0

@@ -55,7 +55,7 @@ class SqliteProbe:
 
 
 class SessionProbe:
-    """The same questions, asked in a session of a store that is open anyway, of either database."""
+    """The same questions over an open session of either database."""
 
     def __init__(self, session: Session, scope: Scope) -> None:
         self.project_no = scope.project_no
@@ -77,9 +77,7 @@ class SessionProbe:
 
 
 def open_probe(path: str, project_no: int, schema: int) -> SqliteProbe | None:
-    """A look into a store of this schema; ``None`` when it has another, is busy, or cannot be
-    read.
-    """
+    """Open a probe of a store; ``None`` if foreign, busy or unreadable."""
     import apsw
 
     try:

@@ -31,9 +31,7 @@ class ProjectStore:
 
 
 class NamedStore(ProjectStore):
-    """Tables of rows that have a UUID and a short id, and are called by these, their ends or their
-    beginnings.
-    """
+    """Tables of rows called by UUID, short id, or parts."""
 
     TABLE: ClassVar[str]
     """The table with what it is called in statements, ``tasks t``."""
@@ -55,7 +53,7 @@ class NamedStore(ProjectStore):
     def looked_up(
         self, session: Session, conditions: Sequence[tuple[str, Any]], limit: int
     ) -> list[tuple[int, str]]:
-        """Numbers and short ids of rows for which any of the conditions holds."""
+        """Return numbers and short ids of rows that match a condition."""
         where = " OR ".join(condition for condition, _ in conditions)
         values = [
             value
@@ -69,8 +67,9 @@ class NamedStore(ProjectStore):
         return [(row[0], row[1]) for row in session.all(self.sql(statement), (*values, limit))]
 
     def find_no(self, session: Session, given: object) -> int | None:
-        """The number of the row that somebody calls so, or ``None``; ``InvalidInputError`` when
-        several are meant.
+        """Return the number of the row called so, or ``None``.
+
+        Raises ``InvalidInputError`` when several are meant.
         """
         if not isinstance(given, str) or not is_id(given.strip()):
             return None
@@ -117,7 +116,7 @@ class NamedStore(ProjectStore):
             length += 1
 
     def find_asked_for(self, session: Session, query: str) -> int | None:
-        """The number of the row that a question names, when it is nothing but a name."""
+        """Return the number of the row that a query is a name of."""
         text = query.strip()
         if not text or len(text) > _LONGEST_NAME or " " in text:
             return None

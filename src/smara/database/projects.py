@@ -82,7 +82,10 @@ class Projects:
         return Scope(int(row[0]), project_id)
 
     def of_repository(self, repository: Repository) -> Scope:
-        """The project of a git repository, made on first use and found again after a move."""
+        """Return a git repository's project, created on first use.
+
+        It is found again after a move.
+        """
         with self._database.read() as session:
             row = session.one(
                 "SELECT no, id FROM projects WHERE git_common_dir = ?", (repository.common_dir,)

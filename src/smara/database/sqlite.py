@@ -33,7 +33,9 @@ _STEPS_BETWEEN_CHECKS = 20_000
 
 
 def wal_is_safe(version: str) -> bool:
-    """Whether a SQLite version is free of the WAL-reset bug, which silently loses commits.
+    """Return True if a SQLite version has no WAL-reset bug.
+
+    The bug silently loses commits.
 
     Fixed in 3.51.3, and in the maintenance releases 3.50.7 and 3.44.6 of their branches.
 
@@ -177,7 +179,10 @@ class SqliteDatabase:
         return os.access(self.path, os.R_OK) and not os.access(folder, os.W_OK) and not has_log
 
     def _connect_read_only(self) -> apsw.Connection:
-        """A store nobody writes to can be read without the files SQLite would put beside it."""
+        """Connect read-only to a store without making files beside it.
+
+        Only possible while no process writes to it.
+        """
         if not self.is_read_only:
             self.is_read_only = True
             self._warn(
@@ -325,7 +330,7 @@ class SqliteDatabase:
         return pages == moved
 
     def integrity(self) -> list[str]:
-        """What SQLite's own check of the whole file finds wrong; empty when nothing is."""
+        """Return what SQLite's own check of the whole file finds wrong."""
         with self.read() as session:
             rows = [str(row[0]) for row in session.all("PRAGMA integrity_check(200)")]
         lines = [line for row in rows for line in row.splitlines()]
@@ -354,12 +359,12 @@ class SqliteDatabase:
             _close(connection)
 
     def vacuum(self) -> None:
-        """Write the file anew, without the pages nobody uses."""
+        """Rewrite the file without unused pages."""
         with self._write_lock, self._borrow() as connection, SqliteErrorTranslation(self.path):
             connection.execute("VACUUM").fetchall()
 
     def close_idle(self) -> None:
-        """Close the connections nobody uses at the moment."""
+        """Close unused connections."""
         if self._is_memory:
             return
         with self._pool_lock:

@@ -74,8 +74,9 @@ _SIGNS_OF_DAMAGE = (
 
 
 class SqliteErrorTranslation:
-    """A block whose apsw errors come out as Smara's. A class, because a generator costs four times
-    as much.
+    """A block that translates apsw errors to Smara's.
+
+    A class, because a generator costs four times as much.
     """
 
     __slots__ = ("path",)

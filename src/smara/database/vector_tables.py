@@ -153,7 +153,7 @@ def _as_arrays(rows: Sequence[int], stored: Sequence[bytes]) -> tuple[Rows, Code
 
 
 class SqliteVectors(TableVectors):
-    """Rows asked for by a list in JSON, which is one statement however many they are."""
+    """Rows asked for by a JSON list, in one statement."""
 
     stamps_removals = True
 
@@ -223,7 +223,7 @@ class PostgresVectors(TableVectors):
         return there - busy, busy
 
     def _held_blocks(self, session: Session, shelf: Shelf, blocks: Sequence[int]) -> set[int]:
-        """Blocks in which somebody is removing a record at this moment; the others are ours."""
+        """Return blocks in which another transaction removes a record."""
         statement = (
             "SELECT block FROM vector_blocks WHERE shelf_no = ? AND block = ANY(?::bigint[])"
         )

@@ -31,7 +31,7 @@ BLOCK_BITS = 8
 
 
 def vector_code(kind: VectorKind) -> int:
-    """The number that stands for a kind in the tables; the migrations know it too."""
+    """Return the number of a kind in the tables and migrations."""
     return _CODES[kind]
 
 
@@ -42,8 +42,9 @@ def vector_kind(code: int) -> VectorKind:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Where vectors stand: the shelf of one space, one project, one kind. Number 0 is a shelf with
-    nothing on it.
+    """A shelf of vectors: one space, project and kind.
+
+    Number 0 is a shelf with nothing on it.
     """
 
     no: int
@@ -53,12 +54,12 @@ class Shelf:
 
     @property
     def base(self) -> int:
-        """What is added to a row to get the number of its vector, which is one of all."""
+        """The offset from a row to its vector's global number."""
         return self.no << ROW_BITS
 
     @property
     def record_bits(self) -> int:
-        """A long message has several rows, one for each piece; other records have one."""
+        """The bits for pieces: a long message has several rows."""
         return CHUNK_BITS if self.kind == "message" else 0
 
     def rows_of(self, no: int) -> tuple[int, int]:
@@ -77,8 +78,9 @@ class Shelf:
 
 
 class Block(NamedTuple):
-    """The signs of the vectors of 256 records: its number, its stamp, rows from its first on, and 8
-    signs per byte.
+    """The sign bits of the vectors of 256 records.
+
+    Its number, its stamp, rows from its first on, and 8 signs per byte.
     """
 
     block: int
@@ -94,7 +96,7 @@ class Vectors(Protocol):
     """Whether a block has a new stamp as soon as one of its records is removed."""
 
     def put(self, session: Session, shelf: Shelf, records: Mapping[int, Sequence[bytes]]) -> None:
-        """Put the vectors of whole records in the place of what they had; none takes them away.
+        """Replace the vectors of whole records; none removes them.
 
         Part of the caller's transaction, which must be the only one that writes to this shelf.
         """
@@ -103,17 +105,13 @@ class Vectors(Protocol):
     def free(
         self, session: Session, shelf: Shelf, records: Iterable[int]
     ) -> tuple[set[int], set[int]]:
-        """Which of some records are there and stay so until the transaction ends, and which
-        somebody is removing.
-        """
+        """Return which records are locked here, and which are being removed."""
         ...
 
     def settle(
         self, session: Session, shelf: Shelf, entries: Sequence[tuple[int, int, int]]
     ) -> set[int]:
-        """Take (space, record, stamp) off the queue, but those that were put there again; the
-        records taken.
-        """
+        """Dequeue (space, record, stamp), except requeued ones; return the records."""
         ...
 
     def by_rows(self, session: Session, shelf: Shelf, rows: Sequence[int]) -> dict[int, bytes]:
@@ -123,7 +121,7 @@ class Vectors(Protocol):
     def scan(
         self, session: Session, shelf: Shelf, first: int = 0, last: int = LAST_ROW
     ) -> tuple[Rows, Codes]:
-        """All vectors within a range of rows, in the order of the rows."""
+        """Return all vectors within a range of rows, in order."""
         ...
 
     def blocks(self, session: Session, shelf: Shelf, after_stamp: int) -> list[Block]:
@@ -131,7 +129,7 @@ class Vectors(Protocol):
         ...
 
     def make_block(self, session: Session, shelf: Shelf, block: int, stamp: int = 0) -> Block:
-        """A block as the vectors that lie in it say it is; nothing is written."""
+        """Compute a block from its vectors without writing."""
         ...
 
     def remake(self, session: Session, shelf: Shelf, blocks: Sequence[int]) -> None:
@@ -139,24 +137,29 @@ class Vectors(Protocol):
         ...
 
     def count(self, session: Session, shelf: Shelf) -> int:
-        """How many vectors stand on a shelf."""
+        """Count the vectors on a shelf."""
         ...
 
     def clear(self, session: Session, shelf: Shelf, limit: int) -> int:
-        """Take away up to ``limit`` vectors, and the blocks with the last; how many were taken."""
+        """Remove up to ``limit`` vectors; return how many.
+
+        The blocks go with the last.
+        """
         ...
 
     def nearest(
         self, session: Session, shelf: Shelf, query: Floats, limit: int
     ) -> list[int] | None:
-        """Rows near a vector, some more than asked for, from an index of the server; ``None`` where
-        it has none.
+        """Return rows near a vector from a server index, or ``None``.
+
+        Some more than asked for.
         """
         ...
 
     def make_index(self, session: Session, shelf: Shelf, dims: int) -> bool:
-        """Have the server make an index of a large shelf, where it can; whether it did. Outside any
-        transaction.
+        """Create a server index for a large shelf; return True if made.
+
+        Outside any transaction.
         """
         ...
 
@@ -196,7 +199,7 @@ def cosines(codes: Codes, query: Floats) -> NDArray[np.float64]:
 
 
 def rough_cosines(codes: Codes, query: Floats) -> Floats:
-    """The cosines of many vectors, quickly; where they stand changes the last digits."""
+    """Return many cosines quickly, not exact in the last digits."""
     import numpy as np
 
     found = np.empty(len(codes), dtype=np.float32)
@@ -211,7 +214,7 @@ def rough_cosines(codes: Codes, query: Floats) -> Floats:
 
 
 def signs_of(codes: Codes) -> NDArray[Any]:
-    """One bit per dimension, filled up with zeros to whole words of 64."""
+    """Return one sign bit per dimension, padded to 64-bit words."""
     import numpy as np
 
     packed = np.packbits(codes > 0, axis=1)

@@ -97,7 +97,10 @@ def audit(
         return measure([Example((each.short_id,), each.label, why) for each, why in reasons if why])
 
     def beside_older(why: Callable[[TypedMemory, TypedMemory], str]) -> Measure:
-        """Measure what is true of memories beside an older one; each newer one counts once."""
+        """Measure what is true of memories beside an older one.
+
+        Each newer one counts once.
+        """
         found: dict[str, Example] = {}
         for older, newer in pairs:
             if newer.id not in found and (reason := why(older, newer)):

@@ -434,8 +434,9 @@ def _outranked(old: TypedMemory, new: TypedMemory) -> ConflictError:
 
 
 def undo(turn: MemoryChange, stored: StoredMemory) -> StoredMemory:
-    """Take back the newest change that was not taken back yet; an agent cannot take back what a
-    person did.
+    """Undo the newest change that was not undone yet.
+
+    An agent cannot undo what a person did.
     """
     newest = turn.store.newest_change(turn.session, stored.no)
     if newest is None or newest[2] == "created":

@@ -29,17 +29,16 @@ from smara.secrets.redact import clean_name
 
 
 def memory_terms(memory: TypedMemory) -> RecordTerms:
-    """What a memory is found by; none when it is out of the way, which takes it out of the
-    index.
-    """
+    """Return a memory's index terms; none removes it."""
     if not is_findable(memory):
         return RecordTerms("", ())
     return terms_of(memory.citation or "", searched_text(memory))
 
 
 def is_findable(memory: TypedMemory) -> bool:
-    """Whether a memory is in the index: what is active, and what was superseded, for those who ask
-    how it was.
+    """Return True if a memory is in the index.
+
+    What is active, and what was superseded, for questions about the past.
     """
     return memory.is_active or memory.deprecated_because == "superseded"
 
@@ -121,7 +120,7 @@ class MemoryChange:
             self.store.put_state(self.session, self.state)
 
     def next_operation(self) -> None:
-        """What follows is undone by itself."""
+        """Begin an operation that is undone by itself."""
         self.operation = self.new_id()
 
     def insert(self, fields: Mapping[str, Any], relations: Iterable[Relation] = ()) -> StoredMemory:
@@ -162,7 +161,7 @@ class MemoryChange:
         note: Mapping[str, Any] | None = None,
         where: str | None = None,
     ) -> StoredMemory:
-        """Give fields of a memory new values, in the names of its columns, and record the event.
+        """Update columns of a memory and record the event.
 
         ``note`` says more of what happened; ``where`` is the session it belongs to, if not that of
         the turn.
@@ -184,8 +183,9 @@ class MemoryChange:
         return StoredMemory(no, changed)
 
     def touch(self, stored: StoredMemory) -> None:
-        """A change beside the row, such as a relation: whoever read the memory before has read an
-        older version.
+        """Raise the version after a change beside the row.
+
+        Such as a relation.
         """
         values = {"version": stored.memory.version + 1, "updated_at": self.now_ms}
         self.store.write(self.session, stored.no, values)
@@ -234,8 +234,9 @@ class MemoryChange:
         self.store.delete(self.session, stored.no)
 
     def refuse_others(self, what: str) -> None:
-        """``InvalidInputError`` unless a person acts: an agent must not raise the trust in what it
-        was told.
+        """Raise ``InvalidInputError`` unless a person acts.
+
+        An agent must not raise the trust in what it was told.
         """
         if self.by != "person":
             hint = "Ask the person, who can do it with `smara memories`."
@@ -247,7 +248,7 @@ class MemoryChange:
             )
 
     def refuse_other_version(self, memory: TypedMemory, version: int | None) -> None:
-        """``ConflictError`` when somebody has changed the memory since the caller read it."""
+        """Raise ``ConflictError`` if the memory changed since it was read."""
         if version is not None and version != memory.version:
             hint = f"It is at version {memory.version}; look at it again, then decide."
             raise ConflictError(

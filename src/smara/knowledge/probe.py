@@ -38,21 +38,17 @@ _UNCHANGED = (
 
 
 def marks(look: Probe) -> list[int]:
-    """Where the history of a project's memories stands now."""
+    """Return the present marks of a project's memory history."""
     return [look.number(_LAST), look.number(_LAST_GONE), look.number(_LAST_TRUST)]
 
 
 def has_changed(look: Probe, since: Sequence[int]) -> bool:
-    """Whether any memory of the project was added, changed or removed since, or what may be told
-    unasked.
-    """
+    """Return True if memories or what may be told changed since."""
     return bool(look.number(_CHANGED, mark=since[0], gone=since[1], trust=since[2]))
 
 
 def are_as_they_were(look: Probe, ids: Sequence[str], since: Sequence[int]) -> bool:
-    """Whether each of these memories is there, in force, and untouched since, as is what may be
-    told unasked.
-    """
+    """Return True if these memories are in force and untouched."""
     if not ids:
         return True
     from json import dumps

@@ -305,8 +305,9 @@ class KnowledgeStore(NamedStore):
     # events
 
     def add_event(self, session: Session, values: Sequence[Any]) -> int:
-        """Insert (memory, id, operation, kind, actor, as whom, session, at, before, after); its
-        number.
+        """Insert an event and return its number.
+
+        (memory, id, operation, kind, actor, as whom, session, at, before, after).
         """
         row = session.one(
             self.sql(
@@ -344,8 +345,9 @@ class KnowledgeStore(NamedStore):
         ]
 
     def newest_change(self, session: Session, no: int) -> Row | None:
-        """(number, operation, kind, as whom) of the newest event that is not undone and no undoing
-        itself.
+        """Return the newest event that is neither undone nor an undo.
+
+        (number, operation, kind, as whom).
         """
         return session.one(
             self.sql(

@@ -72,7 +72,7 @@ class BackgroundEmbedding:
         self.pause()
 
     def pause(self) -> None:
-        """Stop after the batch at hand, and wait for that; ``resume`` goes on."""
+        """Stop after the current batch and wait; ``resume`` goes on."""
         self._stop.set()
         self._woken.set()
         thread = self._thread if self._pid == os.getpid() else None

@@ -146,11 +146,17 @@ class Embedders:
         return None if self.is_off else self.get(self.in_force(spaces))
 
     def in_force(self, spaces: Sequence[Space]) -> str:
-        """Return the setting in force; an embedder given by the program always is."""
+        """Return the setting in force.
+
+        An embedder given by the program always is.
+        """
         return self.setting if self.is_given else chosen_setting(spaces, self.setting)
 
     def get(self, setting: str) -> Embedder | None:
-        """Return the embedder of a setting, opened on first use; raises what that raises."""
+        """Return the embedder of a setting, opened on first use.
+
+        Raises what that raises.
+        """
         with self._lock:
             if setting not in self._opened:
                 self._opened[setting] = self._open(setting)

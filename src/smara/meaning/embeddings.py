@@ -174,7 +174,10 @@ class Embeddings:
             return self._store.evict_cached(session, self._clock.now_ms())
 
     def status(self) -> Status:
-        """Return the state of the embeddings; opens the embedder to name its model."""
+        """Return the state of the embeddings.
+
+        Opens the embedder to name its model.
+        """
         model_id, answering = None, None
         with self._store.database.read() as session:
             spaces = self._store.spaces(session)
@@ -215,7 +218,9 @@ class Embeddings:
         return is_local(setting)
 
     def drop(self, model_id: str) -> int:
-        """Remove all vectors of a model; return how many. They can be made again.
+        """Remove all vectors of a model; return how many.
+
+        They can be made again.
 
         Done in small transactions: no writer waits long, and a drop that was cut short goes on.
         """

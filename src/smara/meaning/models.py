@@ -69,7 +69,7 @@ class EmbeddingFailure:
 
 @dataclass(frozen=True, slots=True)
 class SpaceStatus:
-    """How a space stands in this project."""
+    """A space's status in this project."""
 
     space: Space
     vectors: Mapping[VectorKind, int]
@@ -87,7 +87,7 @@ class SpaceStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How the embeddings of this project stand."""
+    """The status of this project's embeddings."""
 
     embedder: str
     """The setting."""
@@ -102,7 +102,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingProgress:
-    """What one call of ``embed_pending`` did, and why it stopped."""
+    """The result of one ``embed_pending``, and why it stopped."""
 
     model_id: str | None = None
     embedded: int = 0

@@ -46,7 +46,7 @@ _GONE = -1
 
 
 class Table:
-    """Rows and what is known of each, in blocks that can be replaced.
+    """Rows with values, in blocks that can be replaced.
 
     A reader takes the arrays as they are and never waits: a block that changed is written behind
     the others, and its old rows are marked as gone.
@@ -122,7 +122,7 @@ class Table:
         self.rows, self.values = rows, values
 
     def _compact(self) -> None:
-        """Close the gaps, in new arrays: somebody may be reading the old ones."""
+        """Close gaps in new arrays: old ones may be in use."""
         before_rows, before, places = self.rows, self.values, self._places
         fresh = Table(self._width, self._dtype, self._is_by_column)
         fresh._grow(len(self))
@@ -132,7 +132,7 @@ class Table:
         self.size, self._gone = fresh.size, 0
 
     def of(self, wanted: Sequence[int] | Rows) -> tuple[Rows, Array]:
-        """Of the rows that are wanted those that are here, in order, and their values."""
+        """Return which wanted rows are here, in order, with values."""
         import numpy as np
 
         with self.lock:
@@ -152,7 +152,7 @@ class Table:
         return rows[here], values[here]
 
     def snapshot(self) -> tuple[Rows, Array]:
-        """The rows and their values at this moment, those that are gone among them."""
+        """Return all rows and values now, removed ones included."""
         with self.lock:
             return self.rows[: self.size], self.values[: self.size]
 
@@ -167,8 +167,9 @@ def best_by_codes(rows: Rows, codes: Codes, query: Floats, limit: int) -> Rows:
 
 
 def best_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
-    """The rows whose signs promise to be nearest, in no order: two rounds, by signs alone and
-    weighed by the query.
+    """Return rows likely nearest by signs, unordered.
+
+    Two rounds, by signs alone and weighed by the query.
     """
     columns = signs.T
     first = _alike(rows, columns, query, count=max(FIRST_ROUND, limit * 16))
@@ -177,8 +178,9 @@ def best_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
 
 
 def alike_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
-    """The rows with the most signs in common, in no order: enough for all of the nearest to be
-    among them.
+    """Return rows sharing most signs, unordered.
+
+    Enough for all of the nearest to be among them.
     """
     return rows[_alike(rows, signs.T, query, count=max(COMPARED, limit * 16))]
 
@@ -267,7 +269,7 @@ _SPARE = 32
 
 
 class Nearest:
-    """Finds the nearest rows of shelves; keeps a table for each that was asked for."""
+    """A finder of nearest rows, with a table per shelf."""
 
     def __init__(
         self, database: Database, exact_up_to: int = EXACT_UP_TO, kept_up_to: int = KEPT_UP_TO
@@ -290,7 +292,10 @@ class Nearest:
         limit: int,
         among: Sequence[int] | None = None,
     ) -> list[tuple[int, float]]:
-        """(row, cosine) of the nearest rows, best first; ``among`` restricts them to some."""
+        """Return (row, cosine) of the nearest rows, best first.
+
+        ``among`` restricts them to some.
+        """
         if limit < 1:
             return []
         if among is not None:
@@ -307,9 +312,7 @@ class Nearest:
     def vectors(
         self, session: Session, shelf: Shelf, rows: Sequence[int], dims: int
     ) -> tuple[list[int], Codes]:
-        """The rows, of those given, that have a vector, and the vectors: from memory where they are
-        kept.
-        """
+        """Return which rows have vectors, and the vectors."""
         if rows and self._database.vectors.stamps_removals and (shelf, True) in self._tables:
             numbers, kept = self._table(session, shelf, dims, is_whole=True).of(rows)
             return numbers.tolist(), kept
@@ -318,7 +321,7 @@ class Nearest:
         return list(found), decode(list(found.values()), dims)
 
     def bytes(self) -> int:
-        """How much memory the tables take."""
+        """Return the memory that tables take."""
         return sum(table.bytes for table in self._tables.values())
 
     def forget(self, space_no: int | None = None) -> None:

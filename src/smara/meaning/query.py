@@ -249,7 +249,10 @@ class Meaning:
     def scores(
         self, session: Session, kind: VectorKind, rows: Sequence[int], vector: Vector
     ) -> dict[int, float]:
-        """Return the cosines of the given rows that have a vector; see ``nearest``."""
+        """Return the cosines of the given rows that have a vector.
+
+        See ``nearest``.
+        """
         try:
             shelf = self._store.shelf(session, vector.space_no, kind)
             return self._nearest.scores(session, shelf, rows, vector.values)

@@ -58,7 +58,10 @@ class MeaningRoom:
 
     @cached_property
     def embeddings(self) -> Embeddings:
-        """Return what makes the vectors; it loads every room that has something to embed."""
+        """Return what makes the vectors.
+
+        It loads every room that has something to embed.
+        """
         from smara.meaning.embeddings import Embeddings
         from smara.meaning.worker import EmbeddingWorker
 

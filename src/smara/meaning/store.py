@@ -26,9 +26,7 @@ EVERY_SPACE = 0
 
 
 class QueueEntry(NamedTuple):
-    """A record that waits in the queue: for all spaces or for one, with the stamp of its last
-    change.
-    """
+    """A queued record, for one or all spaces, with its stamp."""
 
     space_no: int
     kind: VectorKind
@@ -37,7 +35,7 @@ class QueueEntry(NamedTuple):
 
 
 class SpaceWalk(NamedTuple):
-    """How far the walk over the records of one kind has come."""
+    """The progress of a walk over one kind's records."""
 
     kind: VectorKind
     walked_no: int
@@ -48,7 +46,7 @@ class VectorStore(ProjectStore):
     """The tables of this room, in one project."""
 
     def shelf(self, session: Session, space_no: int, kind: VectorKind) -> Shelf:
-        """Where the vectors of a kind stand; an empty shelf when there is none yet."""
+        """Return the shelf of a kind; empty when there is none."""
         row = session.one(
             self.sql(
                 "SELECT no FROM vector_shelves WHERE project_no = :project AND kind = ? AND "
@@ -87,7 +85,7 @@ class VectorStore(ProjectStore):
     def add_space(
         self, session: Session, model_id: str, dims: int, embedder: str, now_ms: int
     ) -> int:
-        """The number of a model's space, made on first use in the whole store."""
+        """Return a model's space number, created on first use."""
         session.run(
             "INSERT INTO vector_spaces (model_id, dims, embedder, created_at) VALUES (?, ?, ?, ?)"
             " ON CONFLICT (model_id) DO UPDATE SET embedder = excluded.embedder",
@@ -97,7 +95,7 @@ class VectorStore(ProjectStore):
         return int(row[0]) if row else 0
 
     def begin(self, session: Session, space_no: int, now_ms: int) -> None:
-        """Begin to fill a space in this project, or go on with one that was retired or dropped."""
+        """Begin or resume filling a space in this project."""
         session.run(
             self.sql(
                 "INSERT INTO vector_fills (project_no, space_no, state, created_at, used_at)"
@@ -122,7 +120,7 @@ class VectorStore(ProjectStore):
         )
 
     def use(self, session: Session, space_no: int, now_ms: int) -> None:
-        """Note that somebody makes vectors of a space."""
+        """Record that a process fills a space."""
         session.run(
             self.sql(
                 "UPDATE vector_fills SET used_at = ? WHERE project_no = :project AND space_no = ?"
@@ -131,7 +129,7 @@ class VectorStore(ProjectStore):
         )
 
     def choose(self, session: Session, space_no: int, now_ms: int) -> None:
-        """Note that somebody switched to a space by name, and to no other."""
+        """Record a switch to a space by name, and to no other."""
         session.run(
             self.sql(
                 "UPDATE vector_fills SET chosen_at = CASE WHEN space_no = ? THEN ? END WHERE "
@@ -141,7 +139,7 @@ class VectorStore(ProjectStore):
         )
 
     def empty(self, session: Session, space_no: int, state: str) -> None:
-        """Forget what waits for a space, and give it the state of one that is not renewed any more.
+        """Drop a space's queue and retire it.
 
         The row stays, and with it the stamp: a process that remembers the space must not take a new
         one for it.
@@ -157,7 +155,7 @@ class VectorStore(ProjectStore):
     # walks
 
     def walks(self, session: Session, space_no: int) -> list[SpaceWalk]:
-        """How far each kind was walked, in the order of the kinds; not begun ones included."""
+        """Return each kind's progress, in order, unstarted included."""
         rows = session.all(
             self.sql(
                 "SELECT kind, walked_no, is_done FROM vector_walks WHERE project_no = :project "
@@ -183,7 +181,7 @@ class VectorStore(ProjectStore):
         )
 
     def restart_walks(self, session: Session, space_no: int) -> None:
-        """Walk over everything once more; records that have their vectors are passed over."""
+        """Restart walks; records with vectors are passed over."""
         self._clear(session, "vector_walks", space_no)
 
     # the queue
@@ -191,8 +189,9 @@ class VectorStore(ProjectStore):
     def entries(
         self, session: Session, space_no: int, limit: int, own: bool = False
     ) -> list[QueueEntry]:
-        """The records that wait for a space, those written for all spaces first and the newest of
-        them first.
+        """Return the records that wait for a space.
+
+        Those written for all spaces first and the newest of them first.
 
         Code comes last: the first index of a repository is fifty thousand pieces, and what was just
         said should not wait for them. With ``own`` only those that wait for this space alone.

@@ -44,7 +44,7 @@ class Texts:
     def of(
         self, session: Session, kind: VectorKind, numbers: Sequence[int]
     ) -> dict[int, list[str]]:
-        """The texts of records, one for each row they have; a record that is gone is left out."""
+        """Return records' texts, one per row; missing are left out."""
         if not numbers:
             return {}
         if kind == "message":
@@ -82,7 +82,7 @@ def of_message(message: Message) -> list[str]:
 
 
 def of_task(task: Task) -> str:
-    """A task: what kind it is, its title, its labels, and everything that was written about it."""
+    """Return a task's text: kind, title, labels, and descriptions."""
     head = _prefix((task.type, *task.labels))
     return "\n".join(filter(None, (f"{head}{task.title}", task.full_description, task.summary)))
 
@@ -94,7 +94,7 @@ def of_observation(observation: Observation) -> str:
 
 
 def of_memory(memory: TypedMemory) -> str:
-    """A memory with its files, modules and type before it, or with the prefix that came with it."""
+    """Return a memory's text with files, modules and type, or prefix."""
     head = (
         f"{memory.context_prefix}: "
         if memory.context_prefix
@@ -104,9 +104,7 @@ def of_memory(memory: TypedMemory) -> str:
 
 
 def of_chunk(chunk: ChunkRow) -> str:
-    """A piece of code behind what it is part of; of a very long one its beginning, where its names
-    are.
-    """
+    """Return a chunk's text behind its context, cut if long."""
     text = chunk.text[:CODE_CHARACTERS]
     return f"{chunk.prefix}\n{text}" if chunk.prefix else text
 

@@ -47,7 +47,7 @@ _HELD = "another process is writing to the records that are left"
 
 
 def lease_name(project_no: int, space_no: int) -> str:
-    """The name of the lease under which a space of a project is embedded."""
+    """Return the lease name for embedding a project's space."""
     return f"embeddings:{project_no}:{space_no}"
 
 

@@ -1,1 +1,1 @@
-"""What was said: threads and messages, kept verbatim, compacted only for showing."""
+"""Keep threads and messages verbatim, compacted only for showing."""

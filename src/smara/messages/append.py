@@ -28,13 +28,13 @@ MOST_NEW = 50_000
 
 
 class Vocabulary:
-    """What stands between spaces, once met."""
+    """The words of a store, remembered once met."""
 
     def __init__(self) -> None:
         self._met: set[str] = set()
 
     def unmet(self, texts: Iterable[str]) -> set[str]:
-        """What the texts hold that was not met before."""
+        """Return words of texts that were not met before."""
         found: set[str] = set()
         for text in texts:
             for piece in pieces(text, _SLICE):
@@ -46,16 +46,17 @@ class Vocabulary:
         return found - self._met
 
     def remember(self, met: set[str]) -> None:
-        """Call it after the commit: what was rolled back must be offered again."""
+        """Remember words after the commit.
+
+        What was rolled back must be offered again.
+        """
         if len(self._met) + len(met) > _KEPT:
             self._met = set()
         self._met |= met
 
 
 class AppendResult(NamedTuple):
-    """What an append did: every message in the order given, and those of them that are new in the
-    order stored.
-    """
+    """An append's messages in order, and the new ones."""
 
     messages: list[Message]
     fresh: list[Message]
@@ -93,7 +94,9 @@ class Appender:
         may_differ: bool = False,
         session_id: str | None = None,
     ) -> AppendResult:
-        """Append to the thread of ``thread_row`` (see ``Threads.row_for``), making it on first use.
+        """Append to the thread of ``thread_row``, created on first use.
+
+        See ``Threads.row_for``.
 
         A ``client_id`` that is known already is not stored again; when its text differs,
         ``ConflictError``, unless ``may_differ``.
@@ -122,7 +125,7 @@ class Appender:
         return AppendResult(_in_given_order(prepared, messages, known), messages)
 
     def reindex(self, session: Session, no: int, message: Message, packed: PreparedMessage) -> None:
-        """Put the new terms of a message that has grown in the place of the old ones."""
+        """Replace the index terms of a message that has grown."""
         thread_no = self._store.thread_no(session, message.thread_id) or 0
         fulltext = self._store.database.fulltext
         before = analyze_chunks(message.raw_content)

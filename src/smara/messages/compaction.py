@@ -33,7 +33,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """What a compaction did."""
+    """The result of a compaction."""
 
     compactions: tuple[Compaction, ...]
     messages_compacted: int
@@ -102,8 +102,9 @@ class Summary:
 
 
 class Summarizer(Protocol):
-    """Turns a run of messages into a summary. ``method`` is stored with every summary that does not
-    name its own.
+    """Turns a run of messages into a summary.
+
+    ``method`` is stored with every summary that does not name its own.
     """
 
     method: str
@@ -121,7 +122,10 @@ class OfflineSummarizer:
     method = "offline-1"
 
     def summarize(self, messages: Sequence[Message], level: int) -> Summary:
-        """One run as text. Level 2 keeps the requests and the names alone."""
+        """One run as text.
+
+        Level 2 keeps the requests and the names alone.
+        """
         texts = [(message.role, message.raw_content[:_READ_CHARACTERS]) for message in messages]
         budget = 900 if level == 1 else 360
         asked = [first_sentence(text) for role, text in texts if role == "user"]
@@ -181,7 +185,7 @@ class Compactions:
         return self._compact(thread_id, 1, keep, undone_too=True)
 
     def end_session(self, thread_id: str) -> CompactionResult:
-        """What a session's end calls: compact the full runs that are left, keep the rest whole."""
+        """Compact the full runs left at a session's end."""
         return self._compact(thread_id, self._run_messages)
 
     def reaches_to(self, thread_id: str, keep: int = 0, is_when_due: bool = False) -> int:

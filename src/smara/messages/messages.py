@@ -92,8 +92,9 @@ class Messages:
         resource_id: str | None = None,
         session_id: str | None = None,
     ) -> MessageList:
-        """Append many messages, in order, 500 to a transaction; each transaction happens whole or
-        not at all.
+        """Append many messages, in order, 500 to a transaction.
+
+        Each transaction happens whole or not at all.
 
         Every message is checked before its batch is written: one that is refused stores
         nothing of that batch, and the error says which.
@@ -167,8 +168,9 @@ class Messages:
             log.warning("compaction.failed", thread=thread_id, error=error.code)
 
     def known_client_ids(self, thread_id: str, client_ids: Sequence[str]) -> set[str]:
-        """Which of these the thread has already: an importer that is repeated need not prepare what
-        is there.
+        """Return which client ids the thread already has.
+
+        A repeated import need not prepare what is there.
         """
         found: set[str] = set()
         with self._store.database.read() as session:
@@ -239,8 +241,9 @@ class Messages:
     def last_tokens(
         self, *, thread_id: str, tokens: int, before: int | None = None, after: int = 0
     ) -> MessageList:
-        """The newest messages that fit a token budget together, oldest first; only those behind
-        ``after``.
+        """Return the newest messages within a token budget, oldest first.
+
+        Only those behind ``after``.
 
         The newest message is always included, whatever its size.
         """
@@ -266,8 +269,7 @@ class Messages:
         )
 
     def seal(self, *, thread_id: str, up_to_seq: int | None = None) -> int:
-        """Seal messages up to a sequence number (all, when none is given); how many were newly
-        sealed.
+        """Seal messages up to a sequence number, or all; return count.
 
         Content that arrives later for a sealed message becomes a message of its own.
         """
@@ -293,7 +295,7 @@ class Messages:
         return self._store.find_message(session, message_id) or found
 
     def extend(self, message_id: str, content: str | Sequence[Part]) -> Message:
-        """Add parts to a message that is still arriving; a sealed one goes on in a new message.
+        """Add parts to an arriving message; a sealed one continues anew.
 
         The new message's metadata names the one it ``continues``.
         """
@@ -328,7 +330,7 @@ _PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One entry of a window: a message, or the summary of a run of them."""
+    """One entry of a window: a message, or a run's summary."""
 
     role: Role
     text: str

@@ -36,7 +36,7 @@ class Part:
     size_bytes: int | None = None
 
     def render(self) -> str:
-        """The part as plain text, the form in which it is stored and searched."""
+        """Render the part as plain text, as stored and searched."""
         if self.type in ("text", "reasoning", "tool_result"):
             return self.text
         if self.type == "tool_call":
@@ -58,7 +58,7 @@ def render_tool_call(name: str, arguments: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value as text: a text as it is, anything else as JSON."""
+    """Return a value as text; anything but text as JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, default=str)
@@ -115,18 +115,21 @@ class Thread:
 
     @property
     def current_task(self) -> str | None:
-        """What the agent was doing, in words."""
+        """The agent's current task, in words."""
         return self.metadata.get("currentTask")
 
     @property
     def suggested_response(self) -> str | None:
-        """How the agent might go on, in words."""
+        """A suggestion how the agent might go on."""
         return self.metadata.get("suggestedResponse")
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message as it is kept. ``seq`` counts from 1 within its thread, without gaps."""
+    """One stored message.
+
+    ``seq`` counts from 1 within its thread, without gaps.
+    """
 
     id: str
     thread_id: str
@@ -151,7 +154,7 @@ class Message:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether later content for this message becomes a message of its own."""
+        """True if later content becomes a message of its own."""
         return self.sealed_at is not None
 
     @property
@@ -161,12 +164,12 @@ class Message:
 
     @property
     def summary(self) -> str | None:
-        """What stands for this message's run once it is compacted."""
+        """The summary of this message's run once compacted."""
         return self.compaction.summary if self.compaction else None
 
     @property
     def search_text(self) -> str:
-        """The terms under which this message is found: always those of its raw content."""
+        """The raw content's terms under which it is found."""
         from smara.core.text import analyze
 
         found = analyze(self.raw_content)
@@ -174,7 +177,7 @@ class Message:
 
     @property
     def injection_text(self) -> str:
-        """What a model is shown: the raw content, or the summary once for a compacted run."""
+        """The text for a model: raw content, or the run's summary."""
         if self.compaction is None:
             return self.raw_content
         return self.compaction.injection_text if self.seq == self.compaction.start_seq else ""
@@ -182,7 +185,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A run of messages that is shown as one summary. The messages themselves are untouched."""
+    """A run of messages shown as one summary.
+
+    The messages themselves are untouched.
+    """
 
     id: str
     level: int

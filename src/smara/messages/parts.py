@@ -17,7 +17,10 @@ _EXTRA_FIELDS = ("name", "call_id", "media_type", "uri", "size_bytes")
 
 
 def parts_of(content: str | Sequence[Part] | Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
-    """The parts of a content given by a caller: a text, or a list of parts or of dicts."""
+    """Return the parts of a caller's content.
+
+    A text, or a list of parts or of dicts.
+    """
     if isinstance(content, str):
         return (Part("text", content),)
     if not isinstance(content, Sequence):
@@ -55,7 +58,10 @@ def _check_part(part: Part) -> Part:
 
 
 def pack(parts: Sequence[Part]) -> tuple[str, str | None]:
-    """The text of parts, and their layout; no layout for one part of plain text."""
+    """Return the text of parts and their layout.
+
+    No layout for one part of plain text.
+    """
     if len(parts) == 1 and _is_plain(parts[0]):
         return parts[0].text, None
     try:

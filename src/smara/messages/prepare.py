@@ -40,12 +40,12 @@ class PreparedMessage(NamedTuple):
 
     @property
     def term_count(self) -> int:
-        """How many terms the index holds for it."""
+        """The number of its index terms."""
         return sum([chunk.length for chunk in self.chunks])
 
 
 def as_new_message(value: NewMessage | Mapping[str, Any]) -> NewMessage:
-    """A message given as a dict, made a ``NewMessage``; unknown keys are refused by name."""
+    """Convert a dict to a ``NewMessage``; refuse unknown keys by name."""
     if isinstance(value, NewMessage):
         return value
     if not isinstance(value, Mapping):
@@ -117,7 +117,7 @@ def _redact_part(part: Part) -> Part:
 def repack(
     parts: Sequence[Part], content: str | Sequence[Part], counter: TokenCounter, max_bytes: int
 ) -> PreparedMessage:
-    """A stored message's parts with more behind them; text goes on in the last text part."""
+    """Append parts to stored ones; text continues the last part."""
     more = parts_of(content)
     if parts and more and parts[-1].type == more[0].type == "text":
         more = (replace(more[0], text=parts[-1].text + more[0].text), *more[1:])

@@ -66,8 +66,9 @@ class MessageStore(ProjectStore):
         )
 
     def hold_thread(self, session: Session, thread_id: str) -> None:
-        """Keep others from writing to the thread until this transaction ends; SQLite has done so
-        already.
+        """Lock the thread until the transaction ends.
+
+        SQLite has done so already.
         """
         session.run(
             self.sql(
@@ -160,8 +161,10 @@ class MessageStore(ProjectStore):
     # messages
 
     def insert_messages(self, session: Session, rows: Sequence[Sequence[Any]]) -> None:
-        """Rows as (no, thread, seq, id, role, raw, parts, tokens, method, terms, client, task,
-        created, metadata).
+        """Insert message rows.
+
+        (no, thread, seq, id, role, raw, parts, tokens, method, terms, client, task, created,
+        metadata).
         """
         session.run_many(
             self.sql(
@@ -223,7 +226,10 @@ class MessageStore(ProjectStore):
     def found_by(
         self, session: Session, matching: Matching, limit: int
     ) -> list[tuple[Row, Message]]:
-        """Messages by a term of the index, newest first, each with (row, prose, code, thread)."""
+        """Return messages by an index term, newest first.
+
+        Each with (row, prose, code, thread).
+        """
         sql = (
             f"SELECT {_MESSAGE_COLUMNS}, {matching.row}, f.prose, f.code, m.thread_no FROM "
             f"{matching.source} {_JOINS}"
@@ -254,7 +260,7 @@ class MessageStore(ProjectStore):
     def last_of_role(
         self, session: Session, thread_no: int, role: str, after: int, limit: int
     ) -> list[Message]:
-        """The newest messages of a role, the newest first, as far back as a sequence number."""
+        """Return the newest messages of a role, back to a number."""
         rows = session.all(
             self.sql(
                 f"{_MESSAGES} AND m.thread_no = ? AND m.seq > ? AND m.role = ? ORDER BY m.seq "
@@ -274,8 +280,9 @@ class MessageStore(ProjectStore):
         )
 
     def replace_content(self, session: Session, no: int, values: Sequence[Any]) -> bool:
-        """Write (raw, parts, tokens, method, terms) over an unsealed message; ``False`` once it is
-        sealed.
+        """Overwrite an unsealed message; ``False`` once sealed.
+
+        (raw, parts, tokens, method, terms).
         """
         return bool(
             session.run(
@@ -299,13 +306,11 @@ class MessageStore(ProjectStore):
         return dict(zip(("threads", "messages", "tokens", "resources"), map(int, row), strict=True))
 
     def is_alone(self, session: Session) -> bool:
-        """Whether this is the only project of the store, so that there is nothing behind the
-        wall.
-        """
+        """Return True if this is the store's only project."""
         return session.one(self.sql("SELECT 1 FROM projects WHERE no <> :project LIMIT 1")) is None
 
     def index_size(self, session: Session) -> tuple[int, int, int]:
-        """How many rows and terms this project has in the index, and in how many threads."""
+        """Count this project's index rows, terms, and threads."""
         row = session.one(
             self.sql(
                 "SELECT coalesce(sum(index_rows), 0), coalesce(sum(index_terms), 0), count(*)"

@@ -56,7 +56,7 @@ class Threads:
         return self.get(new.id)
 
     def put(self, new: NewThread) -> Thread:
-        """Make a thread or bring an existing one up to date; twice is the same as once.
+        """Create or update a thread; safe to repeat.
 
         A thread keeps its resource, kind and title once it has them; metadata is merged.
         """
@@ -140,7 +140,7 @@ class Threads:
     def update(
         self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> Thread:
-        """Change the title, or merge metadata; a key given as ``None`` is taken out."""
+        """Update the title or merge metadata; ``None`` removes a key."""
         now = self._project.clock.now_ms()
         with self._store.database.write() as session:
             # Taking the row first keeps another process from merging into what we read.
@@ -159,7 +159,7 @@ class Threads:
         return self.get(thread_id)
 
     def totals(self) -> dict[str, int]:
-        """How much this project holds: threads, messages, tokens, resources."""
+        """Count the project's threads, messages, tokens and resources."""
         with self._store.database.read() as session:
             return self._store.totals(session)
 

@@ -46,7 +46,7 @@ _NO_LETTERS = re.compile(r"[\W\d_]{2,}")
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The tokens of an input, and a number that it should not pass with any vendor's tokenizer."""
+    """An input's tokens, and a bound for any vendor's tokenizer."""
 
     tokens: int
     bound_tokens: int
@@ -60,7 +60,7 @@ def size_of(request: ChatRequest, counter: TokenCounter) -> Size:
 
 
 def bound(text: str, tokens: int) -> int:
-    """The most tokens that a text should have with anybody's tokenizer, from its o200k count.
+    """Return a bound on any tokenizer's count, from o200k's.
 
     One and a half times the count, and one more for each further character of a run without
     letters, and for letters outside of ASCII all of their bytes but the first, since a tokenizer
@@ -247,8 +247,9 @@ class ModelBudget:
     def settle(
         self, reservation: Reservation, outcome: str, usage: Usage | None, reason: str | None = None
     ) -> None:
-        """Note how a call ended and what it used; ``None`` when nobody knows, which leaves it as
-        reserved.
+        """Note how a call ended and what it used.
+
+        ``None`` when nobody knows, which leaves it as reserved.
 
         A store that cannot be written does not undo a call that was made: the reservation goes on
         counting, and a warning is logged.
@@ -270,7 +271,10 @@ class ModelBudget:
             )
 
     def spent(self, window_ms: int) -> WindowUsage:
-        """Return the usage of a window; a call under way counts at its most."""
+        """Return the usage of a window.
+
+        A call under way counts at its most.
+        """
         with self._store.database.read() as session:
             return self._store.spent(session, self._clock.now_ms() - window_ms)
 
@@ -361,14 +365,17 @@ def _time(milliseconds: int) -> str:
 
 @dataclass(slots=True)
 class MeteredCall:
-    """A call under way. Whoever makes it puts in what it used, as soon as that is known."""
+    """A running call; its maker records the usage."""
 
     seconds_left: float
     usage: Usage | None = None
 
 
 class Meter:
-    """Admits calls and notes what they used. Safe to use from several threads and processes."""
+    """A meter that admits calls and records usage.
+
+    Safe to use from several threads and processes.
+    """
 
     def __init__(self, budget: ModelBudget, clock: Clock, is_enabled: bool) -> None:
         self.budget = budget

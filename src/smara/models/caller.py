@@ -81,7 +81,7 @@ class Models:
 
     @property
     def names(self) -> list[str]:
-        """The models in force, as they are named in the list of calls; none when offline."""
+        """The names of the models in force; none when offline."""
         if self._given is not None:
             return [self._given.name]
         return (
@@ -147,8 +147,7 @@ class Models:
         return self.open_embedder()
 
     def open_embedder(self, setting: str | None = None) -> Embedder | None:
-        """The embedder that the setting ``embedder``, or one in its place, names; ``None`` for
-        ``off``.
+        """Open the embedder the setting names; ``None`` for ``off``.
 
         Nothing is loaded yet. What is sent to a server passes the switch, the redaction and the
         budget, and its calls are noted with the purpose ``embed``. ``ConfigError`` when the setting
@@ -176,8 +175,9 @@ class Models:
         return found
 
     def embedder_status(self) -> dict[str, Any]:
-        """Which embedder is in force and why, for ``smara models show``; a failure is told, not
-        raised.
+        """Report the embedder in force and why, failures included.
+
+        For ``smara models show``.
         """
         from smara.models.embedders.choice import choose
 
@@ -198,7 +198,10 @@ class Models:
             return {"setting": setting, "modelId": None, "why": error.message, "error": error.code}
 
     def pause(self, reason: str = "No reason was given.") -> Pause:
-        """Stop every call from now on, in all processes, until ``resume``; safe to repeat."""
+        """Stop every call in all processes until ``resume``.
+
+        Safe to repeat.
+        """
         if not reason.strip():
             raise InvalidInputError(
                 "The reason of a pause must not be empty. Say why, for whoever wonders."
@@ -219,7 +222,7 @@ class Models:
         return was_paused
 
     def find_pause(self) -> Pause | None:
-        """Why models are paused; ``None`` when they are not."""
+        """Return why models are paused, or ``None``."""
         with self._store.database.read() as session:
             return self._store.find_pause(session)
 

@@ -29,7 +29,10 @@ _OURS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call. ``is_estimated`` when the model did not say and we counted ourselves."""
+    """The tokens of one call.
+
+    ``is_estimated`` when the model did not say and we counted ourselves.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -94,9 +97,7 @@ class ChatModel(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in the list of calls and in the table of prices, such as
-        ``openai:gpt-5-mini``.
-        """
+        """The name in calls and prices, such as ``openai:gpt-5-mini``."""
         ...
 
     def complete(self, request: ChatRequest, abort: Abort | None = None) -> ChatReply:

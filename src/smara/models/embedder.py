@@ -35,7 +35,7 @@ EMBEDDER_ADVICE = {
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors whose cosine says how close they are in meaning."""
+    """A maker of vectors whose cosine measures similar meaning."""
 
     @property
     def model_id(self) -> str:
@@ -49,9 +49,7 @@ class Embedder(Protocol):
 
     @property
     def first_dims(self) -> int:
-        """How many leading numbers are a smaller vector of their own; ``dims`` when the model
-        promises none.
-        """
+        """The leading numbers usable alone; ``dims`` if not promised."""
         ...
 
     def embed(
@@ -61,8 +59,7 @@ class Embedder(Protocol):
         *,
         deadline_seconds: float | None = None,
     ) -> Vectors:
-        """One row of length 1 for each text, in order; zeros for a text of which the model knows
-        nothing.
+        """Return one unit row per text; zeros for an unknown text.
 
         A ``ModelError`` when that cannot be had within the deadline; never a part of the rows.
         """
@@ -79,15 +76,14 @@ class EmbeddingReply:
 
 @runtime_checkable
 class EmbeddingServer(Protocol):
-    """An embedder that is asked over a wire, one request at a time; ``embedders/guarded.py`` stands
-    around it.
+    """An embedder over a wire, one request at a time.
+
+    ``embedders/guarded.py`` stands around it.
     """
 
     @property
     def name(self) -> str:
-        """What it is called in the list of calls and in the table of prices:
-        ``openai:text-embedding-3-small``.
-        """
+        """The name in calls and prices: ``openai:text-embedding-3-small``."""
         ...
 
     @property
@@ -106,11 +102,17 @@ class EmbeddingServer(Protocol):
 
     @property
     def most_tokens(self) -> int:
-        """The most tokens of a text; of a longer one the beginning is sent."""
+        """The most tokens of a text.
+
+        Of a longer one the beginning is sent.
+        """
         ...
 
     def ask(self, texts: Sequence[str], kind: Kind, deadline_seconds: float) -> EmbeddingReply:
-        """The vectors of a few texts, none of them empty, or a ``ModelError``."""
+        """Return the vectors of a few texts, or raise ``ModelError``.
+
+        None of the texts is empty.
+        """
         ...
 
 

@@ -56,8 +56,9 @@ def failure(
     advice: Mapping[str, str] | None = None,
     **facts: Any,
 ) -> ModelError:
-    """The error for a reason of the table above; ``advice`` has other last sentences for some
-    reasons.
+    """Return the error for a reason of the table above.
+
+    ``advice`` has other last sentences for some reasons.
     """
     kind = ModelUnavailableError if reason in _TRY_AGAIN else ModelRefusedError
     told = f", {log.redact_text(detail)[:_MOST_CHARACTERS]}" if detail else ""
@@ -132,7 +133,10 @@ def from_status(
     retry_after_seconds: float | None = None,
     advice: Mapping[str, str] | None = None,
 ) -> ModelError:
-    """Return the error for an HTTP status and its body; such a call cost nothing."""
+    """Return the error for an HTTP status and its body.
+
+    Such a call cost nothing.
+    """
     known = reason or _REASON_OF_STATUS.get(status, "server" if status >= 500 else "request")
     if status == 429 and "insufficient_quota" in str(body):
         known = "quota"

@@ -40,7 +40,7 @@ _HALVINGS = 4
 
 
 class GuardedEmbedder:
-    """An embedder that may be asked. Safe to use from several threads and processes."""
+    """A guarded embedder, safe for threads and processes."""
 
     is_local = False
 
@@ -77,7 +77,9 @@ class GuardedEmbedder:
         *,
         deadline_seconds: float | None = None,
     ) -> Vectors:
-        """Return one row for each text; a blank text is zeros and is not sent.
+        """Return one row for each text.
+
+        A blank text is zeros and is not sent.
 
         A request that fails in a way that can pass is made again within the deadline, after which,
         and half a second for closing connections, the caller is back. ``BudgetSpentError``,
@@ -172,7 +174,7 @@ class GuardedEmbedder:
 
 
 class GivenEmbedder:
-    """An embedder of the caller's own: its vectors are looked at, and it sees no secret."""
+    """The caller's own embedder, checked and shown no secret."""
 
     def __init__(self, embedder: Embedder, redact: Callable[[str], str]) -> None:
         self._embedder = embedder
@@ -234,7 +236,7 @@ _RETRIES = RetryRules(attempts=2, first_wait_seconds=0.25)  # a search has secon
 
 
 class GuardedReranker:
-    """A reranker that may be asked. Safe to use from several threads and processes."""
+    """A guarded reranker, safe for threads and processes."""
 
     def __init__(
         self, reranker: Reranker, meter: Meter, redact: Callable[[str], str], clock: Clock
@@ -253,7 +255,9 @@ class GuardedReranker:
         return self._reranker.is_local
 
     def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
-        """One score from 0 to 1 for each text, in order; of long texts the beginning is read.
+        """Return one score from 0 to 1 per text.
+
+        Of long texts the beginning is read.
 
         A ``ModelError`` when that cannot be had within the deadline (and half a second for closing
         connections), whatever the other side, or a store that is busy, does. One more attempt is

@@ -217,7 +217,7 @@ def _seconds(header: str | None) -> float | None:
 
 
 def parse_address(url: str) -> SplitResult:
-    """The parts of an address that can be asked; ``ConfigError`` for any other."""
+    """Parse an address; raise ``ConfigError`` for an invalid one."""
     try:
         parts = urlsplit(url)
         is_good = (
@@ -233,7 +233,7 @@ def parse_address(url: str) -> SplitResult:
 
 
 def without_login(url: str) -> str:
-    """An address as it may be shown: without a user and a password."""
+    """Return an address without user and password."""
     scheme, separator, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"

@@ -39,8 +39,9 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class WindowUsage:
-    """What models used within a window. ``unpriced_calls`` have no known price; their money is not
-    in it.
+    """The models' usage in a window.
+
+    ``unpriced_calls`` have no known price; their money is not in it.
     """
 
     tokens: int = 0
@@ -97,7 +98,7 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The right to make one call, and the most that it can use."""
+    """The right to make one call, with its upper bound."""
 
     id: str
     model: str
@@ -108,7 +109,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Why no model is asked at the moment, since when, and who wanted it so."""
+    """A pause of the models: reason, time, and actor."""
 
     paused_at: int
     reason: str

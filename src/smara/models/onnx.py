@@ -36,8 +36,7 @@ _USUAL_TOKENS = 512
 
 
 class OnnxFolder:
-    """A folder that holds a model. Loads it when it is first asked; safe to use from several
-    threads.
+    """A folder with a model, loaded on first use, thread-safe.
 
     ``ConfigError`` for a folder that holds none, which ``setting`` names, and, when it is loaded,
     for broken files.
@@ -61,9 +60,7 @@ class OnnxFolder:
         return f"onnx:{self.path.name}"
 
     def told(self, file: str) -> dict[str, Any]:
-        """What a file of settings in the folder says; nothing when it is not there or cannot be
-        read.
-        """
+        """Return a settings file's content; empty if missing or unreadable."""
         try:
             found = json.loads((self.path / file).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -75,9 +72,7 @@ class OnnxFolder:
         return [output.name for output in self._loaded[0].get_outputs()]
 
     def run(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> tuple[list[Any], Any]:
-        """What comes out for some texts, or pairs of them, and which places hold tokens and no
-        padding.
-        """
+        """Return the outputs for texts or pairs, and the token mask."""
         import numpy as np
 
         session, tokenizer = self._loaded
@@ -100,9 +95,7 @@ class OnnxFolder:
 
     @property
     def window(self) -> int:
-        """How many tokens the model reads at once; a number that is missing, or absurd as it often
-        is, is 512.
-        """
+        """The model's window in tokens; 512 if missing or absurd."""
         for file, field in _WINDOWS:
             told = self.told(file).get(field)
             if isinstance(told, int) and not isinstance(told, bool) and 16 <= told <= 1_000_000:
@@ -178,7 +171,7 @@ _SAMPLE_BYTES = 1 << 20
 
 
 class OnnxEmbedder:
-    """Loads its model when it is first asked; safe to use from several threads."""
+    """An ONNX embedder, loaded on first use, thread-safe."""
 
     is_local = True
 
@@ -199,7 +192,10 @@ class OnnxEmbedder:
 
     @cached_property
     def dims(self) -> int:
-        """As many numbers as come out for a text: exports do not always say."""
+        """The numbers of a vector, as they come out.
+
+        Exports do not always say.
+        """
         return int(self._raw(["dimensions"]).shape[1])
 
     @property
@@ -213,7 +209,7 @@ class OnnxEmbedder:
         *,
         deadline_seconds: float | None = None,
     ) -> Vectors:
-        """The rows of all texts, a few at a time; the deadline is looked at in between."""
+        """Return all rows, a few at a time, within the deadline."""
         import numpy as np
 
         ends_at = None if deadline_seconds is None else self._clock.monotonic() + deadline_seconds
@@ -298,9 +294,7 @@ _RERANKER_BATCH = 8
 
 
 class OnnxReranker:
-    """Reads query and text together. Loads its model when it is first asked; safe to use from
-    several threads.
-    """
+    """A cross-encoder, loaded on first use, thread-safe."""
 
     is_local = True
 
@@ -316,7 +310,7 @@ class OnnxReranker:
         return self._folder.name
 
     def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
-        """The scores of all texts, a few at a time; the deadline is looked at in between."""
+        """Return all scores, a few at a time, within the deadline."""
         ends_at = self._clock.monotonic() + deadline_seconds
         by_length = sorted(
             range(len(texts)), key=lambda place: len(texts[place])

@@ -41,15 +41,13 @@ class ModelSpec:
 
     @property
     def name(self) -> str:
-        """Vendor and model, as they stand in the list of calls; the URL, which may hold a password,
-        does not.
-        """
+        """Vendor and model, without the URL and its password."""
         return f"{self.vendor}:{self.model}"
 
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A model for inputs of fewer than ``below_tokens`` tokens; ``None`` for the rest."""
+    """A model for inputs below ``below_tokens``; ``None`` for the rest."""
 
     below_tokens: int | None
     model: ChatModel
@@ -80,7 +78,9 @@ def is_offline(setting: str | None) -> bool:
 
 
 def parse_tiers(setting: str) -> list[tuple[int | None, ModelSpec]]:
-    """The bounds and models of a setting; a single model is one tier without a bound.
+    """Parse a setting's bounds and models.
+
+    A single model is one tier without a bound.
 
     >>> [(below, spec.name) for below, spec in parse_tiers("<8_000: ollama:qwen3; else: openai:gpt-5-mini")]
     [(8000, 'ollama:qwen3'), (None, 'openai:gpt-5-mini')]

@@ -30,9 +30,7 @@ class Reranker(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in the list of calls and in the table of prices, such as
-        ``cohere:rerank-v3.5``.
-        """
+        """The name in calls and prices, such as ``cohere:rerank-v3.5``."""
         ...
 
     @property
@@ -41,8 +39,9 @@ class Reranker(Protocol):
         ...
 
     def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
-        """One score from 0 to 1 for each text, in order, or a ``ModelError``; never a part of
-        them.
+        """Return one score from 0 to 1 per text, or raise.
+
+        Raises ``ModelError``; never returns a part of them.
         """
         ...
 
@@ -74,7 +73,7 @@ def finite(score: object, name: str) -> float:
 
 
 def sigmoid(value: float) -> float:
-    """A relevance from 0 to 1 for a number of any size; 0 becomes 0.5.
+    """Return a relevance from 0 to 1; 0 becomes 0.5.
 
     >>> [round(sigmoid(value), 3) for value in (-1000, -2, 0, 2, 1000)]
     [0.0, 0.119, 0.5, 0.881, 1.0]

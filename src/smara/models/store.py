@@ -22,7 +22,9 @@ class CallStore:
         self.scope = scope
 
     def hold_switch(self, session: Session) -> Pause | None:
-        """Let nobody else be admitted until this transaction ends; whether models are paused.
+        """Let nobody else be admitted until this transaction ends.
+
+        Whether models are paused.
 
         On SQLite the transaction has locked everything already; on PostgreSQL this locks the row,
         and the sums read after it see every call admitted before.
@@ -44,9 +46,7 @@ class CallStore:
         )
 
     def spent(self, session: Session, since_ms: int) -> WindowUsage:
-        """What was used after a moment; a call that has not ended counts with the most it can
-        use.
-        """
+        """Sum the usage after a moment; running calls at their most."""
         row = session.one(
             "SELECT coalesce(sum(CASE WHEN purpose IN (?, ?) THEN 0 ELSE input_tokens + "
             "output_tokens END), 0),"
@@ -104,7 +104,7 @@ class CallStore:
     def end(
         self, session: Session, call_id: str, outcome: str, reason: str | None, now_ms: int
     ) -> None:
-        """Note how a call ended; what it used stays as it was reserved."""
+        """Record a call's end; its usage stays as reserved."""
         session.run(
             scoped_sql(
                 self.scope,
@@ -117,7 +117,7 @@ class CallStore:
     def measure(
         self, session: Session, call_id: str, usage: Usage, microdollars: int | None
     ) -> None:
-        """Put what a call really used in the place of the most it could have used."""
+        """Replace a reservation by what the call used."""
         session.run(
             scoped_sql(
                 self.scope,

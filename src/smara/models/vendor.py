@@ -73,7 +73,7 @@ def load_tiers(setting: str, api_key: str | None = None) -> Tiers:
 
 
 class VendorModel:
-    """A model of a vendor, or of a server that speaks a vendor's format."""
+    """A model of a vendor, or of a compatible server."""
 
     def __init__(self, spec: ModelSpec, api_key: str | None = None) -> None:
         self.spec = spec

@@ -41,7 +41,7 @@ _COLUMNS = ", ".join(BufferedReflection._fields)
 
 
 class BufferedReflections:
-    """The reflections of one project that were made ahead.
+    """The buffered reflections of one project.
 
     Every change is part of the caller's transaction.
     """

@@ -43,7 +43,10 @@ _THREAD = re.compile(r"\s*</?thread[\s>]")
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLimits:
-    """The limits of what is shown, in characters; the middle is cut out."""
+    """The limits of what is shown, in characters.
+
+    The middle is cut out.
+    """
 
     text: int = 60_000
     result: int = 4_000
@@ -189,7 +192,10 @@ _ROLES: dict[Flavor, str] = {"coding": "an agent that writes code", "general": "
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A request to a model; a reply that repeats its ``own_words`` is an echo."""
+    """A request to a model.
+
+    A reply that repeats its ``own_words`` is an echo.
+    """
 
     system: str
     prompt: str
@@ -343,7 +349,9 @@ _LEAST_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ReplyAttempts:
-    """The attempts to get a usable reply; the deadline is for all together.
+    """The attempts to get a usable reply.
+
+    The deadline is for all together.
 
     Without ``deadline_seconds`` the model's own deadline holds.
     """

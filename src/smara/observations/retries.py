@@ -62,14 +62,17 @@ def retry_wait_ms(failed_before: int, asked_seconds: float | None = None) -> int
 
 
 class Outage(NamedTuple):
-    """Nobody can think just now."""
+    """An outage of the model."""
 
     code: str
     message: str
 
 
 class OutageGate:
-    """The outage that all threads of a process wait for; its projects share it."""
+    """The outage that all threads of a process wait for.
+
+    Its projects share it.
+    """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()

@@ -556,7 +556,7 @@ class ObservationStore(ProjectStore):
         self._run(session, f"UPDATE observation_failures SET is_dead = 1{_OF_FAILURE}", key)
 
     def clear_failure(self, session: Session, key: FailureKey) -> None:
-        """Forget a failure that was overcome; a dead letter stays to be seen."""
+        """Clear an overcome failure; a dead letter stays."""
         self._run(session, f"DELETE FROM observation_failures{_OF_FAILURE} AND is_dead = 0", key)
 
 

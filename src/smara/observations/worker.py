@@ -85,7 +85,7 @@ class Worker:
         self._learn = learn
 
     def run_once(self) -> WorkerRound:
-        """Look at every thread once; trouble with one does not keep the others waiting."""
+        """Visit every thread once; trouble stays with its thread."""
         return together(self.steps())
 
     def steps(self, is_due: bool = True) -> Iterator[WorkerRound]:
@@ -131,7 +131,10 @@ class Worker:
         leave_after_idle_seconds: float | None = 600.0,
         tell: Callable[[WorkerRound], None] | None = None,
     ) -> int:
-        """Go round until stopped, or idle for so long; return how many rounds."""
+        """Go round until stopped, or idle for so long.
+
+        Return how many rounds.
+        """
         return go_round(
             self.run_once,
             self._clock,
@@ -180,7 +183,10 @@ def go_round(
     leave_after_idle_seconds: float | None,
     tell: Callable[[WorkerRound], None] | None = None,
 ) -> int:
-    """Run rounds until stopped, or idle for so long; return how many rounds."""
+    """Run rounds until stopped, or idle for so long.
+
+    Return how many rounds.
+    """
     rounds = 0
     last_busy = clock.monotonic()
     while not stop.is_set():
@@ -219,7 +225,10 @@ class StoreWorker:
         self._last_visited = 0
 
     def run_once(self) -> WorkerRound:
-        """Run one round; trouble with one project does not keep the others waiting."""
+        """Run one round.
+
+        Trouble with one project does not keep the others waiting.
+        """
         due = self._due()
         ends_at = self._clock.monotonic() + _MOST_SECONDS
         waiting = deque((project_id, self._steps(project_id, is_due=True)) for project_id in due)
@@ -246,7 +255,10 @@ class StoreWorker:
         leave_after_idle_seconds: float | None = 600.0,
         tell: Callable[[WorkerRound], None] | None = None,
     ) -> int:
-        """Go round until stopped, or idle for so long; return how many rounds."""
+        """Go round until stopped, or idle for so long.
+
+        Return how many rounds.
+        """
         return go_round(
             self.run_once,
             self._clock,

@@ -27,7 +27,9 @@ class _Worths(Protocol[_K_contra]):
 
 
 def rarity(frequency: int, total: int) -> float:
-    """Return how much a term tells; near 0 if all texts hold it.
+    """Return how much a term tells.
+
+    Near 0 if all texts hold it.
 
     >>> [round(rarity(count, 1000), 1) for count in (1, 10, 500)]
     [6.5, 4.6, 0.7]
@@ -67,7 +69,10 @@ class LookupTerm(NamedTuple):
 
 
 def lookup_terms(query: Query, weights: WordWeights) -> dict[str, LookupTerm]:
-    """Return the terms of a query; parts and weak words have lower shares."""
+    """Return the terms of a query.
+
+    Parts and weak words have lower shares.
+    """
     return {
         term.text: LookupTerm(
             (weights.part_weight if term.kind == "part" else 1.0)

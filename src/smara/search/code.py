@@ -94,7 +94,10 @@ class TreeChunks:
 
 
 class CodeTrees:
-    """The reader of the tables of code; it caches which chunk stands where."""
+    """The reader of the tables of code.
+
+    It caches which chunk stands where.
+    """
 
     def __init__(
         self, database: Database, scope: Scope, root: Callable[[], str | None] = lambda: None
@@ -119,14 +122,20 @@ class CodeTrees:
         return MeantTree(int(no), len(rows) == 1, state == "ready", root=from_storable(root))
 
     def note(self, session: Session, is_asked_for: bool) -> str | None:
-        """Return a note on hits in code; on a missing index only if code was asked for."""
+        """Return a note on hits in code.
+
+        On a missing index only if code was asked for.
+        """
         tree = self.current(session)
         if tree is None:
             return NOT_INDEXED if is_asked_for else None
         return None if tree.is_ready else INCOMPLETE
 
     def chunks(self, session: Session, tree_no: int) -> TreeChunks:
-        """Return the chunks of a tree; they are read again only after a change."""
+        """Return the chunks of a tree.
+
+        They are read again only after a change.
+        """
         row = session.one(
             self.store.sql(
                 "SELECT revision FROM code_trees WHERE project_no = :project AND no = ?"
@@ -165,7 +174,10 @@ class CodeTrees:
         )
 
     def standing(self, session: Session, file_nos: Sequence[int]) -> dict[int, FileStanding]:
-        """Return the state of files by number; it may change without a new revision."""
+        """Return the state of files by number.
+
+        It may change without a new revision.
+        """
         found: dict[int, FileStanding] = {}
         for part in parts(sorted(set(file_nos))):
             rows = session.all(

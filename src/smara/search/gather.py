@@ -102,7 +102,10 @@ class Gather:
         self._capped: list[str] = []
 
     def run(self, query: Query, wanted_rows: int) -> TermMatches:
-        """Return the rows for a query; if the database is slow, those found so far."""
+        """Return the rows for a query.
+
+        If the database is slow, those found so far.
+        """
         try:
             if not self._whole_name_suffices(query, wanted_rows):
                 for term in query.wanted:

@@ -111,7 +111,7 @@ class Hit:
 
     @property
     def highlights(self) -> list[tuple[int, int]]:
-        """Where in ``content`` the query's words stand, as (start, end)."""
+        """The (start, end) spans of query words in ``content``."""
         from smara.core.text import spans
 
         return spans(self.content, self.terms)
@@ -183,7 +183,7 @@ class Answer(HitSequence[Hit]):
 
 @dataclass(frozen=True, slots=True)
 class PackedAnswer:
-    """A text for an agent, what it was made of, and what did not fit."""
+    """A packed text, its hits, and what did not fit."""
 
     text: str
     tokens: int
@@ -244,7 +244,10 @@ class TaskHit:
 
 @dataclass(frozen=True, slots=True)
 class TaskAnswer(HitSequence[TaskHit]):
-    """The tasks of a search, best first; ``messages`` if they were asked for."""
+    """The tasks of a search, best first.
+
+    ``messages`` if they were asked for.
+    """
 
     hits: tuple[TaskHit, ...]
     total_hits: int

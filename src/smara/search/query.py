@@ -152,7 +152,10 @@ def check_query(query: object, limit: object, offset: object = 0) -> None:
 
 
 def analyze_query(text: str) -> Query:
-    """Return the terms of any text; of a long one those that tell most."""
+    """Return the terms of any text.
+
+    Of a long one those that tell most.
+    """
     scanned = text[:_LONGEST_SCANNED]
     terms = list(_distinct(_terms(scanned)))
     if len(scanned) > LONGEST_QUERY or len(terms) > MOST_TERMS:
@@ -294,7 +297,9 @@ class QueryIntent:
 
 
 def understand(text: str, hints: Hints | None = None, today: date | None = None) -> QueryIntent:
-    """Read any text as a query; ``today`` tells which days "last week" means.
+    """Read any text as a query.
+
+    ``today`` tells which days "last week" means.
 
     >>> understand("parse_config fails").type, understand("what did we decide about caching").type
     ('identifier', 'semantic')

@@ -93,7 +93,9 @@ Rated = tuple[float, TermEvidence]
 
 @dataclass(frozen=True, slots=True)
 class MessageScore:
-    """One row of the answer; the best has score 1. ``no`` is a row number, or that of a thread.
+    """One row of the answer; the best scores 1.
+
+    ``no`` is a row number, or that of a thread.
 
     ``words`` does not depend on the other rows: it is 1 for a message of usual length that
     holds every word of the query once.
@@ -138,7 +140,10 @@ class TermWeights:
         )
 
     def read(self, rows: Iterable[MessageCandidate]) -> list[TermEvidence]:
-        """Return the evidence of each row; terms count by who wrote them, in code more."""
+        """Return the evidence of each row.
+
+        Terms count by who wrote them, in code more.
+        """
         weights = self._weights
         roles = weights.roles
         code = {role: weights.code_weight * each for role, each in weights.code_roles.items()}
@@ -239,7 +244,10 @@ def rank_messages(
 
 
 def order(rated: Rated) -> tuple[float, int, int]:
-    """Return the sort key: best first; of equals the newer, then the later row."""
+    """Return the sort key: best first.
+
+    Of equals the newer, then the later row.
+    """
     score, each = rated
     return (-score, -each.row.created_at, -each.row.no)
 
@@ -276,7 +284,10 @@ class Ranking:
 
     @cached_property
     def rated(self) -> list[Rated]:
-        """The score of each row by its words; rows without any are left out."""
+        """The score of each row by its words.
+
+        Rows without any are left out.
+        """
         return [(score, each) for each in self.evidence if (score := self._rate(each)) > 0]
 
     def rated_threads(self) -> dict[int, Rated]:

@@ -350,7 +350,7 @@ class ObservationSource:
 
 
 class MemorySource:
-    """Memories that are in force. What replaced another is found in its place."""
+    """The memories in force; replacements stand in for the old."""
 
     kind: RecordKind = "memory"
     sources: tuple[str, ...] = ("memory",)

@@ -219,7 +219,10 @@ _VALUE_OPENING = _VALUE.replace("([^", "(?:[^")
 def assignment_rule(
     name: str, label: str, word: str, shape: Shape, rest: str = _NAME_REST, is_bounded: bool = False
 ) -> Rule:
-    """A value that follows a name and an assignment sign, in any of the usual syntaxes."""
+    """Return a rule for a value after a name and sign.
+
+    In any of the usual syntaxes.
+    """
     return Rule(
         name,
         label,

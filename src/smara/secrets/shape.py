@@ -138,7 +138,10 @@ def trim(value: str, rule: Rule, is_quoted: bool) -> str:
 
 
 def is_secret(value: str, rule: Rule, name: str, is_quoted: bool) -> bool:
-    """Judge a value by its rule's shape; `name` is the text before the value."""
+    """Judge a value by its rule's shape.
+
+    `name` is the text before the value.
+    """
     if rule.shape == "format":
         return entropy(value) >= rule.min_entropy and not _EXAMPLE_IN_FORMAT.search(value)
     if rule.shape == "random":

@@ -1,3 +1,1 @@
-"""What is to be done: tasks with dependencies, claimed by one at a time, with the history of every
-change.
-"""
+"""Keep tasks with dependencies, claims, and a history."""

@@ -23,7 +23,7 @@ _NOBODY: dict[str, Any] = {
 
 
 def claim(turn: TaskTransaction, stored: StoredTask) -> None:
-    """Take a ready task; a holder who asks again keeps it, and nothing happens."""
+    """Claim a ready task; its holder keeps it."""
     if is_holder(turn, stored.task):
         return
     refuse_others(turn, stored.task)
@@ -54,7 +54,7 @@ def claim_first(turn: TaskTransaction, rest: str, values: list[Any]) -> int | No
 
 
 def release(turn: TaskTransaction, stored: StoredTask, is_forced: bool) -> None:
-    """Give a task back; one that nobody holds stays as it is."""
+    """Release a task; an unclaimed one stays as it is."""
     if stored.task.status != "in_progress":
         return
     if not is_forced:
@@ -69,7 +69,7 @@ def hand_over(
     to_assignee: str | None,
     is_forced: bool,
 ) -> None:
-    """Make somebody else the holder."""
+    """Hand a task to another holder."""
     if to_session is None and to_assignee is None:
         raise invalid(
             "A hand-over needs somebody to hand over to",
@@ -104,7 +104,7 @@ def hand_over(
 
 
 def expire(turn: TaskTransaction, silent_since_ms: int | None) -> list[int]:
-    """Take back what sessions hold that are gone; the numbers of the tasks."""
+    """Release what gone sessions hold; return the tasks' numbers."""
     numbers = turn.store.abandoned(turn.session, silent_since_ms)
     for no, task in turn.store.by_numbers(turn.session, numbers).items():
         turn.change(StoredTask(no, task), "expired", _NOBODY)
@@ -112,7 +112,7 @@ def expire(turn: TaskTransaction, silent_since_ms: int | None) -> list[int]:
 
 
 def is_holder(turn: TaskTransaction, task: Task) -> bool:
-    """Whether the one whose turn it is holds the task."""
+    """Return True if the actor holds the task."""
     if task.status != "in_progress":
         return False
     if task.session_id is not None:
@@ -121,7 +121,7 @@ def is_holder(turn: TaskTransaction, task: Task) -> bool:
 
 
 def refuse_others(turn: TaskTransaction, task: Task) -> None:
-    """``TaskClaimedError`` when somebody else holds the task."""
+    """Raise ``TaskClaimedError`` if another session holds the task."""
     holder = task.holder
     if holder is None or is_holder(turn, task):
         return

@@ -19,8 +19,9 @@ def waits_for(edge: Edge) -> tuple[int, int]:
 
 
 def find_cycle(session: Session, store: TaskStore, waiter: int, awaited: int) -> list[int] | None:
-    """The circle that would be closed if ``waiter`` waited for ``awaited``, from waiter to waiter;
-    or ``None``.
+    """Return the circle that a dependency would close, or ``None``.
+
+    From waiter to waiter.
 
     Searched from both ends, the smaller side first: a new task has nothing behind it, and
     then one look is enough, however large the graph.
@@ -106,8 +107,9 @@ def topological_order(edges: Iterable[Edge]) -> list[int] | None:
 
 
 def longest_chain(edges: Sequence[Edge], last: int | None = None) -> list[int]:
-    """The longest run of tasks that wait for each other, first to do first; with ``last``, the one
-    that ends there.
+    """Return the longest chain of waiting tasks, first to do first.
+
+    With ``last``, the one that ends there.
 
     >>> longest_chain([(1, 2, "blocks"), (2, 3, "blocks"), (4, 3, "blocks")])
     [3, 2, 1]

@@ -66,7 +66,7 @@ def close(
 
 
 def reopen(turn: TaskTransaction, stored: StoredTask) -> None:
-    """Make a closed task open again, with its whole text; its summary stays."""
+    """Reopen a closed task with its whole text; keep its summary."""
     task = stored.task
     if task.status != "closed":
         return
@@ -82,7 +82,7 @@ def reopen(turn: TaskTransaction, stored: StoredTask) -> None:
 
 
 def restore_fields(task: Task) -> dict[str, Any]:
-    """The fields of a compacted task as they were before; nothing for another."""
+    """Return a compacted task's fields as they were."""
     if not task.is_compacted:
         return {}
     return {
@@ -139,7 +139,7 @@ def add_dependencies(
     kind: EventKind,
     is_touched: bool = True,
 ) -> bool:
-    """Make one task need another, by some types, in one change; whether anything is new."""
+    """Add dependencies of some types; return True if any is new."""
     for type_ in types:
         refuse_cycle(turn, stored.no, target.no, type_=type_)
     with turn.counted([stored.no, target.no]):
@@ -165,7 +165,7 @@ def remove_dependencies(
     kind: EventKind = "dependency_removed",
     is_touched: bool = True,
 ) -> bool:
-    """Let one task no longer need another, by some types, in one change; whether it did."""
+    """Remove dependencies of some types; return True if any existed."""
     with turn.counted([stored.no, target.no]):
         gone = [
             type_
@@ -180,9 +180,7 @@ def remove_dependencies(
 
 
 def refuse_cycle(turn: TaskTransaction, no: int, depends_on_no: int, type_: str) -> None:
-    """``DependencyCycleError`` with the path of short ids, when a dependency would close a
-    circle.
-    """
+    """Raise ``DependencyCycleError`` with the path for a closed circle."""
     if type_ == "related" and no != depends_on_no:
         return
     circle = find_cycle(turn.session, turn.store, *waits_for((no, depends_on_no, type_)))
@@ -209,9 +207,7 @@ _LASTING = ("created", "imported")
 
 
 def undo(turn: TaskTransaction, stored: StoredTask, is_forced: bool) -> None:
-    """Take back the newest change that was not taken back yet; on what another holds, only by
-    force.
-    """
+    """Undo the newest change; on another's task only by force."""
     if not is_forced:
         refuse_others(turn, stored.task)
     row = turn.store.newest_change(turn.session, stored.no)
@@ -260,7 +256,10 @@ _LINE = 160
 
 
 def condense_task(task: Task, level: int) -> str:
-    """What is shown of a closed task at a level; always shorter than what it stands for."""
+    """Return a closed task's shorter text at a level.
+
+    Always shorter than what it stands for.
+    """
     text = task.full_description
     said = task.summary or first_sentence(text)
     if level >= 2:

@@ -91,7 +91,7 @@ class Task:
 
     @property
     def holder(self) -> str | None:
-        """Who works on it: the session that claimed it, or the person when there was no session."""
+        """The session that claimed it, or the person without one."""
         return (self.session_id or self.assignee) if self.status == "in_progress" else None
 
     @property
@@ -124,7 +124,7 @@ class TaskDetails:
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """How far the children of a task are; children of children count, itself does not."""
+    """The progress of a task's descendants, itself excluded."""
 
     closed: int
     total: int
@@ -136,9 +136,7 @@ class TaskProgress:
 
 @dataclass(frozen=True, slots=True)
 class TaskTotals:
-    """How many tasks a project has, by status, and how many of the unfinished are ready or
-    blocked.
-    """
+    """The number of tasks by status, ready, and blocked."""
 
     open: int = 0
     in_progress: int = 0
@@ -153,7 +151,10 @@ class TaskTotals:
 
 @dataclass(frozen=True, slots=True)
 class TaskPage(Items[Task]):
-    """Some tasks of a longer list; a sequence. ``next_offset`` is ``None`` on the last page."""
+    """One page of tasks; a sequence.
+
+    ``next_offset`` is ``None`` on the last page.
+    """
 
     tasks: tuple[Task, ...]
     next_offset: int | None = None
@@ -164,7 +165,7 @@ class TaskPage(Items[Task]):
 
 @dataclass(frozen=True, slots=True)
 class ReadyTasks(TaskPage):
-    """What can be worked on now, with the counts of the whole project."""
+    """The ready tasks, with the counts of the whole project."""
 
     ready_count: int = 0
     blocked_count: int = 0
@@ -172,7 +173,7 @@ class ReadyTasks(TaskPage):
 
 @dataclass(frozen=True, slots=True)
 class TaskEvent:
-    """One change: who, when, and what the changed fields were before and after."""
+    """One change: actor, time, and fields before and after."""
 
     id: str
     task_id: str
@@ -187,7 +188,7 @@ class TaskEvent:
 
 @dataclass(frozen=True, slots=True)
 class TreeNode:
-    """A task in a printed tree; a task that stands there already is not opened again."""
+    """A task in a printed tree; a repeated one is not opened."""
 
     task: Task
     relation: Literal["root", "child", "needs"]
@@ -199,7 +200,7 @@ class TreeNode:
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """A task on its way in from somewhere else: everything it had there is kept.
+    """A task to be imported, with everything it had.
 
     ``depends_on`` names other tasks by any id that is known here or comes in the same batch.
     """
@@ -226,7 +227,7 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskRefusal:
-    """Something of an imported task that could not be taken over as it was, and why."""
+    """A part of an imported task that was refused, and why."""
 
     task: str
     what: str
@@ -235,7 +236,7 @@ class TaskRefusal:
 
 @dataclass(frozen=True, slots=True)
 class TaskImportReport:
-    """What an import did."""
+    """The result of an import."""
 
     added: int = 0
     changed: int = 0

@@ -43,7 +43,7 @@ def clean_text(text: object, what: str, longest: int) -> str:
 
 
 def clean_summary(summary: object) -> str:
-    """What a closed task leaves behind; it must say something."""
+    """Check a closed task's summary; it must not be empty."""
     text = clean_text(summary, "summary", MAX_SUMMARY_LENGTH).strip()
     if not text:
         hint = "Say what was done, where, and what was learned, in a sentence or two."

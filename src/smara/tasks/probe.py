@@ -20,5 +20,5 @@ def mark(look: Probe) -> int:
 
 
 def has_changed(look: Probe, since: int) -> bool:
-    """Whether any task of the project was added or changed since."""
+    """Return True if any task of the project changed since."""
     return bool(look.number(_CHANGED, mark=since))

@@ -47,7 +47,7 @@ class TaskStore(NamedStore):
     # reading
 
     def select(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[StoredTask]:
-        """Tasks by the rest of a statement: conditions behind the wall, order and limit."""
+        """Select tasks by conditions, order and limit."""
         rows = session.all(
             self.sql(f"SELECT {_COLUMNS}, t.no FROM tasks t WHERE t.project_no = :project{rest}"),
             values,
@@ -72,7 +72,7 @@ class TaskStore(NamedStore):
         return self.by_numbers(session, (no,))[no]
 
     def waiting(self, session: Session, numbers: Sequence[int]) -> set[int]:
-        """Which of the tasks wait for unfinished ones."""
+        """Return which tasks wait for unfinished ones."""
         found: set[int] = set()
         for part in parts(numbers):
             statement = (
@@ -128,7 +128,7 @@ class TaskStore(NamedStore):
     # what waits for what
 
     def needs(self, session: Session, numbers: Sequence[int], type_: str) -> list[tuple[int, int]]:
-        """(task, what it depends on) of some tasks, by one type of dependency."""
+        """Return (task, dependency) pairs of one type."""
         return self._edges(session, "task_no", numbers, type_)
 
     def needed_by(
@@ -155,9 +155,7 @@ class TaskStore(NamedStore):
         return found
 
     def all_edges(self, session: Session, is_unfinished_only: bool) -> list[tuple[int, int, str]]:
-        """Every dependency that makes one task wait for another: (task, what it depends on,
-        type).
-        """
+        """Return every waiting dependency: (task, dependency, type)."""
         where = " AND a.status <> 'closed' AND b.status <> 'closed'" if is_unfinished_only else ""
         rows = session.all(
             self.sql(
@@ -169,7 +167,7 @@ class TaskStore(NamedStore):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def progress(self, session: Session, no: int) -> TaskProgress | None:
-        """How far everything below a task is; ``None`` when nothing is."""
+        """Return the progress below a task, or ``None``."""
         row = session.one(
             self.sql(
                 "WITH RECURSIVE below (no) AS ("
@@ -253,9 +251,7 @@ class TaskStore(NamedStore):
     # totals
 
     def lock(self, session: Session) -> TaskTotals:
-        """The totals of this project; no other transaction changes its tasks until this one
-        ends.
-        """
+        """Lock and return the project's totals until the transaction ends."""
         statement = self.sql(
             "UPDATE task_totals SET open = open WHERE project_no = :project"
             " RETURNING open, in_progress, closed, ready, blocked"
@@ -357,8 +353,9 @@ class TaskStore(NamedStore):
         ]
 
     def newest_change(self, session: Session, no: int) -> Row | None:
-        """(number, kind, before, after) of the newest event that is not undone and no undoing
-        itself.
+        """Return the newest event that is neither undone nor an undo.
+
+        (number, kind, before, after).
         """
         return session.one(
             self.sql(
@@ -379,8 +376,9 @@ class TaskStore(NamedStore):
     # links to messages, which are only numbers here
 
     def add_link(self, session: Session, values: Sequence[Any]) -> bool:
-        """Insert (task, message, relation, created at, by); whether it was new or of another
-        relation.
+        """Insert a link; return True if new or of another relation.
+
+        (task, message, relation, created at, by).
         """
         return bool(
             session.run(
@@ -448,7 +446,7 @@ class TaskStore(NamedStore):
         return int(row[0]) if row else None
 
     def abandoned(self, session: Session, silent_since_ms: int | None) -> list[int]:
-        """Tasks held by a session that has ended, or was last seen before a time."""
+        """Return tasks held by sessions that ended or went silent."""
         rows = session.all(
             self.sql(
                 "SELECT t.no FROM tasks t LEFT JOIN sessions s ON s.project_no = t.project_no AND "
@@ -464,8 +462,9 @@ class TaskStore(NamedStore):
 
 
 def indexed_tasks(session: Session) -> Iterator[tuple[int, int, Task]]:
-    """Every task of every project, as (number, project, task), for the index that all projects
-    share.
+    """Yield every project's tasks for the shared index.
+
+    As (number, project, task).
     """
     after = 0
     while True:

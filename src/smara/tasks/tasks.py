@@ -91,8 +91,9 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Make a task; ``depends_on`` names tasks that block it, ``parent`` the one it is part
-        of.
+        """Add a task.
+
+        ``depends_on`` names tasks that block it, ``parent`` the one it is part of.
         """
         if isinstance(depends_on, str):
             raise InvalidInputError(
@@ -157,8 +158,9 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Change named fields; metadata is merged, ``None`` takes a key out; ``assignee=""`` clears
-        it.
+        """Update named fields of a task.
+
+        Metadata is merged, ``None`` takes a key out; ``assignee=""`` clears it.
         """
         fields: dict[str, Any] = {}
         if title is not None:
@@ -207,8 +209,9 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task | None:
-        """Take the first ready task, or ``None`` when there is none. No two callers get the
-        same.
+        """Claim the first ready task, or return ``None``.
+
+        No two callers get the same.
         """
         with self._turns.begin(actor, session_id) as turn:
             claims.expire(turn, self._silent_since(turn.now_ms))
@@ -224,7 +227,7 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Give a task back, so that others may take it; ``force`` takes it from another holder."""
+        """Release a task for others; ``force`` takes it from its holder."""
         with self._changing(task_id, actor, session_id) as (turn, stored):
             claims.release(turn, stored, force)
         return self._after(stored)
@@ -254,7 +257,10 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Close a task with a summary of what came of it; ``force`` closes what another holds."""
+        """Close a task with a summary of its outcome.
+
+        ``force`` closes what another holds.
+        """
         said, why = prepare.clean_summary(summary), prepare.clean_reason(reason)
         with self._changing(task_id, actor, session_id) as (turn, stored):
             lifecycle.close(turn, stored, why, summary=said, is_forced=force)
@@ -299,7 +305,7 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Take a dependency away; without a type, every one between the two tasks."""
+        """Remove a dependency; without a type, all between the two."""
         kinds = prepare.clean_dependency_types(type)
         with self._changing(task_id, actor, session_id) as (turn, stored):
             target = require_task(turn.session, self._store, depends_on)
@@ -309,7 +315,7 @@ class Tasks:
     # history
 
     def history(self, task_id: str, *, limit: int = 50) -> builtins.list[TaskEvent]:
-        """What happened to a task, newest first."""
+        """Return a task's events, newest first."""
         check_page(limit, 0)
         with self._store.database.read() as session:
             return self._reader.history(session, require_task(session, self._store, task_id), limit)
@@ -322,8 +328,9 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Take back the newest change that was not taken back yet; call it again to go further
-        back.
+        """Take back the newest change that was not taken back yet.
+
+        Call it again to go further back.
 
         ``TaskClaimedError`` when somebody else is at the task, unless ``force``.
         """
@@ -345,7 +352,7 @@ class Tasks:
             return None if no is None else self._store.by_number(session, no)
 
     def show(self, task_id: str) -> TaskDetails:
-        """A task with what it waits for, what waits for it, its children and its messages."""
+        """Return a task with dependencies, dependents, children and messages."""
         with self._store.database.read() as session:
             stored = require_task(session, self._store, task_id)
             linked = self._linked_messages(session, stored.no, stored.task.id)
@@ -360,9 +367,7 @@ class Tasks:
         label: str | None = None,
         assignee: str | None = None,
     ) -> ReadyTasks:
-        """What can be claimed now: open, with nothing unfinished in its way; by priority, then
-        age.
-        """
+        """Return claimable tasks by priority, then age."""
         check_page(limit, offset)
         self._expire_quietly()
         with self._store.database.read() as session:
@@ -381,9 +386,7 @@ class Tasks:
         limit: int = 50,
         offset: int = 0,
     ) -> TaskPage:
-        """Tasks: those in progress, then the open ones, by priority and age; then the closed,
-        newest first.
-        """
+        """List tasks: in progress, open by priority, closed newest first."""
         check_page(limit, offset)
         if status is not None:
             prepare.clean_status(status)
@@ -401,38 +404,36 @@ class Tasks:
             return self._reader.list(session, status, filters, limit, offset)
 
     def blocked(self, tasks: Iterable[Task]) -> set[str]:
-        """The ids of those tasks that wait for unfinished ones; for showing a list."""
+        """Return the ids of tasks that wait for unfinished ones."""
         with self._store.database.read() as session:
             return self._reader.blocked(
                 session, [task.id for task in tasks if task.status != "closed"]
             )
 
     def tree(self, task_id: str | None = None) -> builtins.list[TreeNode]:
-        """Tasks with their children and what they need; without an id, from every task that has no
-        parent.
-        """
+        """Return the tree of tasks below one, or of all roots."""
         with self._store.database.read() as session:
             root = None if task_id is None else require_task(session, self._store, task_id)
             return self._reader.tree(session, root)
 
     def critical_path(self, task_id: str | None = None) -> builtins.list[Task]:
-        """The longest chain of unfinished tasks that wait for each other, first to do first."""
+        """Return the longest chain of unfinished waiting tasks."""
         with self._store.database.read() as session:
             last = None if task_id is None else require_task(session, self._store, task_id)
             return self._reader.critical_path(session, last)
 
     def progress(self, task_id: str) -> TaskProgress:
-        """How far everything below a task is."""
+        """Return the progress of everything below a task."""
         with self._store.database.read() as session:
             return self._reader.progress(session, require_task(session, self._store, task_id).no)
 
     def totals(self) -> TaskTotals:
-        """How many tasks there are, by status, and how many are ready or blocked."""
+        """Count tasks by status, ready, and blocked."""
         with self._store.database.read() as session:
             return self._reader.totals(session)
 
     def problems(self) -> builtins.list[str]:
-        """What is wrong with the totals; counts every task, for the doctor."""
+        """Return what is wrong with the totals, by counting all."""
         with self._store.database.snapshot() as session:
             kept, counted = self._store.totals(session), self._store.recount(session)
         return (
@@ -440,8 +441,9 @@ class Tasks:
         )
 
     def recount(self) -> TaskTotals:
-        """Count the totals again and put them right; for when a backup or a hand has changed the
-        tables.
+        """Recount and repair the totals.
+
+        For when a backup or a hand has changed the tables.
         """
         with self._turns.begin(None, None) as turn:
             turn.totals = self._store.recount(turn.session)
@@ -450,7 +452,7 @@ class Tasks:
     # sessions
 
     def seen(self, session_id: str) -> None:
-        """A sign of life of a session; cheap, since at most one in half a minute is written."""
+        """Record a session's sign of life, written twice a minute at most."""
         now = self._turns.clock.now_ms()
         name = clean_name(session_id, "session_id")
         if now - self._seen.get(name, -_SIGN_OF_LIFE_MS) < _SIGN_OF_LIFE_MS:
@@ -468,8 +470,9 @@ class Tasks:
         return self.expire()
 
     def expire(self) -> builtins.list[Task]:
-        """Free the tasks of sessions that are gone; those tasks. Asking and changing do this by
-        themselves.
+        """Release the tasks of gone sessions and return them.
+
+        Asking and changing do this by themselves.
         """
         with self._turns.begin(None, None) as turn:
             numbers = claims.expire(turn, self._silent_since(turn.now_ms))
@@ -478,7 +481,9 @@ class Tasks:
     # decay
 
     def compact(self, *, now: int | None = None, is_asked: bool = True) -> int:
-        """Shorten what is shown of tasks closed long ago; how many. Their text is kept, and found.
+        """Shorten what is shown of tasks closed long ago; how many.
+
+        Their text is kept, and found.
 
         Closing a task does this by itself, and then leaves alone what somebody has restored.
         """
@@ -524,8 +529,9 @@ class Tasks:
     # many at once
 
     def put_many(self, tasks: Iterable[NewTask], *, actor: str | None = None) -> TaskImportReport:
-        """Bring tasks in from elsewhere; safe to repeat. What cannot be taken over is named in
-        ``refused``.
+        """Import tasks; safe to repeat.
+
+        What cannot be taken over is named in ``refused``.
         """
         return TaskImporter(self._turns, self._settings.task_prefix, actor).run(tasks)
 

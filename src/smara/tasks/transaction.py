@@ -38,7 +38,7 @@ _INDEXED = frozenset({"title", "description", "summary", "labels", "original_con
 
 
 class TaskTransaction:
-    """One transaction that changes tasks: who, when, and what it does to the totals."""
+    """One transaction that changes tasks: actor, time, totals."""
 
     def __init__(
         self,
@@ -70,7 +70,10 @@ class TaskTransaction:
         return self.store.new_short_id(self.session, task_id, prefix, self.totals.all + 1)
 
     def insert(self, values: Mapping[str, Any], labels: Sequence[str], terms: RecordTerms) -> int:
-        """A new task; its number. The caller records the event when the task is complete."""
+        """Insert a task and return its number.
+
+        The caller records the event when the task is complete.
+        """
         no = self.store.insert(
             self.session, {name: _as_stored(name, value) for name, value in values.items()}
         )
@@ -91,7 +94,7 @@ class TaskTransaction:
         fields: Mapping[str, Any],
         is_touched: bool = True,
     ) -> int:
-        """Give fields of a task new values and record the event; the event's number."""
+        """Update a task's fields, record the event, return its number."""
         no, task = stored
         before = {name: plain_value(getattr(task, name)) for name in fields}
         after = {name: plain_value(value) for name, value in fields.items()}
@@ -214,9 +217,7 @@ class TaskTransactions:
 
 
 def task_terms(task: Task) -> RecordTerms:
-    """What a task is found by: its title, and everything that was written about it, compacted or
-    not.
-    """
+    """Return a task's index terms: title and all its texts."""
     return terms_of(
         task.title,
         "\n".join(filter(None, (task.full_description, task.summary, " ".join(task.labels)))),

@@ -85,8 +85,9 @@ def _task_lines(task: Json) -> Iterable[str]:
 
 
 def task_line(task: Json) -> str:
-    """A task in one line, such as ``t-k3f9 P1 bug open  Fix login redirect  (blocked by
-    t-a1b2)``.
+    """Render a task in one line.
+
+    Such as ``t-k3f9 P1 bug open Fix login redirect (blocked by t-a1b2)``.
     """
     notes = []
     if task.get("blockedBy"):
@@ -245,7 +246,10 @@ def _session(answer: Json) -> str:
 
 
 def memory_line(memory: Json) -> str:
-    """A memory in one line, such as ``m-k3f9 gotcha (unconfirmed)  Redis must run first``."""
+    """Render a memory in one line.
+
+    Such as ``m-k3f9 gotcha (unconfirmed) Redis must run first``.
+    """
     notes = [memory["trust"], *(["needs review"] if memory.get("needsReview") else ())]
     notes += [memory["deprecatedBecause"]] if "deprecatedBecause" in memory else []
     return f"{memory['id']} {memory['type']} ({', '.join(notes)})  {one_line(memory['content'])}"

@@ -1,3 +1,1 @@
-"""What is held in mind: a small page per resource and per thread, always at hand, with its
-history.
-"""
+"""Keep a small page per resource and thread, with history."""

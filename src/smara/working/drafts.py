@@ -58,7 +58,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]*")
 
 
 def template_text(template: str) -> str:
-    """The text of a template: one of ours by its name, or any Markdown as it is given.
+    """Return a template's text by name, or Markdown as given.
 
     >>> template_text("person").splitlines()[0]
     '# User Information'
@@ -91,7 +91,10 @@ def replace_page(
     format: WorkingFormat | None,
     max_characters: int,
 ) -> Callable[[WorkingMemory], PageDraft]:
-    """The edit that replaces a page. What does not depend on the page is refused at once."""
+    """Return the edit that replaces a page.
+
+    What does not depend on the page is refused at once.
+    """
     if not isinstance(content, str | Mapping | None):
         raise InvalidInputError(
             f"content must be a text or a mapping, not {type(content).__name__}."

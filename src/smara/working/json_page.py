@@ -13,7 +13,7 @@ MAX_DEPTH = 64
 
 
 def parse_object(text: str, what: str = "The content") -> dict[str, Any]:
-    """The object that a JSON text holds; what is lost or changed by reading is refused instead."""
+    """Parse a JSON object; refuse what reading would change."""
     try:
         value = json.loads(text, object_pairs_hook=_without_doubles, parse_constant=_no_constant)
     except RecursionError:
@@ -33,7 +33,7 @@ def parse_object(text: str, what: str = "The content") -> dict[str, Any]:
 
 
 def plain_object(value: Mapping[str, Any], what: str = "The content") -> dict[str, Any]:
-    """The same object as JSON knows it: texts as keys, lists for tuples."""
+    """Return an object as plain JSON: text keys, lists."""
     try:
         text = json.dumps(dict(value), allow_nan=False)
     except RecursionError:
@@ -51,8 +51,9 @@ def dump(value: Mapping[str, Any]) -> str:
 
 
 def merge_patch(value: Any, patch: Any) -> Any:
-    """A value with a merge patch applied: ``None`` takes a field out, an object merges, anything
-    else replaces.
+    """Apply a merge patch to a value.
+
+    ``None`` takes a field out, an object merges, anything else replaces.
 
     >>> merged({"a": 1, "b": {"c": 2, "d": 3}}, {"a": None, "b": {"c": 4}})
     {'b': {'c': 4, 'd': 3}}
@@ -69,8 +70,9 @@ def merge_patch(value: Any, patch: Any) -> Any:
 
 
 def with_field(value: Mapping[str, Any], path: str, new: Any) -> dict[str, Any]:
-    """An object with the field at a dotted path set, made on the way when it is not there; ``None``
-    takes it out.
+    """Set the field at a dotted path; ``None`` removes it.
+
+    Objects are made on the way.
 
     >>> with_field({"a": {"b": 1}}, "a.c", 2)
     {'a': {'b': 1, 'c': 2}}

@@ -27,7 +27,10 @@ class Fences:
         """The fence that would close the code we are in; ``None`` outside."""
 
     def is_code(self, line: str) -> bool:
-        """Whether the next line belongs to a code block, its fences included."""
+        """Return True if the next line is in a code block.
+
+        Its fences included.
+        """
         line = line.rstrip("\r")
         if self.open is None:
             found = _OPENING.match(line)
@@ -59,8 +62,9 @@ _LONGEST_LABEL = 120
 
 @dataclass(frozen=True, slots=True)
 class MarkdownSection:
-    """A heading at ``line``; what belongs to it ends before ``end``. ``path`` is the titles down to
-    it.
+    """A heading at ``line``; its content ends before ``end``.
+
+    ``path`` is the titles down to it.
     """
 
     path: tuple[str, ...]
@@ -71,8 +75,9 @@ class MarkdownSection:
 
 @dataclass(frozen=True, slots=True)
 class MarkdownField:
-    """A bullet at ``line`` up to ``end``; ``head`` is its line up to the colon and the label's
-    emphasis.
+    """A bullet from ``line`` to ``end``.
+
+    ``head`` is its line up to the colon and the label's emphasis.
     """
 
     path: tuple[str, ...]
@@ -82,7 +87,7 @@ class MarkdownField:
 
     @property
     def indent(self) -> str:
-        """What stands before the bullet."""
+        """The text before the bullet."""
         return self.head[: len(self.head) - len(self.head.lstrip(" \t"))]
 
 
@@ -90,7 +95,7 @@ NamedPart = TypeVar("NamedPart", MarkdownSection, MarkdownField)
 
 
 def fold_name(name: str) -> str:
-    """A name as it is compared: without emphasis, case, needless space and a colon at its end.
+    """Normalize a name: no emphasis, case, spare space, final colon.
 
     >>> folded("**Tech  Stack**:")
     'tech stack'
@@ -115,7 +120,7 @@ def heading(line: str) -> tuple[int, str] | None:
 
 
 def sections(lines: Sequence[str]) -> list[MarkdownSection]:
-    """Every section of a page, in order; a sub-section follows the section it belongs to."""
+    """Return a page's sections in order, each before its sub-sections."""
     fences = Fences()
     result: list[MarkdownSection] = []
     still_open: list[int] = []  # places in the result, each deeper than the one before
@@ -134,9 +139,7 @@ def sections(lines: Sequence[str]) -> list[MarkdownSection]:
 
 
 def fields(lines: Sequence[str], found: Sequence[MarkdownSection]) -> list[MarkdownField]:
-    """Every field of a page whose sections were found; what is indented under a field is part of
-    it.
-    """
+    """Return a page's fields with what is indented below."""
     fences = Fences()
     is_code = [fences.is_code(line) for line in lines]
     section_at = {section.line: section for section in found}
@@ -157,7 +160,7 @@ def fields(lines: Sequence[str], found: Sequence[MarkdownSection]) -> list[Markd
 
 
 def field_head(line: str) -> str | None:
-    """The bullet and label that a line begins with; ``None`` when it has no label.
+    """Return a line's bullet and label, or ``None``.
 
     >>> field_head("  - **Name:** Ann"), field_head("- see https://example.org")
     ('  - **Name:**', None)
@@ -197,8 +200,9 @@ def _indentation(line: str) -> int:
 
 
 def only(found: Sequence[NamedPart], name: str) -> NamedPart | None:
-    """The one that goes by a name; ``None`` when there is none, ``InvalidInputError`` when there
-    are several.
+    """Return the one of a name, or ``None``.
+
+    Raises ``InvalidInputError`` when there are several.
 
     ``Notes`` is any heading of that title, ``Work/Notes`` the one under ``Work``. A whole
     way from the top wins over the end of a longer one, and a section over those within it.
@@ -233,8 +237,7 @@ _BLOCK = re.compile(r"[-*+][ \t]|\d{1,9}[.)][ \t]|```|~~~|[|>]")
 
 
 def replace_section(text: str, name: str, body: str | None) -> str:
-    """The page with one section or field changed, added when it is not there, or taken out
-    (``None``).
+    """Change, add or remove (``None``) one section or field.
 
     The name is looked for in this order: a heading; a field; for ``A/B``, a section ``A``,
     which gets a field ``B`` for one line and a sub-section for several. Else a section is

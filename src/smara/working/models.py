@@ -49,7 +49,7 @@ class WorkingMemory:
 
     @property
     def is_stored(self) -> bool:
-        """Whether anybody has written this page yet."""
+        """True if the page has been written."""
         return self.version > 0
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class WorkingMemory:
 
 @dataclass(frozen=True, slots=True)
 class WorkingVersion:
-    """One page as it was: what it said, who wrote it, when and why."""
+    """A past version of a page: text, author, time, reason."""
 
     version: int
     content: str
@@ -77,8 +77,9 @@ class WorkingVersion:
 
 @dataclass(frozen=True, slots=True)
 class PageKey:
-    """Which page is meant. ``resource_id`` is ``None`` for a thread's page whose resource nobody
-    named.
+    """The key of a page.
+
+    ``resource_id`` is ``None`` for a thread's page without a named resource.
     """
 
     scope: WorkingScope
@@ -93,7 +94,7 @@ class PageKey:
 
 @dataclass(frozen=True, slots=True)
 class PageDraft:
-    """What a page is to become."""
+    """The planned content of a page."""
 
     format: WorkingFormat
     content: str
@@ -101,7 +102,7 @@ class PageDraft:
     schema: Mapping[str, Any] | None
 
     def is_in(self, memory: WorkingMemory) -> bool:
-        """Whether the page says this already."""
+        """Return True if the page already says this."""
         ours = (self.format, self.content, self.template, json.dumps(self.schema))
         return memory.is_stored and ours == (
             memory.format,

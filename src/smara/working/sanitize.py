@@ -19,7 +19,7 @@ _NOTE = "[… {left:,} characters are left out here; `smara working show` gives 
 
 
 def for_injection(memory: WorkingMemory | str, limit: int = INJECTION_CHARACTERS) -> str:
-    """The text of a page as a model may be shown it, of at most ``limit`` characters.
+    """Return a page's text for a model, at most ``limit`` long.
 
     What does not fit is cut at the end of a line, and a note says how much is left out. A
     code block that is open at the end is closed.
@@ -33,7 +33,7 @@ def for_injection(memory: WorkingMemory | str, limit: int = INJECTION_CHARACTERS
 
 
 def render_block(memory: WorkingMemory, limit: int = INJECTION_CHARACTERS) -> str:
-    """A page as the block that is put before a model; empty for an empty page."""
+    """Render a page as a block for a model; empty if empty."""
     text = for_injection(memory, limit)
     if not text.strip():
         return ""

@@ -35,7 +35,7 @@ class BoundedKeywords:
         self._taken = 0
 
     def of(self, draft: Any) -> dict[str, Keyword]:
-        """Every keyword of a draft, counted; four of them in a form of ours."""
+        """Return a draft's keywords, counted; four in our form."""
         ours: dict[str, Keyword] = {
             "pattern": self._pattern,
             "patternProperties": self._pattern_properties,
@@ -157,7 +157,7 @@ _SHOWN_CHARACTERS = 120
 
 
 def read_schema(schema: Mapping[str, Any] | str) -> dict[str, Any]:
-    """A schema given as an object or as JSON text, checked to be one that we can follow."""
+    """Parse a schema and check that it is supported."""
     if isinstance(schema, str):
         found = parse_object(schema, "The schema")
     elif isinstance(schema, Mapping):
@@ -190,9 +190,7 @@ def read_schema(schema: Mapping[str, Any] | str) -> dict[str, Any]:
 
 
 def check_value(value: Any, schema: Mapping[str, Any]) -> None:
-    """Refuse a value that does not satisfy the schema, with where it fails and what is allowed
-    there.
-    """
+    """Refuse a value that breaks the schema, with the place."""
     from jsonschema.exceptions import relevance
 
     errors = _errors(_validator(schema), value)

@@ -38,7 +38,7 @@ class WorkingStore(ProjectStore):
         return found[1] if found else None
 
     def hold(self, session: Session, place: PageKey) -> tuple[int, WorkingMemory] | None:
-        """The page and its number; nobody else changes it until this transaction ends."""
+        """Lock and return the page with its number."""
         where = _OF[place.scope]
         held = session.run(
             # SQLite has locked everything already; on PostgreSQL this locks the row.
@@ -57,7 +57,7 @@ class WorkingStore(ProjectStore):
         return (int(row[0]), _memory(row)) if row else None
 
     def insert(self, session: Session, memory_id: str, place: PageKey, now_ms: int) -> None:
-        """Begin a page at version 0; does nothing when another process was faster."""
+        """Insert a page at version 0, unless it exists."""
         session.run(
             self.sql(
                 "INSERT INTO working_memory (project_no, id, scope, resource_id, thread_id, "
@@ -110,7 +110,7 @@ class WorkingStore(ProjectStore):
         )
 
     def count(self, session: Session) -> int:
-        """How many pages this project has."""
+        """Count this project's pages."""
         row = session.one(
             self.sql("SELECT count(*) FROM working_memory WHERE project_no = :project")
         )
@@ -136,9 +136,7 @@ class WorkingStore(ProjectStore):
 
 
 def indexed_pages(session: Session) -> Iterator[tuple[int, int, RecordTerms]]:
-    """Every page of every project, with its number, its project's number and its terms; for making
-    the index again.
-    """
+    """Yield every project's pages with terms for the index."""
     for no, project_no, content in session.all(
         "SELECT no, project_no, content FROM working_memory ORDER BY no"
     ):

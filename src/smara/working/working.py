@@ -32,7 +32,7 @@ Edit = Callable[[WorkingMemory], PageDraft]
 
 
 class Working:
-    """The working memories of one project: one for each resource, and one for each thread.
+    """The working memories of one project's resources and threads.
 
     Without a ``scope``, the page is the thread's when ``thread_id`` is given, else the
     resource's. ``resource_of`` tells whom a thread belongs to, when it is known.
@@ -51,7 +51,7 @@ class Working:
         resource_id: str | None = None,
         thread_id: str | None = None,
     ) -> WorkingMemory:
-        """The page; while nobody has written it, the empty template with version 0."""
+        """Return the page; an empty template at version 0 if unwritten."""
         place = self._place(scope, resource_id, thread_id)
         return self._find(place) or self._blank(self._owned(place))
 
@@ -61,7 +61,7 @@ class Working:
         resource_id: str | None = None,
         thread_id: str | None = None,
     ) -> WorkingMemory | None:
-        """The page, or ``None`` while nobody has written it."""
+        """Return the page, or ``None`` if unwritten."""
         return self._find(self._place(scope, resource_id, thread_id))
 
     def put(
@@ -106,7 +106,7 @@ class Working:
         actor: str | None = None,
         reason: str | None = None,
     ) -> WorkingMemory:
-        """Change a part of the page and leave the rest as it is; ``None`` takes the part out.
+        """Update a part of the page; ``None`` removes it.
 
         Of Markdown, the body of a section or the value of a field, found by name and added
         when it is not there; see :func:`smara.working.markdown.replace_section`. Of JSON, the
@@ -130,8 +130,9 @@ class Working:
         limit: int = 50,
         before: int | None = None,
     ) -> list[WorkingVersion]:
-        """The versions of the page, newest first; ``before`` a version number gives the next
-        ones.
+        """Return the page's versions, newest first.
+
+        ``before`` a version number gives the next ones.
         """
         if limit < 0:
             raise InvalidInputError(f"limit must not be negative; got {limit}.")
@@ -165,7 +166,10 @@ class Working:
         actor: str | None = None,
         reason: str | None = None,
     ) -> WorkingMemory:
-        """Put an old version back, as a new one: its text, its template and its schema."""
+        """Restore an old version as a new one.
+
+        Its text, its template and its schema.
+        """
         place = self._place(scope, resource_id, thread_id)
         with self._store.database.read() as session:
             old = self._version(
@@ -183,9 +187,7 @@ class Working:
         *,
         limit: int = INJECTION_CHARACTERS,
     ) -> str:
-        """The page as the block a model is shown, sanitized and cut; empty while nobody has written
-        it.
-        """
+        """Render the page for a model, sanitized and cut."""
         found = self.find(scope, resource_id, thread_id)
         return render_block(found, limit) if found else ""
 

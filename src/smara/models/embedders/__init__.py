@@ -1,3 +1,1 @@
-"""Embedders: the offline one that comes with every installation, a local ONNX model, and
-servers.
-"""
+"""Embed texts offline, with a local ONNX model, or by servers."""

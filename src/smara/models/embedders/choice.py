@@ -31,8 +31,9 @@ _LOOK_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The embedder in force, not yet guarded, and why it is this one; none when embedding is
-    off.
+    """The unguarded embedder in force and the reason.
+
+    None when embedding is off.
     """
 
     embedder: Embedder | EmbeddingServer | None
@@ -49,8 +50,9 @@ def open_embedder(settings: Settings) -> Embedder | EmbeddingServer | None:
 
 
 def choose(settings: Settings, memory_bytes: int | None = None) -> Choice:
-    """The embedder that the settings name, with its reason. Nothing heavy is imported or loaded
-    yet.
+    """Choose the embedder that settings name, with its reason.
+
+    Nothing heavy is imported or loaded yet.
 
     ``auto`` and ``ollama`` without a model ask Ollama what it has. ``ConfigError`` for a setting
     that cannot be used, ``ModelError`` when ``ollama`` is named and cannot be asked.

@@ -37,7 +37,7 @@ _REMEMBERED = 100_000
 
 
 class Subwords:
-    """Cuts texts into the numbers of their pieces; each word is cut once and remembered."""
+    """A cutter of texts into piece numbers, each word once."""
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         self._vocabulary = vocabulary
@@ -71,8 +71,9 @@ _DIMS, _FIRST_DIMS = 256, 128
 
 
 class OfflineEmbedder:
-    """The default embedder. Maps its 16 MB when it is first asked; safe to use from several
-    threads.
+    """The default embedder, safe for threads.
+
+    Maps its 16 MB when it is first asked.
     """
 
     model_id = MODEL_ID
@@ -90,8 +91,9 @@ class OfflineEmbedder:
         *,
         deadline_seconds: float | None = None,
     ) -> Vectors:
-        """One row for each text, a query or not: a fraction of a millisecond each, so no deadline
-        is looked at.
+        """Return one row per text, without looking at a deadline.
+
+        A fraction of a millisecond each.
         """
         import numpy as np
 

@@ -32,9 +32,7 @@ _RETRIEVE = "Represent this sentence for searching relevant passages: "
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """A model: the dimensions it gives, and whether its leading ones are a vector of their own
-    (Matryoshka).
-    """
+    """A model's dimensions, and whether they can be cut (Matryoshka)."""
 
     dims: int
     is_matryoshka: bool = False
@@ -70,9 +68,7 @@ _FACTS = {
 
 @dataclass(frozen=True, slots=True)
 class ModelSpace:
-    """The vectors that are asked of a model: how many of its dimensions, and the words around a
-    text.
-    """
+    """The vectors asked of a model: dimensions and surrounding words."""
 
     facts: ModelFacts
     dims: int
@@ -120,8 +116,7 @@ class ServerEmbedder:
 
 
 def space_of(model: str, settings: Settings) -> ModelSpace:
-    """The vectors of a model: as many dimensions as are asked for, or 1,024 at most where it can be
-    cut.
+    """Return a model's space: requested dimensions, or 1,024 at most.
 
     ``ConfigError`` when the model cannot give them.
     """

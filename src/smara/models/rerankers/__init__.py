@@ -1,1 +1,1 @@
-"""Rerankers: a model under Ollama, Cohere and what speaks its format, a local ONNX model."""
+"""Rerank with Ollama, Cohere's format, or a local ONNX model."""

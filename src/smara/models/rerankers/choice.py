@@ -25,8 +25,9 @@ _SERVER = re.compile(
 
 
 def open_reranker(settings: Settings) -> Reranker | None:
-    """The reranker that the settings name, not yet guarded; ``None`` where search does without a
-    model.
+    """The reranker that the settings name, not yet guarded.
+
+    ``None`` where search does without a model.
 
     Nothing heavy is imported and nobody is asked yet. ``ConfigError`` for a setting that cannot be
     read, a key that is missing, a folder without a model.

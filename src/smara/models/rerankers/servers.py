@@ -30,9 +30,7 @@ Vendor = Literal["cohere", "cohere-compatible"]
 
 
 class CohereReranker:
-    """Asks Cohere, or a compatible server, at ``<address>/rerank``. Safe to use from several
-    threads.
-    """
+    """A client of Cohere's format at ``<address>/rerank``, thread-safe."""
 
     is_local = False
 
@@ -163,8 +161,9 @@ class OllamaReranker:
         return f"ollama:{self._model}"
 
     def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
-        """The scores of all texts; the first failure ends it, and texts that were not asked about
-        yet are left.
+        """Return all scores; the first failure ends it.
+
+        Texts that were not asked about yet are left.
         """
         if not texts:
             return []

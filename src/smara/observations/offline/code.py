@@ -137,7 +137,10 @@ class Definitions:
         self._by_kind: dict[Kind, list[CodeDefinition]] = defaultdict(list)
 
     def add(self, kind: Kind, text: str, name: str = "") -> None:
-        """Add a definition; without a name of its own its text is the name."""
+        """Add a definition.
+
+        Without a name of its own its text is the name.
+        """
         self._by_kind[kind].append(CodeDefinition(text, name or text))
 
     def add_field(self, kind: Kind, piece: str) -> None:

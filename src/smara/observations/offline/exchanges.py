@@ -47,7 +47,10 @@ def is_program_text(message: Message) -> bool:
 
 
 def without_blocks(text: str) -> str:
-    """Return a text without the host's blocks; a wrapped command becomes the command."""
+    """Return a text without the host's blocks.
+
+    A wrapped command becomes the command.
+    """
     if "<" not in text:
         return text
     for name in _BLOCKS:

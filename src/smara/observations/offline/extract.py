@@ -89,7 +89,10 @@ class ValueFinder:
     def candidates(
         self, schema: Mapping[str, Any], kind: str, label: str, is_list: bool = False
     ) -> list[Any] | None:
-        """Return every value in the sentences; None if the schema cannot be searched for."""
+        """Return every value in the sentences.
+
+        None if the schema cannot be searched for.
+        """
         found: list[Any] | None = None
         form, pattern = schema.get("format"), schema.get("pattern")
         if "const" in schema or isinstance(schema.get("enum"), list):

@@ -71,7 +71,10 @@ def clip(text: str, characters: int) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Cut a text into sentences, line by line; an abbreviation does not end one."""
+    """Cut a text into sentences, line by line.
+
+    An abbreviation does not end one.
+    """
     found: list[str] = []
     for line in text.splitlines():
         start = 0
@@ -155,8 +158,9 @@ _LEAST_STEPS = 3
 
 
 class PathShortener:
-    """Writes paths the short way. With a ``root`` that is known nothing is guessed, and every batch
-    writes alike.
+    """Writes paths the short way.
+
+    With a ``root`` that is known nothing is guessed, and every batch writes alike.
     """
 
     def __init__(self, folder: str, mentioned: Iterable[str], root: str = "") -> None:

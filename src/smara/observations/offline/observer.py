@@ -75,7 +75,10 @@ _TITLE, _TASK = 60, 300
 
 
 def thread_title(exchanges: Sequence[Exchange], is_coding: bool = True) -> str | None:
-    """Return the first real request as a title; in a talk about life the first fact."""
+    """Return the first real request as a title.
+
+    In a talk about life the first fact.
+    """
     sentences = [
         words
         for exchange in exchanges

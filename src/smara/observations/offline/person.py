@@ -53,7 +53,10 @@ Pair = tuple[Act, str]
 
 
 def passages(pairs: Iterable[Pair]) -> dict[Act, list[Pair]]:
-    """Group sentences by act; a sentence stays with the one that it leans on."""
+    """Group sentences by act.
+
+    A sentence stays with the one that it leans on.
+    """
     groups: list[list[Pair]] = []
     for act, words in pairs:
         before = groups[-1] if groups else []
@@ -114,7 +117,10 @@ class Person:
         self._trouble: tuple[str, int] | None = None
 
     def notes(self, exchange: Exchange, question: Utterance | None) -> list[Note]:
-        """Write notes on a person's words; the agent's last words were the question."""
+        """Write notes on a person's words.
+
+        The agent's last words were the question.
+        """
         scene = self._scene
         notes: list[Note] = []
         for words in exchange.said:

@@ -60,7 +60,10 @@ class Run:
 
     @property
     def aim(self) -> str:
-        """The program and its verb; two runs with one aim are runs of the same thing."""
+        """The program and its verb.
+
+        Two runs with one aim are runs of the same thing.
+        """
         return self.command.main.aim
 
     @property
@@ -80,7 +83,10 @@ class Run:
 
 
 def command_text(call: ToolCall) -> str:
-    """The command line of a call; some hosts give it as a list of words."""
+    """The command line of a call.
+
+    Some hosts give it as a list of words.
+    """
     if isinstance(call.arguments, str):
         return call.arguments
     text = call.argument("command", "cmd", "script", "code", "input")
@@ -91,7 +97,10 @@ def command_text(call: ToolCall) -> str:
 
 
 def read_run(call: ToolCall, paths: PathShortener, command: Command | None = None) -> Run | None:
-    """Read a run with its outcome; None if the host refused to run it."""
+    """Read a run with its outcome.
+
+    None if the host refused to run it.
+    """
     line = command_text(call)
     short = paths.shorten(line)
     command = command or read_command(short) or _idle(short)

@@ -227,7 +227,9 @@ def is_talk(note: Note) -> bool:
 
 
 def with_details(note: Note, most: int, *, is_bare: bool = False) -> Note:
-    """Keep at most so many details, the particular ones; with ``is_bare`` all of those.
+    """Keep at most so many details, the particular ones.
+
+    With ``is_bare`` all of those.
 
     A text that only introduces its details takes them over.
     """
@@ -251,7 +253,10 @@ def with_details_in(note: Note, most: int) -> Note:
 
 
 def in_characters(note: Note, most: int) -> Note:
-    """Return a note whose text is at most so long; the outcome of a fix stays."""
+    """Return a note whose text is at most so long.
+
+    The outcome of a fix stays.
+    """
     text = told_in(note.text, most, has_outcome=note.category == "fix")
     return _changed(note, text, note.details)
 

@@ -150,7 +150,10 @@ _LINK = re.compile(r"https?://[^\s\"'<>)\]}]{4,300}")
 
 
 def web_note(scene: Scene, calls: Sequence[ToolCall]) -> Note | None:
-    """Write what was looked up on the web; in research mode with what the pages said."""
+    """Write what was looked up on the web.
+
+    In research mode with what the pages said.
+    """
     queries = joined(
         filter(None, (call.argument("query", "q", "search_term") for call in calls)), 300
     )
@@ -271,7 +274,10 @@ def was_rejected(call: ToolCall) -> bool:
 
 
 def rejection_note(scene: Scene, call: ToolCall, is_quiet: bool) -> Note | None:
-    """Write the call that the user refused, and why; a quiet tool's only with a reason."""
+    """Write the call that the user refused, and why.
+
+    A quiet tool's only with a reason.
+    """
     reason = _SAID.search((call.output or "")[:4_000])
     if is_quiet and not reason:
         return None

@@ -57,7 +57,9 @@ _BARE = re.compile(
 
 
 def take_time(text: str) -> tuple[When | None, str]:
-    """Read the time at the beginning of a text; return it and the rest.
+    """Read the time at the beginning of a text.
+
+    Return it and the rest.
 
     >>> take_time("(2:05 PM #12-14) Agent ran")
     (When(start=845, end=845, day=None, seqs=(12, 14)), ' Agent ran')

@@ -243,7 +243,10 @@ class ReplyLine:
 
 
 def read_line(line: str, days: Collection[date] = ()) -> ReplyLine:
-    """Read a line of a reply; ``days`` are those on which something happened."""
+    """Read a line of a reply.
+
+    ``days`` are those on which something happened.
+    """
     line = line[:MOST_CHARACTERS]
     bare = line.lstrip(" \t>").rstrip()
     if not any(map(str.isalnum, bare)):

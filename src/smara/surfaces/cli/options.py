@@ -41,7 +41,9 @@ class Invocation:
 
     @contextmanager
     def memory(self, **settings: Any) -> Iterator[Memory]:
-        """Open the memory of this call, with its own settings; close it at the end.
+        """Open the memory of this call, with its own settings.
+
+        Close it at the end.
 
         A command does its work and leaves: it starts nothing in the background.
         """
@@ -117,8 +119,9 @@ def _first(after: str | None, before: str | None) -> str | None:
 
 
 def standard_input() -> str:
-    """All of standard input. Bytes that are not UTF-8 are kept, as lone surrogates, rather than
-    refused.
+    """All of standard input.
+
+    Bytes that are not UTF-8 are kept, as lone surrogates, rather than refused.
     """
     return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
 
@@ -140,7 +143,10 @@ def complete_thread(
 def complete_task(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Task ids for the shell, unfinished ones first; nothing when the store cannot be opened."""
+    """Task ids for the shell, unfinished ones first.
+
+    Nothing when the store cannot be opened.
+    """
     wanted = incomplete.casefold()
     return _completed(
         ctx,
@@ -155,7 +161,10 @@ def complete_task(
 def complete_memory(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Memory ids for the shell, the newest first; nothing when the store cannot be opened."""
+    """Memory ids for the shell, the newest first.
+
+    Nothing when the store cannot be opened.
+    """
     wanted = incomplete.casefold()
     return _completed(
         ctx,
@@ -195,8 +204,9 @@ def find_message(memory: Memory, message_id: str) -> Message:
 
 
 def find_task_id(memory: Memory, given: str | None) -> str | None:
-    """The id under which messages name a task; one that is no task of ours stays as it was
-    given.
+    """The id under which messages name a task.
+
+    One that is no task of ours stays as it was given.
     """
     task = memory.tasks.find(given) if given else None
     return task.id if task else given

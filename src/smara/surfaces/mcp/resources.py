@@ -156,7 +156,7 @@ def message_page(memory: Memory, name: str, page: int = 1) -> str:
 
 
 def ready_page(memory: Memory) -> str:
-    """What can be worked on now."""
+    """Render what can be worked on now."""
     found = memory.tasks.ready(limit=_MOST_READY)
     lines = [f"# {found.ready_count} ready, {found.blocked_count} blocked", ""]
     lines += [f"- {task_line(brief_task_json(task))}" for task in found] or ["Nothing is ready."]
@@ -164,9 +164,7 @@ def ready_page(memory: Memory) -> str:
 
 
 def working_page(memory: Memory, context: ToolContext) -> str:
-    """Working memory: the page that is shared, and the conversation's own, as far as somebody has
-    written them.
-    """
+    """Render working memory: the shared page and the thread's."""
     pages = [memory.working.find("resource", context.resource_id)]
     if context.thread_id is not None:
         pages.append(memory.working.find("thread", thread_id=context.thread_id))
@@ -214,9 +212,7 @@ class OfferedPrompt:
 
 
 def resume_work(memory: Memory, arguments: Mapping[str, str], context: ToolContext) -> str:
-    """What was in progress, what is ready, what is held in mind, and how the last conversation
-    ended.
-    """
+    """Render work in progress, ready tasks, working memory, last conversation."""
     thread_id = arguments.get("thread") or context.thread_id
     tasks = memory.tasks.list(status="in_progress", limit=_MOST_TASKS)
     busy = [f"- {task_line(brief_task_json(task))}" for task in tasks]
@@ -239,7 +235,7 @@ def resume_work(memory: Memory, arguments: Mapping[str, str], context: ToolConte
 
 
 def hand_over(memory: Memory, arguments: Mapping[str, str], context: ToolContext) -> str:
-    """A task, its history and what was said about it, for whoever takes it over."""
+    """Render a task with history and messages for a hand-over."""
     task_id = arguments.get("task", "").strip()
     if not task_id:
         raise InvalidInputError(

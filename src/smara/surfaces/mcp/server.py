@@ -37,7 +37,7 @@ _HEADERS = {
 
 
 def tool_list(form: Form = "flat", profile: Profile = "default") -> list[types.Tool]:
-    """The tools as they are listed, in a fixed order so that prompts stay cached."""
+    """Return the tools in a fixed order, so prompts stay cached."""
     found = schemas(form, profile)
     return [
         types.Tool(
@@ -192,7 +192,10 @@ class Door:
 
 
 def context_of(request: Any) -> ToolContext:
-    """Who sent an HTTP request, from its headers; nobody in particular for other transports."""
+    """Return an HTTP request's caller from its headers.
+
+    An anonymous one for other transports.
+    """
     headers: Mapping[str, str] = getattr(request, "headers", None) or {}
     found: dict[str, Any] = {
         field: headers.get(name, "").strip() or None for field, name in _HEADERS.items()

@@ -33,8 +33,9 @@ class _OpenMemory:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether another file, or none, stands where the store was: what is written now would be
-        lost.
+        """True if another file, or none, is where the store was.
+
+        What is written now would be lost.
         """
         return self._file is not None and _identity(self._path) != self._file
 
@@ -55,7 +56,10 @@ class Store:
 
     @contextmanager
     def memory(self) -> Iterator[Memory]:
-        """The memory, opened when needed. Raises what opening raises, each time anew."""
+        """Return the memory, opened when needed.
+
+        Raises what opening raises, at each call.
+        """
         with self._borrowed() as opened:
             yield opened.memory
 
@@ -77,7 +81,7 @@ class Store:
             return refusal(action_of(arguments), error)
 
     def close(self, session_id: str | None = None) -> None:
-        """Close the memory; the claims of a session that ends with it are given back."""
+        """Close the memory and release the session's claims."""
         opened = self._current
         if opened is None:
             return

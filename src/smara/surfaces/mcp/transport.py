@@ -57,7 +57,7 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 @asynccontextmanager
 async def standard_streams() -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """The streams of a server on standard input and output; they end with the input.
+    """Open the server's standard streams; they end with the input.
 
     From here on file descriptor 1 leads to standard error, so that a stray ``print``, of
     ours or of a library, cannot get between the messages.
@@ -119,9 +119,7 @@ class _Wire:
 
 
 def read_line(line: bytes) -> types.JSONRPCMessage | None:
-    """The message on a line; an error to send back when there is none; ``None`` for a blank
-    line.
-    """
+    """Parse a line's message; an error reply, or ``None`` if blank."""
     if not line.strip():
         return None
     if len(line) > MOST_LINE_BYTES:
@@ -251,7 +249,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine's own."""
+    """Return True if a host name or address is this machine's."""
     if host.lower() == "localhost":
         return True
     try:
@@ -261,7 +259,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that is bound already, so that the port is known before anybody is told it."""
+    """Return a bound socket, so the port is known first."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)
@@ -274,7 +272,7 @@ def listen(host: str, port: int) -> socket.socket:
 async def serve_http(
     server: Server[Any], bound: socket.socket, host: str, token: str, stop: anyio.Event
 ) -> None:
-    """Serve until ``stop`` is set; requests under way get a moment to finish."""
+    """Serve until ``stop`` is set; running requests get a moment."""
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,
@@ -314,7 +312,7 @@ class _Quiet(uvicorn.Server):
 
 
 class Guard:
-    """Lets in what names our host, comes from no foreign page, and carries the token."""
+    """A guard that admits our host, no foreign page, and the token."""
 
     def __init__(self, app: Any, host: str, token: str) -> None:
         self._app = app
@@ -367,7 +365,7 @@ async def _answer(send: Send, status: int, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How a server is started."""
+    """The options of a server."""
 
     context: ToolContext
     form: Form = "flat"
@@ -378,9 +376,7 @@ class ServerOptions:
 
 
 def run_server(open_memory: Callable[[], Memory], options: ServerOptions) -> None:
-    """Serve until the input ends or a signal comes; then give back what belongs to this process
-    alone.
-    """
+    """Serve until the input ends or a signal; then clean up."""
     store = Store(open_memory, partial(bring_up_to_date, folder=spool_folder()))
     if options.address is not None:
         _run_http(store, options, options.address)

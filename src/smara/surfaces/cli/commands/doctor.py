@@ -80,7 +80,10 @@ def index_command() -> None:
 @index_command.command("check")
 @common
 def check(call: Invocation) -> Reply:
-    """Compare the index with the messages. The exit code is 8 if they differ."""
+    """Compare the index with the messages.
+
+    The exit code is 8 if they differ.
+    """
     with call.memory() as memory:
         problems = memory.index.problems(deep=True)
     call.exit_code = 8 if problems else 0

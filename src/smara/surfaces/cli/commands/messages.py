@@ -122,7 +122,10 @@ def add_message(
     client_id: str | None,
     task_id: str | None,
 ) -> Reply:
-    """Add a message to a thread; a new thread is created on first use."""
+    """Add a message to a thread.
+
+    A new thread is created on first use.
+    """
     text = standard_input() if content == "-" else content
     with call.memory() as memory:
         message = memory.messages.add(

@@ -24,7 +24,10 @@ _FEW = 4
 
 
 def place(node: Node) -> str:
-    """Return where a node begins, such as ``src/auth.py:20``; of a file its path."""
+    """Return where a node begins, such as ``src/auth.py:20``.
+
+    Of a file its path.
+    """
     return node.path if node.kind == "file" else f"{node.path}:{node.first_line}"
 
 

@@ -21,7 +21,9 @@ _MOST = 4
 
 
 def code_word(code: Freshness | None) -> str:
-    """Return the verdict on code in a word or two; nothing for fresh code.
+    """Return the verdict on code in a word or two.
+
+    Nothing for fresh code.
 
     >>> code_word(Freshness("drifted", changed=0.4)), code_word(Freshness("orphaned")), code_word(Freshness("fresh"))
     ('code drifted 40 %', 'code gone', '')
@@ -142,7 +144,10 @@ def row(memory: TypedMemory, confidence: float, code: Freshness | None = None) -
 
 
 def shown_lines(text: str, width: int, most: int) -> list[str]:
-    """Return the first lines of a text, wrapped; code blocks lose their marks."""
+    """Return the first lines of a text, wrapped.
+
+    Code blocks lose their marks.
+    """
     import textwrap
 
     plain = " ".join(_FENCE.sub(" ", output.printable(text)).split())
@@ -178,7 +183,10 @@ def facts(
 
 
 def changed(memories: Iterable[TypedMemory], verb: str) -> None:
-    """Print changed memories: sentences on a terminal; id, state and content in a pipe."""
+    """Print changed memories: sentences on a terminal.
+
+    Id, state and content in a pipe.
+    """
     for each in memories:
         if output.is_terminal():
             said = shown_lines(

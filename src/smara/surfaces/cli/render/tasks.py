@@ -44,7 +44,10 @@ def mark(state: State) -> str:
 def print_lines(
     tasks: Sequence[Task], blocked: set[str], indent: str = "", is_numbered: bool = False
 ) -> None:
-    """Print one line for each task; ``blocked`` has the ids of blocked ones."""
+    """Print one line for each task.
+
+    ``blocked`` has the ids of blocked ones.
+    """
     id_cells = min(_WIDEST_ID, max((cells(task.short_id) for task in tasks), default=0))
     for number, task in enumerate(tasks, 1):
         before = f"{indent}{number:>2}. " if is_numbered else indent
@@ -136,7 +139,10 @@ def say_more(text: str) -> None:
 
 
 def changed(task: Task, sentence: str) -> None:
-    """Print a change: a sentence on a terminal; id, status and title in a pipe."""
+    """Print a change: a sentence on a terminal.
+
+    Id, status and title in a pipe.
+    """
     if output.is_terminal():
         output.say(output.paragraph(sentence, "", ""))
     else:

@@ -519,7 +519,10 @@ def reject_reviewed(
 @common
 @with_actor
 def undo_review(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> Reply:
-    """Undo the last change of each memory; repeat it to go further back."""
+    """Undo the last change of each memory.
+
+    Repeat it to go further back.
+    """
     return _reply(
         call, memory_ids, "Reverted", change=lambda memory, each: memory.memories.undo(each, **who)
     )

@@ -34,7 +34,10 @@ memory_arguments = click.argument(
 
 
 def with_actor(function: F) -> Callable[..., Any]:
-    """Give a command ``--actor`` and pass it on as ``who``. Stands below ``common``."""
+    """Give a command ``--actor`` and pass it on as ``who``.
+
+    Stands below ``common``.
+    """
 
     @click.option("--actor", metavar="NAME", help="Who does it; also SMARA_ACTOR. Without it, you.")
     @wraps(function)
@@ -73,7 +76,10 @@ def print_card(
     chain: Sequence[TypedMemory],
     code: Freshness | None = None,
 ) -> None:
-    """Print a memory with all its fields; names and values in a pipe."""
+    """Print a memory with all its fields.
+
+    Names and values in a pipe.
+    """
     if not output.is_terminal():
         for name_and_value in rows(memory, confidence, code):
             output.row(name_and_value)

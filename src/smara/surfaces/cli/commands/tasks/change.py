@@ -206,7 +206,10 @@ def _pair(given: str) -> tuple[str, Any]:
 @common
 @with_actor
 def undo(call: Invocation, who: dict[str, Any], task_id: str, force: bool) -> Reply:
-    """Undo the last change of a task; repeat it to go further back."""
+    """Undo the last change of a task.
+
+    Repeat it to go further back.
+    """
     with call.memory() as memory:
         task = memory.tasks.undo(task_id, force=force, **who)
         newest = memory.tasks.history(task.id, limit=1)
@@ -269,7 +272,10 @@ def claim(
     label: str | None,
     thread_id: str | None,
 ) -> Reply:
-    """Claim a ready task for yourself. Claiming it again is not an error."""
+    """Claim a ready task for yourself.
+
+    Claiming it again is not an error.
+    """
     if (task_id is None) is not is_next:
         raise InvalidInputError(
             "Give either the id of a task, or --next for the first that is ready."
