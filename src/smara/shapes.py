@@ -493,7 +493,9 @@ def brief_message_json(message: Message, names: Names, page: int) -> Json:
     """Return the answer that shows a message to an agent, page by page."""
     shape = message_json(message, names)
     kept = ("id", "threadId", "seq", "role", "createdAt", "taskId")
-    return _paged("message", lean({name: shape[name] for name in kept}), message.raw_content, page)
+    return _paged(
+        "message", lean({name: shape[name] for name in kept}), message.raw_content, page=page
+    )
 
 
 def _part_json(part: Part) -> Json:
@@ -512,7 +514,7 @@ def _part_json(part: Part) -> Json:
 
 def record_json(shape: Json, text: str, page: int) -> Json:
     """Return the answer that shows a memory, task, observation or code to an agent."""
-    return _paged("record", shape, text, page)
+    return _paged("record", shape, text, page=page)
 
 
 def _paged(name: str, shape: Json, text: str, page: int) -> Json:

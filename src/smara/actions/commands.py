@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from smara.actions.models import LOOKING, Command, CommandPart, Commit, Purpose
+from smara.actions.models import LOOKING, Command, CommandPart, CommitRun, Purpose
 from smara.core.extract import word_set
 from smara.core.tool_triggers import ASSIGNMENT, trims_output
 
@@ -483,7 +483,7 @@ _MESSAGES = re.compile(r"(?:-\w*m|--message)[ =]?(?:\"((?:[^\"\\]|\\.)*)\"|'([^'
 _DOCUMENT = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\s*\1", re.DOTALL)
 
 
-def read_commit(line: str, output: str) -> Commit:
+def read_commit(line: str, output: str) -> CommitRun:
     """Read a commit from its command line and git's output.
 
     >>> read_commit("git commit -m 'fix: it' -m 'why'", "[main 1a2b3c4] fix: it")
@@ -498,5 +498,5 @@ def read_commit(line: str, output: str) -> Commit:
     ).strip()
     stated = _COMMITTED.search(output[:_MOST_CHARACTERS])
     if stated is None:
-        return Commit("", "", message.partition("\n")[0].strip(), message)
-    return Commit(stated["branch"], stated["sha"], stated["subject"], message)
+        return CommitRun("", "", message.partition("\n")[0].strip(), message=message)
+    return CommitRun(stated["branch"], stated["sha"], stated["subject"], message=message)

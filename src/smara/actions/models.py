@@ -74,7 +74,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitRun:
     """A commit by its command and output; fields may be empty."""
 
     branch: str

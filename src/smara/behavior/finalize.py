@@ -232,7 +232,14 @@ class Finalizer:
         def also(session: Session, added: Sequence[AddResult]) -> None:
             results.append(
                 self._count(
-                    session, row, done, promoted, added[: len(promoted)], pads, wanted, calls
+                    session,
+                    row,
+                    done,
+                    promoted=promoted,
+                    added=added[: len(promoted)],
+                    pads=pads,
+                    wanted=wanted,
+                    calls=calls,
                 )
             )
 

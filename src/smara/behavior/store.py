@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from smara.behavior.models import FindingVerdict, Noticed, WatchedSession
@@ -410,21 +411,14 @@ class BehaviorStore(ProjectStore):
         return session.run(self.sql(statement), (now_ms, name, now_ms - every_ms)) == 1
 
 
+_SESSION_FIELDS = tuple(field.name for field in fields(WatchedSession))
+
+
 def _session(row: Row) -> WatchedSession:
-    session_id, agent, state, events, started, last, finalized, type_, outcome, why, *rest = row
-    return WatchedSession(
-        from_storable(session_id),
-        agent,
-        state,
-        events,
-        started,
-        last,
-        finalized,
-        type_,
-        outcome,
-        from_storable(why),
-        *rest,
-    )
+    values = dict(zip(_SESSION_FIELDS, row, strict=True))
+    values["session_id"] = from_storable(values["session_id"])
+    values["why"] = from_storable(values["why"])
+    return WatchedSession(**values)
 
 
 def by_session(events: Iterable[HostEvent]) -> dict[str, list[HostEvent]]:

@@ -179,7 +179,7 @@ class CodeStore(FileStore):
     def remove_chunks(self, session: Session, numbers: Sequence[int]) -> None:
         """Remove chunks, from the text index too."""
         self.database.records.remove(session, "code", numbers)
-        self.remove_rows(session, "code_chunks", "no", numbers)
+        self.remove_rows(session, "code_chunks", "no", numbers=numbers)
 
     # facts and edges
 
@@ -281,9 +281,9 @@ class CodeStore(FileStore):
         """Remove files with all that belongs to them."""
         chunks = self.chunks(session, numbers).values()
         self.remove_chunks(session, [chunk.no for found in chunks for chunk in found])
-        self.remove_rows(session, "code_nodes", "file_no", numbers)
-        self.remove_rows(session, "code_facts", "file_no", numbers)
-        self.remove_rows(session, "code_files", "no", numbers)
+        self.remove_rows(session, "code_nodes", "file_no", numbers=numbers)
+        self.remove_rows(session, "code_facts", "file_no", numbers=numbers)
+        self.remove_rows(session, "code_files", "no", numbers=numbers)
 
     def remove_tree(self, session: Session, tree_no: int) -> None:
         """Remove a tree with everything in it."""

@@ -73,7 +73,7 @@ _TABLE: tuple[MemoryKind, ...] = (
         boost={"define": 1.2, "validate": 1.2},
         share={"define": 0.2, "validate": 0.25},
         fields=(
-            _may("kind", "choice", "what it is about", "functional non_functional"),
+            _may("kind", "choice", "what it is about", choices="functional non_functional"),
             _may("acceptance", "text", "how one sees that it is met"),
         ),
         guess_rank=5,
@@ -395,7 +395,7 @@ _TABLE: tuple[MemoryKind, ...] = (
         share={"validate": 0.25},
         fields=(
             _needed("observation_type", "choice", "what was seen",
-                    "precondition timing ui_behavior test_sequence mcp_gotcha"),
+                    choices="precondition timing ui_behavior test_sequence mcp_gotcha"),
             _may("tool", "text", "with which tool"),
         ),
     ),
@@ -422,7 +422,8 @@ _TABLE: tuple[MemoryKind, ...] = (
         boost={"validate": 1.1, "reflect": 1.4},
         share={"validate": 0.15, "reflect": 0.4},
         fields=(
-            _needed("outcome", "choice", "how it ended", "success partial failure abandoned"),
+            _needed("outcome", "choice", "how it ended",
+            choices="success partial failure abandoned"),
             _may("summary", "text", "what was done"),
             _may("files_changed", "texts", "where"),
             _may("steps", "count", "in how many steps"),

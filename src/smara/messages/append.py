@@ -117,7 +117,13 @@ class Appender:
             task_id = self._active_task(session, metadata, session_id, now_ms)
             fresh = _about(task_id, _first_of_each(prepared, known))
             messages = self._insert(
-                session, thread_no, last_seq, thread_id, resource_id, fresh, now_ms
+                session,
+                thread_no,
+                last_seq,
+                thread_id=thread_id,
+                resource_id=resource_id,
+                fresh=fresh,
+                now_ms=now_ms,
             )
             if fresh:
                 met = self._add_words(session, fresh)

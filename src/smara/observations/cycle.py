@@ -250,7 +250,9 @@ class ObservationCycle(LeasedCycle):
                     threads = [cursor.thread_id for cursor in self.cursors(session, place)[1]]
             done = CycleOutcome(action, True)
             for thread_id in threads:
-                while job := self._next_job(place, thread_id, retain_tokens, done.messages == 0):
+                while job := self._next_job(
+                    place, thread_id, retain_tokens, is_first=done.messages == 0
+                ):
                     beat.check()
                     step = self._observe_job(job, turn)
                     if not step.success:
@@ -374,7 +376,7 @@ class ObservationCycle(LeasedCycle):
         record_no, cursor = job.record.no, job.cursor
         first, last = job.messages[0].seq, job.messages[-1].seq
         times = [message.created_at for message in job.messages]
-        notes = [clean_note(note, times, first, last) for note in draft.notes]
+        notes = [clean_note(note, times, first, last=last) for note in draft.notes]
         batch = {
             "record_no": record_no,
             "thread_no": cursor.thread_no,
@@ -450,7 +452,7 @@ class ObservationCycle(LeasedCycle):
                 cursor.buffered_seq <= cursor.observed_seq for cursor in cursors
             ):
                 return CycleOutcome("activate", True)
-            return self._activate(session, place, record, is_forced)
+            return self._activate(session, place, record, is_forced=is_forced)
 
     def _activate_all(self, place: RecordKey, lease: Lease) -> None:
         """Activate what was buffered: the cursor must not step over it."""

@@ -137,7 +137,7 @@ class ReflectionCycle(LeasedCycle):
 
         def work(lease: Lease, _: Heartbeat) -> CycleOutcome:
             try:
-                return self._reflect(place, lease, is_forced, is_buffered)
+                return self._reflect(place, lease, is_forced, is_buffered=is_buffered)
             except LeaseLostError:
                 raise
             except SmaraError as error:
@@ -208,7 +208,7 @@ class ReflectionCycle(LeasedCycle):
         first = min(row.first_seq for _, row in job.sources)
         last = max(row.last_seq for _, row in job.sources)
         rows = self._rows(
-            [clean_note(note, times, first, last) for note in notes],
+            [clean_note(note, times, first, last=last) for note in notes],
             record_no=job.record.no,
             thread_no=self._thread_no({row.thread_id for _, row in job.sources}),
             batch_no=None,

@@ -194,6 +194,6 @@ class IndexMatches:
                 counts[prefix] = self._weights.head_weight * heads + bodies
             if heads:
                 in_head.add(prefix)
-        scores = term_scores(counts, self.worths, norm, self._weights.saturation)
+        scores = term_scores(counts, self.worths, norm, saturation=self._weights.saturation)
         by_term = dict(zip(counts, scores, strict=True))
         return RowScore(math.fsum(scores), by_term, frozenset(in_head))

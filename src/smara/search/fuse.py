@@ -390,7 +390,9 @@ def _best_of_users(ranking: Ranking, close: Closeness, weights: FusionWeights) -
     def merit(row: int) -> tuple[float, int]:
         standard = scale.spread.standard(close.cosines[row])
         base = scale.base(rated.get(row, 0.0))
-        return fuse(base, standard, 0.0, weights.thread_meaning, near_weight=0.0), row
+        return fuse(
+            base, standard, 0.0, meaning_weight=weights.thread_meaning, near_weight=0.0
+        ), row
 
     rows = [row for row in close.cosines if row in users]
     return sorted(rows, key=merit, reverse=True)[: weights.feedback_rows]

@@ -74,7 +74,9 @@ class Statistics:
     def of(self, session: Session, frequencies: Mapping[str, int]) -> Stats:
         """The statistics a ranking needs."""
         rows, terms, threads = self._current(session)
-        return Stats(max(rows, 1), max(threads, 1), terms / rows if rows else 1.0, frequencies)
+        return Stats(
+            max(rows, 1), max(threads, 1), terms / rows if rows else 1.0, frequencies=frequencies
+        )
 
 
 FILL_UP_ROWS = 5_000

@@ -358,7 +358,7 @@ class Ranking:
                 if number not in own and number not in guesses:
                     counts[number] = counts.get(number, 0.0) + weight * count
         worths, norm = self.terms.worths, length_norm(length, usual, self._words)
-        score = sum(term_scores(counts, worths, norm, self._words.saturation))
+        score = sum(term_scores(counts, worths, norm, saturation=self._words.saturation))
         if len(own) > 1:
             # Pairs of the query's words, and quoted phrases, that stand together in the message.
             weights, bonus = self._weights, 0.0
@@ -397,7 +397,10 @@ class Ranking:
         }
         # A thread has no usual length: the saturation alone holds repetition back.
         k = weights.thread_saturation
-        score = sum(term_scores(totals, worths, k, k) + term_scores(pairs, pair_worths, k, k))
+        score = sum(
+            term_scores(totals, worths, k, saturation=k)
+            + term_scores(pairs, pair_worths, k, saturation=k)
+        )
         newest = max(each.row.created_at for _, each in members)
         return score * self._timeliness(newest) + weights.best_weight * members[0][0]
 

@@ -86,7 +86,8 @@ def record_finders(
         WorkingSource(WorkingStore(database, scope)),
     ]
     found: list[tuple[tuple[str, ...], SourceFinder]] = [
-        (source.sources, RecordFinder(database, source, meaning, weights)) for source in sources
+        (source.sources, RecordFinder(database, source, meaning, weights=weights))
+        for source in sources
     ]
     return [*found, (("code",), _LazyCodeFinder(find_trees, meaning, weights))]
 
@@ -276,7 +277,7 @@ class Search:
             share=self._weights.fusion.reranker,
         )
         hits = _hits(best[:limit])
-        trace = self._trace(intent, haul, found, vector, (note, scale.render(), judged))
+        trace = self._trace(intent, haul, found, vector=vector, told=(note, scale.render(), judged))
         if vector is None and not any(reason in note for reason in _NO_TROUBLE):
             haul.warnings.append(f"Answered by words alone; meaning was {note}.")
         return Answer(
@@ -355,7 +356,15 @@ class Search:
     ) -> tuple[MessageMatches, list[SearchCandidate]]:
         haul = MessageMatches()
         if filters.sources & {"raw", "compacted"}:
-            haul = self._messages.find(session, intent, vector, within, limit, filters, neighbors)
+            haul = self._messages.find(
+                session,
+                intent,
+                vector,
+                within=within,
+                limit=limit,
+                filters=filters,
+                neighbors=neighbors,
+            )
         found = list(haul.found)
         if filters.is_about_messages or not (intent.query.terms or vector is not None):
             return haul, found

@@ -229,7 +229,9 @@ class Working:
                 return held
             if expected_version is not None and expected_version != held.version:
                 raise _conflict(held, expected_version)
-            self._store.save(session, no, held.version + 1, draft, who, why, now)
+            self._store.save(
+                session, no, held.version + 1, draft=draft, actor=who, reason=why, now_ms=now
+            )
             found = self._store.find(session, owned)
         return found or held
 

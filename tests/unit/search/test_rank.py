@@ -36,7 +36,14 @@ def row(
     created_at = NOW - int(age_days * DAY)
     place = no * 10 if seq is None else seq
     return MessageCandidate(
-        no, thread, place, role, created_at, analysis.prose, analysis.code, analysis.length
+        no,
+        thread,
+        place,
+        role=role,
+        created_at=created_at,
+        prose=analysis.prose,
+        code=analysis.code,
+        length=analysis.length,
     )
 
 
@@ -47,7 +54,7 @@ def stats_of(rows: list[MessageCandidate], messages: int = 1_000) -> Stats:
             frequencies[term] = frequencies.get(term, 0) + 1
     threads = len({each.thread_no for each in rows})
     average = sum(each.length for each in rows) / len(rows)
-    return Stats(messages, max(threads, 50), average, frequencies)
+    return Stats(messages, max(threads, 50), average, frequencies=frequencies)
 
 
 def ranked(
@@ -68,7 +75,7 @@ def order(
 def threads(query: str, rows: list[MessageCandidate], stats: Stats) -> list[MessageScore]:
     """The threads of the rows in order, by words alone."""
     ranking = Ranking(analyze_query(query), rows, stats, now_ms=NOW)
-    unused = Closeness(cast("Session", None), None, None, Within(1))
+    unused = Closeness(cast("Session", None), None, None, within=Within(1))
     return rank_threads(ranking, unused, None, weights=FusionWeights(), limit=100)
 
 
@@ -196,7 +203,7 @@ def test_limit_cuts_the_answer() -> None:
 
 
 def test_no_candidates_give_no_answer() -> None:
-    stats = Stats(0, 0, 0.0, {})
+    stats = Stats(0, 0, 0.0, frequencies={})
     assert rank_messages(analyze_query("schema"), [], stats, now_ms=NOW) == []
     assert threads("", [], stats) == []
 

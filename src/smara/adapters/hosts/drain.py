@@ -25,7 +25,7 @@ from smara.adapters.hosts.event_queue import (
 )
 from smara.adapters.hosts.exit_codes import with_exits
 from smara.adapters.hosts.reply import NOTICE
-from smara.adapters.hosts.session import Transcripts, jobs_of, run_jobs, store_turns
+from smara.adapters.hosts.session import ReadableTranscripts, jobs_of, run_jobs, store_turns
 from smara.core import log
 from smara.database.leases import Lease, host_name, is_gone
 from smara.errors import DatabaseError, SmaraError
@@ -112,7 +112,7 @@ def _take_all(
     walls: ProjectRouter, folder: str, done: DrainReport, lease: Lease, has_time: Callable[[], bool]
 ) -> Lease:
     tried: set[str] = set()
-    transcripts = Transcripts()
+    transcripts = ReadableTranscripts()
     while has_time():
         batch, unreadable = read(folder, BATCH, tried)
         done.unreadable += unreadable
@@ -128,7 +128,7 @@ def _take_all(
 def _take(
     project: Memory,
     files: Sequence[SpoolFile],
-    transcripts: Transcripts,
+    transcripts: ReadableTranscripts,
     done: DrainReport,
     lease: Lease,
 ) -> None:
@@ -150,7 +150,7 @@ def _take(
 def _take_in(
     project: Memory,
     files: Sequence[SpoolFile],
-    transcripts: Transcripts,
+    transcripts: ReadableTranscripts,
     done: DrainReport,
     lease: Lease,
 ) -> None:

@@ -113,7 +113,9 @@ def _heard_finding(
     check: str, host: FoundHost, heard: Sequence[HostContact], now_ms: int, root: str
 ) -> Finding:
     if not heard:
-        paths = [targets_of(host.agent, reach, root, program())[0].path for reach in host.set_up]
+        paths = [
+            targets_of(host.agent, reach, root, program=program())[0].path for reach in host.set_up
+        ]
         untrusted = _setup_of(host).untrusted(host.folder, paths)
         if untrusted:
             return Finding(

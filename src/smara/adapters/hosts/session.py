@@ -177,7 +177,7 @@ def _facts(event: HostEvent) -> dict[str, str]:
     return {"agent": event.agent, "reason": event.source, "cwd": event.cwd}
 
 
-class Transcripts:
+class ReadableTranscripts:
     """A test of which transcripts can be read, each looked at once."""
 
     def __init__(self) -> None:

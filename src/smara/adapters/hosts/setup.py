@@ -372,7 +372,9 @@ def find_hosts(root: str, journal: Journal) -> list[FoundHost]:
                     host.title,
                     path,
                     folder=folder,
-                    set_up=tuple(each for each in reaches if _is_set_up(host, each, root, journal)),
+                    set_up=tuple(
+                        each for each in reaches if _is_set_up(host, each, root, journal=journal)
+                    ),
                     has_plugin=host.setup.has_plugin(folder, root),
                 )
             )
@@ -393,7 +395,9 @@ def targets_of(agent: str, reach: Reach, root: str, program: str = "smara") -> l
 
 def _is_set_up(host: Host, reach: Reach, root: str, journal: Journal) -> bool:
     try:
-        return state_of(targets_of(host.name, reach, root, program())[0], journal) != "absent"
+        return (
+            state_of(targets_of(host.name, reach, root, program=program())[0], journal) != "absent"
+        )
     except (SmaraError, OSError):
         return False  # a file that cannot be read is for `smara setup --check` to speak of
 

@@ -261,11 +261,11 @@ class Anchors:
                 session,
                 statement.owner,
                 statement.no,
-                new,
-                kept,
-                tree.repository,
-                tree.has_index,
-                self._clock.now_ms(),
+                anchors=new,
+                kept=kept,
+                repository=tree.repository,
+                has_index=tree.has_index,
+                now_ms=self._clock.now_ms(),
             )
 
     def take_back(self, owner: Owner, owner_no: int, since_ms: int) -> None:

@@ -344,13 +344,13 @@ class Writer:
     def _write_parts(self, session: Session, batch: WriteBatch) -> None:
         store = self._store
         store.remove_chunks(session, batch.removed_chunks)
-        store.remove_rows(session, "code_nodes", "no", batch.removed_nodes)
+        store.remove_rows(session, "code_nodes", "no", numbers=batch.removed_nodes)
         store.add_nodes(session, self._tree_no, batch.added_nodes)
         store.write_nodes(session, batch.changed_nodes)
         store.add_chunks(session, self._tree_no, batch.added_chunks)
         store.move_chunks(session, batch.moved_chunks)
         store.database.records.add(session, "code", store.scope.project_no, batch.terms)
-        store.remove_rows(session, "code_facts", "file_no", batch.without_facts)
+        store.remove_rows(session, "code_facts", "file_no", numbers=batch.without_facts)
         store.put_facts(session, self._tree_no, batch.facts)
         store.touch_files(session, batch.touched)
 

@@ -191,11 +191,11 @@ class Assistant:
             )
         ][:2]
         if len(parts.items) >= 2 and any(map(COMPLETION.search, words[:2])):
-            notes.append(self._summary(utterance, "completion", words, parts.items))
+            notes.append(self._summary(utterance, "completion", words, items=parts.items))
         elif explained:
             notes.append(self._explanation(utterance, explained))
         elif len(parts.items) >= 2 and len(utterance.text) > 200:
-            notes.append(self._summary(utterance, "note", words, parts.items))
+            notes.append(self._summary(utterance, "note", words, items=parts.items))
         return notes
 
     def thought(self, utterance: Utterance) -> list[Note]:
@@ -210,7 +210,7 @@ class Assistant:
         words = [*parts.prose, *parts.closing]
         question = words.pop() if words and words[-1].rstrip().endswith(("?", "？")) else ""
         if words or parts.items:
-            notes.append(self._summary(utterance, self._category(words), words, parts.items))
+            notes.append(self._summary(utterance, self._category(words), words, items=parts.items))
         if question and self._scene.is_coding:
             text = f"{phrases.ASKED_USER} {clip(question, 300)}"
             blocked = [clip(each, 240) for each in words if BLOCKED.search(each)][:1]
