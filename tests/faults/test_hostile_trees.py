@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import smara
-from smara.codegraph.index import files, tree_reader
+from smara.codegraph.index import files
 from tests.contract.code_place import picture
 from tests.faults.hostile_trees import CANARY, Hostile
 from tests.faults.sizes import SEED, count
@@ -71,10 +71,10 @@ def test_a_reader_that_follows_links_would_be_caught(memory, outside, tmp_path, 
         return found.st_mode, files.FileEntry(found.st_size, found.st_mtime_ns)
 
     monkeypatch.setattr(files, "_looked_at", looked_at)
-    monkeypatch.setattr(tree_reader, "_HAS_STEPS", False)
-    monkeypatch.setattr(tree_reader, "_FLAGS", os.O_RDONLY)
+    monkeypatch.setattr(files, "_HAS_STEPS", False)
+    monkeypatch.setattr(files, "_FLAGS", os.O_RDONLY)
     monkeypatch.setattr(
-        tree_reader.TreeReader,
+        files.TreeReader,
         "_inside",
         lambda self, path, is_wanted: os.path.join(self.root, path),
     )
