@@ -60,7 +60,7 @@ class AsyncMemory:
 
 
 class OpeningMemory:
-    """A memory that is being opened: await it, or use it in ``async with``."""
+    """A memory being opened: await it or use ``async with``."""
 
     def __init__(self, arguments: tuple[Any, ...], settings: dict[str, Any]) -> None:
         self._arguments = arguments
@@ -86,7 +86,10 @@ class OpeningMemory:
 
 
 def derived(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the async form of a method: a coroutine, or an async generator for a generator."""
+    """Return the async form of a method.
+
+    A coroutine, or an async generator for a generator.
+    """
     if inspect.isgeneratorfunction(method):
 
         @wraps(method)

@@ -21,7 +21,7 @@ def is_internal() -> bool:
 
 
 def is_set(variable: str) -> bool:
-    """Return True if the environment has a variable, such as one that a host sets for hooks."""
+    """Return True if the environment has a variable."""
     return variable in os.environ
 
 

@@ -458,7 +458,7 @@ class Memory:
         )
 
     def integrity(self) -> list[str]:
-        """Return what is wrong with the store, by its own check of everything.
+        """Return what the store's own full check finds wrong.
 
         Returns:
             One line for each problem; empty if there is none.
@@ -475,7 +475,9 @@ class Memory:
 
     @contextmanager
     def probe(self) -> Iterator[SessionProbe]:
-        """Open a view of this project that answers single numbers, for precomputed briefs.
+        """Open a view of this project for precomputed briefs.
+
+        It answers single numbers.
 
         Returns:
             A probe that is valid inside the block.

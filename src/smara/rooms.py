@@ -1,4 +1,4 @@
-"""Wire the rooms of one project: each is built when it is first used."""
+"""Wire a project's rooms, each built on first use."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Rooms:
         self._closing = threading.Lock()
 
     def sibling(self, scope: Scope, settings: Settings) -> Rooms:
-        """Return the rooms of another project or other settings over the same store."""
+        """Return the rooms of another project or settings, same store."""
         other = Rooms(replace(self.project, scope=scope, settings=settings), self.overrides)
         other.outages = self.outages  # the model is the same one
         # Whichever is closed, nothing goes on in the background.
@@ -93,7 +93,7 @@ class Rooms:
         return other
 
     def start(self) -> None:
-        """Embed what is written from now on in the background, if the settings say so."""
+        """Start embedding in the background, if the settings say so."""
         if self.settings.embed_in_background and self.settings.embedder != "off":
             self.database.on_write = lambda: self.vectors.background.wake()
 

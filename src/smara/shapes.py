@@ -51,7 +51,7 @@ class Names:
         self._known: dict[str, Task | None] = {task.id: task for task in known}
 
     def task(self, task_id: str) -> Task | None:
-        """Return the task with this id, or None if it is not of this project."""
+        """Return this project's task with this id, or None."""
         if task_id not in self._known:
             # A message may carry any text as the id of its task; the beginning of another id must
             # not pass for it.
@@ -64,12 +64,12 @@ class Names:
         return self._known[task_id]
 
     def short(self, task_id: str | None) -> str | None:
-        """Return the short id of a task, or the given id if the task is unknown."""
+        """Return a task's short id, or the given id."""
         task = self.task(task_id) if task_id else None
         return task.short_id if task else task_id
 
     def blocking(self, task: Task) -> list[str]:
-        """Return the short ids of the unfinished tasks that a task depends on."""
+        """Return the short ids of a task's unfinished dependencies."""
         needed = [each.depends_on_id for each in task.dependencies if each.type == "blocks"]
         blockers = [self.task(each) for each in needed[:MOST_AROUND]]
         return [each.short_id for each in blockers if each is not None and each.status != "closed"]
@@ -164,7 +164,7 @@ def brief_mention_json(task: Task) -> Json:
 
 
 def details_json(details: TaskDetails, is_full: bool = False) -> Json:
-    """Return the shape of a task with the tasks and messages around it."""
+    """Return a task's shape with related tasks and messages."""
     return {
         "task": task_json(details.task, is_full),
         "isBlocked": details.is_blocked,
@@ -177,7 +177,7 @@ def details_json(details: TaskDetails, is_full: bool = False) -> Json:
 
 
 def brief_details_json(details: TaskDetails, page: int) -> Json:
-    """Return the shape of a task with what is around it for an agent, its text by the page."""
+    """Return a task's shape for an agent, by the page."""
     text, paging = page_of(details.task.description, page)
     task = brief_task_json(details.task, text)
     if "nextPage" in paging or page > 1:
@@ -223,7 +223,7 @@ def _more_than(shown: int, things: Sequence[Any]) -> int | None:
 
 
 def progress_json(progress: TaskProgress | None) -> dict[str, int] | None:
-    """Return how many children of a task are closed, or None if it has none."""
+    """Return a task's closed children, or None without any."""
     if progress is None:
         return None
     return {"closed": progress.closed, "total": progress.total, "percent": progress.percent}
@@ -431,7 +431,7 @@ def code_json(code: Freshness | None) -> Json | None:
 
 
 def observation_json(observation: Observation, code: Freshness | None = None) -> Json:
-    """Return the shape of an observation, with the freshness of the code it names."""
+    """Return an observation's shape with its code's freshness."""
     return {
         "id": observation.id,
         "kind": observation.kind,
@@ -460,7 +460,7 @@ def observation_json(observation: Observation, code: Freshness | None = None) ->
 
 
 def brief_observation_json(observation: Observation, message_ids: Sequence[str]) -> Json:
-    """Return the shape of an observation for an agent, with the messages behind it."""
+    """Return an observation's shape for an agent, with messages."""
     shape = lean(observation_json(observation), _OBSERVATION_LEAVES_OUT)
     return shape | filled(messageIds=list(message_ids))
 
@@ -490,7 +490,7 @@ def message_json(message: Message, names: Names) -> Json:
 
 
 def brief_message_json(message: Message, names: Names, page: int) -> Json:
-    """Return the answer that shows a message to an agent, page by page."""
+    """Return a message's shape for an agent, by the page."""
     shape = message_json(message, names)
     kept = ("id", "threadId", "seq", "role", "createdAt", "taskId")
     return _paged(
@@ -513,7 +513,10 @@ def _part_json(part: Part) -> Json:
 
 
 def record_json(shape: Json, text: str, page: int) -> Json:
-    """Return the answer that shows a memory, task, observation or code to an agent."""
+    """Return a record's shape for an agent.
+
+    A memory, task, observation or code.
+    """
     return _paged("record", shape, text, page=page)
 
 
@@ -552,7 +555,7 @@ def brief_working_json(page: WorkingMemory) -> Json:
 
 
 def page_of(text: str, page: int, size: int = PAGE_CHARACTERS) -> tuple[str, Json]:
-    """Return one page of a text, its range and the number of the next page.
+    """Return one page of a text with its position.
 
     >>> page_of("abcde", 2, 2)
     ('cd', {'range': [2, 4, 5], 'nextPage': 3})
@@ -569,7 +572,7 @@ def brief(text: str, width: int = BRIEF) -> str:
 
 
 def shares(lengths: list[int], budget: int) -> list[int]:
-    """Return each text's share of a budget: short ones whole, long ones alike.
+    """Divide a budget among texts: short ones whole, long alike.
 
     >>> shares([100, 5_000, 9_000], 6_000)
     [100, 2950, 2950]

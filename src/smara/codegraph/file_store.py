@@ -189,8 +189,9 @@ class FileStore(ProjectStore):
         return int(row[0]) if row else 0
 
     def reserve(self, kind: str, count: int) -> int:
-        """Return the first of ``count`` numbers that no other process gets, now or ever; a
-        transaction of its own.
+        """Reserve ``count`` unique numbers and return the first.
+
+        A transaction of its own.
         """
         with self.database.write(is_derived=True) as session:
             row = session.one(
@@ -316,9 +317,7 @@ class FileStore(ProjectStore):
             )
 
     def stale(self, session: Session, tree_no: int, limit: int) -> list[tuple[int, str]]:
-        """Return files whose edges are to be made again, as (number, path), in order of
-        their paths.
-        """
+        """Return files with stale edges as (number, path), by path."""
         rows = session.all(
             self.sql(
                 # Not in order of their paths: SQLite would walk the index of all paths for it.
@@ -344,9 +343,7 @@ class FileStore(ProjectStore):
         return [(row[0], int(row[1])) for row in rows]
 
     def count_files(self, session: Session, tree_no: int) -> int:
-        """Return how many files of a tree are known, with those that were left out after
-        they were opened.
-        """
+        """Count a tree's files, with those left out after opening."""
         row = session.one(
             self.sql("SELECT count(*) FROM code_files WHERE project_no = :project AND tree_no = ?"),
             (tree_no,),

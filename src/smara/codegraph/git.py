@@ -21,7 +21,9 @@ _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 class GitHead(NamedTuple):
-    """What is checked out. Both are ``None`` outside of git.
+    """The commit and branch that are checked out.
+
+    Both are ``None`` outside of git.
 
     A detached head has no branch.
     """
@@ -157,8 +159,9 @@ def is_ancestor(root: str, older: str, newer: str) -> bool:
 
 
 def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> list[Commit]:
-    """Return the last commits that touch the folder, the oldest first, their paths as seen from
-    it. Empty without git.
+    """Return the folder's last commits, oldest first; empty without git.
+
+    Paths are relative to the folder.
     """
     text = _git(
         root,
@@ -236,14 +239,11 @@ class GitFiles:
         self._kept: dict[tuple[str, ...], Any] = {}
 
     def head(self) -> str | None:
-        """Return the commit that is checked out now.
-
-        Asked anew each time, for branches are switched.
-        """
+        """Return the commit checked out now; branches are switched."""
         return head_of(self.root).commit
 
     def commit(self, name: str | None) -> str | None:
-        """Return the whole hash of a commit by the beginning of it, if this repository has it."""
+        """Return the full hash of an abbreviated commit, if it exists."""
         if name is None or not _COMMIT_NAME.fullmatch(name):
             return None
         return self._keep(
@@ -252,7 +252,7 @@ class GitFiles:
         )
 
     def commit_at(self, at_ms: int) -> str | None:
-        """Return the newest commit of this branch that was there at a moment."""
+        """Return this branch's newest commit at a moment."""
         return _line(self._git("rev-list", "-1", f"--before={at_ms // 1000}", "HEAD"))
 
     def read(self, commit: str, path: str) -> bytes | None:
@@ -265,9 +265,7 @@ class GitFiles:
         )
 
     def renamed_to(self, commit: str, path: str) -> str | None:
-        """Return what git takes a file of a commit to be called now, with what it was
-        changed by on the way.
-        """
+        """Return a file's present path by git, with its changes."""
         head = self.head()
         if head is None:
             return None
@@ -290,7 +288,7 @@ class GitFiles:
         return {pieces[at + 1]: pieces[at + 2] for at in range(0, len(pieces) - 2, 3)}
 
     def changed_since(self, path: str, commit: str) -> bool | None:
-        """Return True if a file differs from what it was at a commit, in the working folder."""
+        """Return True if a file differs from its content at a commit."""
         whole = self.commit(commit)
         if whole is None:
             return None
@@ -300,7 +298,7 @@ class GitFiles:
         return None if answer is None or answer.code not in (0, 1) else bool(answer.code)
 
     def knows(self, path: str) -> bool | None:
-        """Return True if a file of this name is part of the commit that is checked out.
+        """Return True if the checked-out commit has this file.
 
         To ask the whole history would take seconds in a large one.
         """

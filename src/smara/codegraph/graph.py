@@ -43,7 +43,7 @@ OnIndexed = Callable[[str, Sequence[str] | None], None]
 
 
 class CodeGraph:
-    """What the code is.
+    """The code graph of a project's trees.
 
     Indexed by tree, asked about by path or name.
 
@@ -132,10 +132,7 @@ class CodeGraph:
         return report
 
     def get_ready(self, root: str | os.PathLike[str] | None = None) -> None:
-        """Load now what the first update would have to wait for.
-
-        Whoever watches does so by itself.
-        """
+        """Load what the first update needs; watching does so itself."""
         from smara.codegraph.index.update import get_ready
 
         tree = self.tree(root if root is not None else self._root())
@@ -148,8 +145,9 @@ class CodeGraph:
         root: str | os.PathLike[str] | None = None,
         on_update: Callable[[IndexReport], None] | None = None,
     ) -> None:
-        """Keep the index up to date with every save until told to stop; see
-        :mod:`smara.codegraph.index.update`.
+        """Update the index with every save until stopped.
+
+        See :mod:`smara.codegraph.index.update`.
         """
         from smara.codegraph.index.update import watch
 
@@ -301,7 +299,7 @@ class CodeGraph:
     def locate(
         self, text: str, limit: int = 10, *, tests: bool = False, graph: bool = True
     ) -> list[CodeLocation]:
-        """Return the files that an issue, an error or a question is likely about.
+        """Return the files a question or error is likely about.
 
         Args:
             text: Any text.

@@ -31,7 +31,7 @@ ImportReader = Callable[[str], Iterator[ImportParts]]
 
 
 class RoutePattern(NamedTuple):
-    """The look of a web route, and what stands in every file that has one."""
+    """The form of a web route, and its mark in files."""
 
     marks: tuple[bytes, ...]
     """Found much faster than a route; a file with none of them is not searched."""
@@ -172,7 +172,7 @@ def query_file(name: str) -> Path | None:
 
 
 class LanguageTables(NamedTuple):
-    """What follows from all specs together."""
+    """The tables that follow from all specs."""
 
     by_extension: dict[str, LanguageSpec]
     by_file_name: dict[str, LanguageSpec]
@@ -205,7 +205,7 @@ def tables() -> LanguageTables:
 
 
 def language_of(path: str, data: bytes = b"") -> Language | None:
-    """Return the language of a file, or ``None`` for one that is not read as code.
+    """Return a file's language, or ``None`` if not code.
 
     The name decides; where it says nothing, the first line of ``data`` does. A language with
     dialects looks at the content besides: ``.h`` is C or C++.
@@ -226,7 +226,7 @@ def language_of(path: str, data: bytes = b"") -> Language | None:
 
 
 def aliases(text: str) -> Iterator[tuple[str, str]]:
-    """Yield name and alias of a list such as ``a, b as c``."""
+    """Yield names and aliases of a list: ``a, b as c``."""
     for part in text.split(","):
         words = part.split()
         if len(words) >= 3 and words[-2] == "as":
@@ -276,7 +276,7 @@ _MINIFIED_NAME = re.compile(
 
 
 def kind_of(path: str) -> FileKind | SkipReason | None:
-    """Return a file's kind by its name, a reason to leave it out, or ``None``.
+    """Return a file's kind, a reason to skip it, or ``None``.
 
     With ``None`` the first line has to say.
 

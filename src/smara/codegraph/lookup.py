@@ -46,7 +46,7 @@ class CodeLookup(ProjectStore):
         return int(row[0]) if row else 0
 
     def is_building(self, session: Session) -> bool:
-        """Return True if the first index of the tree is not finished yet."""
+        """Return True if the tree's first index is not finished."""
         row = session.one(
             self.sql("SELECT state FROM code_trees WHERE project_no = :project AND no = ?"),
             (self.tree_no,),
@@ -192,7 +192,7 @@ class CodeLookup(ProjectStore):
         return [from_storable(row[0]) for row in rows]
 
     def file_facts(self, session: Session) -> dict[str, tuple[str | None, int]]:
-        """Return the language and the number of lines of each file, by path."""
+        """Return each file's language and number of lines, by path."""
         rows = session.all(
             self.sql(
                 "SELECT path, language, lines FROM code_files"
@@ -259,7 +259,7 @@ class TreePaths:
             self._by_name.setdefault(path.rpartition("/")[2], []).append(path)
 
     def called(self, wanted: str) -> list[str]:
-        """Return the file of that path, or those whose path ends with it."""
+        """Return the file of a path, or of paths ending so."""
         alike = self._by_name.get(wanted.rpartition("/")[2], [])
         if wanted in alike:
             return [wanted]
@@ -305,7 +305,7 @@ class Targets:
         return self._symbols(session, wanted)
 
     def only(self, session: Session, text: str) -> QueryTarget:
-        """Return the one node that is meant, or the files of a folder.
+        """Return the one node meant, or a folder's files.
 
         ``NotFoundError`` names what is close, ``InvalidInputError`` what else it may mean.
         """
@@ -328,7 +328,7 @@ class Targets:
         )
 
     def files(self, session: Session, given: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Return the paths that some names mean, and the names that mean none."""
+        """Resolve names to paths; also return the names without any."""
         paths = self._find_paths()
         known, unknown = [], []
         for each in given:

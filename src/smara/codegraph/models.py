@@ -271,7 +271,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class ImpactWalk:
-    """What depends on some code, or what it depends on.
+    """The dependents or dependencies of some code.
 
     The nearest first.
     """

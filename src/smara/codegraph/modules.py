@@ -200,7 +200,7 @@ def _purpose(
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a text, on one line, of bounded length.
+    """Return a text's first sentence, on one bounded line.
 
     >>> first_sentence("Keeps sessions. They expire.")
     'Keeps sessions.'

@@ -72,9 +72,7 @@ class CodeQueries:
         return self._loaded.current()
 
     def find(self, target: str) -> list[Node]:
-        """Return every node that a path, a name, ``path:name`` or ``path:line`` may mean;
-        none when nothing is.
-        """
+        """Find every node a path, name, ``path:name`` or ``path:line`` may mean."""
         with self.lookup.database.read() as session:
             return self._targets.find(session, target)
 
@@ -89,7 +87,7 @@ class CodeQueries:
             return self._targets.only(session, target)
 
     def impact(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> ImpactWalk:
-        """Return who depends on this, directly or through others, and by which path."""
+        """Return what depends on this, directly or not, with paths."""
         found = self._walk(target, depth, limit, is_backward=True)
         if len(found.targets) != 1:
             return found
@@ -163,9 +161,7 @@ class CodeQueries:
         )
 
     def edges(self, path: str) -> list[tuple[Node, Edge, Node]]:
-        """Return the edges that start in a file, each between what it joins; what lies in
-        what is left out.
-        """
+        """Return the edges that start in a file, without containment."""
         with self.lookup.database.read() as session:
             found = [
                 edge for edge in self.lookup.edges_in(session, path) if edge.kind != "contains"
@@ -182,8 +178,9 @@ class CodeQueries:
     def map(
         self, budget: int = 1_024, files: Collection[str] = (), names: Collection[str] = ()
     ) -> CodeMap:
-        """Return the most important names in at most so many tokens, ranked for the files
-        and names in play.
+        """Render the most important names within a token budget.
+
+        They are ranked for the files and names in play.
         """
         _require("budget", budget, MOST_BUDGET)
         graph = self.graph()
@@ -201,7 +198,7 @@ class CodeQueries:
         )
 
     def cycles(self, limit: int = 50, *, with_lazy: bool = False) -> list[ImportCycle]:
-        """Return files that import each other in a circle, the smallest circles first."""
+        """Return files that import each other, smallest circles first."""
         return cycles(self.graph(), with_lazy=with_lazy)[:limit]
 
     def entry_points(self, limit: int = 50) -> list[EntryPoint]:

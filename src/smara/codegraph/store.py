@@ -267,7 +267,7 @@ class CodeStore(FileStore):
     def remove_rows(
         self, session: Session, table: str, column: str, numbers: Sequence[int]
     ) -> None:
-        """Remove the rows of a table that have one of some numbers in a column."""
+        """Remove a table's rows with these numbers in a column."""
         for part in parts(numbers):
             session.run(
                 self.sql(
@@ -303,8 +303,9 @@ class CodeStore(FileStore):
 
 
 def indexed_chunks(session: Session) -> Iterator[tuple[int, int, str, ChunkRow]]:
-    """Yield every chunk of every project, as (number, project, path, chunk), for the index that
-    all projects share.
+    """Yield every project's chunks for the shared index.
+
+    As (number, project, path, chunk).
     """
     after = 0
     while True:

@@ -281,7 +281,9 @@ def find_days(text: str, said_on: date) -> Days | None:
 
 
 def find_past_days(text: str, today: date) -> Days | None:
-    """Return the days that a question looks back on, "the past two weeks" among them.
+    """Return the days a question looks back on.
+
+    "The past two weeks" among them.
 
     >>> find_past_days("what did I bake in the past two weeks?", date(2026, 3, 11)).render()
     '2026-02-25..2026-03-11'
@@ -470,7 +472,7 @@ def parse_day(text: str, near: Collection[date] = ()) -> date | None:
 
 
 def parse_days(text: str, near: Collection[date] = ()) -> Days | None:
-    """Read a text that is a day, a span of days, a month or a year, and nothing else.
+    """Parse a text that is a day, span, month or year.
 
     >>> parse_days("Dec 1 to Dec 7, 2025").render(), parse_days("March 2026").render()
     ('2025-12-01..2025-12-07', '2026-03-01..2026-03-31')

@@ -49,7 +49,7 @@ class Abort(threading.Event):
 
     @contextmanager
     def calling(self, callback: Callable[[], object]) -> Iterator[None]:
-        """Call ``callback`` if the abort is set during the block, or is set already."""
+        """Call ``callback`` if the abort is set during the block."""
         with self._guard:
             self._callbacks.append(callback)
             if self.is_set():
@@ -126,7 +126,9 @@ def run_within(
 def run_coroutine_within(
     work: Callable[[], Coroutine[Any, Any, T]], seconds: float, abort: Abort | None = None
 ) -> T:
-    """Run a coroutine within a deadline, in an event loop of its own; see :func:`run_within`.
+    """Run a coroutine within a deadline, in its own event loop.
+
+    See :func:`run_within`.
 
     At the deadline it is cancelled, which closes its sockets; when its result comes, they are
     closed. ``work`` is called in the new thread: what it imports counts against the deadline too.

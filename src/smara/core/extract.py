@@ -26,7 +26,7 @@ def pieces(text: str, size: int) -> Iterator[str]:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return the text, or its beginning with an ellipsis: at most `most` characters.
+    """Shorten a text to `most` characters, with an ellipsis.
 
     >>> shorten("one two", 7), shorten("one two", 5)
     ('one two', 'one…')
@@ -35,7 +35,7 @@ def shorten(text: str, most: int) -> str:
 
 
 def one_line(text: str, most: int | None = None) -> str:
-    """Return the text as one line, shortened to `most` characters if that is given.
+    """Return a text as one line, shortened to `most` characters.
 
     >>> one_line("one\\n  two "), one_line("one\\n  two", 5)
     ('one two', 'one…')

@@ -122,7 +122,7 @@ def trims_output(variable: str) -> bool:
 
 
 def runs(line: str, command: str) -> bool:
-    """Return True if a command line runs a command with just these variables.
+    """Return True if a line runs a command with these variables.
 
     What wraps it and what is done with its output makes no difference.
 

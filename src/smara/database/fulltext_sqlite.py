@@ -472,7 +472,7 @@ _SHADOWS = ("data", "idx", "content", "docsize", "config")
 
 
 def are_sound(session: Session, tables: Sequence[str]) -> bool:
-    """Return True if the pages of tables, and of what is behind FTS5 tables, hang together.
+    """Return True if the pages of tables and FTS5 shadows are sound.
 
     To be asked outside the transaction that repairs: meeting damage spoils a transaction.
     """
@@ -490,7 +490,7 @@ def are_sound(session: Session, tables: Sequence[str]) -> bool:
 
 
 def remake(session: Session, tables: Sequence[str], definition: str, is_damaged: bool) -> None:
-    """Remove tables, FTS5 tables with what is behind them, and run their definition."""
+    """Drop tables, with FTS5 shadows, and run their definition."""
     if is_damaged:
         _forget(session, _names(tables))
     else:

@@ -107,7 +107,7 @@ class NamedStore(ProjectStore):
         return no
 
     def new_short_id(self, session: Session, uuid: str, prefix: str, count: int) -> str:
-        """Return the shortest free id of a row, long enough for a table of `count` rows."""
+        """Return the shortest free id for a table of `count` rows."""
         length = length_for(count)
         while True:
             short_id = f"{prefix}-{code_of(uuid, length)}"
@@ -116,7 +116,7 @@ class NamedStore(ProjectStore):
             length += 1
 
     def find_asked_for(self, session: Session, query: str) -> int | None:
-        """Return the number of the row that a query is a name of."""
+        """Return the number of the row a query names."""
         text = query.strip()
         if not text or len(text) > _LONGEST_NAME or " " in text:
             return None

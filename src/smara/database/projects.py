@@ -1,4 +1,4 @@
-"""Find and create the projects of a database, and carry one to its rooms.
+"""Find and create a database's projects, and their contexts.
 
 A room takes a `ProjectContext` first, then the rooms it uses, by name.
 

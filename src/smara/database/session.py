@@ -1,4 +1,4 @@
-"""Define what a store may ask of an open transaction, on either database."""
+"""Define the sessions and transactions of either database."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class Embedders:
             return self._opened[setting]
 
     def of(self, space: Space) -> Embedder | None:
-        """Return the embedder that made a space, or one with the same model id."""
+        """Return the embedder of a space, by its model id."""
         with self._lock:
             known = [
                 each
@@ -173,7 +173,7 @@ class Embedders:
         return known[0] if known else self.get(space.embedder)
 
     def can_open(self, space: Space) -> bool:
-        """Return True if this process may and can embed queries for a space.
+        """Return True if this process can embed a space's queries.
 
         The text of a question goes nowhere that this process was not told to send it.
         """

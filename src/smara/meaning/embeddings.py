@@ -101,7 +101,7 @@ class VectorCheck:
         return [int(row[0]) for row in rows]
 
     def wrong_blocks(self, session: Session, space: Space, kind: VectorKind) -> list[int]:
-        """Return the blocks whose signs are not those of the vectors in them."""
+        """Return blocks that do not match their vectors' signs."""
         shelf, vectors = self._store.shelf(session, space.no, kind), self._store.database.vectors
         kept = {block.block: block for block in vectors.blocks(session, shelf, -1)}
         needed = {

@@ -183,7 +183,7 @@ class Meaning:
     def query_vector(
         self, text: str, *, deep: bool = False, deadline_seconds: float | None = None
     ) -> tuple[Vector | None, str]:
-        """Return the question as a vector, or None, and a note that says why.
+        """Return the question's vector, or None, and a note.
 
         Never raises for trouble with an embedder, and never waits longer than the deadline: without
         ``deep`` that of the settings, half a second.

@@ -54,7 +54,9 @@ class EmbeddingQueue:
     def next(
         self, session: Session, space_no: int, limit: int, passed: Set[QueueEntry] = frozenset()
     ) -> EmbeddingBatch:
-        """Return the next records, read in one snapshot, so that texts fit their stamps.
+        """Return the next records, read in one snapshot.
+
+        So that texts fit their stamps.
 
         ``passed`` are entries that another session held when their turn came.
         """

@@ -93,7 +93,7 @@ def _unbroken(seqs: Sequence[int]) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands for a run of messages: a text, and the lines of code worth keeping."""
+    """The summary of a run: text and code lines worth keeping."""
 
     text: str
     code: str = ""

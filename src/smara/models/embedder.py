@@ -68,7 +68,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingReply:
-    """The reply of a server: rows of length 1, and the tokens read."""
+    """A server's reply: unit rows, and the tokens read."""
 
     vectors: Vectors
     tokens: int | None

@@ -39,7 +39,7 @@ def post_json(
     most_bytes: int = MOST_BYTES,
     advice: Mapping[str, str] | None = None,
 ) -> Any:
-    """Post JSON and return the JSON answer, or raise a ``ModelError`` in time.
+    """Post JSON and return the answer, or raise ``ModelError``.
 
     ``model`` is who the errors speak of; ``advice`` has other last sentences for some of their
     reasons. An error whose fact ``may_be_billed`` is ``False`` cost nothing. ``ConfigError`` for an

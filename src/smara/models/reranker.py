@@ -47,7 +47,7 @@ class Reranker(Protocol):
 
 
 def check_scores(scores: Sequence[object], count: int, name: str) -> list[float]:
-    """Return the scores, one for each text from 0 to 1, or raise."""
+    """Return the scores from 0 to 1, or raise."""
     if len(scores) != count:
         raise bad_scores(name, f"{len(scores)} scores for {count} texts")
     numbers = [finite(score, name) for score in scores]

@@ -61,7 +61,7 @@ class CallStore:
         return WindowUsage(*(int(value) for value in row)) if row else WindowUsage()
 
     def uses(self, session: Session, since_ms: int) -> list[tuple[int, WindowUsage]]:
-        """Return the time and the usage of each call since then, oldest first."""
+        """Return each call's time and usage since then, oldest first."""
         rows = session.all(
             "SELECT started_at, input_tokens + output_tokens, coalesce(cost_microdollars, 0), "
             "purpose FROM model_calls"

@@ -185,7 +185,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class ObservationRecord:
-    """The observations of one scope: a thread, or a resource with its threads."""
+    """The observations of one scope: a thread, or a resource."""
 
     id: str
     scope: Scope
@@ -237,7 +237,7 @@ class ObservationFailure:
 
 @dataclass(frozen=True, slots=True)
 class ObservationWarning:
-    """What was left out of observations, or done without the model."""
+    """An omission from observations, or work without the model."""
 
     thread_id: str
     first_seq: int

@@ -66,7 +66,7 @@ def draw_mark(texts: Iterable[str], draw: Callable[[], str] | None = None) -> st
 
 
 class TranscriptPart(NamedTuple):
-    """A part of a message: its header, without the mark, and its words."""
+    """A part of a message: its header and its words."""
 
     header: str
     text: str
@@ -134,7 +134,7 @@ def _short(name: str | None) -> str:
 
 
 def cut(text: str, characters: int) -> str:
-    """Cut the middle out of a text that has more than so many characters.
+    """Cut the middle out of a long text.
 
     >>> cut("a" * 50 + "b" * 50, 40).split()[0], len(cut("short", 40))
     ('aaaaaaaaaaaaaaaaaaaaaaaa', 5)
@@ -428,7 +428,7 @@ class ReplyAttempts:
 
 
 def output_tokens(spoken: ModelRequest) -> int:
-    """Return how long a reply may be: half of what it stands for.
+    """Return the reply's limit: half of its source.
 
     A history of 30,000 tokens gets 15,000 (its observations have 1,000 to 6,000); a model
     that thinks before it writes needs room even for a short one, so 4,000 is the least. A

@@ -48,7 +48,7 @@ def is_outage(error: SmaraError) -> bool:
 
 
 def retry_wait_ms(failed_before: int, asked_seconds: float | None = None) -> int:
-    """Return the wait after a failure: doubled each time, 15 minutes at most.
+    """Return the wait after a failure: doubled, 15 minutes at most.
 
     At least as long as the server asks for.
 
@@ -105,7 +105,7 @@ class FailureLog:
         self._gate = gate
 
     def look_up(self, job: FailureKey) -> tuple[ObservationFailure | None, Outage | None]:
-        """Return what failed before with this job, and the outage that is waited for."""
+        """Return a job's past failure, and the outage waited for."""
         now = self._clock.now_ms()
         with self._store.database.read() as session:
             failure = self._store.failure(session, job)
@@ -155,7 +155,7 @@ class FailureLog:
 
 
 def outage_of(job: FailureKey) -> FailureKey:
-    """Return the key under which an outage of a job's thread is listed."""
+    """Return the key of a thread's outage."""
     return job._replace(operation=OUTAGE, first_seq=0)
 
 

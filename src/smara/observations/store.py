@@ -218,7 +218,7 @@ class ObservationStore(ProjectStore):
         resource_id: str | None = None,
         is_pending_only: bool = False,
     ) -> list[Cursor]:
-        """Return cursors of a thread or of a resource, the longest unobserved first."""
+        """Return cursors of a thread or resource, longest unobserved first."""
         where = (
             "t.id = ?" if thread_id is not None else "t.resource_id = ? AND t.kind <> 'compaction'"
         )
@@ -237,7 +237,7 @@ class ObservationStore(ProjectStore):
         return [Cursor(*row[:8]) for row in rows]
 
     def cursor(self, session: Session, record_no: int, thread_id: str) -> Cursor | None:
-        """Return the cursor of one thread, also if nothing of it is pending."""
+        """Return a thread's cursor, pending or not."""
         cursors = self.cursors(session, record_no, thread_id)
         return cursors[0] if cursors else None
 
@@ -307,7 +307,7 @@ class ObservationStore(ProjectStore):
         return frozenset(word for row in rows for word in row[0].split())
 
     def warnings_of(self, session: Session, observation_id: str) -> tuple[str, ...]:
-        """Return what was left out of the batch that an observation came with."""
+        """Return what was left out of an observation's batch."""
         row = self._one(
             session,
             "SELECT b.warnings FROM observations o JOIN observation_batches b ON b.no = o.batch_no"
@@ -458,7 +458,7 @@ class ObservationStore(ProjectStore):
     def merged(
         self, session: Session, reflection_id: str, generation: int
     ) -> list[tuple[int, Observation]]:
-        """Return what went into a generation of a reflection's record, with the numbers."""
+        """Return what went into a reflection's generation, numbered."""
         return self.select(
             session,
             " AND o.reflected_into = ? AND o.record_no = (SELECT r.record_no FROM observations r"
@@ -513,7 +513,7 @@ class ObservationStore(ProjectStore):
         return [_failure(row) for row in rows]
 
     def troubles(self, session: Session) -> tuple[int, int]:
-        """Count the threads that wait for a model, and the jobs that were given up."""
+        """Count threads waiting for a model, and jobs given up."""
         row = self._one(
             session,
             "SELECT coalesce(sum(CASE WHEN operation = 'outage' THEN 1 ELSE 0 END), 0),"

@@ -87,7 +87,7 @@ class Thresholds:
 
 
 def for_mode(base: Thresholds, mode: AgentMode, is_default: bool) -> Thresholds:
-    """Return the limits of a mode, scaled if the user has set any.
+    """Return a mode's limits, scaled to the user's own.
 
     >>> for_mode(Thresholds(), "explore", True).observe_after
     60000
@@ -114,7 +114,10 @@ class PendingTokens(NamedTuple):
 
 
 class ObservationPlan(NamedTuple):
-    """What is due now; if it ``blocks``, the turn waits up to its deadline."""
+    """The plan for now.
+
+    If it ``blocks``, the turn waits up to its deadline.
+    """
 
     buffers: bool
     activates: bool

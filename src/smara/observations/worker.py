@@ -57,7 +57,7 @@ class WorkerRound:
 
 
 class DueRules(NamedTuple):
-    """The rules by which a thread is due, the same for all projects."""
+    """The rules of when a thread is due, for all projects."""
 
     scope: Scope
     buffer_after_tokens: int

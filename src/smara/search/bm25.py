@@ -85,7 +85,7 @@ def lookup_terms(query: Query, weights: WordWeights) -> dict[str, LookupTerm]:
 
 
 class RowScore(NamedTuple):
-    """The score of a record by its terms, and those in its head."""
+    """A record's score by its terms, and those in its head."""
 
     score: float
     by_term: Mapping[str, float]

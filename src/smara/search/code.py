@@ -74,7 +74,10 @@ class FileStanding(NamedTuple):
     """0 where it was saved so shortly before it was read that its time tells nothing."""
 
     def is_as_read(self, root: str) -> bool:
-        """Return True if the file on disk is as it was read, or its tree is not here."""
+        """Return True if the file looks as it was read.
+
+        So does one whose tree is not here.
+        """
         try:
             found = os.lstat(os.path.join(root, *self.path.split("/")))
         except (OSError, ValueError):

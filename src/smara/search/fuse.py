@@ -187,7 +187,7 @@ class Closeness:
 
 
 class FusedMessage(NamedTuple):
-    """One message on its way into the answer: of its pieces the best."""
+    """One message on its way into the answer, by best piece."""
 
     message_no: int
     words: float

@@ -79,7 +79,7 @@ class TermMatches:
 
 
 class Gather:
-    """A look-up of terms within a scope, up to a limit or the deadline."""
+    """A lookup of terms until a limit or the deadline."""
 
     def __init__(
         self,

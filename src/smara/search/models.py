@@ -272,7 +272,7 @@ class SearchFilter:
 
     @property
     def is_narrow(self) -> bool:
-        """True if thread, owner or time may exclude records of the right source."""
+        """True if filters may exclude records of the right source."""
         return any(
             each is not None
             for each in (self.thread_id, self.resource_id, self.since_ms, self.until_ms)

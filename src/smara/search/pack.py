@@ -38,7 +38,9 @@ def pack(
     phase: str | None = None,
     is_unasked: bool = False,
 ) -> PackedAnswer:
-    """Return the best of an answer within a budget: given, of the phase, or 2,000 tokens.
+    """Pack the best hits within a budget.
+
+    The given one, that of the phase, or 2,000 tokens.
 
     What is told unasked leaves out what is not trusted, however well it answers.
     """

@@ -51,7 +51,7 @@ class PatternSearch:
         self._deadline_seconds = deadline_seconds
 
     def find(self, pattern: str) -> Hit | None:
-        """Return the newest trusted record with every word of the pattern, or None."""
+        """Return the newest trusted record with every word, or None."""
         query = analyze_query(words_of(str(pattern)))
         if all(term.is_stop for term in query.wanted):
             return None

@@ -113,7 +113,7 @@ class QueryTerm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query: at most 32 distinct terms, phrases, and a date it names."""
+    """A query: at most 32 terms, phrases, and a date."""
 
     text: str
     terms: tuple[QueryTerm, ...]
@@ -128,7 +128,7 @@ class Query:
 
     @property
     def first(self) -> Query:
-        """The query with its first term alone: of a name, the whole without parts."""
+        """The query with its first term alone: a whole name."""
         return Query(self.text, self.terms[:1], (), period=self.period)
 
     @property
@@ -268,12 +268,12 @@ class QueryIntent:
 
     @property
     def period(self) -> Period | Days | None:
-        """The time that the query names by a date or by a distance."""
+        """The period the query names, by date or distance."""
         return self.query.period or self.days
 
     @property
     def is_about_code(self) -> bool:
-        """True if it names code: a name, a path, or what calls what."""
+        """True if it names code: a name, path, or call."""
         return self.type in ("identifier", "structural")
 
     def render(self) -> str:

@@ -59,11 +59,11 @@ class MessageCandidate(NamedTuple):
 
     @property
     def is_code(self) -> bool:
-        """True if a tenth or more of the row's terms are names, paths and the like."""
+        """True if a tenth of the row's terms are code."""
         return bool(self.code) and 10 * (self.code.count(" ") + 1) >= max(1, self.length)
 
     def holds(self, needle: str) -> bool:
-        """Return True if terms, with a space on either side, stand in this order in the row."""
+        """Return True if spaced terms stand in order in the row."""
         return needle in f" {self.prose} " or (bool(self.code) and needle in f" {self.code} ")
 
 
@@ -78,7 +78,7 @@ class Stats:
 
 
 class TermEvidence:
-    """How much one row says of each term, by the term's number."""
+    """One row's weight of each term, by number."""
 
     __slots__ = ("counts", "in_code", "row")
 
@@ -108,7 +108,7 @@ class MessageScore:
 
 
 class TermWeights:
-    """The terms of a query, and the worth of each in this index."""
+    """A query's terms and their weights in this index."""
 
     def __init__(self, query: Query, stats: Stats, weights: Weights) -> None:
         self._weights = weights.messages
@@ -201,7 +201,7 @@ class TermWeights:
                     counts[number] += first_count * code_weight
 
     def thread_worths(self, found: list[TermEvidence], stats: Stats) -> list[float]:
-        """Return the worth of each term for a thread, by its rarity among threads.
+        """Return term weights for a thread, by rarity among threads.
 
         The rarity is estimated from the candidates. A term in 300 messages, of which 100 are
         candidates and stand in 20 threads, is taken to stand in 60 threads. Where every match is a
@@ -291,7 +291,7 @@ class Ranking:
         return [(score, each) for each in self.evidence if (score := self._rate(each)) > 0]
 
     def rated_threads(self) -> dict[int, Rated]:
-        """Return the score of each thread by its words, with its best message."""
+        """Return each thread's word score and best message."""
         threads: dict[int, list[Rated]] = {}
         for score, each in self.rated:
             threads.setdefault(each.row.thread_no, []).append((score, each))
@@ -303,7 +303,7 @@ class Ranking:
         return rated
 
     def why(self, each: TermEvidence) -> tuple[str, ...]:
-        """Return the reasons for a row: the matches, what stands near, then the time."""
+        """Return a row's reasons: matches, neighbors, then time."""
         terms, groups = self.terms, set[int]()
         matches: list[str] = []
         # One reason for each word of the query: a name rather than its parts.

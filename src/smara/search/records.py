@@ -127,7 +127,7 @@ class RecordMatches:
         self.numbers = self._matches.numbers
 
     def scored(self, most: int = CANDIDATES) -> Scores:
-        """Return the score of the best candidates, with a reason for each term."""
+        """Return the best candidates' scores, with reasons per term."""
         found: Scores = {}
         for no, row in self._matches.scored(most, counts_head=True).items():
             why = [

@@ -77,7 +77,7 @@ def record_finders(
     freshness: CodeJudge = no_code,
     weights: Weights = WEIGHTS,
 ) -> list[tuple[tuple[str, ...], SourceFinder]]:
-    """Return what finds each kind of record, with the sources its hits say they are."""
+    """Return the finders of records with their sources."""
     database, scope = project.database, project.scope
     sources: list[RecordSource] = [
         TaskSource(TaskStore(database, scope)),
@@ -298,7 +298,7 @@ class Search:
         until: int | str | datetime | None = None,
         deep: bool = False,
     ) -> list[ThreadHit]:
-        """Return the threads that answer a query best, each by all its messages."""
+        """Return the threads that answer best, by all their messages."""
         _check(query, limit, None)
         intent = understand(query, None, self._today())
         filters = _wanted(

@@ -217,7 +217,10 @@ def _union(rules: tuple[Rule, ...], encoded: Iterable[str]) -> str:
 
 
 def encoded_opening(literal: str) -> str:
-    """Return the base64 characters that a literal fixes: of the 32 bits of `ghp_`, five."""
+    """Return the base64 characters a literal fixes.
+
+    Of the 32 bits of `ghp_`, five.
+    """
     encoded = base64.b64encode(literal.encode()).decode()
     return encoded[: len(literal) * 8 // 6] if len(literal) >= 4 else ""
 

@@ -167,7 +167,7 @@ def dump(value: Mapping[str, Any], what: str) -> str:
 
 
 def clean_name(value: object, what: str) -> str:
-    """Return the name of a person, a session or an actor without secrets."""
+    """Return a name of a person or session without secrets."""
     if not isinstance(value, str):
         raise invalid(
             f"{what} must be a text, not {type(value).__name__}", "Give a name or an id.", what

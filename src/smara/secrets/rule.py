@@ -84,7 +84,7 @@ def prefixed(
 
 
 def shaped(name: str, label: str, opening: str, rest: str, min_entropy: float = 2.6) -> Rule:
-    """Return the rule of a token whose opening and rest are the secret."""
+    """Return the rule of a structured token with an opening."""
     return Rule(
         name, label, keywords=(opening,), pattern=f"({opening}{rest})", min_entropy=min_entropy
     )

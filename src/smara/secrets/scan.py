@@ -36,7 +36,9 @@ class SecretFinding:
 
 
 def scan(text: str) -> tuple[SecretFinding, ...]:
-    """Return the secrets in a text: sorted, not overlapping, in characters of the text.
+    """Return the secrets in a text: sorted, not overlapping.
+
+    In characters of that text.
 
     Never raises for any text. A placeholder of an earlier redaction is not a finding.
     """

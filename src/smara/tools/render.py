@@ -135,7 +135,7 @@ def _card(answer: Json) -> str:
 
 
 def _changed(answer: Json) -> Iterable[str]:
-    """What a change may have been about; the rest is known to whoever made it."""
+    """Return what a change may have been about."""
     needs = answer["task"].get("dependencies", ())
     if needs:
         yield "depends on " + ", ".join(f"{each['dependsOnId']} ({each['type']})" for each in needs)

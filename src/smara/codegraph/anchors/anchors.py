@@ -269,7 +269,7 @@ class Anchors:
             )
 
     def take_back(self, owner: Owner, owner_no: int, since_ms: int) -> None:
-        """What was verified since a moment was taken back.
+        """Restore the anchors from before a reverted verification.
 
         What it spoke of before is what it speaks of.
         """

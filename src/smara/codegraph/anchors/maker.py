@@ -79,7 +79,7 @@ def names_in(text: str) -> list[str]:
 
 
 def plain_name(name: str) -> str:
-    """Return a name with dots between its parts, whatever the language writes there."""
+    """Return a name with dots between its parts, in any language."""
     return name.replace("::", ".").replace("#", ".")
 
 

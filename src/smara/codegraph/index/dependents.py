@@ -342,7 +342,7 @@ class Joiner:
         return cls(table, ProjectFiles(paths, manifest_reader(reader)))
 
     def join(self, file_no: int, path: str, uses: bytes | FileFacts) -> FileEdges:
-        """Return the edges out of a file whose facts are ``uses``, packed or not."""
+        """Return the edges out of a file from its facts."""
         facts = unpack_facts(uses) if isinstance(uses, bytes) else uses
         outline = self._table.outline(path)
         if facts is None or outline is None:

@@ -74,9 +74,7 @@ class TreeCache:
     def wrote_files(
         self, written: dict[str, tuple[int, FileOutline | None]], revision: int
     ) -> None:
-        """Take over files that this process has just written, if they were all there before and
-        no other process wrote.
-        """
+        """Take over files this process wrote, if it was alone."""
         if self.revision != revision - 1 or not written.keys() <= self.paths.keys():
             return
         for path, (no, outline) in written.items():
@@ -296,9 +294,7 @@ class PreciseIndex:
         self.stamp = _stamp(self._path) if is_usable else None
 
     def is_wanted(self, before: TreeRow | None, *, has_changed: bool) -> bool:
-        """Return True if there is an index, and anything new in it or in the tree since the
-        last time.
-        """
+        """Return True if an index exists with news for the tree."""
         if self.stamp is None:
             return False
         known = (

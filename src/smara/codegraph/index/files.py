@@ -1,4 +1,4 @@
-"""List a tree's files by git's rules for ignoring, and read them safely.
+"""List a tree's files by git's ignore rules; read safely.
 
 A link is never followed out of the tree, and a file that changes while it is read is read again.
 """
@@ -42,7 +42,7 @@ _ATTEMPTS = 3
 
 
 class Opened(NamedTuple):
-    """What was read, with the size and the time of change that belong to it."""
+    """A file's content with its size and time of change."""
 
     data: bytes
     size: int
@@ -58,7 +58,7 @@ class NotRead(Exception):
 
 
 class TreeReader:
-    """Reads files below a root by paths relative to it, with slashes between their parts."""
+    """A reader of files below a root, by relative paths."""
 
     def __init__(self, root: str) -> None:
         self.root = os.path.realpath(root)
@@ -216,8 +216,9 @@ _EXAMPLES = re.compile(
 
 
 class IgnoreRules(NamedTuple):
-    """The patterns of one folder, and where it lies (with a slash at the end; empty for the
-    root).
+    """The patterns of one folder and its path.
+
+    The path ends with a slash; it is empty for the root.
     """
 
     base: str
@@ -225,7 +226,7 @@ class IgnoreRules(NamedTuple):
 
 
 def holds_secrets(path: str) -> bool:
-    """Whether a file is of a kind that people keep secrets in, judged by its name alone.
+    """Return True if a file's name suggests secrets.
 
     >>> [holds_secrets(path) for path in (".env", "src/secrets.py", "deploy/prod.pem", ".env.example")]
     [True, False, True, False]
@@ -357,9 +358,7 @@ class FileWalk:
         return walked
 
     def some(self, paths: Sequence[str]) -> WalkResult:
-        """Return the files among some paths that a walk over everything would find; what is
-        not there is passed over.
-        """
+        """Return which of some paths a full walk would find."""
         walked = WalkResult()
         by_folder: dict[str, set[str]] = {}
         for path in paths:
@@ -509,7 +508,7 @@ _SPECIAL = frozenset({*RULE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG"})
 def is_sayable(path: str) -> bool:
     """Return True if a path can be stored and shown.
 
-    Control characters in a name are somebody's joke, or an attack.
+    Control characters in a name are a joke or an attack.
     """
     return (
         len(path) <= _LONGEST_PATH and path.isprintable()

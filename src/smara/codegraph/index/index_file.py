@@ -42,7 +42,7 @@ else, such as a KeyError of a table, is a bug and ends the run.
 
 
 class FileRequest(NamedTuple):
-    """A file to be read, and its last hash, empty if never read."""
+    """A file to be read, and its last hash, if any."""
 
     path: str
     known_hash: bytes = b""

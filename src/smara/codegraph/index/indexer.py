@@ -43,7 +43,7 @@ _RETRIED = frozenset({"unreadable", "changing", "outside", "not_a_file"})
 
 @dataclass(frozen=True, slots=True)
 class IndexParts:
-    """What indexing needs of the house."""
+    """The parts that indexing needs of other rooms."""
 
     store: CodeStore
     leases: Leases
@@ -298,7 +298,7 @@ class _Run:
 
 
 def plan_of(walked: WalkResult, seen: dict[str, FileRow], is_full: bool = False) -> IndexPlan:
-    """Return what has to be read and what is gone since the last run."""
+    """Return what to read and what is gone since last time."""
     plan = IndexPlan([], [row for path, row in seen.items() if path not in walked.files], seen)
     for path, found in walked.files.items():
         row = seen.get(path)
@@ -312,8 +312,9 @@ def plan_of(walked: WalkResult, seen: dict[str, FileRow], is_full: bool = False)
 
 
 def is_as_before(row: FileRow, found: FileEntry) -> bool:
-    """Return True if a file looks as it did when it was read; its content is compared only when
-    it does not.
+    """Return True if a file looks unchanged since it was read.
+
+    Its content is compared only when it does not.
     """
     return row.mtime_ns == found.mtime_ns and row.size == found.size
 

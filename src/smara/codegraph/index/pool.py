@@ -234,7 +234,7 @@ class _Worker:
 
 
 def serve() -> None:
-    """What a worker process does.
+    """Serve requests in a worker process until its input ends.
 
     Requests in, answers out, until its input ends.
     """

@@ -1,4 +1,4 @@
-"""Update an index for changed files: once, before a query, or at every save.
+"""Update an index: once, before a query, or at every save.
 
 `CatchUp` compares the tree with the disk before a query when no watcher runs: a few changes are
 indexed at once, many are reported. `watch` follows the folder until it is stopped.
@@ -185,9 +185,7 @@ def differences(tree: IndexTree) -> Differences:
 
 
 def changed_paths(tree: IndexTree, limit: int = 10_000) -> tuple[list[str], list[str], list[str]]:
-    """Return which files look different, new or gone, without reading or writing any: (changed,
-    added, removed).
-    """
+    """Return (changed, added, removed) files without reading any."""
     found = differences(tree)
     return (
         sorted([*found.changed, *found.unsure])[:limit],
@@ -293,7 +291,7 @@ OnUpdate = Callable[[IndexReport, Sequence[str] | None], None]
 
 
 def watch(tree: IndexTree, stop: threading.Event, on_update: OnUpdate | None = None) -> None:
-    """Index a tree at least once, and then every change in it, until ``stop`` is set."""
+    """Index a tree, then every change, until ``stop`` is set."""
     watcher = _Watcher(tree, on_update)
     while True:
         try:
@@ -331,9 +329,9 @@ def _kept_open(root: str) -> Iterator[None]:
 
 
 def _identity(root: str) -> tuple[int, int] | None:
-    """Return which folder a path means.
+    """Return the identity of a folder.
 
-    One that was deleted and made again is another, of whose changes nobody tells us.
+    One that was deleted and made again is another, whose changes are not reported.
     """
     try:
         facts = os.stat(root)

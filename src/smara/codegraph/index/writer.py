@@ -76,7 +76,7 @@ class WriteBatch:
 
 @dataclass(slots=True)
 class StoredFiles:
-    """The rows, nodes, chunks and outlines of some files, as of one moment."""
+    """The stored rows, nodes, chunks and outlines of some files."""
 
     rows: dict[str, FileRow]
     nodes: dict[int, list[NodeRow]]
@@ -96,7 +96,7 @@ class StoredFiles:
         )
 
     def is_current(self, row: FileRow) -> bool:
-        """Return True if a file is stored as it was when this was read."""
+        """Return True if a file is still stored as it was read."""
         before = self.rows.get(row.path)
         return before is not None and (before.no, before.revision) == (row.no, row.revision)
 

@@ -161,9 +161,7 @@ class CRules(LanguageRules):
         return self._ahead[name]
 
     def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
-        """Return the body of a method, in the class's own file or the source that its
-        header belongs to.
-        """
+        """Find a method's body in the class's file or source."""
         tail = f"{outline.names[place]}.{name}"
         for other in (outline, self._paired(outline)):
             if other is not None:
@@ -273,7 +271,7 @@ _CPP_HEADER = re.compile(
 
 
 def header_language(path: str, data: bytes) -> str:
-    """Return ``cpp`` for a header that speaks of classes or templates, else ``c``."""
+    """Return ``cpp`` for a header with classes or templates, else ``c``."""
     return "cpp" if path.endswith(".h") and _CPP_HEADER.search(data, 0, 65_536) else "c"
 
 

@@ -265,7 +265,7 @@ class ScriptRules(LanguageRules):
         return found
 
     def meant(self, target: NameTarget) -> NameTarget:
-        """Return what a module exports as its default, when it is called or extended."""
+        """Return a module's default export, when called or extended."""
         for _ in range(DEEPEST):
             where = target.where
             main = (

@@ -97,7 +97,7 @@ class RustRules(LanguageRules):
         return NameTarget(outline, found) if found is not None else None
 
     def qualified(self, walk: ReferenceWalk, scope: int, receiver: str, name: str) -> str | None:
-        """Return a method of a type that is known and whose ``impl`` stands in another file."""
+        """Find a method of a known type whose ``impl`` is elsewhere."""
         holder = walk.value(scope, receiver) if receiver else None
         if holder is None or not is_class(holder) or not isinstance(holder.where, FileOutline):
             return None

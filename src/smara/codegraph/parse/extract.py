@@ -68,7 +68,7 @@ def query(language: Language) -> Query:
 
 
 def parse(language: Language, data: bytes) -> tuple[Node, bool]:
-    """Return the tree of a text and whether all of the text is in it.
+    """Return a text's tree and whether it covers all of it.
 
     Text that is no code at all can take time that grows with its square: 120 kB of ``a?b:`` read as
     Python take a minute. A text is therefore handed over piece by piece, and after a second (two
@@ -106,8 +106,9 @@ def parser(language: Language) -> Parser:
 
 
 def captures(language: Language, root: Node) -> dict[str, list[Node]]:
-    """Return what the query finds under a node, by name and in no order; nothing in a hopeless
-    tangle of errors.
+    """Return a query's captures under a node by name, unordered.
+
+    Nothing in a hopeless tangle of errors.
     """
     from tree_sitter import QueryCursor
 
@@ -137,8 +138,9 @@ MOST_ROUTES = 2_000
 def read_routes(
     reader: DefinitionReader, root: Node, pattern: re.Pattern[bytes] | None
 ) -> tuple[list[Definition], list[Reference]]:
-    """Return the routes of a file, to be added after its definitions, and what answers each of
-    them.
+    """Return a file's routes and what answers each of them.
+
+    They are added after its definitions.
 
     A decorator's route is answered by the function below it, a call's by what the call is given.
     """
@@ -285,7 +287,7 @@ def extract(path: str, data: bytes, language: Language) -> FileFacts:
 
 
 def read_imports(source: SourceFile, scopes: Scopes, definitions: list[Definition]) -> list[Import]:
-    """Return one import for each name that is brought in, in the order in which they stand."""
+    """Return one import for each imported name, in order."""
     imports: list[Import] = []
     for node in sorted(source.found.get("import", ()), key=lambda node: node.start_byte):
         start, end = node.start_byte, min(node.end_byte, node.start_byte + LONGEST_STATEMENT)

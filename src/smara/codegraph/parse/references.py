@@ -438,9 +438,7 @@ def hidden_names(
     imports: Sequence[Import],
     bindings: Sequence[Binding],
 ) -> Iterator[Binding]:
-    """Yield a binding to nothing known for each parameter that hides a name of the file and has
-    no type.
-    """
+    """Bind untyped parameters that hide a file's name to nothing."""
     if not spec.has_untyped_parameters:
         return
     known = {each.name for each in definitions if each.parent < 0}

@@ -359,7 +359,10 @@ def macro_title(text: str) -> str:
 
 
 def is_next_to(data: bytes, end: int, start: int) -> bool:
-    """Return True if only blanks, and no empty line, stand between two offsets."""
+    """Return True if only blanks stand between two offsets.
+
+    And no empty line.
+    """
     between = data[end:start]
     return len(between) < _WIDEST_GAP and not between.strip() and between.count(b"\n") <= 1
 

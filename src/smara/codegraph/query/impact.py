@@ -243,9 +243,7 @@ Members = Callable[[Sequence[int], str], Iterable[Node]]
 def bases_and_heirs(
     graph: Graph, method: Node, members: Members
 ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-    """Return the methods of the same name in the classes above and below that of a method, the
-    nearest first.
-    """
+    """Return a method's overridden and overriding methods, nearest first."""
     owner = graph.parents[graph.places_of([method.no])]
     if method.kind == "file" or not len(owner) or owner[0] < 0:
         return (), ()

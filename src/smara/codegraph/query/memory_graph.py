@@ -192,8 +192,7 @@ class Graph:
         kinds: tuple[str, ...] = (),
         touched: Ints | None = None,
     ) -> Rings:
-        """Return the nodes around ``start``, each at its least depth with the greatest
-        weight it has there.
+        """Return nodes around ``start`` at least depth and greatest weight.
 
         Backward are those that depend on the start, forward those it depends on. ``kinds`` limits
         the edges. ``touched`` are nodes whose surroundings stand in the first ring without an edge:

@@ -66,8 +66,9 @@ def links_of(graph: Graph, *, is_by_file: bool = False) -> WeightedLinks:
 
 
 def merged(size: int, sources: Ints, targets: Ints, weights: Floats) -> WeightedLinks:
-    """Links with those between the same two things made one, as heavy as the mean times the root of
-    their number.
+    """Merge links of the same pair.
+
+    As heavy as the mean times the root of their number.
     """
     if not len(sources):
         return WeightedLinks(size, sources, targets, weights=weights)
@@ -78,9 +79,9 @@ def merged(size: int, sources: Ints, targets: Ints, weights: Floats) -> Weighted
 
 
 def rank(links: WeightedLinks, restart: Floats | None = None) -> Floats:
-    """Return the share of attention each thing has; sums to 1.
+    """Return each thing's share of attention (PageRank); sums to 1.
 
-    Without ``restart`` it begins anew everywhere alike.
+    Without ``restart`` it restarts everywhere alike.
     """
     if not links.size:
         return np.empty(0)
@@ -505,7 +506,7 @@ def _json_entries(text: str) -> list[tuple[str, str]]:
 def entry_candidates(
     graph: Graph, names: Sequence[str], manifests: Iterable[tuple[str, str]]
 ) -> dict[int, str]:
-    """Return the places of likely entries, and why each is thought to be one."""
+    """Return likely entry points and their reasons."""
     found: dict[int, str] = {}
     for module, name, why in declared(manifests):
         wanted = re.compile(rf"(?:^|.*/){re.escape(module)}(?:/__init__|/__main__|/index)?\.\w+$")
@@ -533,7 +534,7 @@ def entry_candidates(
 
 
 def reach(graph: Graph, place: int) -> int:
-    """Return how many nodes are come to from one, and from all that lies in it."""
+    """Count the nodes reached from one and everything in it."""
     start = graph.within(np.array([place]))
     return sum(len(ring) for ring in graph.rings(start, _REACH_DEPTH, is_backward=False).places)
 

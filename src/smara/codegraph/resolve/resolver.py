@@ -71,9 +71,7 @@ COMMON_NAMES = frozenset(_WORDS.split()).union(*map(dir, _BUILTINS))
 
 
 def is_telling(name: str) -> bool:
-    """Return True if a name is rare enough that the only place that bears it is likely the one
-    that is meant.
-    """
+    """Return True if a name is rare enough to identify its target."""
     return len(name) >= SHORTEST_GUESS and name not in COMMON_NAMES and not name.startswith("__")
 
 
@@ -212,7 +210,7 @@ class Resolver:
         self._named: dict[tuple[LanguageRules, str], list[Symbol]] = {}
 
     def resolve(self, facts: FileFacts) -> list[NewEdge]:
-        """Return the edges that start in a file, each once for its ends, kind and line."""
+        """Return a file's edges, distinct by ends, kind and line."""
         outline = self._table.outline(facts.path) or outline_of(
             facts, 0, [0] * len(facts.definitions)
         )

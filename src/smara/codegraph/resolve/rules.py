@@ -111,23 +111,21 @@ class LanguageRules(ABC):
 
     @abstractmethod
     def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
-        """Return the file or package that an import of ``outline`` names, or ``None``."""
+        """Return the file or package an import names, or ``None``."""
 
     def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
-        """Return the files that an import leads to, for the edges between files."""
+        """Return the files that an import leads to."""
         module = self.find_module(outline, imported)
         return (
             [module.where] if module is not None and isinstance(module.where, FileOutline) else []
         )
 
     def submodule(self, outline: FileOutline, name: str) -> NameTarget | None:
-        """Return a module that stands below a file's own, when a language has such."""
+        """Return a module below a file's own, where a language has such."""
         return None
 
     def beyond_file(self, outline: FileOutline, name: str) -> NameTarget | None:
-        """Return what a bare name means when the file neither defines nor imports it (the
-        same package, the crate).
-        """
+        """Resolve a bare name outside the file: same package or crate."""
         return None
 
     def package_member(self, package: Package, name: str) -> NameTarget | None:
@@ -135,12 +133,11 @@ class LanguageRules(ABC):
         return None
 
     def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
-        """Return a member of a class that stands outside the class's own braces."""
+        """Return a class's member defined outside its braces."""
         return None
 
     def qualified(self, walk: ReferenceWalk, scope: int, receiver: str, name: str) -> str | None:
-        """Return the qualified name by which a reference that could not be followed is
-        looked for in the whole tree.
+        """Return the qualified name to look up in the whole tree.
 
         ``None`` in languages where a name that was not brought in is not in sight.
         """
@@ -177,7 +174,7 @@ class LanguageRules(ABC):
         return imported.alias or imported.name
 
     def imports_of(self, outline: FileOutline) -> tuple[dict[str, Import], list[Import]]:
-        """Return a file's imports by the name they bind, and those that bring in everything."""
+        """Return a file's imports by bound name, and the star imports."""
         found = self._bound.get(outline)
         if found is None:
             named: dict[str, Import] = {}
@@ -300,7 +297,7 @@ class LanguageRules(ABC):
         return found
 
     def class_named(self, outline: FileOutline, qualname: str) -> NameTarget | None:
-        """Return the class that a method outside its braces names before its own name."""
+        """Return the class named before a method outside its braces."""
         return self.dotted(outline, qualname)
 
     def dotted(self, outline: FileOutline, text: str, depth: int = 0) -> NameTarget | None:
@@ -572,9 +569,7 @@ class ReferenceWalk:
         return None
 
     def is_foreign(self, scope: int, receiver: str) -> bool:
-        """Return True if what stands before the dot is known, or is imported from outside
-        the tree: nothing to guess about.
-        """
+        """Return True if the receiver is known or imported from outside."""
         if UNSAYABLE in receiver:
             return False
         if self.value(scope, receiver) is not None:

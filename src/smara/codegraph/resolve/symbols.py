@@ -1,4 +1,4 @@
-"""Outline what a file offers to others, look up symbols, find modules by path.
+"""Outline files, look up symbols, find modules by path.
 
 A `FileOutline` holds a file's definitions, imports and base classes. It is much smaller than the
 facts and is all that resolving another file asks of this one, so it is stored beside the file.
@@ -35,7 +35,7 @@ class ProjectFiles:
         self._kept: dict[str, Any] = {}
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """Return what a language makes of the paths, made once for as long as they stay."""
+        """Compute a language's view of the paths once."""
         if name not in self._kept:
             self._kept[name] = make()
         found: T = self._kept[name]
@@ -80,9 +80,7 @@ class ProjectFiles:
         return self._texts[path]
 
     def nearest(self, name: str, from_path: str) -> str | None:
-        """Return the path of the file called ``name`` in the folder of ``from_path`` or the
-        closest one above it.
-        """
+        """Return the nearest file called ``name`` at or above a path."""
         for folder in folders_above(from_path):
             path = join(folder, name)
             if path in self.paths:
@@ -98,8 +96,9 @@ class ProjectFiles:
 
 
 def folders_above(path: str) -> list[str]:
-    """Return the folder of a path and all above it, the closest first: ``a/b/c.py`` gives
-    ``a/b``, ``a`` and the root.
+    """Return a path's folders, closest first.
+
+    ``a/b/c.py`` gives ``a/b``, ``a`` and the root.
     """
     folder = path.rpartition("/")[0]
     found = [folder]
@@ -215,7 +214,7 @@ class FileOutline:
 
 
 def outline_of(facts: FileFacts, file_no: int, nos: Sequence[int]) -> FileOutline:
-    """Return the outline of a file whose definitions have the numbers ``nos``, in their order."""
+    """Build the outline of a file from its numbered definitions."""
     bases: dict[int, list[str]] = {}
     for kind, name, receiver, _line, scope in facts.references:
         if kind == "inherits":

@@ -311,7 +311,7 @@ def is_outcome(sentence: str) -> bool:
 
 
 def is_trouble(sentence: str) -> bool:
-    """Return True if a sentence tells of something that does not work or hurts."""
+    """Return True if a sentence tells of trouble."""
     text = _folded(sentence)
     return any(pattern.search(text) for pattern in (_BROKE, _REPORT, _TROUBLE_NAMED))
 
@@ -361,7 +361,7 @@ _REPLACED = (
 
 
 def replaced_by(sentence: str) -> str:
-    """Return what a change puts an end to: "from Redux to Zustand" → Redux."""
+    """Return what a change ends: "from Redux to Zustand" → Redux."""
     for pattern in _REPLACED:
         if (match := pattern.search(sentence[:600])) and match[1].strip():
             return match[1].strip()

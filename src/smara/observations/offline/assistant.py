@@ -116,7 +116,7 @@ _SHORTEST_EXPLANATION, _SHORTEST_CHOICE = 25, 60
 
 
 def explains(words: str) -> bool:
-    """Return True if a sentence tells a cause, a choice or a hindrance."""
+    """Return True if a sentence tells a cause, choice or hindrance."""
     if len(words) < _SHORTEST_EXPLANATION or words.rstrip().endswith(":"):
         return False
     if announces(words):
@@ -138,7 +138,7 @@ def announces(words: str) -> bool:
 
 
 def only_announces(text: str) -> bool:
-    """Return True if a text only announces, so that the turn goes on."""
+    """Return True if a text only announces what comes next."""
     found = outline(text)
     return not found.items and all(map(announces, [*found.prose, *found.closing]))
 

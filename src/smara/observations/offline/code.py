@@ -144,7 +144,10 @@ class Definitions:
         self._by_kind[kind].append(CodeDefinition(text, name or text))
 
     def add_field(self, kind: Kind, piece: str) -> None:
-        """Add a field to the newest: ``User`` and ``id: int`` become ``User (id: int)``."""
+        """Add a field to the newest definition.
+
+        ``User`` and ``id: int`` become ``User (id: int)``.
+        """
         head, name = self._by_kind[kind][-1]
         if len(head) + len(piece) < 240:
             has_fields = head.endswith(")") and " (" in head
@@ -162,7 +165,7 @@ class Definitions:
 
 
 def definitions(lines: Sequence[str], path: str = "") -> Definitions:
-    """Find what the lines of a file define, import, set and read from the environment."""
+    """Find what lines define, import, set and read."""
     found = Definitions()
     name = path.lower()
     is_prose = name.endswith(_PROSE_FILES) and not name.endswith("requirements.txt")

@@ -233,7 +233,7 @@ class _ConversationReader:
 
 
 def output_lines(call: ToolCall, most: int = 4_000) -> Iterator[str]:
-    """Return the lines of a call's result, of a huge one both ends."""
+    """Return a result's lines, of a huge one both ends."""
     text = call.output or ""
     half = most * 40
     if len(text) > 2 * half:
@@ -303,7 +303,7 @@ PATH_ARGUMENTS = (
 
 
 def kind_of(call: ToolCall) -> ToolKind:
-    """Return what a call does, by its name or else by its arguments."""
+    """Return a call's kind, by its name or arguments."""
     name = call.name.rsplit("__", 1)[-1].replace("_", "").replace("-", "").lower()
     by_name = _KIND_OF.get(name)
     arguments = call.arguments if isinstance(call.arguments, Mapping) else {}

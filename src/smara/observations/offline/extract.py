@@ -64,7 +64,7 @@ class Sentence(NamedTuple):
 
 
 def labels_of(name: str) -> list[str]:
-    """Return the words by which a field is known: "due" and "date" for ``dueDates``.
+    """Return a field's words: "due" and "date" for ``dueDates``.
 
     >>> labels_of("dueDates"), labels_of("list_of_decisions")
     (['due', 'date'], ['decision'])
@@ -271,7 +271,7 @@ class _Extraction:
         self._extractor = extractor
 
     def value(self) -> tuple[Any, tuple[str, ...]]:
-        """Return the value, fit for its schema, and the fields that only a model could find."""
+        """Return the value for a schema, and unfindable fields."""
         name, schema = self._extractor.name, self._extractor.schema
         found, missing = self._find(schema, name, 0)
         if found is _NOTHING:

@@ -54,7 +54,7 @@ def clean(text: str) -> str:
 
 
 def excerpt(text: str) -> str:
-    """Return a text, or the beginning and the end of a huge one."""
+    """Return a text, or both ends of a huge one."""
     if len(text) <= LONGEST_READ:
         return clean(text)
     head, tail = text[:_HEAD], text[-_TAIL:]
@@ -109,7 +109,7 @@ class TextOutline:
 
 
 def outline(text: str) -> TextOutline:
-    """Cut a text in Markdown or plain words into sentences, items and blocks of code."""
+    """Cut a text into sentences, items and blocks of code."""
     found = TextOutline()
     lines = iter(text.splitlines())
     before = ""
@@ -176,7 +176,7 @@ class PathShortener:
         )
 
     def short(self, path: str) -> str:
-        """Return a path below the folder of the work, or as it is."""
+        """Return a path below the work's folder, or unchanged."""
         path = path.strip()
         if self._root and path.startswith(self._root) and len(path) > len(self._root):
             return path[len(self._root) :]
@@ -330,19 +330,19 @@ def make_note(
 
 
 def refers_to(scene: Scene, text: str, at: int) -> str | None:
-    """Return the days that a text means, seen from when it was said."""
+    """Return the days a text means, from its own time."""
     days = find_days(text, local_time(scene.zone, at).date())
     return days.render() if days else None
 
 
 def mentioned(text: str, paths: PathShortener) -> Mapping[str, Any]:
-    """Return the files and lines in a text, as arguments for a note."""
+    """Return a text's files and lines, for a note."""
     files, lines = files_in(text)
     return {"files": tuple(map(paths.short, files)), "lines": lines}
 
 
 def joined(pieces: Iterable[str], characters: int, separator: str = "; ") -> str:
-    """Join as many of the pieces as fit, and "…" for the rest."""
+    """Join the pieces that fit, with "…" for the rest."""
     shown: list[str] = []
     used = 0
     for piece in pieces:
@@ -379,7 +379,7 @@ class WordIndex:
         self._sets.append(words)
 
     def alike(self, words: frozenset[str]) -> list[int]:
-        """Return the places of sets with nearly all words and every number the same."""
+        """Return the sets with nearly all words, every number alike."""
         shared: Counter[int] = Counter()
         for word in words:
             places = self._places.get(word, ())
@@ -404,7 +404,7 @@ class KnownNotes:
             self._add(_bare(line))
 
     def is_failing(self, command: str) -> bool:
-        """Return True the first time, if the newest line on a command is a failure."""
+        """Return True once if a command's newest line is a failure."""
         if command in self._mended or not command:
             return False
         self._mended.add(command)

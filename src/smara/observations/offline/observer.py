@@ -95,7 +95,7 @@ def thread_title(exchanges: Sequence[Exchange], is_coding: bool = True) -> str |
 
 
 def current_task(exchanges: Sequence[Exchange], notes: Sequence[Note]) -> str | None:
-    """Return the newest request that is not reported as done, or an open question.
+    """Return the newest unfinished request, or an open question.
 
     None if the messages say nothing of it: the task is then what it was.
     """
@@ -123,7 +123,7 @@ def current_task(exchanges: Sequence[Exchange], notes: Sequence[Note]) -> str | 
 
 
 def suggested_response(task: str | None, notes: Sequence[Note]) -> str | None:
-    """Return how to go on: mend what fails, else continue with the task."""
+    """Suggest how to go on: fix failures, else continue."""
     settled = _newest(notes, "completion", "test", "fix")
     failures = [
         note for note in notes if note.category == "error" and (note.last_seq or 0) > settled

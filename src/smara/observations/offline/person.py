@@ -102,14 +102,14 @@ _BECAUSE = ("because ", "since ", "so that ", "otherwise ", "it's because ")
 
 
 def speakers_in(exchanges: Sequence[Exchange]) -> frozenset[str]:
-    """Return the names with which most messages begin, in a talk between named people."""
+    """Return the speakers that most messages begin with."""
     texts = [each.text for exchange in exchanges for each in exchange.said]
     names = [match[1] for text in texts if (match := _SPEAKER.match(text))]
     return frozenset(names) if len(names) > 1 and len(names) > len(texts) // 2 else frozenset()
 
 
 class Person:
-    """The person who talks with the agent, and the trouble that was mentioned last."""
+    """The person who talks, and the trouble mentioned last."""
 
     def __init__(self, scene: Scene, speakers: frozenset[str]) -> None:
         self._scene = scene

@@ -68,7 +68,7 @@ class Run:
 
     @property
     def weight(self) -> int:
-        """How telling it is: 0 for what does nothing, 1 for what only looks."""
+        """How telling it is: 0 for idle, 1 for looking."""
         return WEIGHT[self.command.purpose]
 
     @property
@@ -164,7 +164,7 @@ def _outcome(call: ToolCall, tests: TestRun | None) -> Outcome:
 
 
 def background_id(call: ToolCall) -> str:
-    """The name under which a command goes on in the background, or nothing."""
+    """Return a background command's name, or nothing."""
     output = call.output or ""
     match = _BACKGROUND.search(output[:400]) or _BACKGROUND.search(output[-600:])
     return match[1] if match else ""
@@ -194,7 +194,7 @@ _VERDICT = one_of(
 
 
 def verdict_in(lines: Iterable[str], characters: int = 110) -> str:
-    """The last line in which a checker says what it found: "found no issues", "2 errors"."""
+    """Return a checker's last verdict: "found no issues", "2 errors"."""
     verdict = ""
     for line in lines:
         if _VERDICT.search(line[:300]):
@@ -211,7 +211,7 @@ def last_words(lines: Iterable[str], characters: int = 110) -> str:
 
 
 def first_words(lines: Iterable[str], characters: int = 110) -> str:
-    """The first line of an output that has words in it, else its first line."""
+    """Return an output's first line with words, or its first."""
     first = ""
     for number, line in enumerate(lines):
         words = one_line(line)
@@ -249,9 +249,7 @@ _QUIET = frozenset({"git", "revert", "commit"})
 
 
 def run_note(scene: Scene, runs: Sequence[Run]) -> Note | None:
-    """Runs that went well, or whose end was not seen, as one note; the tests among them give it its
-    kind.
-    """
+    """Note successful or unfinished runs; tests set its kind."""
     told = _told(runs)
     if not told:
         return None
@@ -287,7 +285,7 @@ def _told(runs: Sequence[Run]) -> list[str]:
 
 
 def outcome_words(run: Run) -> str:
-    """What came of a run in a few words, its own where it has some."""
+    """Return a run's outcome in a few words."""
     if run.outcome == "failed":
         told = _failed_words(run)
         return f"{phrases.FAILED}: {told}" if told else phrases.FAILED
@@ -320,9 +318,7 @@ def commit_note(scene: Scene, run: Run) -> Note:
 
 
 def error_note(scene: Scene, run: Run) -> Note:
-    """A failure: the command, the line that tells what went wrong, its place, the tests that
-    failed.
-    """
+    """Note a failure: command, error line, place, failed tests."""
     text = f"{run.shown} {outcome_words(run)}" + _place(scene, run)
     return make_note(
         scene,
@@ -340,8 +336,7 @@ def error_note(scene: Scene, run: Run) -> Note:
 
 
 def fix_note(scene: Scene, failed: Sequence[Run], mended: Run, changed: Sequence[str]) -> Note:
-    """A failure that is over: what failed, what was changed since, and what the same command says
-    now.
+    """Note a mended failure: what failed, changed, and says now.
 
     Without ``failed`` it failed in messages that are not at hand.
     """

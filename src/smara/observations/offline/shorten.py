@@ -68,7 +68,7 @@ def names_in(code: str) -> list[str]:
 
 
 def told_by_names(line: str) -> str:
-    """Shorten a line on code to its short pieces and the names of the others."""
+    """Shorten a code line to short pieces and names."""
     head, mark, body = line.partition(": ")
     if not mark or " " in head.strip():
         head, mark, body = "", "", line
@@ -111,14 +111,14 @@ _VERBS = tuple(f"{verb} " for verb in (phrases.CREATED, phrases.EDITED))
 
 
 def is_work(note: Note) -> bool:
-    """Return True if a note tells of routine work: files, commands, tests, looking."""
+    """Return True if a note tells of routine work."""
     return note.priority != "high" and (
         note.category in _WORK or (note.category == "note" and bool(note.files))
     )
 
 
 def stretches(notes: Sequence[Note], zone: tzinfo) -> Iterator[tuple[int, int]]:
-    """Find runs of work notes within one day, as places from and to."""
+    """Find runs of work notes within one day, as ranges."""
     days = [local_time(zone, note.said_at).date() for note in notes]
     start = 0
     for place in range(len(notes) + 1):
@@ -218,7 +218,7 @@ def tells(note: Note) -> bool:
 
 
 def is_talk(note: Note) -> bool:
-    """Return True if a note is small talk of the agent: "All good." """
+    """Return True if a note is the agent's small talk."""
     return (
         note.category in ("answer", "note")
         and len(note.text) <= _TALK_CHARACTERS
@@ -270,7 +270,7 @@ def by_first_words(note: Note) -> Note:
 
 
 def by_names(note: Note) -> Note:
-    """Return a note on code with the names that were written instead of the lines."""
+    """Shorten a code note to the names that were written."""
     if note.category != "code":
         return note
     head, mark, body = note.text.partition(": ")

@@ -81,7 +81,7 @@ class Looks:
         )
 
     def command(self, scene: Scene, command: Command, call: ToolCall) -> None:
-        """Take a command that only looks, if it names what it looks at."""
+        """Take a looking command, if it names its object."""
         program = command.main.aim.split(" ")[0]
         words = [word.strip("'\"") for word in command.main.arguments]
         paths = [word for word in words if "." in word and "/" in word and not is_of_host(word)]
@@ -94,12 +94,12 @@ class Looks:
 
 
 def is_of_host(path: str) -> bool:
-    """Return True if a file belongs to the agent's host rather than to the work."""
+    """Return True if a file belongs to the agent's host."""
     return bool(_NOT_OF_THE_WORK.match(path)) or any(map(path.__contains__, _HOST_FOLDERS))
 
 
 def look_note(scene: Scene, looks: Looks, changed: Sequence[str]) -> Note | None:
-    """Write one line for all that was looked at, but for the changed files."""
+    """Note what was looked at, except changed files."""
     is_focus = scene.mode in ("explore", "research", "bug_fixing", "debugging")
     files = [
         f"{path}:{lines[0]}-{lines[1]}" if lines else path
@@ -206,7 +206,7 @@ def agent_note(scene: Scene, call: ToolCall) -> Note:
 
 
 def ask_notes(scene: Scene, call: ToolCall) -> list[Note]:
-    """Write the user's answers to a tool's questions, or the question while it is open."""
+    """Note answers to a tool's questions, or open questions."""
     answers = _ANSWERS.findall((call.output or "")[:20_000])
     if answers:
         return [
@@ -248,7 +248,7 @@ def ask_notes(scene: Scene, call: ToolCall) -> list[Note]:
 
 
 def plan_note(scene: Scene, call: ToolCall) -> Note | None:
-    """Write a plan that was shown to the user, and if it was approved."""
+    """Note a plan shown to the user, and its approval."""
     plan = outline(excerpt(call.argument("plan", "explanation", "text")))
     words = [*plan.items, *plan.prose, *plan.closing]
     if not words:
@@ -294,7 +294,7 @@ def rejection_note(scene: Scene, call: ToolCall, is_quiet: bool) -> Note | None:
 
 
 def tool_note(scene: Scene, calls: Sequence[ToolCall]) -> Note:
-    """Write the calls of tools of an unknown kind, such as those of an MCP server."""
+    """Note calls of unknown tools, such as an MCP server's."""
     uses: list[str] = []
     for call in calls:
         arguments = _arguments(scene, call)

@@ -23,7 +23,7 @@ _ASIDE = re.compile(r"[(\[][^()\[\]]{0,40}[)\]]")
 
 
 def parse_heading(line: str, near: Collection[date] = ()) -> date | None:
-    """Return the date of a line that is a date heading, in whatever dress."""
+    """Parse the date of a heading line in any style."""
     if len(line) > 120:
         return None
     bare = _ASIDE.sub(" ", line).strip(" \t#*_>-=:•|")

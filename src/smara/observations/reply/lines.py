@@ -145,7 +145,7 @@ def subject_of(text: str) -> str | None:
 
 
 def category_of(text: str) -> Category:
-    """Return the kind of a line, by its subject and its first verb.
+    """Return a line's kind by subject and first verb.
 
     >>> category_of("User asked how to test it"), category_of("User asked to test it")
     ('question', 'request')

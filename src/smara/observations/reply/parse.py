@@ -119,7 +119,7 @@ def check_extractor(extractor: Extractor) -> None:
 
 
 def read_json(text: str) -> Any:
-    """Read the JSON value in a text, among words or in a code block.
+    """Parse the JSON value in a text or code block.
 
     Raises:
         ValueError: The text holds no JSON value.
@@ -189,7 +189,7 @@ _KNOWN_LINE = re.compile(r"^[*•-]\s+(?:\S{1,2}\s+)?(\(\d{2}:\d{2}\))\s+(.*)$")
 
 @dataclass(frozen=True, slots=True)
 class ReplyContext:
-    """What a reply is read against: times, mode and wishes."""
+    """The times, mode and requests a reply is read against."""
 
     timeline: Timeline
     mode: AgentMode = "default"

@@ -89,7 +89,7 @@ _MODULES = {
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command's module only when the command is called."""
+    """A group that imports a command only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -30,7 +30,7 @@ Reply = Iterator[Any]
 
 @dataclass(slots=True)
 class Invocation:
-    """The options of one call: which store, which project, and the form of the answer."""
+    """The options of one call: store, project, and answer's form."""
 
     db: str | None
     project: str | None
@@ -63,7 +63,7 @@ class Invocation:
             finish(spool_folder(), draft)
 
     def answer(self, reply: Reply | None) -> None:
-        """Print the data of a reply as JSON, or the warnings and then its lines.
+        """Print a reply's data as JSON, or warnings and lines.
 
         Raises:
             click.exceptions.Exit: If the command set an exit code.

@@ -58,7 +58,10 @@ def printable(text: str, stream: TextIO | None = None) -> str:
 
 
 def encodable(text: str, stream: TextIO | None = None) -> str:
-    """Return the text without what the stream, by default standard output, cannot write."""
+    """Return the text without what a stream cannot write.
+
+    By default standard output.
+    """
     encoding = (stream or sys.stdout).encoding or "utf-8"
     return text.encode(encoding, "replace").decode(encoding, "replace")
 
@@ -71,7 +74,7 @@ def is_terminal() -> bool:
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], folding: Sequence[str] = ()
 ) -> None:
-    """Print a table on a terminal, tab-separated lines with a heading in a pipe.
+    """Print a table on a terminal, tab-separated lines in a pipe.
 
     The columns in ``folding`` share the space that the others leave; numbers align right.
     """

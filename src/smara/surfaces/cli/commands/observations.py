@@ -61,7 +61,7 @@ def outcome_json(outcome: CycleOutcome) -> dict[str, Any]:
 
 
 def require_success(outcome: CycleOutcome) -> None:
-    """Raise the error a failed run came from, so that its exit code is right."""
+    """Raise a failed run's error, for the right exit code."""
     if outcome.success:
         return
     text = (outcome.error or "It failed for an unknown reason.").strip()

@@ -34,7 +34,7 @@ LEASE_SECONDS = 60.0
 def hold_instance(
     memory: Memory, kind: str, stop: threading.Event, project: str | None
 ) -> Iterator[None]:
-    """Hold the only place of this kind on this machine, for one project or all.
+    """Hold the only instance on this machine, for one or all.
 
     Args:
         memory: The memory whose leases are used.

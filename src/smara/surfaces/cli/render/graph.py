@@ -32,7 +32,7 @@ def place(node: Node) -> str:
 
 
 def walk_rows(reached: Iterable[Reached], is_backward: bool) -> list[tuple[object, ...]]:
-    """Return a row for each node: depth, weight, place, name and the path."""
+    """Return a row per node: depth, weight, place, name, path."""
     return [
         (
             each.depth,

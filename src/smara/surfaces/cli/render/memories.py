@@ -1,4 +1,4 @@
-"""Render memories and the freshness of their code as lines of a terminal.
+"""Render memories and their code's freshness as lines.
 
 A line states the memory first, then its type and confidence.
 """
@@ -63,7 +63,7 @@ COLUMNS = (
 
 
 def state_of(memory: TypedMemory, code: Freshness | None = None) -> str:
-    """Return the state of a memory: active, pinned, stale, or why it is deprecated."""
+    """Return a memory's state: active, pinned, stale, or deprecated why."""
     if not memory.is_active:
         return memory.deprecated_because or "forgotten"
     states = [

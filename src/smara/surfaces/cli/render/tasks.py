@@ -130,7 +130,7 @@ def _branch(node: TreeNode, first: str, others: str) -> None:
 
 
 def say_more(text: str) -> None:
-    """Print a note: below the answer on a terminal, to standard error in a pipe."""
+    """Print a note: below the answer, or to standard error."""
     if output.is_terminal():
         output.say()
         output.say(output.paragraph(text, "", ""), dim=True)

@@ -74,7 +74,7 @@ def import_files(
 def print_report(
     report: InstructionReport, with_all: bool = False, is_verified: bool = False
 ) -> None:
-    """Print what an import of files did: by file on a terminal, as rows in a pipe."""
+    """Print an import's result: by file, or as rows."""
     if output.is_terminal():
         _print_changes(report, with_all)
     else:

@@ -58,7 +58,7 @@ def worth_of(memory: Memory, memories: Iterable[TypedMemory]) -> dict[str, float
 
 
 def memories_json(memory: Memory, found: Sequence[TypedMemory]) -> list[dict[str, Any]]:
-    """Return memories as JSON, with their confidence now and the freshness of their code."""
+    """Return memories as JSON, with confidence and freshness now."""
     worth, code = worth_of(memory, found), memory.memories.freshness(found)
     return [memory_json(each, worth[each.id], code.get(each.id)) for each in found]
 

@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def priority_of(given: str | int) -> int:
-    """Return a priority from 0 (most urgent) to 4, also written P0 to P4."""
+    """Parse a priority from 0 (most urgent) to 4, or P0–P4."""
     digits = str(given).strip().upper().removeprefix("P")
     if digits not in ("0", "1", "2", "3", "4"):
         raise click.BadParameter(
