@@ -4,17 +4,21 @@ complete.
 
 from __future__ import annotations
 
+import doctest
+import pkgutil
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
 
+import smara
 from smara import __version__
 from smara.config import Settings
 from smara.errors import (
@@ -153,6 +157,16 @@ def test_snippet_of_the_readme_prints_the_schema_first(tmp_path: Path) -> None:
     )
     assert done.stdout.startswith("1 1.0 export const LoginSchema = z.object({ … }) (")
     assert (tmp_path / "memory.db").exists()
+
+
+def test_every_example_in_a_docstring_holds() -> None:
+    attempted, broken = 0, []
+    for found in pkgutil.walk_packages(smara.__path__, "smara."):
+        if not found.name.endswith("__main__"):
+            done = doctest.testmod(import_module(found.name), report=False)
+            attempted += done.attempted
+            broken += [found.name] * done.failed
+    assert (broken, attempted > 100) == ([], True)
 
 
 def rows(page: str) -> dict[str, list[str]]:

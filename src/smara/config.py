@@ -1,8 +1,8 @@
-"""Settings, from the environment and ``smara.toml``; nobody else reads either.
+"""Read settings from the environment and ``smara.toml``.
 
-What is given in a call wins over the environment, the environment over the file, the
-file over the defaults. A store that is named (a path or a URL) starts in the project
-``default``; the per-user store is divided by git repository, which is what the project
+No other module reads either. What is given in a call wins over the environment, the environment
+over the file, the file over the defaults. A store that is named (a path or a URL) starts in the
+project ``default``; the per-user store is divided by git repository, which is what the project
 ``auto`` means. Setting names carry their unit.
 """
 

@@ -1,19 +1,26 @@
-"""Every error Smara raises, in one tree.
+"""Define every error Smara raises, in one tree.
 
-SmaraError ├── UsageError              the call was wrong; nothing happened │   ├──
-InvalidInputError     a value that cannot be accepted, and why │   ├── NotFoundError         no such
-thing in this project │   └── ConflictError         it exists already, and differs │       ├──
-TaskClaimedError      somebody else works on it │       ├── TaskBlockedError      it waits for
-unfinished tasks │       └── DependencyCycleError  tasks would wait for each other for ever ├──
-ConfigError             the setting or the installation is wrong │   ├── MissingSettingError │   └──
-MissingExtraError ├── DatabaseError           the database could not do it; nothing acknowledged was
-lost │   ├── BusyError             another process holds the database │   ├── LeaseLostError
-the lease expired or went to another holder │   ├── SchemaTooNewError     a newer Smara wrote this
-database │   ├── CorruptError          the file or the index is damaged │   ├── DiskFullError
-no room left │   ├── ReadOnlyError         the file or folder cannot be written │   ├──
-DeadlineError         a read took longer than it was allowed to │   └── CannotOpenError       the
-database cannot be opened at all └── ModelError              the model gave no answer that can be
-used; what is remembered is as it was
+SmaraError
+├── UsageError              the call was wrong; nothing happened
+│   ├── InvalidInputError     a value that cannot be accepted, and why
+│   ├── NotFoundError         no such thing in this project
+│   └── ConflictError         it exists already, and differs
+│       ├── TaskClaimedError      another session works on it
+│       ├── TaskBlockedError      it waits for unfinished tasks
+│       └── DependencyCycleError  tasks would wait for each other for ever
+├── ConfigError             the setting or the installation is wrong
+│   ├── MissingSettingError
+│   └── MissingExtraError
+├── DatabaseError           the database could not do it; nothing acknowledged was lost
+│   ├── BusyError             another process holds the database
+│   ├── LeaseLostError        the lease expired or went to another holder
+│   ├── SchemaTooNewError     a newer Smara wrote this database
+│   ├── CorruptError          the file or the index is damaged
+│   ├── DiskFullError         no room left
+│   ├── ReadOnlyError         the file or folder cannot be written
+│   ├── DeadlineError         a read took longer than it was allowed to
+│   └── CannotOpenError       the database cannot be opened at all
+└── ModelError              the model gave no usable answer; the memory is unchanged
     ├── ModelUnavailableError it timed out, was overloaded or could not be reached
     ├── ModelRefusedError     it will not, and asking again will not help
     ├── BadReplyError         it answered nothing, half, or what cannot be read

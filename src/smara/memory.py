@@ -1,4 +1,4 @@
-"""Open a memory: one attribute for each room, and the search over all of them.
+"""Open a memory: its rooms, and the search over them.
 
 No logic of its own; the rooms are wired in ``rooms``.
 """
@@ -67,7 +67,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Room(Generic[T_co]):
-    """An attribute of a memory that is one of its rooms, built at first use."""
+    """An attribute that is a room, built at first use."""
 
     def __init__(self, doc: str) -> None:
         self.__doc__ = doc
@@ -340,7 +340,7 @@ class Memory:
         return self._rooms.observation_search.search(query, limit, thread_id=thread_id)
 
     def search_pattern(self, pattern: str) -> Hit | None:
-        """Return what is known about a pattern that an agent is about to search for.
+        """Return what is known of a pattern about to be searched.
 
         Args:
             pattern: What the agent would search the files for.
@@ -370,7 +370,7 @@ class Memory:
         phase: str | None = None,
         is_unasked: bool = False,
     ) -> PackedAnswer:
-        """Render an answer as one text within a budget, without repetition, with citations.
+        """Pack an answer into one cited text within a budget.
 
         Args:
             answer: What a search returned.
@@ -390,7 +390,7 @@ class Memory:
         return pack(answer.hits, counter, budget_tokens, phase=phase, is_unasked=is_unasked)
 
     def status(self) -> dict[str, Any]:
-        """Return how much is remembered in this project, and what the store is.
+        """Return what this project remembers, and the store's facts.
 
         Returns:
             Totals by room, the state of the models, and facts of the store; ready for JSON.

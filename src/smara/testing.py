@@ -33,10 +33,10 @@ _LOOK_SECONDS = 0.001
 class FakeClock:
     """A clock that moves only when told to.
 
-    Who waits for time to pass (``wait``) makes it pass at once. Who waits for an event
-    (``wait_for``) really waits: until it comes, or until somebody has advanced the clock far
-    enough. A test of a deadline lets a thread wait, asks :meth:`awaited` whether it does, and
-    advances the clock up to the deadline.
+    Waiting for time to pass (``wait``) makes it pass at once. Waiting for an event (``wait_for``)
+    really waits: until it comes, or until a test has advanced the clock far enough. A test of a
+    deadline lets a thread wait, asks :meth:`awaited` whether it does, and advances the clock up to
+    the deadline.
     """
 
     def __init__(self, now_ms: int = 1_760_000_000_000) -> None:

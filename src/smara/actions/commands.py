@@ -487,7 +487,7 @@ def read_commit(line: str, output: str) -> CommitRun:
     """Read a commit from its command line and git's output.
 
     >>> read_commit("git commit -m 'fix: it' -m 'why'", "[main 1a2b3c4] fix: it")
-    Commit(branch='main', sha='1a2b3c4', subject='fix: it', message='fix: it\\n\\nwhy')
+    CommitRun(branch='main', sha='1a2b3c4', subject='fix: it', message='fix: it\\n\\nwhy')
     """
     line = line[:_MOST_CHARACTERS]
     document = _DOCUMENT.search(line)

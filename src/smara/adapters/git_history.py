@@ -162,11 +162,9 @@ def warm_up(
 ) -> None:
     """Index the code and count which files change together.
 
-    The report says how many commits were counted.
-
-    Where nobody has said whether (``code``), a large repository that has no index yet is left for
-    later: its memories are there in seconds, its index may take minutes that were not asked for.
-    Nothing is done in a dry run, nor where no files are checked out.
+    The report says how many commits were counted. Unless the caller decides (``code``), a large
+    repository without an index is left for later: its memories are there in seconds, its index may
+    take minutes. Nothing is done in a dry run, nor where no files are checked out.
     """
     folder = report.root
     if (

@@ -281,11 +281,9 @@ class Behavior:
         session_id: str | None = None,
         limit: int = 20,
     ) -> str:
-        """What one stage of a methodology hands to the next: the memories that its relay lets
-        through, cited.
+        """Return the cited memories that one stage hands to the next.
 
-        Of a session or of modules when they are named; nothing from outside that nobody has
-        cleared.
+        Of a session or of modules when they are named; nothing from outside that was not cleared.
         """
         method = find_methodology(methodology)
         relay = relay_of(method, source, target)

@@ -56,10 +56,8 @@ LARGE = 1_000
 class Ledger:
     """Counts by key.
 
-    ``n`` of an entry says how often, ``s`` at which step it was last seen.
-
-    Whoever changes an entry of a large ledger has it from :meth:`count` or :meth:`find`: only these
-    note the change.
+    ``n`` of an entry says how often, ``s`` at which step it was last seen. A caller that changes an
+    entry of a large ledger gets it from :meth:`count` or :meth:`find`: only these note the change.
     """
 
     __slots__ = (

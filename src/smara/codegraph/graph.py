@@ -235,12 +235,10 @@ class CodeGraph:
             return self.store.standing(session, row).note or self._elsewhere(row.root)
 
     def catch_up(self) -> str | None:
-        """Read what has changed on the disk, if that is little.
+        """Update from small changes on disk; return a warning or ``None``.
 
-        What a caller has to know then, or ``None``.
-
-        The questions themselves answer from the index as it is: in milliseconds, and right where
-        somebody watches. Who asks for a person or an agent calls this before; see
+        The queries themselves answer from the index as it is: in milliseconds, and right where a
+        watcher runs. A door that asks for a person or an agent calls this before; see
         :mod:`smara.codegraph.index.update`.
         """
         from smara.codegraph.index.update import CatchUp

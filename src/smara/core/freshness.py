@@ -153,7 +153,7 @@ def combine_verdicts(judged: Sequence[JudgedAnchor], policy: Policy | None = Non
     their place.
 
     >>> gone, same = AnchorVerdict("orphaned", "a.py", "f"), AnchorVerdict("fresh", "b.py", "g")
-    >>> both = together([Judged(gone), Judged(same)])
+    >>> both = combine_verdicts([JudgedAnchor(gone), JudgedAnchor(same)])
     >>> both.verdict, both.changed, both.telling
     ('drifted', 0.5, 'hedge')
     """

@@ -12,9 +12,9 @@ OPENING, CLOSING = "<smara-memory>", "</smara-memory>"
 def without_memory_blocks(text: str) -> str:
     """Remove the blocks in which memory spoke from a text.
 
-    >>> without_told("<smara-memory>\\n- Known.\\n</smara-memory>")
+    >>> without_memory_blocks("<smara-memory>\\n- Known.\\n</smara-memory>")
     ''
-    >>> without_told("Before <smara-memory>x</smara-memory>after"), without_told("<smara-memory> is how it opens")
+    >>> without_memory_blocks("Before <smara-memory>x</smara-memory>after"), without_memory_blocks("<smara-memory> is how it opens")
     ('Before after', '<smara-memory> is how it opens')
     """  # noqa: E501
     kept: list[str] = []

@@ -133,7 +133,7 @@ class FullText(Protocol):
     def recreate(self, session: Session, is_damaged: bool) -> None:
         """Empty the index; the caller adds every row again.
 
-        A damaged one leaves unused pages behind: the caller has the file written anew.
+        A damaged one leaves unused pages behind: the caller rewrites the file.
         """
         ...
 

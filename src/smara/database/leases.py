@@ -114,10 +114,9 @@ class Leases:
     def guard(self, session: Session, lease: Lease) -> None:
         """Refuse to write under a lost lease.
 
-        Call it inside the transaction that writes.
-
-        The check is a write of the lease's own row, so on PostgreSQL it also locks it
-        until the commit: nobody can be granted the lease in between.
+        Call it inside the transaction that writes. The check is a write of the lease's own row, so
+        on PostgreSQL it also locks it until the commit: no other process can be granted the lease
+        in between.
         """
         now = self._clock.now_ms()
         changed = session.run(
@@ -149,10 +148,10 @@ def host_name() -> str:
 
 
 def is_gone(owner: str) -> bool:
-    """Whether an owner, ``HOST:PID`` and what may follow, is a process of this machine that is no
-    more.
+    """Return True if an owner is a dead process of this machine.
 
-    Nobody has to wait for the end of its lease.
+    An owner is ``HOST:PID`` and what may follow. Then no process has to wait for the end of its
+    lease.
     """
     host, _, rest = owner.partition(":")
     number = rest.partition(":")[0]

@@ -446,7 +446,7 @@ class Adder:
     def _review_reasons(
         self, draft: TypedMemory, disputed: Sequence[tuple[StoredMemory, Contradiction]]
     ) -> list[str]:
-        """Why a person should look at it; nobody has to look at what a person taught."""
+        """Return why a person should review it; never what a person taught."""
         reasons = [f"it contradicts {old.memory.short_id}: {why.why}" for old, why in disputed]
         if draft.is_verified:
             return reasons

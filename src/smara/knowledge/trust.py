@@ -282,8 +282,9 @@ def record_of(session: Session, store: KnowledgeStore, state: StateRow) -> Trust
 
 
 def _offer(session: Session, store: KnowledgeStore, state: StateRow) -> Offer | None:
-    """A more careful level, when one session flagged several memories as wrong and nobody has
-    declined.
+    """Offer a more careful level after several errors in one session.
+
+    Unless the person has declined it.
     """
     if state.trust_level == 1:
         return None

@@ -201,10 +201,9 @@ class Compactions:
         return max(runs[-1][1] if runs else 0, in_force[-1][2] if in_force else 0)
 
     def renew(self, thread_id: str, method: str) -> int:
-        """Make the summaries anew that were made by this method, where there is a better one by
-        now; how many.
+        """Renew the summaries of a method where a better one exists.
 
-        Their ids stay, and with them what can be undone.
+        Returns how many. Their ids stay, and with them what can be undone.
         """
         thread_no, _ = self._thread(thread_id)
         with self._store.database.read() as session:

@@ -230,9 +230,9 @@ class Messages:
         return found[::-1] if newest_first else found
 
     def stream(self, *, thread_id: str, after: int = 0) -> Iterator[Message]:
-        """Every message of a thread, oldest first, a few hundred in memory at a time.
+        """Yield a thread's messages, oldest first, a few hundred at a time.
 
-        No transaction is held open between pages, so a slow reader holds nobody up.
+        No transaction is held open between pages, so a slow reader blocks no writer.
         """
         while page := self.list(thread_id=thread_id, limit=BATCH, after=after):
             yield from page
@@ -295,7 +295,7 @@ class Messages:
         return self._store.find_message(session, message_id) or found
 
     def extend(self, message_id: str, content: str | Sequence[Part]) -> Message:
-        """Add parts to an arriving message; a sealed one continues anew.
+        """Add parts to an arriving message; a sealed one is continued.
 
         The new message's metadata names the one it ``continues``.
         """

@@ -247,12 +247,11 @@ class ModelBudget:
     def settle(
         self, reservation: Reservation, outcome: str, usage: Usage | None, reason: str | None = None
     ) -> None:
-        """Note how a call ended and what it used.
+        """Record how a call ended and what it used.
 
-        ``None`` when nobody knows, which leaves it as reserved.
-
-        A store that cannot be written does not undo a call that was made: the reservation goes on
-        counting, and a warning is logged.
+        ``None`` when that is not known, which leaves it as reserved. A store that cannot be written
+        does not undo a call that was made: the reservation goes on counting, and a warning is
+        logged.
         """
         cost = self._prices.cost(reservation.model, usage) if usage is not None else None
         try:
@@ -393,11 +392,10 @@ class Meter:
 
     @contextmanager
     def call(self, model: str, purpose: str, most: Usage, ends_at: float) -> Iterator[MeteredCall]:
-        """A block that makes one call, which uses at most ``most`` and ends at a moment of the
-        clock.
+        """Meter one call that uses at most ``most``, as a block.
 
-        ``BudgetSpentError`` and ``ModelRefusedError`` (a pause) before the block is entered. An
-        error that says ``may_be_billed=False`` counts nothing; where nobody says what was used, the
+        Raises ``BudgetSpentError`` and ``ModelRefusedError`` (a pause) before the block is entered.
+        An error that says ``may_be_billed=False`` counts nothing; where the usage is not known, the
         reservation stays.
         """
         reservation = self.budget.reserve(

@@ -22,9 +22,7 @@ class CallStore:
         self.scope = scope
 
     def hold_switch(self, session: Session) -> Pause | None:
-        """Let nobody else be admitted until this transaction ends.
-
-        Whether models are paused.
+        """Lock admissions until the transaction ends; return True if paused.
 
         On SQLite the transaction has locked everything already; on PostgreSQL this locks the row,
         and the sums read after it see every call admitted before.

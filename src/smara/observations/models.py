@@ -221,7 +221,7 @@ class ObservationFailure:
     """A job that failed; a dead one was observed without the model.
 
     The ``operation`` is ``observe`` or ``reflect`` when a reply could not be used, and ``outage``
-    when nobody could be asked: then the messages of the thread wait, for as long as it takes.
+    when no model could be asked: then the messages of the thread wait, for as long as it takes.
     """
 
     operation: str

@@ -84,12 +84,15 @@ def _waiters(
 
 
 def topological_order(edges: Iterable[Edge]) -> list[int] | None:
-    """The tasks of a graph so that nobody stands before one it waits for; ``None`` when there is a
-    circle.
+    """Order tasks so that each follows those it waits for.
 
-    >>> in_order([(1, 2, "blocks"), (3, 1, "parent-child")]), in_order([(1, 2, "blocks"), (2, 1, "blocks")])
-    ([2, 3, 1], None)
-    """  # noqa: E501
+    ``None`` when there is a circle.
+
+    >>> topological_order([(1, 2, "blocks"), (3, 1, "parent-child")])
+    [2, 3, 1]
+    >>> topological_order([(1, 2, "blocks"), (2, 1, "blocks")]) is None
+    True
+    """
     waiters: dict[int, list[int]] = defaultdict(list)
     open_ends: dict[int, int] = {}
     for edge in edges:

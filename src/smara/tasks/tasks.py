@@ -192,10 +192,10 @@ class Tasks:
     def claim(
         self, task_id: str, *, actor: str | None = None, session_id: str | None = None
     ) -> Task:
-        """Take a ready task. A holder who asks again keeps it.
+        """Claim a ready task; its holder keeps it.
 
-        ``TaskClaimedError`` when somebody else holds it, ``TaskBlockedError`` when it waits for
-        unfinished tasks, ``ConflictError`` when it is closed.
+        Raises ``TaskClaimedError`` when another session holds it, ``TaskBlockedError`` when it
+        waits for unfinished tasks, ``ConflictError`` when it is closed.
         """
         with self._changing(task_id, actor, session_id) as (turn, stored):
             claims.claim(turn, stored)
@@ -328,11 +328,10 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Take back the newest change that was not taken back yet.
+        """Undo the newest change of a task.
 
-        Call it again to go further back.
-
-        ``TaskClaimedError`` when somebody else is at the task, unless ``force``.
+        Call it again to go further back. Raises ``TaskClaimedError`` when another session holds the
+        task, unless ``force``.
         """
         with self._changing(task_id, actor, session_id, is_expiring=False) as (turn, stored):
             undo(turn, stored, force)
@@ -481,11 +480,10 @@ class Tasks:
     # decay
 
     def compact(self, *, now: int | None = None, is_asked: bool = True) -> int:
-        """Shorten what is shown of tasks closed long ago; how many.
+        """Shorten what is shown of tasks closed long ago; return count.
 
-        Their text is kept, and found.
-
-        Closing a task does this by itself, and then leaves alone what somebody has restored.
+        Their text is kept, and found. Closing a task does this by itself, and then leaves alone
+        what a person has restored.
         """
         done = 0
         with self._turns.begin(None, None) as turn:

@@ -55,7 +55,7 @@ def merge_patch(value: Any, patch: Any) -> Any:
 
     ``None`` takes a field out, an object merges, anything else replaces.
 
-    >>> merged({"a": 1, "b": {"c": 2, "d": 3}}, {"a": None, "b": {"c": 4}})
+    >>> merge_patch({"a": 1, "b": {"c": 2, "d": 3}}, {"a": None, "b": {"c": 4}})
     {'b': {'c': 4, 'd': 3}}
     """
     if not isinstance(patch, Mapping):

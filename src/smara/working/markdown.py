@@ -97,7 +97,7 @@ NamedPart = TypeVar("NamedPart", MarkdownSection, MarkdownField)
 def fold_name(name: str) -> str:
     """Normalize a name: no emphasis, case, spare space, final colon.
 
-    >>> folded("**Tech  Stack**:")
+    >>> fold_name("**Tech  Stack**:")
     'tech stack'
     """
     return " ".join(_EMPHASIS.sub("", name).split()).rstrip(": ").casefold()
@@ -275,7 +275,7 @@ def replace_section(text: str, name: str, body: str | None) -> str:
 def _parse_name(name: str) -> tuple[bool, str, int]:
     """Whether a heading is meant, its title, and the level it would be added at.
 
-    >>> _wanted("### Notes"), _wanted("Notes")
+    >>> _parse_name("### Notes"), _parse_name("Notes")
     ((True, 'Notes', 3), (False, 'Notes', 2))
     """
     require_id(name, "section")

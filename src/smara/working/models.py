@@ -21,9 +21,8 @@ TEMPLATE_NAMES: tuple[TemplateName, ...] = get_args(TemplateName)
 class WorkingMemory:
     """One page as it is now.
 
-    Version 0 is a page nobody has written yet: an empty template without id, times and
-    author. ``template`` is the empty page this one was begun with, ``None`` for free text
-    and for JSON.
+    Version 0 is a page not written yet: an empty template without id, times and author.
+    ``template`` is the empty page this one was begun with, ``None`` for free text and for JSON.
     """
 
     id: str | None

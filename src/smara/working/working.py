@@ -80,12 +80,11 @@ class Working:
     ) -> WorkingMemory:
         """Replace the whole page; putting the same again changes nothing.
 
-        With ``expected_version`` (0: nobody has written it), ``ConflictError`` when the page
-        is at another version by now; without it the last writer wins, and the older version
-        stays in the history. A text is Markdown, or JSON once the page is JSON; a mapping or
-        a ``schema`` makes it JSON, a ``template`` or ``format="markdown"`` Markdown. The
-        schema stays with the page for later changes. Without content, the page becomes the
-        empty ``template``.
+        With ``expected_version`` (0: not written yet), ``ConflictError`` when the page is at
+        another version by now; without it the last writer wins, and the older version stays in the
+        history. A text is Markdown, or JSON once the page is JSON; a mapping or a ``schema`` makes
+        it JSON, a ``template`` or ``format="markdown"`` Markdown. The schema stays with the page
+        for later changes. Without content, the page becomes the empty ``template``.
         """
         edit = replace_page(
             content, template, schema, format=format, max_characters=self._max_characters

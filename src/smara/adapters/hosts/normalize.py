@@ -158,14 +158,13 @@ def _once(kind: Kind) -> Kind:
 
 
 def _key(made: HostEvent, payload: Mapping[str, Any], fields: Fields) -> str:
-    """Known by what it says.
+    """Return the key of an event from its content.
 
-    With nothing in it that tells repeats apart, marked by a tilde and its time.
-
-    Hosts that read each other's settings tell one event in two dialects, so the words count and not
-    their wrapping. The same words may be said twice in a session, and then they are two events. So
-    two tellings of such an event count as one only when they came at nearly the same time, which
-    whoever takes them in decides (:func:`smara.core.events.is_duplicate_key`).
+    Without anything that tells repeats apart, it is marked by a tilde and its time. Hosts that read
+    each other's settings send one event in two dialects, so the words count and not their wrapping.
+    The same words may be said twice in a session, and then they are two events. So two copies of
+    such an event are one only when they came at nearly the same time, which the ingesting caller
+    decides (:func:`smara.core.events.is_duplicate_key`).
     """
     if (
         made.kind in _TOOL_KINDS

@@ -225,11 +225,11 @@ class Anchors:
             self._write(statement, *made, [])
 
     def catch_up(self, statement: AnchorStatement) -> None:
-        """Anchor what was never looked at for code, or only without an index; to the code as it was
-        when it was said.
+        """Anchor pending records to the code of their time.
 
-        Where nobody knows how the code was then, what was anchored before stays, for the code of
-        today may be another; what never was anchored speaks of the code of today.
+        Pending is what was never anchored, or only without an index. Where the code of that time is
+        not known, earlier anchors stay, since the code of today may differ; what never was anchored
+        speaks of the code of today.
         """
         with self.store.database.read() as session:
             there = self.store.of(session, statement.owner, [statement.no]).get(statement.no, [])
@@ -277,9 +277,10 @@ class Anchors:
             self.store.take_back(session, owner, owner_no, since_ms)
 
     def pending(self, owner: Owner, limit: int) -> Iterator[list[int]]:
-        """Yield what was never looked at for the code it names, or only without an index,
-        some at a time; none before there is an index. Whoever takes some must anchor them
-        before taking more.
+        """Yield pending records in batches; none before there is an index.
+
+        Pending is what was never anchored, or only without an index. The caller must anchor a batch
+        before taking the next.
         """
         with self.store.database.read() as session:
             tree, newest = self.tree(session), self.store.newest(session, owner)

@@ -173,10 +173,10 @@ class AnchorStore(ProjectStore):
     def pending(
         self, session: Session, owner: Owner, has_index: bool, above: int, below: int, limit: int
     ) -> list[int]:
-        """Return who was never looked at for the code it names, or only while there was no
-        index; the newest first.
+        """Return pending records between two numbers, newest first.
 
-        Between two numbers, so that nobody has to look again at those that were looked at before.
+        Pending is what was never anchored, or only while there was no index. The numbers spare
+        looking again at those that were anchored before.
         """
         condition = "a.owner_no IS NULL OR a.has_index = 0" if has_index else "a.owner_no IS NULL"
         if owner == "memory":

@@ -168,13 +168,11 @@ class EdgeBuilder:
         self._reader = TreeReader(root)
 
     def some(self, limit: int, guard: Guard | None = None) -> int:
-        """Bring up to ``limit`` stale files up to date.
-
-        How many there were.
+        """Update up to ``limit`` stale files and return their number.
 
         The work is done outside of any transaction. When another process has changed the tree
-        meanwhile it is done again, and at last inside the transaction that writes, where nobody
-        can.
+        meanwhile it is repeated, and at last done inside the transaction that writes, where no
+        other process can.
         """
         for attempt in range(_PATIENCE + 1):
             if attempt < _PATIENCE:

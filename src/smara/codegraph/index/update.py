@@ -36,13 +36,11 @@ _RESOLVED_AT_ONCE = 400
 
 
 def update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
-    """Read some files again.
+    """Read some files again and update what depends on them.
 
-    Those that are gone are removed, and what depends on them is joined anew.
-
-    Paths may be absolute or relative to the root; those outside of it are nobody's business here. A
-    tree that was never indexed, a folder among the paths or a change of what is ignored leads to a
-    run over everything.
+    Missing files are removed. Paths may be absolute or relative to the root; those outside of it
+    are ignored. A tree that was never indexed, a folder among the paths or a change of what is
+    ignored leads to a run over everything.
     """
     with tree.changing(), _collected_later():
         return _update(tree, paths)

@@ -116,11 +116,12 @@ class Writer:
         is_first: bool,
         earlier: StoredFiles | None = None,
     ) -> int:
-        """Write files; how many. Call ``numbers.prepare`` before the transaction.
+        """Write files and return their number.
 
-        ``seen`` are the rows as they were when it was decided to read the files: one that somebody
-        else has written since is left as they wrote it. ``is_first`` says that all edges are going
-        to be made anyway. ``earlier`` saves reading what is stored of the files a second time.
+        Call ``numbers.prepare`` before the transaction. ``seen`` are the rows as they were when the
+        caller decided to read the files: one that another process has written since is left as it
+        is. ``is_first`` says that all edges are going to be made anyway. ``earlier`` saves reading
+        what is stored of the files a second time.
         """
         store = self._store
         rows = store.files(session, self._tree_no, [work.path for work in works])

@@ -266,11 +266,11 @@ def _spread(
     pull: Pairs,
     push: Pairs,
 ) -> Ints:
-    """Reach whoever is joined to the last ring, each with the greatest weight it gets; the places,
-    in order.
+    """Reach what is joined to the last ring, with greatest weights.
 
-    The ring pushes along its own pairs, or those not reached yet pull along theirs, whichever are
-    fewer: from a hub that half of the code uses, the next ring is small.
+    Returns the places, in order. The ring pushes along its own pairs, or those not reached yet pull
+    along theirs, whichever are fewer: from a hub that half of the code uses, the next ring is
+    small.
     """
     pushed = int((push.starts[frontier + 1] - push.starts[frontier]).sum())
     if pushed * _FEW > len(depths):

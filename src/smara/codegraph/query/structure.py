@@ -121,11 +121,11 @@ def node_ranks(graph: Graph) -> Floats:
 
 
 def hot_spots(graph: Graph, commits: Mapping[str, int], lines: Mapping[str, int]) -> list[HotSpot]:
-    """Return files of code by centrality and churn together, tests left out.
+    """Return code files by centrality and churn together, without tests.
 
     Both are ranks among the other files, from 0 to 1, and the score is the root of their product:
-    one that everything uses but nobody touches is as cool as one that changes daily and nobody
-    uses. Without a history the centrality decides alone.
+    one that everything uses but that never changes is as cool as one that changes daily and is not
+    used. Without a history the centrality decides alone.
     """
     is_code = np.zeros(len(graph.paths), dtype=bool)
     is_code[graph.files[graph.kinds != NODE_KIND_NO["file"]]] = True

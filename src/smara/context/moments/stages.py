@@ -164,8 +164,9 @@ def inject_planner(
 
 
 def _asked_for(finder: MemoryFinder, memories: Sequence[TypedMemory]) -> list[Tellable]:
-    """What may be told to those who ask: also what nobody has confirmed, which says so; nothing
-    from outside.
+    """Return what may be told on request.
+
+    Unconfirmed memories too, marked as such; nothing from outside.
     """
     allowed = {tellable.memory.id: tellable for tellable in finder.memories.tellable(memories)}
     shown = [memory for memory in memories if memory.tier != "quarantined" and not memory.is_stale]

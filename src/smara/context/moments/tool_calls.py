@@ -63,7 +63,7 @@ def is_worth_saying(failure: KnownFailure) -> bool:
     """Return True if a failure is worth a warning.
 
     What a change of the code has mended is mended, and what worked in a later session is no trouble
-    any more. A way that holds a commit or somebody's folder was one of that day.
+    any more. A fix that holds a commit or a person's folder was one of that day.
     """
     if failure.worked_since or is_passing(failure.error):
         return False

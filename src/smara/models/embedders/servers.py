@@ -208,11 +208,11 @@ class OllamaEmbedder(ServerEmbedder):
 def choose_model(
     address: str, deadline_seconds: float, memory_bytes: int | None = None
 ) -> tuple[str, str]:
-    """The largest Qwen3 embedder that Ollama has and this machine can hold, and why it was taken.
+    """Choose the largest Qwen3 embedder Ollama has and this machine holds.
 
-    ``memory_bytes`` is what the machine has, for a server on another machine ``None``: whoever
-    fetched a model there knows that it fits. ``ModelError`` when the server cannot be asked or has
-    none of them.
+    Returns the reason, too. ``memory_bytes`` is what the machine has, for a server on another
+    machine ``None``: the person who fetched a model there knows that it fits. Raises ``ModelError``
+    when the server cannot be asked or has none of them.
     """
     name = f"ollama:{OLLAMA_FAMILY}"
     reply = get_json(

@@ -25,12 +25,10 @@ _SERVER = re.compile(
 
 
 def open_reranker(settings: Settings) -> Reranker | None:
-    """The reranker that the settings name, not yet guarded.
+    """Open the reranker that settings name, unguarded; ``None`` without one.
 
-    ``None`` where search does without a model.
-
-    Nothing heavy is imported and nobody is asked yet. ``ConfigError`` for a setting that cannot be
-    read, a key that is missing, a folder without a model.
+    Nothing heavy is imported and no server is asked yet. Raises ``ConfigError`` for a setting that
+    cannot be read, a key that is missing, a folder without a model.
     """
     chosen = settings.reranker.strip()
     if not chosen or chosen in NO_MODEL:

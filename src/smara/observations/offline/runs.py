@@ -68,7 +68,7 @@ class Run:
 
     @property
     def weight(self) -> int:
-        """How telling it is: 0 for idle, 1 for looking."""
+        """The weight of a run: 0 for idle, 1 for looking."""
         return WEIGHT[self.command.purpose]
 
     @property

@@ -85,7 +85,7 @@ def sessions(call: Invocation, limit: int) -> Reply:
 )
 @common
 def signals(call: Invocation, session_id: str, show_all: bool) -> Reply:
-    """List the signals of a session, and why each became a memory or not.
+    """List a session's signals, and why each became a memory.
 
     A session that is not finalized shows only early signals; `smara behavior
     finalize SESSION` decides on the rest.
@@ -121,7 +121,7 @@ def signals(call: Invocation, session_id: str, show_all: bool) -> Reply:
 @click.argument("session_id", metavar="[SESSION]", required=False)
 @common
 def finalize(call: Invocation, session_id: str | None) -> Reply:
-    """Decide what to learn from a session, or from all that have ended."""
+    """Decide what to learn from ended sessions."""
     with call.memory() as memory:
         if session_id is None:
             jobs = memory.behavior.run_due(100)

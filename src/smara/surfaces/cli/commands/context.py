@@ -84,7 +84,7 @@ def preview(
     mode: AgentMode,
     step: int,
 ) -> Reply:
-    """Show the context of the next step in a thread, with its cost.
+    """Show the next step's context in a thread, with its cost.
 
     Without THREAD it shows the exact text a new session of an agent would start
     with here. Nothing is stored or observed.

@@ -71,7 +71,7 @@ _COUNTED = ("messages", "threads")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 def setup_command(agent: str, reach: Reach, mode: Mode | None, yes: bool, as_json: bool) -> None:
-    """Set up an agent: its hooks, and its tools if `smara mcp` is installed.
+    """Set up an agent's hooks, and its tools with `smara mcp`.
 
     Every change is shown as a diff first. Files keep their comments and their
     layout. The originals are kept outside the repository, and --remove restores
