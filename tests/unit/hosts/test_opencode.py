@@ -104,7 +104,8 @@ def test_it_hands_over_what_happens_and_gives_the_model_what_comes_back(tmp_path
 def test_what_it_started_in_the_background_goes_with_the_host(tmp_path):
     program = tmp_path / "smara"
     program.write_text(
-        '#!/bin/sh\n[ "$3" = drain ] || exit 0\necho $$ > "$LOG.pid"\nexec sleep 600\n'
+        '#!/bin/sh\n[ "$3" = drain ] || exit 0\necho $$ > "$LOG.new"\n'
+        'mv "$LOG.new" "$LOG.pid"\nexec sleep 600\n'
     )
     program.chmod(0o755)
     drive(tmp_path, str(program), WAITING)
