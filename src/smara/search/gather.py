@@ -166,30 +166,29 @@ class Gather:
 
     def _look_up_fragments(self, query: Query) -> None:
         """Look up names that contain a word which no row holds."""
+        project = self._within.project_no
         for term in query.wanted:
+            fragment = term.word.lower()
             is_unknown = not self._found.frequencies.get(term.text, 1)
-            if is_unknown and term.kind != "cjk" and len(term.word) >= _SHORTEST_FRAGMENT:
-                for added in self._completions(term):
-                    self._look_up(added)
-                    self._found.added_terms.append(added)
-
-    def _completions(self, term: QueryTerm) -> list[QueryTerm]:
-        project, fragment = self._within.project_no, term.word.lower()
-        found = self._words.starting(self._session, project, fragment, limit=_MOST_EXPANSIONS)
-        if not found:
-            found = self._words.containing(self._session, project, fragment, limit=_MOST_EXPANSIONS)
-        added: dict[str, QueryTerm] = {}
-        for word in found:
-            whole = next(iter(expand(word).terms), None)
-            if whole is not None and whole.text not in self._found.frequencies:
-                added[whole.text] = QueryTerm(
-                    whole.text,
-                    whole.kind,
-                    term.group,
-                    word=f"{word} (contains {term.word})",
-                    closeness=0.9 * len(fragment) / max(len(word), len(fragment)),
-                )
-        return list(added.values())
+            if not is_unknown or term.kind == "cjk" or len(fragment) < _SHORTEST_FRAGMENT:
+                continue
+            names = self._words.starting(
+                self._session, project, fragment, limit=_MOST_EXPANSIONS
+            ) or self._words.containing(self._session, project, fragment, limit=_MOST_EXPANSIONS)
+            added: dict[str, QueryTerm] = {}
+            for word in names:
+                whole = next(iter(expand(word).terms), None)
+                if whole is not None and whole.text not in self._found.frequencies:
+                    added[whole.text] = QueryTerm(
+                        whole.text,
+                        whole.kind,
+                        term.group,
+                        word=f"{word} (contains {term.word})",
+                        closeness=0.9 * len(fragment) / max(len(word), len(fragment)),
+                    )
+            for each in added.values():
+                self._look_up(each)
+                self._found.added_terms.append(each)
 
     def _match(self, terms: Sequence[str], limit: int, prefix: bool = False) -> list[int]:
         rows = self._fulltext.match(self._session, terms, self._within, limit, prefix)
@@ -254,9 +253,15 @@ def scan_candidates(
     for no, stored in found:
         terms = analyze(from_storable(stored)[:20_000])
         texts[row_of(no)] = (terms.prose, terms.code)
-    return _candidates(
-        texts, texts, {no: record for no, record in records.items() if _is_within(record, within)}
-    )
+    inside = {
+        no: record
+        for no, record in records.items()
+        if within.thread_no in (None, record[1])
+        and (not within.roles or record[3] in within.roles)
+        and (within.since_ms is None or record[4] >= within.since_ms)
+        and (within.until_ms is None or record[4] < within.until_ms)
+    }
+    return _candidates(texts, texts, inside)
 
 
 def find_beside(
@@ -275,16 +280,6 @@ def find_beside(
         for no, other, step in session.all(sql, part):
             found[no][step > 0].append(other)
     return found
-
-
-def _is_within(record: Row, within: Within) -> bool:
-    _, thread_no, _, role, created_at, *_ = record
-    return (
-        within.thread_no in (None, thread_no)
-        and (not within.roles or role in within.roles)
-        and (within.since_ms is None or created_at >= within.since_ms)
-        and (within.until_ms is None or created_at < within.until_ms)
-    )
 
 
 def _records(

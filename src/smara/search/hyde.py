@@ -38,7 +38,18 @@ def hypothetical(models: Models, query: str, deadline_seconds: float) -> str | N
     if models.is_offline or not query.strip():
         return None
     try:
-        reply = _asked(models, query[:_QUERY_CHARACTERS], deadline_seconds)
+        from smara.models.chat import ChatRequest
+        from smara.observations.request import draw_mark
+
+        shown = neutralize(query[:_QUERY_CHARACTERS]).strip()
+        prompt = load_prompt(_PROMPTS, "hypothetical")
+        request = ChatRequest(
+            prompt.render({"mark": draw_mark([shown]), "query": shown}),
+            load_prompt(_PROMPTS, "hypothetical_system").text,
+            deadline_seconds=deadline_seconds,
+            max_output_tokens=_OUTPUT_TOKENS,
+        )
+        reply = models.complete(request, purpose=PURPOSE).text
         found = _WRAPPED.match(reply.strip())
         text = " ".join((found["fenced"] or found["quoted"] or "" if found else reply).split())
         # A reply that repeats the question is no answer.
@@ -56,18 +67,3 @@ def hypothetical(models: Models, query: str, deadline_seconds: float) -> str | N
             reason=facts.get("reason"),
         )
         return None
-
-
-def _asked(models: Models, query: str, deadline_seconds: float) -> str:
-    from smara.models.chat import ChatRequest
-    from smara.observations.request import draw_mark
-
-    shown = neutralize(query).strip()
-    prompt = load_prompt(_PROMPTS, "hypothetical").render(
-        {"mark": draw_mark([shown]), "query": shown}
-    )
-    system = load_prompt(_PROMPTS, "hypothetical_system").text
-    request = ChatRequest(
-        prompt, system, deadline_seconds=deadline_seconds, max_output_tokens=_OUTPUT_TOKENS
-    )
-    return models.complete(request, purpose=PURPOSE).text

@@ -6,11 +6,11 @@ disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 
 from smara.core import log
 from smara.core.escape import from_storable
-from smara.database.database import Session
+from smara.database.database import Row, Session
 from smara.database.fulltext import IndexRow, row_of
 from smara.errors import DatabaseError
 from smara.messages.store import MessageStore
@@ -109,10 +109,17 @@ class Index:
             self._index_records(session)
             session.run("UPDATE threads SET index_rows = 0, index_terms = 0")
             done = 0
-            known: set[tuple[int, str]] = set()
-            for page in _pages(session):
-                self._index(session, page, known)
+            seen: set[tuple[int, str]] = set()
+            after = 0
+            while page := session.all(
+                "SELECT m.no, m.project_no, m.thread_no, t.resource_id, m.role, m.raw_content"
+                " FROM messages m JOIN threads t ON t.no = m.thread_no"
+                " WHERE m.no > ? ORDER BY m.no LIMIT ?",
+                (after, _PAGE),
+            ):
+                self._index(session, page, seen)
                 done += len(page)
+                after = page[-1][0]
                 if progress is not None:
                     progress(done, total)
         self._database.close_idle()  # they may hold on to the tables that were there before
@@ -124,8 +131,8 @@ class Index:
     def _index(
         self,
         session: Session,
-        page: list[tuple[int, int, int, str, str, str]],
-        known: set[tuple[int, str]],
+        page: Sequence[Row],
+        seen: set[tuple[int, str]],
     ) -> None:
         from smara.core.text import analyze_chunks, words
 
@@ -150,8 +157,8 @@ class Index:
                 size[0] += 1
                 size[1] += terms.length
             for word in words(raw):
-                if (project_no, word) not in known:
-                    known.add((project_no, word))
+                if (project_no, word) not in seen:
+                    seen.add((project_no, word))
                     fresh.setdefault(project_no, {})[word] = None
         self._database.fulltext.add(session, rows)
         for project_no, found in fresh.items():
@@ -197,18 +204,3 @@ class Index:
         with self._database.write() as session:
             self._database.fulltext.optimize(session)
             self._database.records.optimize(session)
-
-
-def _pages(session: Session) -> Iterator[list[tuple[int, int, int, str, str, str]]]:
-    after = 0
-    while True:
-        rows = session.all(
-            "SELECT m.no, m.project_no, m.thread_no, t.resource_id, m.role, m.raw_content"
-            " FROM messages m JOIN threads t ON t.no = m.thread_no WHERE m.no > ? ORDER BY m.no "
-            "LIMIT ?",
-            (after, _PAGE),
-        )
-        if not rows:
-            return
-        yield [(int(r[0]), int(r[1]), int(r[2]), r[3], r[4], r[5]) for r in rows]
-        after = rows[-1][0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from smara.codegraph.models import CodeLocation
@@ -199,32 +199,40 @@ class CodeLocator:
                 for no, row in tree.files.items()
                 if row.kind == "code" and (tests or not row.is_test)
             }
-            scored = self._scored(session, tree, allowed, issue)
+            chunks = {no for no, file_no in tree.file_of.items() if file_no in allowed}
+            store = self._trees.store
+            scored = IndexMatches(
+                session,
+                store.database.records,
+                "code",
+                project_no=None if self._is_alone(session) else store.scope.project_no,
+                total=len(chunks),
+                terms={
+                    term: LookupTerm(share, issue.words[term])
+                    for term, share in issue.terms.items()
+                },
+                weights=self._weights.code_words,
+                most_rows=MOST_ROWS,
+                within=chunks,
+                most_terms=MOST_TERMS,
+                skips_common=True,
+            ).scored(CANDIDATES, counts_head=False)
             files = self._by_words(scored, tree, allowed)
             if graph:
                 self._define(session, files, allowed, names=issue.names)
-            return self._answer(session, self._ranked(files)[:limit], scored, issue.words)
-
-    def _scored(
-        self, session: Session, tree: TreeChunks, allowed: Collection[int], issue: IssueTerms
-    ) -> dict[int, RowScore]:
-        chunks = {no for no, file_no in tree.file_of.items() if file_no in allowed}
-        store = self._trees.store
-        return IndexMatches(
-            session,
-            store.database.records,
-            "code",
-            project_no=None if self._is_alone(session) else store.scope.project_no,
-            total=len(chunks),
-            terms={
-                term: LookupTerm(share, issue.words[term]) for term, share in issue.terms.items()
-            },
-            weights=self._weights.code_words,
-            most_rows=MOST_ROWS,
-            within=chunks,
-            most_terms=MOST_TERMS,
-            skips_common=True,
-        ).scored(CANDIDATES, counts_head=False)
+            # Words and names are both put on a scale to 1.
+            most_words = max((file.words for file in files.values()), default=0.0) or 1.0
+            most_defined = max((file.defines for file in files.values()), default=0.0) or 1.0
+            for file in files.values():
+                file.score = (
+                    math.sqrt(file.words / most_words)
+                    + self._weights.issues.defines * file.defines / most_defined
+                )
+            ranked = sorted(
+                (file for file in files.values() if file.score > 0),
+                key=lambda file: (-file.score, file.row.path),
+            )
+            return self._answer(session, ranked[:limit], scored, issue.words)
 
     def _by_words(
         self, scored: Mapping[int, RowScore], tree: TreeChunks, allowed: Mapping[int, CodeFileRow]
@@ -264,20 +272,6 @@ class CodeLocator:
                 file = files.setdefault(file_no, _FileScore(allowed[file_no]))
                 file.defines += names[name] * share / len(there)
                 file.names.append(name)
-
-    def _ranked(self, files: Mapping[int, _FileScore]) -> list[_FileScore]:
-        """Return the files, the best first; words and names are both put on a scale to 1."""
-        most_words = max((file.words for file in files.values()), default=0.0) or 1.0
-        most_defined = max((file.defines for file in files.values()), default=0.0) or 1.0
-        for file in files.values():
-            file.score = (
-                math.sqrt(file.words / most_words)
-                + self._weights.issues.defines * file.defines / most_defined
-            )
-        return sorted(
-            (file for file in files.values() if file.score > 0),
-            key=lambda file: (-file.score, file.row.path),
-        )
 
     def _answer(
         self,

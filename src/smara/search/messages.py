@@ -410,8 +410,6 @@ def _hit(
         message.id,
         "compacted" if message.compaction else "raw",
         message.raw_content,
-        rank=0,
-        score=0.0,
         why=why,
         thread_id=message.thread_id,
         resource_id=message.resource_id,

@@ -78,14 +78,14 @@ class Hit:
     id: str
     source: Source
     content: str
-    rank: int
-    score: float
-    why: tuple[str, ...]
-    thread_id: str | None
-    resource_id: str | None
-    role: str | None
-    seq: int | None
     created_at: int
+    rank: int = 0
+    score: float = 0.0
+    why: tuple[str, ...] = ()
+    thread_id: str | None = None
+    resource_id: str | None = None
+    role: str | None = None
+    seq: int | None = None
     task_id: str | None = None
     client_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)

@@ -7,7 +7,9 @@ type does not use goes to the best of the rest. Entries about one file stand tog
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC
 
+from smara.core.dates import local_time
 from smara.core.escape import neutralize
 from smara.core.tokens import TokenCounter
 from smara.errors import InvalidInputError
@@ -66,14 +68,14 @@ def pack(
         for hit in distinct
     ]
     chosen = _choose(entries, budget, ALLOCATIONS.get(phase or "", {}))
-    kept = _by_file(
+    shown = _by_file(
         [(hit, entry) for number, (hit, entry, _) in enumerate(entries) if number in chosen]
     )
-    text = "\n".join(entry for _, entry in kept)
+    text = "\n".join(entry for _, entry in shown)
     return PackedAnswer(
         text,
         counter.count(text).tokens,
-        tuple(hit for hit, _ in kept),
+        tuple(hit for hit, _ in shown),
         left_out=tuple(hit for number, (hit, _, _) in enumerate(entries) if number not in chosen),
         repeated=tuple(repeated),
         budget_tokens=budget,
@@ -84,9 +86,9 @@ def pack(
 def citation(hit: Hit) -> str:
     """Return the citation that names a hit in a text.
 
-    >>> citation(Hit("0199-7", "memory", "Redis must run", 1, 1.0, (), None, None, None, None, 0, type="gotcha"))
+    >>> citation(Hit("0199-7", "memory", "Redis must run", 0, type="gotcha"))
     '[Memory #0199-7: Redis must run]'
-    """  # noqa: E501
+    """
     if hit.source == "memory":
         text = str(hit.metadata.get("citation") or hit.content)
         line = _line(text)
@@ -107,9 +109,8 @@ def _entry(hit: Hit, counter: TokenCounter, most_tokens: int) -> str:
     from smara.core.text import snippet
 
     files = [_line(path) for path in hit.files[:3]]
-    head = ", ".join(
-        filter(None, (hit.type or hit.role or hit.source, _day(hit.created_at), *files))
-    )
+    day = str(local_time(UTC, hit.created_at).date())
+    head = ", ".join((hit.type or hit.role or hit.source, day, *files))
     mark = "" if hit.is_confirmed else " (unconfirmed)"
     hedge = hit.metadata.get("hedge")
     mark += f" ({_line(str(hedge))})" if hedge else ""
@@ -125,15 +126,6 @@ def _entry(hit: Hit, counter: TokenCounter, most_tokens: int) -> str:
 def _line(text: str) -> str:
     """Stored text as a few words inside a line of ours."""
     return " ".join(neutralize(text).split()).replace("[", "(").replace("]", ")")
-
-
-def _day(milliseconds: int) -> str:
-    from datetime import UTC, datetime
-
-    try:
-        return datetime.fromtimestamp(milliseconds / 1_000, UTC).strftime("%Y-%m-%d")
-    except (OverflowError, OSError, ValueError):
-        return ""
 
 
 def _choose(
@@ -177,20 +169,13 @@ def _by_file(entries: Sequence[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
 
 def _distinct(hits: Iterable[Hit]) -> tuple[list[Hit], list[Hit]]:
     """The hits without those that say again what a better one says, and the latter."""
-    kept: list[tuple[Hit, frozenset[str]]] = []
+    distinct: list[tuple[Hit, frozenset[str]]] = []
     repeated: list[Hit] = []
     for hit in hits:
         words = frozenset(hit.content.casefold().split())
-        if any(_overlap(words, other) >= _SAME for _, other in kept):
+        # Compared with the larger of the two: a part of a text does not repeat it.
+        if any(len(words & other) >= _SAME * max(len(words), len(other)) for _, other in distinct):
             repeated.append(hit)
         else:
-            kept.append((hit, words))
-    return [hit for hit, _ in kept], repeated
-
-
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    """How much of the smaller of two sets is in the other, when they are of about the same size."""
-    if not one or not other:
-        return 1.0 if one == other else 0.0
-    smaller, larger = sorted((len(one), len(other)))
-    return len(one & other) / larger if smaller else 0.0
+            distinct.append((hit, words))
+    return [hit for hit, _ in distinct], repeated

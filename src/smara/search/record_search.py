@@ -6,18 +6,18 @@ Trusted and confident memories, and unfinished tasks, rank first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from smara.core.clock import Clock
 from smara.core.text import snippet
 from smara.database.database import Session, marks
+from smara.database.fulltext import RecordKind
 from smara.errors import DeadlineError, InvalidInputError
 from smara.knowledge.decay import confidence_now
 from smara.knowledge.journal import searched_text
 from smara.knowledge.models import STATES, TIERS, TYPES, State, TrustTier, TypedMemory, rank_of
 from smara.knowledge.store import KnowledgeStore
-from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.observations.store import ObservationStore
 from smara.search.models import MemoryAnswer, MemoryHit, ObservationHit, TaskAnswer, TaskHit
@@ -25,15 +25,37 @@ from smara.search.query import Query, analyze_query, check_query
 from smara.search.records import (
     CodeJudge,
     RecordMatches,
-    Scores,
     judge_code,
     no_code,
     text_of,
 )
 from smara.search.search import Search
 from smara.search.weights import WEIGHTS, Weights
-from smara.tasks.models import STATUSES, Task
+from smara.tasks.models import STATUSES
 from smara.tasks.store import TaskStore
+
+_TOO_LONG = "The search took too long and was stopped. Ask for rarer words."
+
+
+def _matches(
+    session: Session,
+    store: KnowledgeStore | ObservationStore | TaskStore,
+    messages: MessageStore,
+    kind: RecordKind,
+    total: int,
+    query: Query,
+    weights: Weights,
+) -> RecordMatches:
+    """Look up the words of a query among the records of one kind."""
+    return RecordMatches(
+        session,
+        store.database.records,
+        kind,
+        project_no=None if messages.is_alone(session) else store.scope.project_no,
+        total=total,
+        query=query,
+        weights=weights.record_words,
+    )
 
 
 class MemorySearch:
@@ -74,52 +96,64 @@ class MemorySearch:
         ``files``, ``tags`` and ``modules`` keep those that have any of them; ``min_tier`` those
         that are trusted at least so far; ``state`` may include what was superseded.
         """
-        wanted = _MemoryFilter(
-            types,
-            files,
-            tags,
-            modules=modules,
-            min_confidence=min_confidence,
-            min_tier=min_tier,
-            state=state,
-        )
-        _check_memories(query, limit, offset, wanted=wanted)
-        try:
-            with self._store.database.read(self._deadline_seconds) as session:
-                return self._find(session, analyze_query(query), limit, offset, wanted)
-        except DeadlineError:
-            return MemoryAnswer(
-                (), 0, ("The search took too long and was stopped. Ask for rarer words.",)
+        check_query(query, limit, offset)
+        for name, value, allowed in (
+            *(("types", each, TYPES) for each in types or ()),
+            *((("min_tier", min_tier, TIERS),) if min_tier is not None else ()),
+            ("state", state, STATES),
+        ):
+            if value not in allowed:
+                among = "among" if name == "types" else "one of"
+                raise InvalidInputError(
+                    f"{name} must be {among} {', '.join(allowed)}; got {value!r}."
+                )
+        any_of = [
+            (name, frozenset(values))
+            for name, values in (("files", files), ("tags", tags), ("modules", modules))
+            if values is not None
+        ]
+        least = rank_of(min_tier) if min_tier is not None else 0
+
+        def includes(memory: TypedMemory, confidence: float) -> bool:
+            return (
+                (state == "all" or memory.is_active is (state == "active"))
+                and (types is None or memory.type in types)
+                and rank_of(memory.tier) >= least
+                and confidence >= min_confidence
+                and all(not values.isdisjoint(getattr(memory, name)) for name, values in any_of)
             )
 
+        try:
+            with self._store.database.read(self._deadline_seconds) as session:
+                return self._find(session, analyze_query(query), limit, offset, includes)
+        except DeadlineError:
+            return MemoryAnswer((), 0, (_TOO_LONG,))
+
     def _find(
-        self, session: Session, query: Query, limit: int, offset: int, wanted: _MemoryFilter
+        self,
+        session: Session,
+        query: Query,
+        limit: int,
+        offset: int,
+        includes: Callable[[TypedMemory, float], bool],
     ) -> MemoryAnswer:
-        project_no = None if self._messages.is_alone(session) else self._store.scope.project_no
-        records, total = self._store.database.records, self._store.totals(session).total
-        scores: Scores = RecordMatches(
+        scores = _matches(
             session,
-            records,
-            "memory",
-            project_no=project_no,
-            total=total,
+            self._store,
+            self._messages,
+            kind="memory",
+            total=self._store.totals(session).total,
             query=query,
-            weights=self._weights.record_words,
+            weights=self._weights,
         ).scored()
-        named = self._store.find_asked_for(session, query.text)
-        if named is not None:
-            scores = {
-                **scores,
-                named: (
-                    2 * max((score for score, _ in scores.values()), default=1.0),
-                    ("matches the id",),
-                ),
-            }
+        if (named := self._store.find_asked_for(session, query.text)) is not None:
+            best = max((score for score, _ in scores.values()), default=1.0)
+            scores = {**scores, named: (2 * best, ("matches the id",))}
         now = self._clock.now_ms()
         found = {
             no: (memory, confidence)
             for no, memory in self._store.by_numbers(session, scores).items()
-            if wanted.includes(memory, confidence := confidence_now(memory, now).value)
+            if includes(memory, confidence := confidence_now(memory, now).value)
         }
 
         def merit(no: int) -> tuple[float, int]:
@@ -127,71 +161,22 @@ class MemorySearch:
             return scores[no][0] * (1 - doubt), no
 
         order = sorted(found, key=merit, reverse=True)
-        best = merit(order[0])[0] if order else 1.0
-        code = judge_code(
-            self._freshness, session, "memory", numbers=order[offset : offset + limit]
-        )
+        top = merit(order[0])[0] if order else 1.0
+        shown = order[offset : offset + limit]
+        code = judge_code(self._freshness, session, "memory", numbers=shown)
         hits = tuple(
             MemoryHit(
                 found[no][0],
                 rank,
-                round(merit(no)[0] / best, 4),
+                round(merit(no)[0] / top, 4),
                 why=scores[no][1],
                 snippet=snippet(searched_text(found[no][0]), query.texts),
                 confidence=found[no][1],
                 code=code.get(no),
             )
-            for rank, no in enumerate(order[offset : offset + limit], offset + 1)
+            for rank, no in enumerate(shown, offset + 1)
         )
         return MemoryAnswer(hits, len(order))
-
-
-class _MemoryFilter:
-    """Which memories a caller wants."""
-
-    def __init__(
-        self,
-        types: Sequence[str] | None,
-        files: Sequence[str] | None,
-        tags: Sequence[str] | None,
-        modules: Sequence[str] | None,
-        min_confidence: float,
-        min_tier: TrustTier | None,
-        state: State,
-    ) -> None:
-        self.types = types
-        self.min_confidence = min_confidence
-        self.min_tier = min_tier
-        self.state = state
-        self._any_of = tuple(
-            (name, frozenset(values))
-            for name, values in (("files", files), ("tags", tags), ("modules", modules))
-            if values is not None
-        )
-
-    def includes(self, memory: TypedMemory, confidence: float) -> bool:
-        if self.state != "all" and memory.is_active is not (self.state == "active"):
-            return False
-        if self.types is not None and memory.type not in self.types:
-            return False
-        if self.min_tier is not None and rank_of(memory.tier) < rank_of(self.min_tier):
-            return False
-        return confidence >= self.min_confidence and all(
-            not values.isdisjoint(getattr(memory, name)) for name, values in self._any_of
-        )
-
-
-def _check_memories(query: object, limit: object, offset: object, wanted: _MemoryFilter) -> None:
-    check_query(query, limit, offset)
-    for each in wanted.types or ():
-        if each not in TYPES:
-            raise InvalidInputError(f"types must be among {', '.join(TYPES)}; got {each!r}.")
-    if wanted.min_tier is not None and wanted.min_tier not in TIERS:
-        raise InvalidInputError(
-            f"min_tier must be one of {', '.join(TIERS)}; got {wanted.min_tier!r}."
-        )
-    if wanted.state not in STATES:
-        raise InvalidInputError(f"state must be one of {', '.join(STATES)}; got {wanted.state!r}.")
 
 
 class ObservationSearch:
@@ -217,38 +202,23 @@ class ObservationSearch:
         analyzed = analyze_query(query)
         try:
             with self._store.database.read(self._deadline_seconds) as session:
-                project_no = (
-                    None if self._messages.is_alone(session) else self._store.scope.project_no
-                )
-                records = self._store.database.records
-                counted = session.one(
-                    self._store.sql("SELECT count(*) FROM observations WHERE project_no = :project")
-                )
-                found = RecordMatches(
+                scores = _matches(
                     session,
-                    records,
-                    "observation",
-                    project_no=project_no,
-                    total=int(counted[0]) if counted else 0,
+                    self._store,
+                    self._messages,
+                    kind="observation",
+                    total=self._store.totals(session)[0],
                     query=analyzed,
-                    weights=self._weights.record_words,
-                )
-                scores = found.scored()
+                    weights=self._weights,
+                ).scored()
                 numbers = list(scores)
-                rows = (
-                    dict(
-                        self._store.select(
-                            session, f" AND o.no IN ({marks(len(numbers))})", numbers
-                        )
-                    )
-                    if numbers
-                    else {}
-                )
+                among = f" AND o.no IN ({marks(len(numbers))})"
+                rows = dict(self._store.select(session, among, numbers)) if numbers else {}
         except DeadlineError:
             return []
-        wanted = [no for no in scores if no in rows and thread_id in (None, rows[no].thread_id)]
-        wanted.sort(key=lambda no: (scores[no][0], no), reverse=True)
-        top = scores[wanted[0]][0] if wanted else 1.0
+        order = [no for no in scores if no in rows and thread_id in (None, rows[no].thread_id)]
+        order.sort(key=lambda no: (scores[no][0], no), reverse=True)
+        top = scores[order[0]][0] if order else 1.0
         return [
             ObservationHit(
                 rows[no],
@@ -257,7 +227,7 @@ class ObservationSearch:
                 why=scores[no][1],
                 snippet=snippet("\n".join((rows[no].text, *rows[no].details)), analyzed.texts),
             )
-            for rank, no in enumerate(wanted[:limit], 1)
+            for rank, no in enumerate(order[:limit], 1)
         ]
 
 
@@ -307,63 +277,56 @@ class TaskSearch:
             with self._store.database.read(self._deadline_seconds) as session:
                 hits, total = self._find(session, analyze_query(query), limit, offset, status)
                 if include_messages:
-                    hits = tuple(
-                        replace(hit, messages=self._messages_of(session, hit.task)) for hit in hits
-                    )
+                    hits = tuple(self._with_messages(session, hit) for hit in hits)
         except DeadlineError:
-            return TaskAnswer(
-                (), 0, messages, ("The search took too long and was stopped. Ask for rarer words.",)
-            )
+            return TaskAnswer((), 0, messages, (_TOO_LONG,))
         return TaskAnswer(hits, total, messages)
 
     def _find(
         self, session: Session, query: Query, limit: int, offset: int, status: str | None
     ) -> tuple[tuple[TaskHit, ...], int]:
-        project_no = None if self._messages.is_alone(session) else self._store.scope.project_no
-        total = self._store.totals(session).all
-        found = RecordMatches(
+        matches = _matches(
             session,
-            self._store.database.records,
-            "task",
-            project_no=project_no,
-            total=total,
+            self._store,
+            self._messages,
+            kind="task",
+            total=self._store.totals(session).all,
             query=query,
-            weights=self._weights.record_words,
+            weights=self._weights,
         )
-        scored = found.scored()
-        named = self._store.find_asked_for(session, query.text)
-        if named is not None:
+        scored = matches.scored()
+        if (named := self._store.find_asked_for(session, query.text)) is not None:
             scored = {**scored, named: (2.0, ("matches the id",))}
         statuses: dict[int, str] = {}
         if scored:
             where = f"+t.project_no = :project AND t.no IN ({marks(len(scored))})"
             statement = self._store.sql(f"SELECT t.no, t.status FROM tasks t WHERE {where}")
             statuses = {row[0]: row[1] for row in session.all(statement, list(scored))}
-        wanted = [no for no in scored if no in statuses and status in (None, statuses[no])]
-        top = max((scored[no][0] for no in wanted), default=1.0)
+        order = [no for no in scored if no in statuses and status in (None, statuses[no])]
+        most = max((scored[no][0] for no in order), default=1.0)
 
         def merit(no: int) -> tuple[float, int]:
             bonus = 0.0 if statuses[no] == "closed" else self._weights.boost.unfinished
-            return scored[no][0] / top + bonus, no
+            return scored[no][0] / most + bonus, no
 
-        wanted.sort(key=merit, reverse=True)
-        best = merit(wanted[0])[0] if wanted else 1.0
-        shown = wanted[offset : offset + limit]
+        order.sort(key=merit, reverse=True)
+        top = merit(order[0])[0] if order else 1.0
+        shown = order[offset : offset + limit]
         tasks = self._store.by_numbers(session, shown)
         hits = tuple(
             TaskHit(
                 tasks[no],
                 rank,
-                round(merit(no)[0] / best, 4),
+                round(merit(no)[0] / top, 4),
                 why=scored[no][1],
                 snippet=snippet(text_of(tasks[no]), query.texts),
             )
             for rank, no in enumerate(shown, offset + 1)
         )
-        total = len(wanted) if status is not None else max(len(found.numbers), len(wanted))
+        total = len(order) if status is not None else max(len(matches.numbers), len(order))
         return hits, total
 
-    def _messages_of(self, session: Session, task: Task) -> tuple[Message, ...]:
+    def _with_messages(self, session: Session, hit: TaskHit) -> TaskHit:
         rows = session.all(
             self._store.sql(
                 "SELECT l.message_no AS no FROM task_messages l JOIN tasks t ON t.no = l.task_no"
@@ -371,7 +334,7 @@ class TaskSearch:
                 " UNION SELECT m.no FROM messages m WHERE m.project_no = :project AND m.task_id = ?"
                 f" ORDER BY no DESC LIMIT {_MESSAGES_OF_A_TASK}"
             ),
-            (task.id, task.id),
+            (hit.task.id, hit.task.id),
         )
         found = self._messages.by_numbers(session, sorted(row[0] for row in rows))
-        return tuple(found[no] for no in sorted(found))
+        return replace(hit, messages=tuple(found[no] for no in sorted(found)))

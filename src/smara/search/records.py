@@ -6,7 +6,7 @@ a source only counts and loads its rows. Hits that name code carry a freshness v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -62,31 +62,27 @@ def judge_code(
         return {}
 
 
-def metadata_of(found: Freshness | None) -> dict[str, Any]:
+def metadata_of(freshness: Freshness | None) -> dict[str, Any]:
     """Return the verdict as metadata of a hit."""
-    if found is None:
+    if freshness is None:
         return {}
-    told: dict[str, Any] = {"freshness": found.verdict}
-    if found.hedge is not None and found.telling != "tell":
-        told["hedge"] = found.hedge
-    if found.changed is not None:
-        told["changed"] = found.changed
-    return told
+    hedge = freshness.hedge if freshness.telling != "tell" else None
+    facts = {"freshness": freshness.verdict, "hedge": hedge, "changed": freshness.changed}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
-def files_now(files: Sequence[str], found: Freshness | None) -> tuple[str, ...]:
+def files_now(files: Sequence[str], freshness: Freshness | None) -> tuple[str, ...]:
     """Return files by the names they have today."""
-    moved = {
-        each.path: each.now_path
-        for each in (found.anchors if found is not None else ())
-        if each.now_path is not None and each.now_path != each.path
-    }
-    stayed = {
-        each.path
-        for each in (found.anchors if found is not None else ())
-        if each.now_path == each.path
-    }
-    return tuple(dict.fromkeys(path if path in stayed else moved.get(path, path) for path in files))
+    names: dict[str, list[str]] = {}
+    for each in freshness.anchors if freshness is not None else ():
+        if each.now_path is not None:
+            names.setdefault(each.path, []).append(each.now_path)
+    # Where one anchor still stands in a file, the file has not moved.
+    return tuple(
+        dict.fromkeys(
+            path if path in names.get(path, [path]) else names[path][-1] for path in files
+        )
+    )
 
 
 TERM_LIMIT = 1_000
@@ -162,19 +158,12 @@ class RecordSource(Protocol):
         ...
 
 
-class SourceFinder(Protocol):
-    """A finder of the records of one kind."""
-
-    def find(
-        self,
-        session: Session,
-        intent: QueryIntent,
-        vector: Vector | None,
-        wall: int | None,
-        filters: SearchFilter,
-    ) -> list[SearchCandidate]:
-        """The best of them, not yet in order."""
-        ...
+Find = Callable[
+    [Session, QueryIntent, "Vector | None", int | None, SearchFilter], list[SearchCandidate]
+]
+"""Returns the best records of one kind, not yet in order: by a query, its vector, the number of the
+project unless it is alone in its store, and filters.
+"""
 
 
 class RecordFinder:
@@ -265,13 +254,6 @@ class TaskSource:
                 task.id,
                 "task",
                 text_of(task),
-                rank=0,
-                score=0.0,
-                why=(),
-                thread_id=None,
-                resource_id=None,
-                role=None,
-                seq=None,
                 created_at=task.created_at,
                 task_id=task.id,
                 metadata={
@@ -302,22 +284,21 @@ class ObservationSource:
         if not numbers:
             return {}
         rows = dict(self._store.select(session, f" AND o.no IN ({marks(len(numbers))})", numbers))
-        resources = self._resources(
-            session, {each.thread_id for each in rows.values() if each.thread_id}
-        )
+        resources: dict[str, str] = {}
+        if threads := sorted({each.thread_id for each in rows.values() if each.thread_id}):
+            statement = self._store.sql(
+                "SELECT id, resource_id FROM threads WHERE project_no = :project"
+                f" AND id IN ({marks(len(threads))})"
+            )
+            resources = {row[0]: row[1] for row in session.all(statement, threads)}
         code = judge_code(self._freshness, session, "observation", numbers=list(rows))
         return {
             no: Hit(
                 each.id,
                 each.kind,
                 "\n".join((each.text, *each.details)),
-                rank=0,
-                score=0.0,
-                why=(),
                 thread_id=each.thread_id,
                 resource_id=resources.get(each.thread_id or ""),
-                role=None,
-                seq=None,
                 created_at=each.said_at,
                 metadata={
                     "priority": each.priority,
@@ -334,19 +315,6 @@ class ObservationSource:
             for no in numbers
             if (each := rows.get(no)) is not None
         }
-
-    def _resources(self, session: Session, threads: Iterable[str]) -> dict[str, str]:
-        ids = sorted(threads)
-        if not ids:
-            return {}
-        rows = session.all(
-            self._store.sql(
-                "SELECT id, resource_id FROM threads WHERE project_no = :project AND id IN "
-                f"({marks(len(ids))})"
-            ),
-            ids,
-        )
-        return {row[0]: row[1] for row in rows}
 
 
 class MemorySource:
@@ -384,13 +352,6 @@ class MemorySource:
                 each.id,
                 "memory",
                 each.content,
-                rank=0,
-                score=0.0,
-                why=(),
-                thread_id=None,
-                resource_id=None,
-                role=None,
-                seq=None,
                 created_at=each.created_at,
                 metadata={
                     "shortId": each.short_id,
@@ -429,13 +390,8 @@ class WorkingSource:
                 page.id,
                 "working",
                 page.content,
-                rank=0,
-                score=0.0,
-                why=(),
                 thread_id=page.thread_id,
                 resource_id=page.resource_id,
-                role=None,
-                seq=None,
                 created_at=page.updated_at,
                 metadata={"scope": page.scope, "version": page.version},
             )

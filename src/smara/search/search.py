@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from smara.core import log
@@ -49,11 +48,11 @@ from smara.search.query import (
 )
 from smara.search.records import (
     CodeJudge,
+    Find,
     MemorySource,
     ObservationSource,
     RecordFinder,
     RecordSource,
-    SourceFinder,
     TaskSource,
     WorkingSource,
     no_code,
@@ -76,7 +75,7 @@ def record_finders(
     find_trees: Callable[[], CodeTrees],
     freshness: CodeJudge = no_code,
     weights: Weights = WEIGHTS,
-) -> list[tuple[tuple[str, ...], SourceFinder]]:
+) -> list[tuple[tuple[str, ...], Find]]:
     """Return the finders of records with their sources."""
     database, scope = project.database, project.scope
     sources: list[RecordSource] = [
@@ -85,39 +84,29 @@ def record_finders(
         MemorySource(KnowledgeStore(database, scope), project.clock, freshness),
         WorkingSource(WorkingStore(database, scope)),
     ]
-    found: list[tuple[tuple[str, ...], SourceFinder]] = [
-        (source.sources, RecordFinder(database, source, meaning, weights=weights))
-        for source in sources
-    ]
-    return [*found, (("code",), _LazyCodeFinder(find_trees, meaning, weights))]
+    finders: list[CodeFinder] = []
 
-
-class _LazyCodeFinder:
-    """Finds code, and is loaded when code is first looked for: most questions are not about it."""
-
-    def __init__(
-        self, find_trees: Callable[[], CodeTrees], meaning: Meaning | None, weights: Weights
-    ) -> None:
-        self._weights = weights
-        self._find_trees = find_trees
-        self._meaning = meaning
-
-    @cached_property
-    def _finder(self) -> CodeFinder:
-        from smara.search.code import CodeFinder
-
-        return CodeFinder(self._find_trees(), self._meaning, self._weights)
-
-    def find(
-        self,
+    def find_code(
         session: Session,
         intent: QueryIntent,
         vector: Vector | None,
         wall: int | None,
         filters: SearchFilter,
     ) -> list[SearchCandidate]:
-        """The best of the pieces of code, not yet in order."""
-        return self._finder.find(session, intent, vector, wall, filters)
+        # Loaded when code is first looked for: most questions are not about it.
+        if not finders:
+            from smara.search.code import CodeFinder
+
+            finders.append(CodeFinder(find_trees(), meaning, weights))
+        return finders[0].find(session, intent, vector, wall, filters)
+
+    return [
+        *(
+            (source.sources, RecordFinder(database, source, meaning, weights=weights).find)
+            for source in sources
+        ),
+        (("code",), find_code),
+    ]
 
 
 IMAGINE_SECONDS = 10.0
@@ -149,7 +138,7 @@ class Search:
         store: MessageStore,
         *,
         meaning: Meaning | None,
-        finders: Sequence[tuple[tuple[str, ...], SourceFinder]],
+        finders: Sequence[tuple[tuple[str, ...], Find]],
         reranker: Callable[[], Reranker | None] = lambda: None,
         imagine: Callable[[str, float], str | None] = lambda query, seconds: None,
         code_note: Callable[[Session, bool], str | None] = lambda session, is_asked_for: None,
@@ -263,26 +252,21 @@ class Search:
         # Half of the words, or much of the meaning, is an answer whatever else was found.
         good = [each for each in found if max(each.words, each.meaning or 0.0) > _GOOD]
         if may_imagine and len(good) < _ENOUGH_GOOD:
-            found, told = self._imagined(
+            found, imagined = self._imagined(
                 intent, found, within, filters=filters, limit=limit, neighbors=neighbors
             )
-            note += told
-        scale = self._scale(haul, found)
-        left = stop_at - self._clock.monotonic()
-        best, judged = rerank(
-            query,
-            self._ranked(intent, found, scale),
-            self._judge(),
-            deadline_seconds=left,
-            share=self._weights.fusion.reranker,
-        )
+            note += imagined
+        best, scale, reranked = self._rank(intent, haul, found, stop_at)
         hits = _hits(best[:limit])
-        trace = self._trace(intent, haul, found, vector=vector, told=(note, scale.render(), judged))
+        others = len(found) - len(haul.found)
+        trace = _trace(
+            intent, haul, others, used_meaning=vector is not None, stages=(note, scale, reranked)
+        )
         if vector is None and not any(reason in note for reason in _NO_TROUBLE):
             haul.warnings.append(f"Answered by words alone; meaning was {note}.")
         return Answer(
             hits,
-            max(haul.message_count + len(found) - len(haul.found), len(hits)),
+            max(haul.message_count + others, len(hits)),
             trace,
             tuple(haul.warnings),
         )
@@ -369,13 +353,12 @@ class Search:
         if filters.is_about_messages or not (intent.query.terms or vector is not None):
             return haul, found
         wall = None if self._store.is_alone(session) else self._store.scope.project_no
-        if (
-            haul.is_by_name
-        ):  # where the name itself was said, what holds only parts of it is no answer
+        if haul.is_by_name:
+            # Where the name itself was said, what holds only parts of it is no answer.
             intent = replace(intent, query=intent.query.first)
-        for sources, finder in self._finders:
+        for sources, find in self._finders:
             if filters.sources.intersection(sources):
-                found += finder.find(session, intent, vector, wall, filters)
+                found += find(session, intent, vector, wall, filters)
         if not found and haul.is_complete and filters.is_open and "code" not in filters.sources:
             code = replace(filters, sources=frozenset({"code"}))
             found = self._find(
@@ -417,37 +400,44 @@ class Search:
             return found, ""
         return list(known.values()), "; also by an imagined answer"
 
-    def _judge(self) -> Reranker | None:
-        try:
-            return self._reranker()
-        except SmaraError as error:
-            log.warning("rerank.unusable", error=error.code)
-            return None
+    def _rank(
+        self,
+        intent: QueryIntent,
+        haul: MessageMatches,
+        found: list[SearchCandidate],
+        stop_at: float,
+    ) -> tuple[list[SearchCandidate], str, str]:
+        """Return everything that answers at all, best first, and two lines about the order.
 
-    def _ranked(
-        self, intent: QueryIntent, found: list[SearchCandidate], scale: Scale
-    ) -> list[SearchCandidate]:
-        """Everything that answers at all, best first; of equals the newer, so that the order is
-        always the same.
+        Of equals the newer comes first, so that the order is always the same.
         """
-        boost = Boost(intent, self._clock.now_ms(), weights=self._weights.boost)
-        for each in found:
-            each.fused = scale.rate(each)
-            boost.apply(each)
-        rated = [each for each in found if each.score > 0]
-        return sorted(
-            rated, key=lambda each: (-each.score, -each.hit.created_at, each.kind, -each.no)
-        )
-
-    def _scale(self, haul: MessageMatches, found: Sequence[SearchCandidate]) -> Scale:
-        """Return one scale for all sources, over the cosines of every candidate."""
+        # One scale for all sources, over the cosines of every candidate.
         others = [each.meaning for each in found if each.kind != "message"]
-        return Scale(
+        scale = Scale(
             max((each.words for each in found), default=0.0),
             [*haul.cosines, *(cosine for cosine in others if cosine is not None)],
             self._weights.fusion,
             code_share=haul.code_share,
         )
+        boost = Boost(intent, self._clock.now_ms(), weights=self._weights.boost)
+        for each in found:
+            each.fused = scale.rate(each)
+            boost.apply(each)
+        rated = [each for each in found if each.score > 0]
+        rated.sort(key=lambda each: (-each.score, -each.hit.created_at, each.kind, -each.no))
+        try:
+            reranker = self._reranker()
+        except SmaraError as error:
+            log.warning("rerank.unusable", error=error.code)
+            reranker = None
+        best, note = rerank(
+            intent.query.text,
+            rated,
+            reranker,
+            deadline_seconds=stop_at - self._clock.monotonic(),
+            share=self._weights.fusion.reranker,
+        )
+        return best, scale.render(), note
 
     def _within(self, session: Session, filters: SearchFilter) -> Within | None:
         """The scope of a search among messages, or ``None`` when nothing can lie in it."""
@@ -471,35 +461,32 @@ class Search:
             task_id=filters.task_id,
         )
 
-    def _trace(
-        self,
-        intent: QueryIntent,
-        haul: MessageMatches,
-        found: Sequence[SearchCandidate],
-        vector: Vector | None,
-        told: tuple[str, str, str],
-    ) -> Trace:
-        terms = len(intent.query.terms)
-        others = len(found) - len(haul.found)
-        stages = (
+
+def _trace(
+    intent: QueryIntent,
+    haul: MessageMatches,
+    others: int,
+    used_meaning: bool,
+    stages: tuple[str, str, str],
+) -> Trace:
+    terms = len(intent.query.terms)
+    return Trace(
+        terms,
+        haul.postings,
+        haul.candidates + others,
+        is_complete=haul.is_complete,
+        notes=tuple(haul.notes),
+        query_type=intent.type,
+        used_meaning=used_meaning,
+        stages=(
             f"understood: {intent.render()}",
-            f"words: {terms} terms, {haul.postings:,} postings, {haul.candidates:,} rows of "
-            "messages,"
-            f" {others:,} other records",
-            f"meaning: {told[0]}",
-            f"scores: {told[1]}",
-            f"reranked: {told[2]}",
-        )
-        return Trace(
-            terms,
-            haul.postings,
-            haul.candidates + others,
-            is_complete=haul.is_complete,
-            notes=tuple(haul.notes),
-            query_type=intent.type,
-            used_meaning=vector is not None,
-            stages=stages,
-        )
+            f"words: {terms} terms, {haul.postings:,} postings,"
+            f" {haul.candidates:,} rows of messages, {others:,} other records",
+            f"meaning: {stages[0]}",
+            f"scores: {stages[1]}",
+            f"reranked: {stages[2]}",
+        ),
+    )
 
 
 def _hits(best: Sequence[SearchCandidate]) -> tuple[Hit, ...]:
