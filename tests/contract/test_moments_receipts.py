@@ -40,7 +40,7 @@ def test_what_is_prepared_is_what_would_be_said(memory):
             each.point,
             each.tools[0],
             each.file or each.command or each.pattern or each.words or each.needs,
-        ): each.told.text
+        ): each.injection.text
         for each in made.tools
     }
     edit = memory.moments.before_tool("a", "Edit", {"file_path": "src/mail/queue.py"})
@@ -61,7 +61,7 @@ def test_what_is_prepared_is_what_would_be_said(memory):
     }
     (first,) = made.firsts
     assert first.words == (task.short_id,)
-    assert first.told.text == memory.moments.first_message("f", task.short_id).text
+    assert first.injection.text == memory.moments.first_message("f", task.short_id).text
     assert made.start.text == memory.moments.start("g", agent="claude").text
     assert (first.stems, made.has_arms) == ((), False)
 

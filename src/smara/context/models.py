@@ -72,8 +72,8 @@ class Context:
 
     def as_messages(self) -> list[dict[str, Any]]:
         """System text and messages in the shape that chat models take."""
-        said = [{"role": message.role, "content": message.content} for message in self.messages]
-        return [{"role": "system", "content": self.system}, *said] if self.system else said
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        return [*system, *({"role": each.role, "content": each.content} for each in self.messages)]
 
 
 Point = Literal[
@@ -168,7 +168,7 @@ class ToolTrigger:
     """
 
     point: Literal["before_tool", "after_tool", "tool_failure"]
-    told: Injection
+    injection: Injection
     tools: tuple[str, ...] = ()
     file: str = ""
     command: str = ""
@@ -185,7 +185,7 @@ class MessageTrigger:
     """
 
     words: tuple[str, ...]
-    told: Injection
+    injection: Injection
     stems: tuple[str, ...] = ()
 
 

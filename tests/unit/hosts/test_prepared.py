@@ -155,9 +155,12 @@ def test_messages_that_were_added_since_do_not_void_a_start(briefed, room, tmp_p
 def test_a_call_is_answered_when_it_is_what_the_words_are_about(briefed, room):
     assert bash("ls", "PreToolUse", briefed) is None
     assert bash("npm test -- --watch", "PreToolUse", briefed) is None
-    assert bash("cd web && NO_COLOR=1 npm test 2>&1 | tail", "PreToolUse", briefed) == NPM.told.text
+    assert (
+        bash("cd web && NO_COLOR=1 npm test 2>&1 | tail", "PreToolUse", briefed)
+        == NPM.injection.text
+    )
     assert edit("src/other/cart.py", briefed) is None
-    assert edit(str(Path.cwd() / "src" / "cart.py"), briefed) == CART.told.text
+    assert edit(str(Path.cwd() / "src" / "cart.py"), briefed) == CART.injection.text
     assert room.asked == []
 
 
@@ -269,7 +272,7 @@ def test_a_first_prompt_hears_where_the_work_it_names_stood(folder, room):
     prepare(folder)
     assert (
         asked("UserPromptSubmit", folder, prompt="Finish the Checkout", session_id="s2")
-        == state.told.text
+        == state.injection.text
     )
     assert asked("UserPromptSubmit", folder, prompt="Anything else?", session_id="s3") is None
     assert room.asked == []

@@ -250,7 +250,7 @@ def _words(
         "start": _facts(ready.start),
         "most_said": ready.most_said,
         "firsts": [
-            {"words": list(each.words), "stems": list(each.stems), "told": _facts(each.told)}
+            {"words": list(each.words), "stems": list(each.stems), "told": _facts(each.injection)}
             for each in ready.firsts
         ],
         "tools": [
@@ -262,8 +262,8 @@ def _words(
                 "pattern": each.pattern,
                 "words": list(each.words),
                 "needs": list(each.needs),
-                "told": _facts(each.told),
-                "cited": cited(each.told),
+                "told": _facts(each.injection),
+                "cited": cited(each.injection),
             }
             for each in ready.tools
         ],

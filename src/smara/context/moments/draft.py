@@ -197,13 +197,13 @@ class Deadline:
 
 def make_draft(lines: Sequence[InjectionLine], budget: PointBudget) -> InjectionDraft | None:
     """Return lines as one text within a budget, or None."""
-    kept = list(lines[: fit([each.line for each in lines], budget.tokens, budget.characters)])
-    while kept and kept[-1].item is None:
-        kept.pop()  # a title with nothing under it
-    items = tuple(each.item for each in kept if each.item is not None)
+    shown = list(lines[: fit([each.line for each in lines], budget.tokens, budget.characters)])
+    while shown and shown[-1].item is None:
+        shown.pop()  # a title with nothing under it
+    items = tuple(each.item for each in shown if each.item is not None)
     if not items:
         return None
-    text = fenced(each.line for each in kept)
+    text = fenced(each.line for each in shown)
     return InjectionDraft(text, tokens_of(text), items)
 
 
@@ -245,9 +245,9 @@ def line_of_failure(failure: KnownFailure, why: str, is_before: bool) -> Injecti
     return InjectionLine(line, item)
 
 
-def new_lines(lines: Iterable[InjectionLine], told: set[str]) -> list[InjectionLine]:
+def new_lines(lines: Iterable[InjectionLine], old_keys: set[str]) -> list[InjectionLine]:
     """Return the lines without what was said before."""
-    return [each for each in lines if each.item is None or each.item.key not in told]
+    return [each for each in lines if each.item is None or each.item.key not in old_keys]
 
 
 def with_line(item: InjectionItem, line: str) -> InjectionLine:

@@ -137,7 +137,7 @@ class Moments(ReceiptKeeper):
                 cwd,
                 files=files,
                 known_texts=known_texts,
-                told=standing.told,
+                old_keys=standing.old_keys,
                 deadline=deadline,
             )
 
@@ -155,7 +155,7 @@ class Moments(ReceiptKeeper):
 
             found = matching(subjects(self._known, self._parts.tasks()), text)
             deadline.check()
-            return make_draft(new_lines(found, standing.told), BUDGETS["first_message"])
+            return make_draft(new_lines(found, standing.old_keys), BUDGETS["first_message"])
 
         return self._say("first_message", session_id, find) if text.strip() else None
 
@@ -264,7 +264,9 @@ class Moments(ReceiptKeeper):
             draft = self._tool_draft("between_steps", lines, standing, known_texts=known_texts)
             if draft is not None or not chosen.has_prefetch:
                 return draft
-            ahead = new_lines(read_ahead(self._known, self._parts.habits(), recent), standing.told)
+            ahead = new_lines(
+                read_ahead(self._known, self._parts.habits(), recent), standing.old_keys
+            )
             return make_draft(ahead, BUDGETS["coder"])
 
         return self._say("between_steps", session_id, find)
@@ -278,7 +280,7 @@ class Moments(ReceiptKeeper):
     ) -> InjectionDraft | None:
         texts = InstructionTexts(known_texts)
         new: list[InjectionLine] = []
-        for each in new_lines(lines, standing.told):
+        for each in new_lines(lines, standing.old_keys):
             is_memory = each.item is not None and each.item.kind == "memory"
             memory = self._known.memories.find(each.item.id) if each.item and is_memory else None
             if memory is None or not texts.say(memory):
@@ -356,7 +358,7 @@ class Moments(ReceiptKeeper):
         cwd: str,
         files: Sequence[str],
         known_texts: Sequence[str],
-        told: set[str],
+        old_keys: set[str],
         deadline: Deadline,
     ) -> InjectionDraft | None:
         from smara.context.moments.start import StartRequest, start_draft
@@ -368,7 +370,7 @@ class Moments(ReceiptKeeper):
             cwd,
             files=files,
             known_texts=known_texts,
-            told=told,
+            old_keys=old_keys,
             budget=most._replace(tokens=min(most.tokens, self._parts.settings.start_tokens)),
         )
         return start_draft(self._known, self._parts.lately(), wanted, deadline=deadline)
@@ -411,7 +413,7 @@ class Moments(ReceiptKeeper):
                 cwd,
                 files=files,
                 known_texts=known_texts,
-                told=set(),
+                old_keys=set(),
                 deadline=deadline,
             )
         text, tokens, items = draft if draft is not None else ("", 0, ())
@@ -432,9 +434,9 @@ class Moments(ReceiptKeeper):
         """
         has_arms = self.has_arms
         start = self.preview(agent=agent, cwd=cwd, known_texts=known_texts)
-        said = start if start.text else None
+        opening = start if start.text else None
         if not self._is_on("first_message"):
-            return PrecomputedInjections(said, has_arms=has_arms)
+            return PrecomputedInjections(opening, has_arms=has_arms)
         from smara.context.moments.triggers import message_triggers, subjects, tool_triggers
 
         firsts = message_triggers(subjects(self._known, self._parts.tasks()))
@@ -442,7 +444,7 @@ class Moments(ReceiptKeeper):
             self._known, self._tools, self._parts.habits(), texts=InstructionTexts(known_texts)
         )
         return PrecomputedInjections(
-            said,
+            opening,
             tuple(firsts),
             tuple(tools),
             most_said=self._parts.settings.most_statements,

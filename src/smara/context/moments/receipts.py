@@ -49,7 +49,7 @@ class SessionState(NamedTuple):
     """The counts of a session, and what it was told."""
 
     row: SessionCounts
-    told: set[str]
+    old_keys: set[str]
 
 
 class ReceiptKeeper:
@@ -260,9 +260,9 @@ class ReceiptKeeper:
         require_id(session_id, "session_id")
         found = 0
         with self._store.database.write(is_derived=True) as session:
-            said = self._store.said(session, session_id)
-            taken = {(text, reached) for _, text, _, reached in said if reached is not None}
-            left = [(no, text, at) for no, text, at, reached in said if reached is None]
+            receipts = self._store.said(session, session_id)
+            taken = {(text, reached) for _, text, _, reached in receipts if reached is not None}
+            left = [(no, text, at) for no, text, at, reached in receipts if reached is None]
             for at_ms, text in words:
                 fitting = [each for each in left if each[1] == text and each[2] <= at_ms + _LATE_MS]
                 if fitting and (text, at_ms) not in taken:

@@ -126,7 +126,7 @@ class RecentWork:
                 watched = store.sessions(session, " AND session_id = ?", (thread.id,))
             outcome = watched[0].outcome if watched else None
             lines.append(f"It ended so: {_ENDED[outcome]}." if outcome in _ENDED else "")
-        told = " ".join(filter(None, lines))
+        summary = " ".join(filter(None, lines))
         host, branch = (
             one_line(str(thread.metadata.get(name) or ""), 60) for name in ("host", "git_branch")
         )
@@ -136,13 +136,13 @@ class RecentWork:
             )
         )
         head = "This session so far" if is_same_session else f"The last session ({facts})"
-        line = f"{head}: {told} [Thread {one_line(thread.id, 80)}]"
+        line = f"{head}: {summary} [Thread {one_line(thread.id, 80)}]"
         key = f"left_off:{thread.id}:{hashlib.sha256(line.encode('utf-8', 'replace')).hexdigest()[:12]}"  # noqa: E501
         item = InjectionItem(
             "left_off",
             thread.id,
             "it is where work here was left",
-            text=one_line(told, 60),
+            text=one_line(summary, 60),
             key=key,
             signs=(f"id:{thread.id}",) if len(thread.id) >= _TELLING_ID else (),
         )
@@ -150,8 +150,8 @@ class RecentWork:
 
     def _task_of(self, thread: Thread) -> str:
         """What was noted as its task; a note that rests on something from outside is not told."""
-        kept = thread.metadata.get("observations")
-        task = kept.get("currentTask") if isinstance(kept, dict) else None
+        notes = thread.metadata.get("observations")
+        task = notes.get("currentTask") if isinstance(notes, dict) else None
         if not isinstance(task, str) or not task.strip():
             return ""
         with self._rooms.observations.database.read() as session:
@@ -173,13 +173,13 @@ class RecentWork:
             for each in found
             if LOCAL_TAINT.issuperset(taint_of([each]))
         )
-        said = [
+        texts = [
             words
             for each in own
             if (words := without_injected(each).strip()) and not words.startswith(_NO_WORDS)
         ]
         # "continue" and "yes, do" say nothing to whoever was not there.
-        telling = [words for words in said if len(words.split()) >= _TELLING_WORDS] or said
+        telling = [words for words in texts if len(words.split()) >= _TELLING_WORDS] or texts
         return f"the person's last request was {quoted(telling[0], 200)}." if telling else ""
 
     # what is to be done
@@ -240,7 +240,7 @@ class StartRequest(NamedTuple):
     cwd: str
     files: Sequence[str]
     known_texts: Sequence[str]
-    told: set[str]
+    old_keys: set[str]
     budget: PointBudget
 
 
@@ -254,16 +254,16 @@ def start_draft(
         lambda: lately.left_off(request.session_id, request.source == "compact"),
         lately.tasks,
     ):
-        volatile += new_lines(read(), request.told)
+        volatile += new_lines(read(), request.old_keys)
         deadline.check()
     candidates = [
         each
         for each in finder.for_start(request.files, request.cwd, request.known_texts)
-        if f"memory:{each.tellable.memory.id}" not in request.told
+        if f"memory:{each.tellable.memory.id}" not in request.old_keys
     ]
     deadline.check()
     count, review = finder.memories.totals().to_review, []
-    if count and f"review:{count}" not in request.told:
+    if count and f"review:{count}" not in request.old_keys:
         item = InjectionItem(
             "review",
             "review",

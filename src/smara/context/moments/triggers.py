@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from smara.actions.failures import constant_part, lacking
 from smara.behavior.habits import Habits, KnownFailure
@@ -160,59 +160,49 @@ def tool_triggers(
     memories = [each for each in finder.sure_of_files(MOST_MEMORIES) if not texts.say(each.memory)]
     found = [*_of_files(memories, tools)]
     failures = habits.failures(MOST_FAILURES)
-    wants = list(_of_wants(failures, tools))
-    told = {each.needs for each in wants}
+    wants = list(_of_wants(failures))
+    needs = {each.needs for each in wants}
     for failure in failures:
         if is_worth_saying(failure):
-            found += _of_failure(failure, tools, told)
+            found += _of_failure(failure, needs)
     found += wants
     return [*found, *_of_searches(finder, tools, texts)]
 
 
 def _of_files(memories: Iterable[Tellable], tools: ToolCallLookup) -> Iterator[ToolTrigger]:
     by_file: dict[str, list[Tellable]] = {}
-    for told in memories:
-        for path in told.memory.files:
-            by_file.setdefault(path, []).append(told)
+    for tellable in memories:
+        for path in tellable.memory.files:
+            by_file.setdefault(path, []).append(tellable)
     for path, every in by_file.items():
         best = sorted(every, key=lambda each: -each.confidence)
         changed = [tools.of_file(each, is_edit=True) for each in best[:_MOST_OF_A_FILE]]
         opened = [
             tools.of_file(each, is_edit=False) for each in best if each.memory.type in FOR_FILE
         ]
-        before, after = _told("before_tool", changed), _told("after_tool", opened[:_MOST_OF_A_FILE])
-        afterwards = _told("after_tool", changed)  # for hosts that cannot be told anything before
-        if before is not None:
-            yield ToolTrigger("before_tool", before, EDITING, file=path)
-        if after is not None:
-            yield ToolTrigger("after_tool", after, ("Read",), file=path)
-        if afterwards is not None:
-            yield ToolTrigger("after_tool", afterwards, EDITING, file=path)
+        yield from _trigger("before_tool", changed, tools=EDITING, file=path)
+        yield from _trigger("after_tool", opened[:_MOST_OF_A_FILE], tools=("Read",), file=path)
+        # For hosts that cannot be told anything before a call.
+        yield from _trigger("after_tool", changed, tools=EDITING, file=path)
 
 
-def _of_failure(
-    failure: KnownFailure, tools: ToolCallLookup, wants: Collection[tuple[str, ...]]
-) -> Iterator[ToolTrigger]:
+def _of_failure(failure: KnownFailure, wants: Collection[tuple[str, ...]]) -> Iterator[ToolTrigger]:
+    before = [line_of_failure(failure, FAILED_BEFORE, is_before=True)]
+    command = failure.command
     if failure.tool == "Read":
-        told = _told("before_tool", [line_of_failure(failure, FAILED_BEFORE, is_before=True)])
-        if told is not None:
-            yield ToolTrigger("before_tool", told, ("Read",), file=failure.command)
-        told = _told("after_tool", [line_of_failure(failure, FAILED_BEFORE, is_before=True)])
-        if told is not None:
-            yield ToolTrigger("tool_failure", told, ("Read",), file=failure.command)
+        yield from _trigger("before_tool", before, tools=("Read",), file=command)
+        yield from _trigger("tool_failure", before, tools=("Read",), file=command)
         return
-    needs = lacking(failure.command, failure.error)
-    told = _told("before_tool", [line_of_failure(failure, FAILED_BEFORE, is_before=True)])
-    if told is not None and needs not in wants:
-        yield ToolTrigger("before_tool", told, ("Bash",), command=failure.command, needs=needs)
-    words = constant_words(failure.error)
-    told = _told("after_tool", [line_of_failure(failure, KNOWN_ERROR, is_before=False)])
-    if told is not None and words:
-        program = next(iter(failure.command.split()), "").rpartition("/")[2].lower()
-        yield ToolTrigger("tool_failure", told, ("Bash",), words=(program, *words))
+    needs = lacking(command, failure.error)
+    if needs not in wants:
+        yield from _trigger("before_tool", before, tools=("Bash",), command=command, needs=needs)
+    if words := constant_words(failure.error):
+        program = next(iter(command.split()), "").rpartition("/")[2].lower()
+        after = [line_of_failure(failure, KNOWN_ERROR, is_before=False)]
+        yield from _trigger("tool_failure", after, tools=("Bash",), words=(program, *words))
 
 
-def _of_wants(failures: Iterable[KnownFailure], tools: ToolCallLookup) -> Iterator[ToolTrigger]:
+def _of_wants(failures: Iterable[KnownFailure]) -> Iterator[ToolTrigger]:
     """Programs, subcommands and options that are not there: told before any command that needs
     them.
     """
@@ -222,12 +212,8 @@ def _of_wants(failures: Iterable[KnownFailure], tools: ToolCallLookup) -> Iterat
             by_need.setdefault(needs, []).append(failure)
     for needs, every in by_need.items():
         every.sort(key=lambda each: (-each.resolved, -each.last_seen_at))
-        told = _told(
-            "before_tool",
-            [line_of_failure(each, LACKING, is_before=True) for each in wanted(every)],
-        )
-        if told is not None:
-            yield ToolTrigger("before_tool", told, ("Bash",), needs=needs)
+        lines = [line_of_failure(each, LACKING, is_before=True) for each in wanted(every)]
+        yield from _trigger("before_tool", lines, tools=("Bash",), needs=needs)
 
 
 def constant_words(error: str) -> tuple[str, ...]:
@@ -251,28 +237,39 @@ def _of_searches(
     finder: MemoryFinder, tools: ToolCallLookup, texts: InstructionTexts
 ) -> Iterator[ToolTrigger]:
     seen: set[str] = set()
-    for told in finder.sure_of_any(MOST_MEMORIES):
-        if texts.say(told.memory):
+    for tellable in finder.sure_of_any(MOST_MEMORIES):
+        if texts.say(tellable.memory):
             continue
-        for name in names_of(told.memory.content):
+        for name in names_of(tellable.memory.content):
             for word in words_of(name):
                 if word in seen or len(seen) >= MOST_NAMES or not is_telling(name):
                     continue
                 seen.add(word)
-                said = _told("after_tool", [tools.of_search(told)])
-                if said is not None:
-                    yield ToolTrigger("after_tool", said, SEARCHING, pattern=word)
+                lines = [tools.of_search(tellable)]
+                yield from _trigger("after_tool", lines, tools=SEARCHING, pattern=word)
 
 
 def message_triggers(subjects: Iterable[Subject]) -> Iterator[MessageTrigger]:
     """Yield the injections after first messages."""
     for each in subjects:
-        told = _told("first_message", [each.line])
+        injection = _injection("first_message", [each.line])
         stems = tuple(sorted(each.words)) if len(each.words) >= LEAST_WORDS else ()
-        if told is not None and (each.names or stems):
-            yield MessageTrigger(tuple(sorted(each.names)), told, stems)
+        if injection is not None and (each.names or stems):
+            yield MessageTrigger(tuple(sorted(each.names)), injection, stems)
 
 
-def _told(point: Point, said: list[InjectionLine]) -> Injection | None:
-    draft = make_draft(said, BUDGETS[point])
+def _trigger(
+    point: Literal["before_tool", "after_tool", "tool_failure"],
+    lines: list[InjectionLine],
+    **where: Any,
+) -> Iterator[ToolTrigger]:
+    """Yield what is said at a point around a tool call, unless there is nothing to say."""
+    budget: Point = "before_tool" if point == "before_tool" else "after_tool"
+    injection = _injection(budget, lines)
+    if injection is not None:
+        yield ToolTrigger(point, injection, **where)
+
+
+def _injection(point: Point, lines: list[InjectionLine]) -> Injection | None:
+    draft = make_draft(lines, BUDGETS[point])
     return None if draft is None else Injection(draft.text, draft.tokens, point, items=draft.items)
