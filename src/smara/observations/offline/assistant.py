@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from smara.observations.models import Category, Note, Priority
-from smara.observations.offline import phrases
 from smara.observations.offline.acts import VERBS, has_names
 from smara.observations.offline.code import definitions
 from smara.observations.offline.exchanges import Utterance
@@ -18,13 +17,11 @@ from smara.observations.offline.notes import (
     Scene,
     TextOutline,
     clip,
-    files_in,
     joined,
-    make_note,
-    mentioned,
     one_of,
     outline,
 )
+from smara.observations.reply.mentions import files_in
 
 FINDING = one_of(
     r"\broot cause\b|\bturns? out\b|\bcaused by\b|\bbecause\b|\bdue to\b|\bthe reason\b|\breal "
@@ -137,12 +134,6 @@ def announces(words: str) -> bool:
     )
 
 
-def only_announces(text: str) -> bool:
-    """Return True if a text only announces what comes next."""
-    found = outline(text)
-    return not found.items and all(map(announces, [*found.prose, *found.closing]))
-
-
 def telling_sentences(sentences: list[str]) -> list[str]:
     """Drop sentences that only announce, unless there are no others."""
     return [words for words in sentences if len(words) > 12 and not announces(words)] or sentences
@@ -160,12 +151,12 @@ _FOR_A_FINDING, _FOR_AN_ANSWER, _FOR_AN_ITEM = 320, 420, 150
 _FOR_TALK, _FOR_AN_ITEM_OF_TALK = 220, 72
 _MOST_ITEMS, _MOST_ITEMS_BETWEEN = 12, 6
 _SHAPES: Mapping[Category, tuple[str, Priority]] = {
-    "completion": (phrases.DONE, "high"),
-    "answer": (phrases.REPLIED, "medium"),
-    "finding": (phrases.FOUND, "medium"),
-    "decision": (phrases.CHOSE, "medium"),
-    "blocker": (phrases.BLOCKED, "high"),
-    "note": (phrases.SAID, "low"),
+    "completion": ("Done:", "high"),
+    "answer": ("Agent answered:", "medium"),
+    "finding": ("Agent found:", "medium"),
+    "decision": ("Agent decided:", "medium"),
+    "blocker": ("Blocked:", "high"),
+    "note": ("Agent:", "low"),
 }
 _LABELLED_DATA = ("json", "yaml", "toml", "env")
 
@@ -181,21 +172,19 @@ class Assistant:
         """Write notes on words between calls: explained, decided or reported as done."""
         parts = outline(utterance.text)
         notes = self._code(utterance, parts)
-        words = [*parts.prose, *parts.closing]
+        focus = self._scene.focus
         explained = [
             each
-            for each in words
+            for each in parts.prose
             if explains(each)
-            or any(
-                word.strip(".,;:!?`\"'()") in self._scene.wanted for word in each.lower().split()
-            )
+            or any(word.strip(".,;:!?`\"'()") in focus for word in each.lower().split())
         ][:2]
-        if len(parts.items) >= 2 and any(map(COMPLETION.search, words[:2])):
-            notes.append(self._summary(utterance, "completion", words, items=parts.items))
+        if len(parts.items) >= 2 and any(map(COMPLETION.search, parts.prose[:2])):
+            notes.append(self._summary(utterance, "completion", parts))
         elif explained:
             notes.append(self._explanation(utterance, explained))
         elif len(parts.items) >= 2 and len(utterance.text) > 200:
-            notes.append(self._summary(utterance, "note", words, items=parts.items))
+            notes.append(self._summary(utterance, "note", parts))
         return notes
 
     def thought(self, utterance: Utterance) -> list[Note]:
@@ -207,25 +196,23 @@ class Assistant:
         """Write notes on the words that end a turn: answer, completion, question."""
         parts = outline(utterance.text)
         notes = self._code(utterance, parts)
-        words = [*parts.prose, *parts.closing]
+        words = parts.prose
         question = words.pop() if words and words[-1].rstrip().endswith(("?", "？")) else ""
         if words or parts.items:
-            notes.append(self._summary(utterance, self._category(words), words, items=parts.items))
+            category: Category = "finding" if any(map(FINDING.search, words)) else "answer"
+            if any(map(BLOCKED.search, words)):
+                category = "blocker"
+            if self._wish == "question" or not self._scene.is_coding:
+                category = "answer"
+            elif self._wish == "request" and any(map(COMPLETION.search, words[:4] + words[-2:])):
+                category = "completion"
+            notes.append(self._summary(utterance, category, parts))
         if question and self._scene.is_coding:
-            text = f"{phrases.ASKED_USER} {clip(question, 300)}"
+            text = f"Agent asked: {clip(question, 300)}"
             blocked = [clip(each, 240) for each in words if BLOCKED.search(each)][:1]
-            category: Category = "blocker" if blocked else "question"
+            category = "blocker" if blocked else "question"
             notes.append(self._note(utterance, "medium", category, text, details=blocked))
         return notes
-
-    def _category(self, words: list[str]) -> Category:
-        if self._wish == "question" or not self._scene.is_coding:
-            return "answer"
-        if self._wish == "request" and any(map(COMPLETION.search, words[:4] + words[-2:])):
-            return "completion"
-        if any(map(BLOCKED.search, words)):
-            return "blocker"
-        return "finding" if any(map(FINDING.search, words)) else "answer"
 
     def _explanation(self, utterance: Utterance, explained: list[str]) -> Note:
         text = joined(explained, _FOR_A_FINDING, " ")
@@ -243,18 +230,16 @@ class Assistant:
         priority = "high" if "rootCause" in facts else priority
         return self._note(utterance, priority, category, f"{label} {text}", **facts)
 
-    def _summary(
-        self, utterance: Utterance, category: Category, words: list[str], items: list[str]
-    ) -> Note:
+    def _summary(self, utterance: Utterance, category: Category, parts: TextOutline) -> Note:
         """Write the telling sentences of a message, and the items of its lists."""
         is_coding = self._scene.is_coding
-        telling = [item for item in items if is_telling_item(item)]
+        telling = [item for item in parts.items if is_telling_item(item)]
         most = _MOST_ITEMS if category != "note" else _MOST_ITEMS_BETWEEN
         size = _FOR_AN_ITEM if is_coding else _FOR_AN_ITEM_OF_TALK
         details = [clip(item, size) for item in telling[:most]]
         if len(telling) > most:
             details.append("…")
-        words = telling_sentences(words)
+        words = telling_sentences(parts.prose)
         if not is_coding:
             words = list(filter(has_names, words)) or words[:1]
         label, priority = _SHAPES[category]
@@ -265,14 +250,14 @@ class Assistant:
         """Write a note on code shown in the text: where it belongs and what it defines."""
         lines: list[str] = []
         for fence in parts.fences[:6]:
-            files, _ = files_in(f"{fence.label} {fence.before} {fence.code[:120]}")
+            files = files_in(f"{fence.label} {fence.before} {fence.code[:120]}")
             name = f"x.{fence.label}" if fence.label in _LABELLED_DATA else ""
             if pieces := definitions(fence.code.splitlines(), name).all():
                 shown = joined((piece.text for piece in pieces), 300)
                 lines.append(f"{files[0]}: {shown}" if files else shown)
         if not lines:
             return []
-        text = f"{phrases.WROTE}: {lines.pop()}" if len(lines) == 1 else f"{phrases.WROTE}:"
+        text = f"Showed code: {lines.pop()}" if len(lines) == 1 else "Showed code:"
         return [self._note(utterance, "medium", "code", text, details=lines)]
 
     def _note(
@@ -285,15 +270,13 @@ class Assistant:
         details: Sequence[str] = (),
         **facts: Any,
     ) -> Note:
-        return make_note(
-            self._scene,
+        return self._scene.note(
             priority,
             category,
-            text=text,
-            at=utterance.at,
-            seqs=[utterance.seq],
+            text,
+            [utterance],
             inputs=["assistant"],
             details=details,
-            **mentioned(" ".join([text, *details]), self._scene.paths),
+            **self._scene.mentions(" ".join([text, *details])),
             **facts,
         )

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from smara.observations.models import Note
-from smara.observations.offline import phrases
 from smara.observations.offline.exchanges import ToolCall, path_of
-from smara.observations.offline.notes import Scene, clean, clip, joined, make_note
+from smara.observations.offline.notes import Scene, clean, clip, joined
 
 _MODIFIERS = (
     r"(?:(?:export|default|public|private|protected|internal|static|async|abstract|final|override"
@@ -369,7 +368,7 @@ class _WrittenFile:
     """All that happened to one file in a stretch of work."""
 
     path: str
-    verb: str = phrases.EDITED
+    verb: str = "Changed"
     added: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     around: list[str] = field(default_factory=list)
@@ -390,7 +389,7 @@ def code_note(scene: Scene, changes: Sequence[tuple[FileChange, ToolCall]]) -> N
         path = scene.paths.short(change.path)
         file = files.setdefault(path, _WrittenFile(path))
         if change.verb != "changed":
-            file.verb = phrases.CREATED if change.verb == "created" else phrases.DELETED
+            file.verb = "Created" if change.verb == "created" else "Deleted"
         file.added += change.added
         file.removed += change.removed
         file.around += change.around
@@ -405,25 +404,22 @@ def code_note(scene: Scene, changes: Sequence[tuple[FileChange, ToolCall]]) -> N
         folders = {posixpath.dirname(path) for path in files}
         if len(folders) == 1 and "/" in (only := folders.pop()):
             folder = f"{only}/"
-        text = f"{phrases.CODE_IN} {folder}" if folder else phrases.CODE
+        text = f"Changed code in {folder}" if folder else "Changed code:"
         most = _WHEN_MANY if len(files) >= _MANY else None
         for file in files.values():
-            verb = "" if file.verb == phrases.EDITED else f"{file.verb} "
+            verb = "" if file.verb == "Changed" else f"{file.verb} "
             details.append(_line_of(file, file.path.removeprefix(folder), verb, characters=most))
     facts: dict[str, Any] = {}
     if scene.mode == "refactoring":
         gone = [name for file in files.values() for name in file.gone]
         facts = {"filesAffected": list(files), "breaking": gone[:12]}
-    calls = [call for _, call in changes]
-    return make_note(
-        scene,
+    return scene.note(
         "medium",
         "code",
-        text=text,
-        at=calls[0].at,
+        text,
+        [call for _, call in changes],
         details=details,
         inputs=["assistant"],
-        seqs=[seq for call in calls for seq in call.seqs],
         files=list(files),
         **facts,
     )
@@ -431,23 +427,23 @@ def code_note(scene: Scene, changes: Sequence[tuple[FileChange, ToolCall]]) -> N
 
 def _line_of(file: _WrittenFile, path: str, verb: str, characters: int | None = None) -> str:
     """Write what a file defines now; else where it was changed and the words that came."""
-    room = characters or (_FOR_A_NEW_FILE if file.verb == phrases.CREATED else _FOR_A_CHANGED_FILE)
+    room = characters or (_FOR_A_NEW_FILE if file.verb == "Created" else _FOR_A_CHANGED_FILE)
     found = definitions(file.added, file.path)
     if defined := found.all():
         pieces = [_fitted(defined, room - 100)]
         if len(pieces[0]) < room // 2:
             pieces += [clip(line, 90) for line in file.quoted[:2]]
     elif file.removed and not file.added:
-        pieces = [f"{phrases.REMOVED} {clip(line, 90)}" for line in file.removed[:2]]
+        pieces = [f"removed {clip(line, 90)}" for line in file.removed[:2]]
     else:
         # The first lines that came and say something, behind the definition around them.
         under = list(_defined_names(file.around).values())[:1]
         lines = [clip(line, 90) for line in [*under, *_telling_lines(file.added)[:3]]]
         pieces = [joined(lines, room)]
     for label, names in (
-        (phrases.REMOVED, file.gone),
-        (phrases.IMPORTS, found.names("import") if defined else ()),
-        (phrases.HANDLES, found.names("failure")),
+        ("removed", file.gone),
+        ("imports", found.names("import") if defined else ()),
+        ("handles", found.names("failure")),
     ):
         if names:
             pieces.append(f"{label} {joined(names, 100, ', ')}")

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from smara.messages.models import Message, Part
-from smara.observations.offline.notes import clean, excerpt
-from smara.observations.offline.phrases import TOOL
+from smara.observations.offline.notes import Step, clean, clip, excerpt
 
 INTERRUPTION = "interruption"
 
@@ -66,170 +65,114 @@ def without_blocks(text: str) -> str:
     return text
 
 
-Voice = Literal["user", "caller", "assistant", "reasoning"]
-
-
-@dataclass(frozen=True, slots=True)
-class Utterance:
+@dataclass(slots=True)
+class Utterance(Step):
     """Words of one message.
 
     A ``caller`` is the agent that gave a sub-agent its task.
     """
 
-    voice: Voice
+    voice: Literal["user", "caller", "assistant", "reasoning"]
     text: str
-    seq: int
-    at: int
     is_last: bool = False
     """Whether the model ended its turn with these words."""
 
 
 @dataclass(slots=True)
-class ToolCall:
+class ToolCall(Step):
     """A tool call and, once it has come, its result."""
 
     name: str
     arguments: Any
-    seq: int
-    at: int
     output: str | None = None
     is_error: bool = False
-    last_seq: int = 0
-
-    @property
-    def seqs(self) -> tuple[int, int]:
-        """The messages of the call and of its result."""
-        return self.seq, self.last_seq
-
-    def answer(self, part: Part, seq: int) -> None:
-        """Take a result; a second one for the same call is added."""
-        text = clean(part.text)
-        self.output = text if self.output is None else f"{self.output}\n{text}"
-        self.is_error = self.is_error or part.is_error
-        self.last_seq = max(self.last_seq, seq)
 
     def argument(self, *names: str) -> str:
         """The first of these arguments that is a text."""
-        if isinstance(self.arguments, Mapping):
-            for name in names:
-                value = self.arguments.get(name)
-                if isinstance(value, str) and value:
-                    return clean(value)
-        return ""
-
-
-Step = Utterance | ToolCall
+        given = self.arguments if isinstance(self.arguments, Mapping) else {}
+        values = (given.get(name) for name in names)
+        return next((clean(each) for each in values if each and isinstance(each, str)), "")
 
 
 @dataclass(slots=True)
 class Exchange:
     """Messages of a person, and everything until the next."""
 
-    said: list[Utterance] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    placeholders: list[tuple[Part, int, int]] = field(default_factory=list)
-    interrupted: tuple[int, int] | None = None
-    """Sequence number and time at which a person stopped the work."""
+    words: list[Utterance] = field(default_factory=list)
+    attachments: list[Utterance] = field(default_factory=list)
+    steps: list[Utterance | ToolCall] = field(default_factory=list)
+    interruption: Step | None = None
+    """Where a person stopped the work."""
     is_closed: bool = False
     """Whether another exchange follows."""
 
 
-@dataclass(slots=True)
-class Conversation:
-    """The exchanges of a thread, and the folder of the work."""
-
-    exchanges: list[Exchange]
-    folder: str = ""
-
-
-def read(messages: Iterable[Message]) -> Conversation:
+def read(messages: Iterable[Message]) -> tuple[list[Exchange], str]:
     """Read one thread's messages, oldest first, as exchanges.
 
-    The first exchange may begin in the middle.
+    The first exchange may begin in the middle. The folder of the work comes with them.
     """
-    reader = _ConversationReader()
+    exchanges = [Exchange()]
+    folder = ""
+    calls: dict[str, ToolCall] = {}
+    nameless: deque[ToolCall] = deque()
     for message in messages:
-        folder = message.metadata.get("cwd")
-        reader.folder = reader.folder or (folder if isinstance(folder, str) else "")
-        is_interruption = message.metadata.get("kind") == INTERRUPTION or (
-            message.role != "assistant" and message.raw_content.lstrip().startswith(_INTERRUPTED)
-        )
-        if is_interruption:
-            reader.current.interrupted = (message.seq, message.created_at)
-        elif not is_program_text(message):
-            for part in message.parts:
-                reader.take(message, part)
-    return Conversation(reader.exchanges, reader.folder)
+        cwd, kind = message.metadata.get("cwd"), message.metadata.get("kind")
+        folder = folder or (cwd if isinstance(cwd, str) else "")
+        seq, at = message.seq, message.created_at
+        is_mark = message.raw_content.lstrip().startswith(_INTERRUPTED)
+        if kind == INTERRUPTION or (is_mark and message.role != "assistant"):
+            exchanges[-1].interruption = Step(seq=seq, at=at)
+            continue
+        for part in () if is_program_text(message) else message.parts:
+            current = exchanges[-1]
+            if part.type in ("tool_call", "tool_result"):
+                is_call = part.type == "tool_call"
+                call = None if is_call else calls.get(part.call_id or "")
+                if call is None and nameless and not is_call:
+                    call = nameless.popleft()
+                if call is None:
+                    # A result alone, of a call that was observed before, can still tell of a
+                    # failure.
+                    given = part.text or None if part.arguments is None else part.arguments
+                    given = clean(given) if isinstance(given, str) else given
+                    name = clean(part.name or "tool")
+                    call = ToolCall(name, given if is_call else None, seq=seq, at=at)
+                    current.steps.append(call)
+                if not is_call:
+                    text = clean(part.text)
+                    call.output = text if call.output is None else f"{call.output}\n{text}"
+                    call.is_error = call.is_error or part.is_error
+                    call.last_seq = max(call.last_seq, seq)
+                elif part.call_id:
+                    calls[part.call_id] = call
+                else:
+                    nameless.append(call)
+            elif part.type == "reasoning" or (part.type == "text" and message.role == "assistant"):
+                if text := excerpt(part.text).strip():
+                    voice: Any = "reasoning" if part.type == "reasoning" else "assistant"
+                    is_last = message.metadata.get("stop_reason") in ("end_turn", "stop")
+                    current.steps.append(Utterance(voice, text, is_last=is_last, seq=seq, at=at))
+            elif message.role == "user" and (text := _words_of_person(part, kind)):
+                if current.steps or current.interruption:
+                    current.is_closed = True
+                    exchanges.append(current := Exchange())
+                voice = "caller" if kind == "agent_prompt" else "user"
+                listed = current.words if part.type == "text" else current.attachments
+                listed.append(Utterance(voice, text, seq=seq, at=at))
+    return exchanges, folder
 
 
-class _ConversationReader:
-    def __init__(self) -> None:
-        self.exchanges: list[Exchange] = []
-        self.folder = ""
-        self._open: dict[str, ToolCall] = {}
-        self._nameless: deque[ToolCall] = deque()
-
-    @property
-    def current(self) -> Exchange:
-        if not self.exchanges:
-            self.exchanges.append(Exchange())
-        return self.exchanges[-1]
-
-    def take(self, message: Message, part: Part) -> None:
-        if part.type == "tool_call":
-            arguments = part.arguments if part.arguments is not None else (part.text or None)
-            call = self._call(message, part, arguments)
-            if part.call_id:
-                self._open[part.call_id] = call
-            else:
-                self._nameless.append(call)
-        elif part.type == "tool_result":
-            answered = self._open.get(part.call_id or "")
-            if answered is None and self._nameless:
-                answered = self._nameless.popleft()
-            # A call that was observed before: its result alone can still tell of a failure.
-            (answered or self._call(message, part, None)).answer(part, message.seq)
-        elif part.type == "reasoning" or (part.type == "text" and message.role == "assistant"):
-            if text := excerpt(part.text).strip():
-                voice: Voice = "reasoning" if part.type == "reasoning" else "assistant"
-                is_last = message.metadata.get("stop_reason") in ("end_turn", "stop")
-                self.current.steps.append(
-                    Utterance(voice, text, message.seq, at=message.created_at, is_last=is_last)
-                )
-        elif message.role == "user" and part.type == "text":
-            self._listen(message, part)
-        elif message.role == "user" and part.type in ("image", "file"):
-            self._exchange_of_user().placeholders.append((part, message.seq, message.created_at))
-
-    def _call(self, message: Message, part: Part, arguments: Any) -> ToolCall:
-        call = ToolCall(
-            clean(part.name or TOOL),
-            clean(arguments) if isinstance(arguments, str) else arguments,
-            message.seq,
-            at=message.created_at,
-            last_seq=message.seq,
-        )
-        self.current.steps.append(call)
-        return call
-
-    def _listen(self, message: Message, part: Part) -> None:
-        is_caller = message.metadata.get("kind") == "agent_prompt"
-        text = excerpt(part.text if is_caller else without_blocks(part.text)).strip()
-        # A bare command to the host, such as "/clear", says nothing about the work.
-        is_command = text.startswith("/") and text[1:].replace("-", "").replace(":", "").isalnum()
-        if text and (is_caller or not is_command):
-            self._exchange_of_user().said.append(
-                Utterance(
-                    "caller" if is_caller else "user", text, message.seq, at=message.created_at
-                )
-            )
-
-    def _exchange_of_user(self) -> Exchange:
-        """Return the open exchange, or a new one if the agent has begun to act."""
-        if self.current.steps or self.current.interrupted:
-            self.current.is_closed = True
-            self.exchanges.append(Exchange())
-        return self.current
+def _words_of_person(part: Part, kind: object) -> str:
+    """Return what a person wrote or attached; a bare command such as "/clear" says nothing."""
+    if part.type != "text":
+        label = part.name or part.uri or part.media_type or part.type
+        return f"{part.type} {clip(clean(f'{label} {part.text}'), 200)}"
+    if kind == "agent_prompt":
+        return excerpt(part.text).strip()
+    text = excerpt(without_blocks(part.text)).strip()
+    is_command = text.startswith("/") and text[1:].replace("-", "").replace(":", "").isalnum()
+    return "" if is_command else text
 
 
 def output_lines(call: ToolCall, most: int = 4_000) -> Iterator[str]:

@@ -17,8 +17,7 @@ from smara.errors import InvalidInputError
 from smara.messages.models import Message
 from smara.observations.models import Extractor, Note
 from smara.observations.offline.exchanges import is_program_text, without_blocks
-from smara.observations.offline.notes import excerpt, sentences
-from smara.observations.offline.phrases import FRAME
+from smara.observations.offline.notes import LABEL, excerpt, sentences
 from smara.observations.reply.parse import check_extractor
 from smara.working.schema import check_value, compile_pattern
 
@@ -214,7 +213,6 @@ _LISTED = {
     "answer": "answer", "statement": "statement", "file": "file", "path": "file",
 }  # fmt: skip
 """What a list may be called, and the notes that it is made of."""
-_LABELS = tuple(phrase for phrase in FRAME if phrase.endswith(":"))
 
 
 _NOTHING = object()
@@ -320,8 +318,7 @@ class _Extraction:
         if categories[0] == "file":
             return [file for note in self._notes for file in note.files]
         texts = [note.text for note in self._notes if note.category == categories[0]]
-        labels = [next((each for each in _LABELS if text.startswith(each)), "") for text in texts]
-        return [text[len(each) :].strip() for text, each in zip(texts, labels, strict=True)]
+        return [LABEL.sub("", text, count=1).strip() for text in texts]
 
     def _resolved(self, schema: Any) -> Mapping[str, Any] | None:
         """Follow references; of alternatives take the first that is not ``null``."""

@@ -18,7 +18,23 @@ from smara.core.dates import find_days, local_time
 from smara.core.extract import one_line, word_set
 from smara.core.text import find_words
 from smara.observations.models import AgentMode, Category, Flavor, Note, Priority
-from smara.observations.offline import phrases
+from smara.observations.reply.mentions import files_in, lines_in
+
+FRAME_WORDS = word_set(
+    """
+    after agent answered approved asked at attached blocked by changed changes code committed
+    continue corrected created decided delegated deleted done failed failing fetched first fixed
+    for found given handles imports in installed interrupted it last looked mend no nothing ok on
+    passed plan prefers ran rejected removed replaces reported requested result said searched seen
+    showed task the then this to tool trouble until used user waiting web work worked with
+    """
+)
+"""Every word that a note may hold although the conversation does not."""
+LABEL = re.compile(
+    r"(?:User \w+|Agent(?: \w+)?|Task given to this agent|Plan(?: approved by the user)?|Done"
+    r"|Blocked|Committed|Fixed|Delegated|Changed code|Searched the web):"
+)
+"""The words before what a note quotes."""
 
 _COLOUR = re.compile(
     r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])"
@@ -42,8 +58,7 @@ def one_of(*alternatives: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), flags)
 
 
-LONGEST_READ = 16_000
-_HEAD, _TAIL = 10_000, 6_000
+_LONGEST_READ, _HEAD, _TAIL = 16_000, 10_000, 6_000
 
 
 def clean(text: str) -> str:
@@ -55,7 +70,7 @@ def clean(text: str) -> str:
 
 def excerpt(text: str) -> str:
     """Return a text, or both ends of a huge one."""
-    if len(text) <= LONGEST_READ:
+    if len(text) <= _LONGEST_READ:
         return clean(text)
     head, tail = text[:_HEAD], text[-_TAIL:]
     return clean(head[: head.rfind("\n") + 1 or _HEAD]) + "\n" + clean(tail[tail.find("\n") + 1 :])
@@ -103,8 +118,6 @@ class TextOutline:
 
     prose: list[str] = field(default_factory=list)
     items: list[str] = field(default_factory=list)
-    closing: list[str] = field(default_factory=list)
-    """The sentences behind the last item."""
     fences: list[Fence] = field(default_factory=list)
 
 
@@ -130,15 +143,12 @@ def outline(text: str) -> TextOutline:
         elif heading := _HEADING.fullmatch(line.rstrip()):
             item = (heading[1] or heading[2]).rstrip(":") + ":"
         elif line.lstrip().startswith("|"):
-            if _TABLE_RULE.fullmatch(line.strip()):
-                continue
             item = line.strip().strip("|")
         else:
-            (found.closing if found.items else found.prose).extend(sentences(plain(line)))
+            found.prose += sentences(plain(line))
             continue
-        found.items.append(one_line(plain(item)))
-        found.prose += found.closing
-        found.closing = []
+        if not _TABLE_RULE.fullmatch(line.strip()):
+            found.items.append(one_line(plain(item)))
     return found
 
 
@@ -164,15 +174,25 @@ class PathShortener:
     """
 
     def __init__(self, folder: str, mentioned: Iterable[str], root: str = "") -> None:
-        if known_root := _as_folder(root):
-            self._root = known_root
+        self._root = _as_folder(root)
+        if self._root:
             return
         paths = list(mentioned)
-        candidates = sorted({_as_folder(folder), _likely_root(paths)} - {""}, key=len)
+        # The folder above the most ``src``, ``lib`` or ``test`` folders may be the project's.
+        roots: Counter[str] = Counter()
+        for path in paths:
+            steps = path.split("/")
+            places = range(_LEAST_STEPS, len(steps) - 1)
+            place = next((place for place in places if steps[place] in _TOP_FOLDERS), 0)
+            if place and path.startswith("/") and not path.startswith("/usr/"):
+                roots["/".join(steps[:place]) + "/"] += 1
+        likely = {root for root, _ in roots.most_common(1)}
         # Somebody may have gone into a folder of the project; the outer of two that hold as much is
         # the project's.
         self._root = max(
-            candidates, key=lambda root: sum(path.startswith(root) for path in paths), default=""
+            sorted({_as_folder(folder), *likely} - {""}, key=len),
+            key=lambda root: sum(path.startswith(root) for path in paths),
+            default="",
         )
 
     def short(self, path: str) -> str:
@@ -192,22 +212,6 @@ def _as_folder(path: str) -> str:
     return f"{stripped}/" if stripped.startswith("/") or stripped[1:2] == ":" else ""
 
 
-def _likely_root(paths: Iterable[str]) -> str:
-    """The folder above the most ``src``, ``lib`` or ``test`` folders that are mentioned; nothing
-    when there is none.
-    """
-    roots: Counter[str] = Counter()
-    for path in paths:
-        if not path.startswith("/") or path.startswith("/usr/"):
-            continue
-        steps = path.split("/")
-        for place, step in enumerate(steps[_LEAST_STEPS:-1], _LEAST_STEPS):
-            if step in _TOP_FOLDERS:
-                roots["/".join(steps[:place]) + "/"] += 1
-                break
-    return roots.most_common(1)[0][0] if roots else ""
-
-
 def by_folder(paths: Sequence[str], most: int = 14) -> str:
     """Group files by folder, in order: ``src/auth/: login.py, token.py; README.md``."""
     groups: dict[str, list[str]] = {}
@@ -223,55 +227,20 @@ def by_folder(paths: Sequence[str], most: int = 14) -> str:
     return "; ".join(pieces) + ("; …" if len(set(paths)) > most else "")
 
 
-_EXTENSIONS = word_set(
-    "py pyi ts tsx js jsx mjs cjs md json jsonl yaml yml toml ini cfg conf lock sh c h cc cpp hpp "
-    "cs go rs rb php java"
-    " kt swift scala ex exs heex erl hs lua sql html css scss vue svelte xml csv txt log env db "
-    "proto graphql tf ipynb"
-    " gradle"
-)
-_AROUND = "\"'`()[]{}<>,;!?*@“”‘’—…"
-_MOST = 24
-_LONGEST = 200
-_READ_CHARACTERS = 20_000
-
-
-def files_in(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return the files that a text names, and their line numbers."""
-    files: dict[str, None] = {}
-    lines: dict[int, None] = {}
-    if "." in text:
-        for chunk in text[:_READ_CHARACTERS].split():
-            if "." in chunk and len(chunk) <= _LONGEST and len(files) < _MOST:
-                _take_file(chunk.strip(_AROUND), files, lines)
-    return tuple(files), tuple(lines)
-
-
-def _take_file(word: str, files: dict[str, None], lines: dict[int, None]) -> None:
-    """A word that may be a file: ``src/auth.ts``, ``auth.ts:45``, ``auth.ts:45-60``."""
-    name, _, place = word.partition(":")
-    name = name.rstrip(".").strip(_AROUND)
-    if not _is_file(name):
-        return
-    files.setdefault(name)
-    for number in place.replace("-", ":").split(":")[:2]:
-        if number.isascii() and number.isdigit() and len(number) < 7:
-            lines.setdefault(int(number))
-
-
-def _is_file(name: str) -> bool:
-    stem, _, extension = name.rpartition(".")
-    if extension.lower() not in _EXTENSIONS or "//" in name:
-        return False
-    return not stem or stem[-1].isalnum() or stem[-1] in "_-/]"
-
-
 Input = Literal["user", "assistant", "tool", "web"]
 """Whose words a note is made of. Trust is decided elsewhere, by these."""
 
-LONGEST_TEXT = 900
-LONGEST_DETAIL = 520
-MOST_DETAILS = 16
+_LONGEST_TEXT, _LONGEST_DETAIL, _MOST_DETAILS = 900, 520, 16
+
+
+@dataclass(slots=True, kw_only=True)
+class Step:
+    """The words or the tool call that a note is made of."""
+
+    seq: int
+    at: int
+    last_seq: int = 0
+    """The message of a call's result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,63 +251,66 @@ class Scene:
     paths: PathShortener
     mode: AgentMode = "default"
     flavor: Flavor = "coding"
-    wanted: frozenset[str] = field(default_factory=frozenset)
+    focus: frozenset[str] = field(default_factory=frozenset)
     """Words of the user's own instructions; what speaks of them is kept."""
 
     @property
     def is_coding(self) -> bool:
         return self.flavor == "coding"
 
+    def note(
+        self,
+        priority: Priority,
+        category: Category,
+        text: str,
+        steps: Sequence[Step],
+        *,
+        inputs: Iterable[Input] = ("assistant", "tool"),
+        details: Sequence[str] = (),
+        files: Sequence[str] = (),
+        lines: Sequence[int] = (),
+        is_dated: bool = False,
+        **facts: Any,
+    ) -> Note:
+        """Make a note of bounded size, dated by its first step.
 
-def make_note(
-    scene: Scene,
-    priority: Priority,
-    category: Category,
-    text: str,
-    *,
-    at: int,
-    seqs: Iterable[int],
-    inputs: Iterable[Input],
-    details: Sequence[str] = (),
-    files: Sequence[str] = (),
-    lines: Sequence[int] = (),
-    is_dated: bool = False,
-    **facts: Any,
-) -> Note:
-    """Make a note of bounded size; ``is_dated`` looks for days in it."""
-    shown = tuple(
-        dict.fromkeys(
-            line for detail in details[:MOST_DETAILS] if (line := clip(detail, LONGEST_DETAIL))
+        Args:
+            priority: How much it matters.
+            category: What it is about.
+            text: What it says.
+            steps: What it is made of.
+            inputs: Whose words it is made of.
+            details: Lines below it.
+            files: The files it names.
+            lines: The line numbers it names.
+            is_dated: True to look for the days that the text means.
+            **facts: Fields of the mode; empty ones are left out.
+        """
+        shown = [clip(detail, _LONGEST_DETAIL) for detail in details[:_MOST_DETAILS]]
+        specific: dict[str, Any] = {"inputs": sorted(set(inputs))}
+        specific.update({name: value for name, value in facts.items() if value})
+        return Note(
+            priority,
+            category,
+            clip(text, _LONGEST_TEXT),
+            said_at=steps[0].at,
+            refers_to=self.days_in(text, steps[0].at) if is_dated else None,
+            details=tuple(dict.fromkeys(filter(None, shown))),
+            files=tuple(dict.fromkeys(files)),
+            lines=tuple(dict.fromkeys(lines)),
+            first_seq=min(step.seq for step in steps),
+            last_seq=max(max(step.seq, step.last_seq) for step in steps),
+            mode_specific=specific,
         )
-    )
-    numbers = sorted(set(seqs))
-    specific: dict[str, Any] = {"inputs": sorted(set(inputs))}
-    specific.update({name: value for name, value in facts.items() if value})
-    return Note(
-        priority,
-        category,
-        clip(text, LONGEST_TEXT),
-        said_at=at,
-        refers_to=refers_to(scene, text, at) if is_dated else None,
-        details=shown,
-        files=tuple(dict.fromkeys(files)),
-        lines=tuple(dict.fromkeys(lines)),
-        first_seq=numbers[0] if numbers else None,
-        last_seq=numbers[-1] if numbers else None,
-        mode_specific=specific,
-    )
 
+    def days_in(self, text: str, at: int) -> str | None:
+        """Return the days a text means, from its own time."""
+        days = find_days(text, local_time(self.zone, at).date())
+        return days.render() if days else None
 
-def refers_to(scene: Scene, text: str, at: int) -> str | None:
-    """Return the days a text means, from its own time."""
-    days = find_days(text, local_time(scene.zone, at).date())
-    return days.render() if days else None
-
-
-def mentioned(text: str, paths: PathShortener) -> Mapping[str, Any]:
-    """Return a text's files and lines, for a note."""
-    files, lines = files_in(text)
-    return {"files": tuple(map(paths.short, files)), "lines": lines}
+    def mentions(self, text: str) -> Mapping[str, Any]:
+        """Return a text's files and lines, for a note."""
+        return {"files": tuple(map(self.paths.short, files_in(text))), "lines": lines_in(text)}
 
 
 def joined(pieces: Iterable[str], characters: int, separator: str = "; ") -> str:
@@ -409,7 +381,7 @@ class KnownNotes:
             return False
         self._mended.add(command)
         last = next((line for line in reversed(self._lines) if command.lower() in line), "")
-        return f" {phrases.FAILED}" in last and not last.startswith(phrases.FIXED.lower())
+        return " failed" in last and not last.startswith("fixed:")
 
     def has(self, note: Note) -> bool:
         """Return True if a note says nothing new, and remember its lines."""

@@ -8,8 +8,8 @@ the last exchange.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
@@ -19,12 +19,10 @@ from smara.core.dates import zone_of
 from smara.core.extract import word_set
 from smara.messages.models import Message
 from smara.observations.models import Note, ObservationDraft, ObserveRequest
-from smara.observations.offline import phrases
 from smara.observations.offline.acts import sort
-from smara.observations.offline.assistant import Assistant, Wish, only_announces
+from smara.observations.offline.assistant import Assistant, Wish, announces
 from smara.observations.offline.code import FileChange, changes_of, code_note, written_by_shell
 from smara.observations.offline.exchanges import (
-    Conversation,
     Exchange,
     ToolCall,
     Utterance,
@@ -33,45 +31,36 @@ from smara.observations.offline.exchanges import (
     read,
 )
 from smara.observations.offline.notes import (
+    LABEL,
     KnownNotes,
     PathShortener,
     Scene,
     clip,
-    make_note,
     outline,
 )
 from smara.observations.offline.person import Person, speakers_in
-from smara.observations.offline.runs import (
-    Run,
-    background_id,
-    command_text,
-    commit_note,
-    error_note,
-    fix_note,
-    read_run,
-    run_note,
-)
+from smara.observations.offline.runs import Run, failure_note, read_run, run_note
 from smara.observations.offline.tool_calls import (
+    REJECTED,
     Looks,
-    agent_note,
+    agent_notes,
     ask_notes,
     is_of_host,
-    look_note,
-    plan_note,
-    rejection_note,
+    plan_notes,
+    rejection_notes,
     tool_note,
-    was_rejected,
     web_note,
 )
 
+_BACKGROUND = re.compile(r"running in (?:the )?background with ID: (\w{1,40})")
 _POLITE = re.compile(
     r"(?:(?:please|pls|hi|hello|hey|ok|okay|so|now|can you|could you|would you|will you|i want "
     r"you to|i need you to"
     r"|i'd like you to|let's|help me)[,!]?\s{1,3}){1,4}",
     re.IGNORECASE,
 )
-_LABELS = (phrases.REQUESTED, phrases.ASKED, phrases.GIVEN_TASK, phrases.ANSWERED)
 _TITLE, _TASK = 60, 300
+_WAITING = "Waiting for the user. Last done:"
 
 
 def thread_title(exchanges: Sequence[Exchange], is_coding: bool = True) -> str | None:
@@ -79,12 +68,8 @@ def thread_title(exchanges: Sequence[Exchange], is_coding: bool = True) -> str |
 
     In a talk about life the first fact.
     """
-    sentences = [
-        words
-        for exchange in exchanges
-        for each in exchange.said
-        for words in outline(each.text).prose
-    ]
+    texts = [words.text for exchange in exchanges for words in exchange.words]
+    sentences = [words for text in texts for words in outline(text).prose]
     pairs = [(sort(words, is_coding), words) for words in sentences[:40]]
     requests = [words for act, words in pairs if act == "request"] if is_coding else []
     others = [words for act, words in pairs if act != "chat"]
@@ -103,22 +88,15 @@ def current_task(exchanges: Sequence[Exchange], notes: Sequence[Note]) -> str | 
     is_at_rest = bool(steps) and isinstance(steps[-1], Utterance)
     # While the agent is at work, nothing counts as done.
     done = _newest(notes, "completion", "answer") if is_at_rest else 0
-    requests = [
-        note for note in notes if note.category == "request" and note.text.startswith(_LABELS)
-    ]
-    questions = [
-        note
-        for note in notes
-        if note.category == "question" and note.text.startswith(phrases.ASKED)
-    ][-1:]
-    wishes = [*requests, *(note for note in questions if (note.last_seq or 0) >= done)]
+    questions = [note for note in notes if note.text.startswith("User asked:")]
+    wishes = [note for note in notes if note.category == "request"]
+    wishes += [note for note in questions[-1:] if (note.last_seq or 0) >= done]
     if not wishes:
         return None
     newest = max(wishes, key=lambda note: note.last_seq or 0)
-    label = next((label for label in _LABELS if newest.text.startswith(label)), "")
-    words = clip(newest.text[len(label) :].strip(), _TASK)
+    words = clip(LABEL.sub("", newest.text, count=1).strip(), _TASK)
     if (newest.last_seq or 0) < done:
-        return clip(f"{phrases.WAITING} {words}", _TASK)
+        return clip(f"{_WAITING} {words}", _TASK)
     return words or None
 
 
@@ -129,10 +107,10 @@ def suggested_response(task: str | None, notes: Sequence[Note]) -> str | None:
         note for note in notes if note.category == "error" and (note.last_seq or 0) > settled
     ]
     if failures:
-        return clip(f"{phrases.MEND} {failures[-1].text}", _TASK)
-    if task is None or task.startswith(phrases.WAITING):
+        return clip(f"First mend: {failures[-1].text}", _TASK)
+    if task is None or task.startswith(_WAITING):
         return None
-    return clip(f"{phrases.CONTINUE} {task}", _TASK)
+    return clip(f"Continue with: {task}", _TASK)
 
 
 def _newest(notes: Sequence[Note], *categories: str) -> int:
@@ -159,8 +137,8 @@ class _Stretch:
 class _Broken:
     """A command that fails, until it succeeds."""
 
-    runs: list[Run]
-    changed: list[str] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    changed: dict[str, ToolCall] = field(default_factory=dict)
 
 
 class AgentWork:
@@ -168,9 +146,9 @@ class AgentWork:
 
     def __init__(self, scene: Scene, earlier: KnownNotes) -> None:
         self._scene = scene
-        self._known = earlier
-        self._changed_at: dict[str, int] = {}
-        """Every file that was changed, with the message of its last change."""
+        self._earlier = earlier
+        self._changed: dict[str, ToolCall] = {}
+        """Every file that was changed, with its last change."""
         self._stretch = _Stretch()
         self._broken: dict[str, _Broken] = {}
         self._background: dict[str, Command] = {}
@@ -180,18 +158,25 @@ class AgentWork:
     def take(self, call: ToolCall) -> None:
         """Take one more call."""
         scene, kind = self._scene, kind_of(call)
-        if was_rejected(call):
-            self._add(rejection_note(scene, call, kind == "quiet"))
+        if call.is_error and REJECTED in (call.output or "")[:400]:
+            self.notes += rejection_notes(scene, call, kind == "quiet")
             return
         self._stretch.length += 1
         if self._stretch.length > _LONGEST_STRETCH:
             self.end_stretch()
+        path = path_of(call)
         if kind == "change":
-            self._change(call)
+            if call.is_error:
+                return  # the file is as it was; what is done instead follows
+            if self._stretch.has_result:
+                self.end_stretch()
+            self._change(changes_of(call, self._contents.get(path, "")), call)
+            if content := call.argument("content", "file_text", "contents"):
+                self._contents[path] = content
         elif kind == "look":
             self._stretch.looks.read(scene, call)
             if call.output and not call.is_error:
-                self._contents.setdefault(path_of(call), call.output)
+                self._contents.setdefault(path, call.output)
         elif kind == "search":
             pattern = call.argument("pattern", "query", "regex", "q", "glob_pattern")
             self._stretch.looks.search(scene.paths.shorten(pattern), call)
@@ -201,55 +186,37 @@ class AgentWork:
             self._background_output(call, call.argument("task_id", "bash_id", "shell_id"))
         elif kind == "web":
             self._stretch.webs.append(call)
-        elif kind == "agent":
-            self._add(agent_note(scene, call))
-        elif kind == "ask":
-            self._add(*ask_notes(scene, call))
-        elif kind == "plan":
-            self._add(plan_note(scene, call))
+        elif kind in _NOTES_ON:
+            self.notes += _NOTES_ON[kind](scene, call)
         elif call.arguments is not None or call.is_error:
             self._stretch.others.append(call)
 
-    def _add(self, *notes: Note | None) -> None:
-        self.notes += filter(None, notes)
-
-    def _change(self, call: ToolCall) -> None:
-        if call.is_error:
-            return  # the file is as it was; what is done instead follows
-        if self._stretch.has_result:
-            self.end_stretch()
-        path = path_of(call)
-        self._changed(changes_of(call, self._contents.get(path, "")), call)
-        if content := call.argument("content", "file_text", "contents"):
-            self._contents[path] = content
-
-    def _changed(self, candidates: Sequence[FileChange], call: ToolCall) -> None:
+    def _change(self, candidates: Sequence[FileChange], call: ToolCall) -> None:
         changes = [change for change in candidates if not is_of_host(change.path)]
         self._stretch.changes += [(change, call) for change in changes]
-        paths = [self._scene.paths.short(change.path) for change in changes]
-        self._changed_at.update(dict.fromkeys(paths, call.seq))
-        for broken in self._broken.values():
-            broken.changed += paths
+        changed = {self._scene.paths.short(change.path): call for change in changes}
+        for files in (self._changed, *(broken.changed for broken in self._broken.values())):
+            files.update(changed)
 
     def _run(self, call: ToolCall) -> None:
         run = read_run(call, self._scene.paths)
         if run is None:
             return
-        line, command = command_text(call), run.command
-        self._changed(written_by_shell(line), call)
+        self._change(written_by_shell(run.line), call)
         is_idle = run.weight == 0 and bool(run.shown)
         # "bd show 7" asks another program: its answer is in no file that could be read again.
-        is_query = run.weight == 1 and asks_for_state(command.main)
-        if name := background_id(call):
-            self._background[name] = command
+        is_query = run.weight == 1 and asks_for_state(run.command.main)
+        output = call.output or ""
+        if begun := _BACKGROUND.search(output[:400]) or _BACKGROUND.search(output[-600:]):
+            self._background[begun[1]] = run.command
         elif run.weight >= TELLING or (is_query and call.output):
             self._settle(run)
-        elif name := next((name for name in self._background if name in line), ""):
+        elif name := next((name for name in self._background if name in run.line), ""):
             self._background_output(call, name)
         elif is_idle and (run.outcome == "failed" or run.aim in self._broken):
             self._settle(run)
         else:
-            self._stretch.looks.command(self._scene, command, call)
+            self._stretch.looks.command(self._scene, run.command, call)
 
     def _background_output(self, call: ToolCall, name: str) -> None:
         """The output of a command that went on in the background, read later."""
@@ -264,51 +231,49 @@ class AgentWork:
     def _settle(self, run: Run) -> None:
         """Take a run that has ended: a failure waits, a success may mend one."""
         if run.outcome == "failed":
-            self._broken.setdefault(run.aim, _Broken([])).runs.append(run)
+            self._broken.setdefault(run.aim, _Broken()).runs.append(run)
             self._stretch.has_result = True
             return
         is_mended = run.outcome == "ok" and self._mend(run)
-        if not is_mended and run.command.purpose != "commit" and run.weight:
+        is_commit = run.command.purpose == "commit"
+        if not is_mended and not is_commit and run.weight:
             self._stretch.runs.append(run)
-        if run.command.purpose == "commit" and run.outcome == "ok":
-            self._add(commit_note(self._scene, run))
+        if is_commit and run.outcome == "ok":
+            text = f"Committed: {run.words or run.shown}"
+            self.notes.append(self._scene.note("high", "completion", text, [run.call]))
             self.end_stretch()
         elif run.tests is not None:
             self._stretch.has_result = True
 
     def _mend(self, run: Run) -> bool:
         """End the failures that a success speaks for; return True if a fix tells of the run."""
-        command, is_mended = run.command, False
-        aims = {part.aim for part in command.parts}
-        for key in [key for key in self._broken if key in aims]:
-            if key != run.aim or _covers(run, self._broken[key].runs[0]):
-                broken = self._broken.pop(key)
-                changed = list(dict.fromkeys(broken.changed))
-                self._add(fix_note(self._scene, broken.runs, run, changed=changed))
-                is_mended = is_mended or key == run.aim
-        is_checked = command.purpose in ("test", "check", "commit")
-        if not is_mended and is_checked and self._known.is_failing(run.aim):
+        purpose, is_mended = run.command.purpose, False
+        for aim in {part.aim: None for part in run.command.parts if part.aim in self._broken}:
+            # Tests of other files do not speak for a failed one.
+            here, there = map(_test_files, (run, self._broken[aim].runs[0]))
+            if aim != run.aim or purpose != "test" or not here or there <= here:
+                broken = self._broken.pop(aim)
+                self.notes.append(failure_note(self._scene, broken.runs, run, broken.changed))
+                is_mended = is_mended or aim == run.aim
+        is_checked = purpose in ("test", "check", "commit")
+        if not is_mended and is_checked and self._earlier.is_failing(run.aim):
             # It failed in messages that were observed before.
-            fix = fix_note(self._scene, [], run, changed=list(self._changed_at))
-            first = min([run.call.seq, *self._changed_at.values()])
-            self._add(replace(fix, first_seq=first))
+            self.notes.append(failure_note(self._scene, [], run, self._changed))
             is_mended = True
         return is_mended
 
     def end_stretch(self) -> None:
         """Turn what was gathered into notes."""
         scene, stretch, self._stretch = self._scene, self._stretch, _Stretch()
-        if stretch.looks.calls:
-            paths = [scene.paths.short(change.path) for change, _ in stretch.changes]
-            self._add(look_note(scene, stretch.looks, paths))
-        if stretch.changes:
-            self._add(code_note(scene, stretch.changes))
-        if stretch.runs:
-            self._add(run_note(scene, stretch.runs))
-        if stretch.webs:
-            self._add(web_note(scene, stretch.webs))
-        if stretch.others:
-            self._add(tool_note(scene, stretch.others))
+        paths = [scene.paths.short(change.path) for change, _ in stretch.changes]
+        notes = (
+            stretch.looks.note(scene, paths) if stretch.looks.calls else None,
+            code_note(scene, stretch.changes) if stretch.changes else None,
+            run_note(scene, stretch.runs) if stretch.runs else None,
+            web_note(scene, stretch.webs) if stretch.webs else None,
+            tool_note(scene, stretch.others) if stretch.others else None,
+        )
+        self.notes += filter(None, notes)
 
     def finish(self) -> None:
         """End the last stretch, and write what still fails."""
@@ -317,23 +282,16 @@ class AgentWork:
             by_line = {run.failure.line if run.failure else "": run for run in broken.runs}
             # Failures that say something new, the first and the last at most.
             first, *rest = by_line.values()
-            self._add(*(error_note(self._scene, run) for run in (first, *rest[-1:])))
+            self.notes += [failure_note(self._scene, [run]) for run in (first, *rest[-1:])]
         self._broken = {}
 
 
-def _covers(run: Run, failed: Run) -> bool:
-    """Return True if a success speaks for a failure: tests of other files do not."""
-    if run.command.purpose != "test":
-        return True
-    here, there = (
-        {
-            word.partition("::")[0]
-            for word in each.command.main.arguments
-            if "/" in word or "." in word
-        }
-        for each in (run, failed)
-    )
-    return not here or there <= here
+_NOTES_ON = {"agent": agent_notes, "ask": ask_notes, "plan": plan_notes}
+
+
+def _test_files(run: Run) -> set[str]:
+    words = [word for word in run.command.main.arguments if "/" in word or "." in word]
+    return {word.partition("::")[0] for word in words}
 
 
 METHOD = "offline-1"
@@ -361,9 +319,9 @@ class OfflineObserver:
         for message in request.messages:  # sequence numbers count within a thread
             threads.setdefault(message.thread_id, []).append(message)
         for messages in threads.values():
-            conversation = read(messages)
-            exchanges += conversation.exchanges
-            notes += _notes_of(request, conversation, earlier)
+            read_exchanges, folder = read(messages)
+            exchanges += read_exchanges
+            notes += _notes_of(request, read_exchanges, folder, earlier=earlier)
         notes.sort(key=attrgetter("said_at"))
         task = current_task(exchanges, notes)
         extracted: dict[str, Any] = {}
@@ -387,61 +345,50 @@ class OfflineObserver:
         )
 
 
-def _notes_of(request: ObserveRequest, reading: Conversation, earlier: KnownNotes) -> list[Note]:
-    calls = [
-        step for each in reading.exchanges for step in each.steps if isinstance(step, ToolCall)
-    ]
+def _notes_of(
+    request: ObserveRequest, exchanges: Sequence[Exchange], folder: str, earlier: KnownNotes
+) -> list[Note]:
+    steps = [step for exchange in exchanges for step in exchange.steps]
+    calls = [step for step in steps if isinstance(step, ToolCall)]
     scene = Scene(
         zone_of(request.timezone),
-        PathShortener(reading.folder, map(path_of, calls), request.root),
+        PathShortener(folder, map(path_of, calls), request.root),
         request.mode,
         flavor=request.flavor,
-        wanted=frozenset(word.lower() for word in _WORD.findall(request.instructions))
-        - _NOT_TELLING,
+        focus=frozenset(map(str.lower, _WORD.findall(request.instructions))) - _NOT_TELLING,
     )
-    person = Person(scene, speakers_in(reading.exchanges))
+    person = Person(scene, speakers_in(exchanges))
     work = AgentWork(scene, earlier)
     notes: list[Note] = []
     question: Utterance | None = None
-    for exchange in reading.exchanges:
+    for exchange in exchanges:
         words = person.notes(exchange, question)
         categories = {note.category for note in words}
         wishes: tuple[Wish, ...] = ("request", "question")
-        wish: Wish = next((each for each in wishes if each in categories), "other")
-        last = _last_words(exchange)
+        assistant = Assistant(scene, next((each for each in wishes if each in categories), "other"))
+        # The words with which the agent ended its turn; none while it is at work.
+        spoken = [
+            step
+            for step in exchange.steps
+            if isinstance(step, ToolCall) or step.voice == "assistant"
+        ]
+        last = spoken[-1] if spoken and isinstance(spoken[-1], Utterance) else None
         notes += words
-        notes += _notes_of_agent(Assistant(scene, wish), exchange, work, last=last)
+        for step in exchange.steps:
+            if isinstance(step, ToolCall):
+                work.take(step)
+            elif step.voice == "reasoning":
+                notes += assistant.thought(step)
+            else:
+                parts = outline(step.text)
+                is_over = exchange.is_closed or step.is_last or bool(parts.items)
+                is_end = step is last and (is_over or not all(map(announces, parts.prose)))
+                notes += assistant.last(step) if is_end else assistant.between(step)
         if exchange.is_closed:
             work.end_stretch()
-        if exchange.interrupted is not None:
-            seq, at = exchange.interrupted
-            text = phrases.INTERRUPTED
-            notes.append(
-                make_note(scene, "low", "note", text=text, at=at, seqs=[seq], inputs=["user"])
-            )
+        if exchange.interruption is not None:
+            text, stop = "User interrupted the work", [exchange.interruption]
+            notes.append(scene.note("low", "note", text, stop, inputs=["user"]))
         question = last if last and last.text.rstrip().endswith(("?", "？")) else None
     work.finish()
     return notes + work.notes
-
-
-def _notes_of_agent(
-    assistant: Assistant, exchange: Exchange, work: AgentWork, last: Utterance | None
-) -> Iterator[Note]:
-    """Write notes on the agent's words, and hand its calls to its work."""
-    for step in exchange.steps:
-        if isinstance(step, ToolCall):
-            work.take(step)
-        elif step.voice == "reasoning":
-            yield from assistant.thought(step)
-        elif step is last and (exchange.is_closed or step.is_last or not only_announces(step.text)):
-            yield from assistant.last(step)
-        else:
-            yield from assistant.between(step)
-
-
-def _last_words(exchange: Exchange) -> Utterance | None:
-    """Return the words with which the agent ended its turn; None while it is at work."""
-    steps = [
-        step for step in exchange.steps if isinstance(step, ToolCall) or step.voice == "assistant"
-    ]
-    return steps[-1] if steps and isinstance(steps[-1], Utterance) else None

@@ -11,7 +11,6 @@ from typing import Any
 
 from smara.actions.failures import failure_in
 from smara.observations.models import Category, Note, Priority
-from smara.observations.offline import phrases
 from smara.observations.offline.acts import (
     DURABLE,
     Act,
@@ -25,14 +24,9 @@ from smara.observations.offline.code import definitions
 from smara.observations.offline.exchanges import Exchange, Utterance
 from smara.observations.offline.notes import (
     Scene,
-    TextOutline,
-    clean,
     clip,
-    make_note,
-    mentioned,
     outline,
     plain,
-    refers_to,
     sentences,
 )
 
@@ -82,16 +76,16 @@ def _leans(words: str) -> bool:
 
 
 _SHAPES: dict[Act, tuple[str, Category, Priority]] = {
-    "request": (phrases.REQUESTED, "request", "high"),
-    "question": (phrases.ASKED, "question", "medium"),
-    "statement": (phrases.STATED, "statement", "high"),
-    "preference": (phrases.PREFERS, "preference", "high"),
-    "decision": (phrases.DECIDED, "decision", "high"),
-    "change": (phrases.CHANGED, "change", "high"),
-    "correction": (phrases.CORRECTED, "change", "high"),
-    "report": (phrases.REPORTED, "blocker", "high"),
-    "outcome": (phrases.REPORTED, "statement", "high"),
-    "chat": (phrases.STATED, "note", "low"),
+    "request": ("User requested:", "request", "high"),
+    "question": ("User asked:", "question", "medium"),
+    "statement": ("User said:", "statement", "high"),
+    "preference": ("User prefers:", "preference", "high"),
+    "decision": ("User decided:", "decision", "high"),
+    "change": ("User changed:", "change", "high"),
+    "correction": ("User corrected:", "change", "high"),
+    "report": ("User reported:", "blocker", "high"),
+    "outcome": ("User reported:", "statement", "high"),
+    "chat": ("User said:", "note", "low"),
 }
 _SPEAKER = re.compile(r"([A-Z][\w'-]{1,20}(?: [A-Z][\w'-]{1,20})?): (?=\S)")
 _LONGEST_WORDS = 700
@@ -103,7 +97,7 @@ _BECAUSE = ("because ", "since ", "so that ", "otherwise ", "it's because ")
 
 def speakers_in(exchanges: Sequence[Exchange]) -> frozenset[str]:
     """Return the speakers that most messages begin with."""
-    texts = [each.text for exchange in exchanges for each in exchange.said]
+    texts = [each.text for exchange in exchanges for each in exchange.words]
     names = [match[1] for text in texts if (match := _SPEAKER.match(text))]
     return frozenset(names) if len(names) > 1 and len(names) > len(texts) // 2 else frozenset()
 
@@ -114,7 +108,7 @@ class Person:
     def __init__(self, scene: Scene, speakers: frozenset[str]) -> None:
         self._scene = scene
         self._speakers = speakers
-        self._trouble: tuple[str, int] | None = None
+        self._trouble: tuple[str, Utterance] | None = None
 
     def notes(self, exchange: Exchange, question: Utterance | None) -> list[Note]:
         """Write notes on a person's words.
@@ -123,32 +117,26 @@ class Person:
         """
         scene = self._scene
         notes: list[Note] = []
-        for words in exchange.said:
+        for words in exchange.words:
             if words.voice == "caller":
                 task = outline(words.text)
-                text = clip(" ".join([*task.prose, *task.closing]), 400)
                 notes.append(
-                    make_note(
-                        scene,
+                    scene.note(
                         "high",
                         "request",
-                        text=f"{phrases.GIVEN_TASK} {text}",
-                        at=words.at,
-                        seqs=[words.seq],
+                        f"Task given to this agent: {clip(' '.join(task.prose), 400)}",
+                        [words],
                         inputs=["assistant"],
                         details=[clip(item, 140) for item in task.items[:10]],
-                        **mentioned(words.text, scene.paths),
+                        **scene.mentions(words.text),
                     )
                 )
             else:
                 notes += self._of_message(words, question)
                 question = None
-        for part, seq, at in exchange.placeholders:
-            label = part.name or part.uri or part.media_type or part.type
-            text = f"{phrases.ATTACHED} {part.type} {clip(clean(f'{label} {part.text}'), 200)}"
-            notes.append(
-                make_note(scene, "low", "note", text=text, at=at, seqs=[seq], inputs=["user"])
-            )
+        for file in exchange.attachments:
+            text = f"User attached: {file.text}"
+            notes.append(scene.note("low", "note", text, [file], inputs=["user"]))
         return notes
 
     def _of_message(self, message: Utterance, question: Utterance | None) -> list[Note]:
@@ -157,7 +145,7 @@ class Person:
             name, text = match[1], text[match.end() :]
         parts = outline(text)
         pairs: list[Pair] = []
-        for words in [*parts.prose, *parts.closing]:
+        for words in parts.prose:
             if pairs and pairs[-1][0] in DURABLE and words.lower().startswith(_BECAUSE):
                 pairs[-1] = (pairs[-1][0], f"{pairs[-1][1]} {words}")
             else:
@@ -179,7 +167,7 @@ class Person:
             ]
             # Every sentence with a date of its own is an event and stands for itself.
             if len(facts) > 1:
-                dated = [pair for pair in facts if refers_to(self._scene, pair[1], message.at)]
+                dated = [pair for pair in facts if self._scene.days_in(pair[1], message.at)]
             wishes = [
                 pair
                 for pair in rest
@@ -189,9 +177,15 @@ class Person:
             for pair in wishes:
                 groups.setdefault(pair[0], []).append(pair)
         lasting = [pair for pair in pairs if pair[0] in DURABLE][:_MOST_DURABLE]
+        details = [clip(item, 200) for item in parts.items[:14]]
+        for fence in parts.fences[:4]:  # of pasted code and logs the failure, or what is defined
+            lines = fence.code.splitlines()
+            failure = failure_in(lines)
+            defined = [piece.text for piece in definitions(lines, fence.label).all()[:4]]
+            details += [clip(failure.line, 220)] if failure else defined or [clip(fence.code, 160)]
         return [
             *(self._sentence_note(message, "statement", words, name=name) for _, words in dated),
-            *self._of_passages(message, groups, details=_details(parts), name=name),
+            *self._of_passages(message, groups, details=details, name=name),
             *(self._sentence_note(message, act, words, name=name) for act, words in lasting),
         ]
 
@@ -212,30 +206,28 @@ class Person:
             if act != "outcome":
                 yield self._note(message, act, text, name=name, details=about)
                 if any(map(is_trouble, words)):
-                    self._trouble = (" ".join(words), message.seq)
+                    self._trouble = (" ".join(words), message)
                 continue
             # How something ended is told with the trouble that it put an end to.
             trouble, self._trouble = self._trouble, None
-            seqs = [message.seq]
+            steps = [message]
             if trouble is not None and any(map(_leans, words)):
-                text = f"{text} ({phrases.TROUBLE} {clip(trouble[0], 200)})"
-                seqs.append(trouble[1])
+                text = f"{text} (trouble: {clip(trouble[0], 200)})"
+                steps.append(trouble[1])
             category: Category = "fix" if any(map(names_a_cure, words)) else "statement"
             yield self._note(
-                message, act, text, name=name, details=about, seqs=seqs, category=category
+                message, act, text, name=name, details=about, steps=steps, category=category
             )
 
     def _answer(self, message: Utterance, question: Utterance, is_request: bool) -> Note:
         words = [each for each in sentences(plain(question.text)) if each.endswith(("?", "？"))]
         about = clip(words[-1], 200) if words else ""
         usual: Category = "decision" if self._scene.is_coding else "statement"
-        return make_note(
-            self._scene,
+        return self._scene.note(
             "high",
             "request" if is_request else usual,
-            text=f"{phrases.ANSWERED} {message.text} ({phrases.ABOUT} {about})",
-            at=message.at,
-            seqs=[question.seq, message.seq],
+            f"User answered: {message.text} (asked: {about})",
+            [message, question],
             inputs=["user", "assistant"],
             is_dated=True,
         )
@@ -245,7 +237,7 @@ class Person:
         replaced = replaced_by(words) if act in ("change", "preference") else ""
         text = clip(words, 500)
         if replaced:
-            text = f"{text} ({phrases.REPLACES} {clip(replaced, 80)})"
+            text = f"{text} (replaces {clip(replaced, 80)})"
         return self._note(message, act, text, name=name, source=words, replaces=replaced)
 
     def _note(
@@ -256,7 +248,7 @@ class Person:
         *,
         name: str,
         source: str = "",
-        seqs: Sequence[int] = (),
+        steps: Sequence[Utterance] = (),
         category: Category | None = None,
         **facts: Any,
     ) -> Note:
@@ -267,16 +259,14 @@ class Person:
             priority = "medium"
         if name and usual in ("request", "question"):
             usual, priority = "note", "low"  # asked of another person, not of the agent
-        return make_note(
-            self._scene,
+        return self._scene.note(
             priority,
             category or usual,
-            text=f"{f'{name}:' if name else label} {text}".strip(),
-            at=message.at,
-            seqs=seqs or [message.seq],
+            f"{f'{name}:' if name else label} {text}".strip(),
+            steps or [message],
             inputs=["user"],
             is_dated=True,
-            **mentioned(source or message.text, self._scene.paths),
+            **self._scene.mentions(source or message.text),
             **facts,
         )
 
@@ -295,14 +285,3 @@ def _chosen(words: list[str], is_strong: list[bool]) -> str:
     if not chosen:
         return clip(words[0], _LONGEST_WORDS)
     return " ".join(words[place] for place in sorted(chosen)) + " …"
-
-
-def _details(parts: TextOutline) -> list[str]:
-    """Return list items; of pasted code and logs the failure, or what is defined."""
-    shown = [clip(item, 200) for item in parts.items[:14]]
-    for fence in parts.fences[:4]:
-        lines = fence.code.splitlines()
-        failure = failure_in(lines)
-        defined = [piece.text for piece in definitions(lines, fence.label).all()[:4]]
-        shown += [clip(failure.line, 220)] if failure else defined or [clip(fence.code, 160)]
-    return shown

@@ -13,7 +13,6 @@ from smara.core.dates import zone_of
 from smara.core.text import find_words
 from smara.core.tokens import TokenCounter, counter_for
 from smara.observations.models import Note, ObservationDraft, ReflectRequest
-from smara.observations.offline import phrases
 from smara.observations.offline.notes import WordIndex
 from smara.observations.offline.observer import METHOD
 from smara.observations.offline.shorten import (
@@ -148,7 +147,7 @@ class NoteBudget:
             if note is not None and note.category == "fix":
                 mended = f"{mended}\n{note.text}"[-_MENDED_CHARACTERS:]
             elif note is not None and note.category == "error" and not self.fits:
-                command = note.text.partition(f" {phrases.FAILED}")[0]
+                command = note.text.partition(" failed")[0]
                 if command and command in mended:
                     self._put(place, None)
 

@@ -13,8 +13,8 @@ from typing import Any
 from smara.core.dates import local_time
 from smara.core.extract import word_set
 from smara.observations.models import Note
-from smara.observations.offline import phrases
 from smara.observations.offline.notes import by_folder, clip, joined, one_of
+from smara.observations.offline.runs import NO_RESULT
 
 _PARTICULAR = one_of(
     r"\d|`|\"\w|“|«",
@@ -107,7 +107,7 @@ def told_in(text: str, characters: int, has_outcome: bool = False) -> str:
 _WORK = frozenset({"code", "command", "test"})
 _MOST_WRITTEN, _MOST_RUNS = 12, 5
 _WRITTEN_CHARACTERS, _COMMAND_CHARACTERS, _OUTCOME_CHARACTERS = 220, 48, 72
-_VERBS = tuple(f"{verb} " for verb in (phrases.CREATED, phrases.EDITED))
+_VERBS = tuple(f"{verb} " for verb in ("Created", "Changed"))
 
 
 def is_work(note: Note) -> bool:
@@ -134,14 +134,14 @@ def merged(notes: Sequence[Note], zone: tzinfo) -> Note:
     changed = [file for note in notes if note.category == "code" for file in note.files]
     files = list(dict.fromkeys(changed or [file for note in notes for file in note.files]))
     end = local_time(zone, notes[-1].said_at).strftime("%H:%M")
-    until = f" ({phrases.UNTIL} {end})" if notes[-1].said_at - notes[0].said_at >= 60_000 else ""
+    until = f" (until {end})" if notes[-1].said_at - notes[0].said_at >= 60_000 else ""
     runs = _last_runs(notes)
     pieces = [by_folder(files, 12)] if changed or (files and not runs) else []
     details = [clip(line, _WRITTEN_CHARACTERS) for line in _written(notes, files)][:_MOST_WRITTEN]
     return Note(
         "medium" if any(note.priority == "medium" for note in notes) else "low",
         "code" if changed else notes[-1].category,
-        f"{phrases.WORKED_ON}{until}: {joined([*pieces, *runs], 420)}",
+        f"Worked on{until}: {joined([*pieces, *runs], 420)}",
         said_at=notes[0].said_at,
         details=tuple(dict.fromkeys(details)),
         files=tuple(files[:40]),
@@ -198,7 +198,7 @@ def _last_runs(notes: Sequence[Note]) -> list[str]:
                     name = line.partition(": ")[0]
                     outcomes.pop(name, None)
                     outcomes[name] = line
-    seen = [line for line in outcomes.values() if not line.endswith(phrases.NO_RESULT)]
+    seen = [line for line in outcomes.values() if not line.endswith(NO_RESULT)]
     return [short_run(line) for line in (seen or list(outcomes.values()))[::-1][:_MOST_RUNS]]
 
 
@@ -263,7 +263,7 @@ def in_characters(note: Note, most: int) -> Note:
 
 def by_first_words(note: Note) -> Note:
     """Return a note on commands with the first words of each."""
-    if note.category not in ("command", "test") or note.text.startswith(phrases.WORKED_ON):
+    if note.category not in ("command", "test") or note.text.startswith("Worked on"):
         return note
     text = "; ".join(map(short_run, note.text.split("; ")))
     return _changed(note, text, tuple(map(short_run, note.details)))
@@ -275,7 +275,7 @@ def by_names(note: Note) -> Note:
         return note
     head, mark, body = note.text.partition(": ")
     text = note.text
-    if mark and not head.startswith(phrases.WORKED_ON):
+    if mark and not head.startswith("Worked on"):
         names = told_by_names(body)
         text = f"{head}{mark}{names}" if names else head
     return _changed(note, text, tuple(filter(None, map(told_by_names, note.details))))

@@ -13,22 +13,21 @@ from typing import Any
 from smara.actions.failures import failure_in
 from smara.actions.models import Command
 from smara.messages.models import plain
-from smara.observations.models import Note
-from smara.observations.offline import phrases
+from smara.observations.models import Category, Note
 from smara.observations.offline.assistant import is_telling_item, telling_sentences
 from smara.observations.offline.exchanges import ToolCall, output_lines, path_of
 from smara.observations.offline.notes import (
+    Input,
     Scene,
     by_folder,
     clean,
     clip,
     excerpt,
     joined,
-    make_note,
     outline,
 )
-from smara.observations.offline.runs import REJECTED
 
+REJECTED = "The user doesn't want to proceed with this tool use"
 _NOTHING = (
     "No files found",
     "No matches found",
@@ -63,10 +62,17 @@ class Looks:
         if not path or is_of_host(path):
             return
         self.calls.append(call)
-        if not call.is_error:
-            self.files[path] = self.files.get(path) or _range(call)
-        elif any(map((call.output or "")[:300].__contains__, _NOTHING)):
-            self.missing.append(path)
+        parts = {"offset", "limit", "start_line", "view_range"}
+        if call.is_error:
+            if any(map((call.output or "")[:300].__contains__, _NOTHING)):
+                self.missing.append(path)
+        elif isinstance(call.arguments, dict) and not parts.isdisjoint(call.arguments):
+            lines = (call.output or "").strip("\n").rstrip().split("\n")
+            first, last = _NUMBERED.match(lines[0]), _NUMBERED.match(lines[-1])
+            numbers = (int(first[1]), int(last[1])) if first and last else None
+            self.files[path] = self.files.get(path) or numbers
+        else:
+            self.files.setdefault(path)
 
     def search(self, pattern: str, call: ToolCall) -> None:
         """Take a call that searches for a pattern."""
@@ -76,9 +82,8 @@ class Looks:
         output = (call.output or "")[:300]
         is_empty = not output.strip() or any(map(output.__contains__, _NOTHING))
         pattern = clip(pattern, 90)
-        self.searches[pattern] = (
-            self.searches.get(pattern, False) or call.output is None or not is_empty
-        )
+        is_hit = call.output is None or not is_empty
+        self.searches[pattern] = self.searches.get(pattern, False) or is_hit
 
     def command(self, scene: Scene, command: Command, call: ToolCall) -> None:
         """Take a looking command, if it names its object."""
@@ -92,56 +97,43 @@ class Looks:
             self.files.setdefault(scene.paths.short(paths[-1]), None)
             self.calls.append(call)
 
+    def note(self, scene: Scene, changed: Sequence[str]) -> Note | None:
+        """Note what was looked at, except changed files."""
+        is_focus = scene.mode in ("explore", "research", "bug_fixing", "debugging")
+        files = [
+            f"{path}:{lines[0]}-{lines[1]}" if lines else path
+            for path, lines in self.files.items()
+            if path not in changed
+        ]
+        hits = [pattern for pattern, is_hit in self.searches.items() if is_hit]
+        misses = [pattern for pattern, is_hit in self.searches.items() if not is_hit]
+        misses += self.missing
+        pieces = [f"Looked at {by_folder(files, 20 if is_focus else 14)}"] if files else []
+        if hits:
+            pieces.append(f"searched for {joined(hits, 300 if is_focus else 160, ', ')}")
+        if misses:
+            pieces.append(f"nothing found: {joined(misses, 200, ', ')}")
+        if not pieces:
+            return None
+        facts: dict[str, Any] = {}
+        if scene.mode == "explore":
+            facts = {"searchQueries": list(self.searches)[:20], "notFound": misses[:20]}
+        text = "; ".join(pieces)
+        return scene.note(
+            "medium" if is_focus else "low",
+            "note",
+            text[:1].upper() + text[1:],
+            self.calls,
+            inputs=["tool"],
+            files=list(self.files)[:40],
+            lines=[number for numbers in self.files.values() for number in numbers or ()][:40],
+            **facts,
+        )
+
 
 def is_of_host(path: str) -> bool:
     """Return True if a file belongs to the agent's host."""
     return bool(_NOT_OF_THE_WORK.match(path)) or any(map(path.__contains__, _HOST_FOLDERS))
-
-
-def look_note(scene: Scene, looks: Looks, changed: Sequence[str]) -> Note | None:
-    """Note what was looked at, except changed files."""
-    is_focus = scene.mode in ("explore", "research", "bug_fixing", "debugging")
-    files = [
-        f"{path}:{lines[0]}-{lines[1]}" if lines else path
-        for path, lines in looks.files.items()
-        if path not in changed
-    ]
-    hits = [pattern for pattern, is_found in looks.searches.items() if is_found]
-    misses = [pattern for pattern, is_found in looks.searches.items() if not is_found]
-    misses += looks.missing
-    pieces = [f"{phrases.LOOKED} {by_folder(files, 20 if is_focus else 14)}"] if files else []
-    if hits:
-        pieces.append(f"{phrases.SEARCHED} {joined(hits, 300 if is_focus else 160, ', ')}")
-    if misses:
-        pieces.append(f"{phrases.FOUND_NOTHING}: {joined(misses, 200, ', ')}")
-    if not pieces:
-        return None
-    facts: dict[str, Any] = {}
-    if scene.mode == "explore":
-        facts = {"searchQueries": list(looks.searches)[:20], "notFound": misses[:20]}
-    text = "; ".join(pieces)
-    return make_note(
-        scene,
-        "medium" if is_focus else "low",
-        "note",
-        text=text[:1].upper() + text[1:],
-        at=looks.calls[0].at,
-        inputs=["tool"],
-        seqs=[seq for call in looks.calls for seq in call.seqs],
-        files=list(looks.files)[:40],
-        lines=[number for path in looks.files for number in looks.files[path] or ()][:40],
-        **facts,
-    )
-
-
-def _range(call: ToolCall) -> tuple[int, int] | None:
-    """Return the numbers of the lines that were read, if only a part was requested."""
-    parts = {"offset", "limit", "start_line", "view_range"}
-    if not isinstance(call.arguments, dict) or parts.isdisjoint(call.arguments):
-        return None
-    lines = (call.output or "").strip("\n").rstrip().split("\n")
-    first, last = _NUMBERED.match(lines[0]), _NUMBERED.match(lines[-1])
-    return (int(first[1]), int(last[1])) if first and last else None
 
 
 _ANSWERS = re.compile(r"\"([^\"\n]{1,600})\"=\"([^\"\n]{0,600})\"")
@@ -154,76 +146,53 @@ def web_note(scene: Scene, calls: Sequence[ToolCall]) -> Note | None:
 
     In research mode with what the pages said.
     """
-    queries = joined(
-        filter(None, (call.argument("query", "q", "search_term") for call in calls)), 300
-    )
+    queries = [call.argument("query", "q", "search_term") for call in calls]
     links = [link for call in calls if (link := call.argument("url"))]
-    pieces = [f"{phrases.SEARCHED_WEB} {queries}"] if queries else []
-    pieces += [f"{phrases.FETCHED} {joined(links, 300)}"] if links else []
+    pieces = [f"searched the web: {joined(filter(None, queries), 300)}"] if any(queries) else []
+    pieces += [f"fetched {joined(links, 300)}"] if links else []
     if not pieces:
         return None
     # Of a page the first sentence that says something; a list of links says nothing yet.
     pages = [outline(excerpt(call.output or "")) for call in calls if call.argument("url")]
     quotes = [next((words for words in page.prose if len(words) > 40), "") for page in pages]
     is_research = scene.mode == "research"
-    facts: dict[str, Any] = {}
     if is_research:
         links += [link for call in calls for link in _LINK.findall((call.output or "")[:20_000])]
-        facts = {"sources": list(dict.fromkeys(links))[:12]}
     text = "; ".join(pieces)
-    return make_note(
-        scene,
+    return scene.note(
         "medium" if is_research else "low",
         "note",
-        text=text[:1].upper() + text[1:],
-        at=calls[0].at,
+        text[:1].upper() + text[1:],
+        calls,
         inputs=["assistant", "web"],
-        seqs=[seq for call in calls for seq in call.seqs],
         details=[clip(quote, 240) for quote in quotes if quote][: 4 if is_research else 1],
-        **facts,
+        sources=list(dict.fromkeys(links))[:12] if is_research else (),
     )
 
 
-def agent_note(scene: Scene, call: ToolCall) -> Note:
+def agent_notes(scene: Scene, call: ToolCall) -> list[Note]:
     """Write the task given to another agent, and what it reported."""
-    task = call.argument("description", "title", "name") or call.argument(
-        "prompt", "task", "message"
-    )
+    task = call.argument("description", "title", "name", "prompt", "task", "message")
     report = outline(excerpt(call.output or ""))
-    prose = telling_sentences([*report.prose, *report.closing])
-    details = [f"{phrases.AGENT_FOUND} {joined(prose[:3], 300, ' ')}"] if prose else []
+    prose = telling_sentences(report.prose)
+    details = [f"It reported: {joined(prose[:3], 300, ' ')}"] if prose else []
     details += [clip(item, 150) for item in report.items if is_telling_item(item)][:10]
-    return make_note(
-        scene,
-        "medium",
-        "finding",
-        text=f"{phrases.DELEGATED} {clip(task, 220)}",
-        at=call.at,
-        seqs=call.seqs,
-        inputs=["assistant", "tool"],
-        details=details,
-    )
+    text = f"Delegated: {clip(task, 220)}"
+    return [scene.note("medium", "finding", text, [call], details=details)]
 
 
 def ask_notes(scene: Scene, call: ToolCall) -> list[Note]:
     """Note answers to a tool's questions, or open questions."""
     answers = _ANSWERS.findall((call.output or "")[:20_000])
     if answers:
-        return [
-            make_note(
-                scene,
-                "high",
-                "decision",
-                text=(
-                    f"{phrases.ANSWERED} {clip(answer, 300)} "
-                    f"({phrases.ABOUT} {clip(question, 300)})"
-                ),
-                at=call.at,
-                seqs=call.seqs,
-                inputs=["user", "assistant"],
-                is_dated=True,
-            )
+        texts = [
+            f"User answered: {clip(answer, 300)} (asked: {clip(question, 300)})"
             for question, answer in answers[:6]
+        ]
+        who: list[Input] = ["user", "assistant"]
+        return [
+            scene.note("high", "decision", text, [call], inputs=who, is_dated=True)
+            for text in texts
         ]
     listed = call.arguments.get("questions") if isinstance(call.arguments, Mapping) else None
     questions = [call.argument("question", "prompt", "message")] + [
@@ -232,65 +201,44 @@ def ask_notes(scene: Scene, call: ToolCall) -> list[Note]:
         if isinstance(each, Mapping) and isinstance(each.get("question"), str)
     ]
     question = next(filter(None, questions), "")
-    if not question:
-        return []
-    note = make_note(
-        scene,
-        "medium",
-        "question",
-        text=f"{phrases.ASKED_USER} {clip(question, 300)}",
-        at=call.at,
-        seqs=call.seqs,
-        inputs=["assistant"],
-        details=[clip(call.output, 300)] if call.output else [],
-    )
-    return [note]
+    details = [clip(call.output, 300)] if call.output else []
+    text = f"Agent asked: {clip(question, 300)}"
+    note = scene.note("medium", "question", text, [call], inputs=["assistant"], details=details)
+    return [note] if question else []
 
 
-def plan_note(scene: Scene, call: ToolCall) -> Note | None:
+def plan_notes(scene: Scene, call: ToolCall) -> list[Note]:
     """Note a plan shown to the user, and its approval."""
     plan = outline(excerpt(call.argument("plan", "explanation", "text")))
-    words = [*plan.items, *plan.prose, *plan.closing]
-    if not words:
-        return None
+    words = [*plan.items, *plan.prose]
     is_approved = "approved" in (call.output or "")[:200]
-    label = f"{phrases.PLANNED} {phrases.APPROVED}:" if is_approved else f"{phrases.PLANNED}:"
+    label = "Plan approved by the user:" if is_approved else "Plan:"
     steps = [*plan.prose[:2], *filter(is_telling_item, plan.items[1:])]
-    return make_note(
-        scene,
-        "high" if is_approved else "medium",
-        "decision",
-        text=f"{label} {clip(words[0], 200)}",
-        at=call.at,
-        seqs=call.seqs,
-        inputs=["assistant", "user"] if is_approved else ["assistant"],
-        details=[clip(item, 140) for item in steps][:10],
-    )
+    return [
+        scene.note(
+            "high" if is_approved else "medium",
+            "decision",
+            f"{label} {clip(title, 200)}",
+            [call],
+            inputs=["assistant", "user"] if is_approved else ["assistant"],
+            details=[clip(item, 140) for item in steps][:10],
+        )
+        for title in words[:1]
+    ]
 
 
-def was_rejected(call: ToolCall) -> bool:
-    """Return True if the user refused to let a call run."""
-    return call.is_error and REJECTED in (call.output or "")[:400]
-
-
-def rejection_note(scene: Scene, call: ToolCall, is_quiet: bool) -> Note | None:
+def rejection_notes(scene: Scene, call: ToolCall, is_quiet: bool) -> list[Note]:
     """Write the call that the user refused, and why.
 
     A quiet tool's only with a reason.
     """
     reason = _SAID.search((call.output or "")[:4_000])
     if is_quiet and not reason:
-        return None
-    what = clip(f"{call.name} {_arguments(scene, call)}".strip(), 200)
-    return make_note(
-        scene,
-        "high",
-        "change" if reason else "note",
-        text=f"{phrases.REJECTED} {what}" + (f": {clip(reason[1], 400)}" if reason else ""),
-        at=call.at,
-        seqs=call.seqs,
-        inputs=["user", "assistant"],
-    )
+        return []
+    text = f"User rejected: {clip(f'{call.name} {_arguments(scene, call)}'.strip(), 200)}"
+    text += f": {clip(reason[1], 400)}" if reason else ""
+    category: Category = "change" if reason else "note"
+    return [scene.note("high", category, text, [call], inputs=["user", "assistant"])]
 
 
 def tool_note(scene: Scene, calls: Sequence[ToolCall]) -> Note:
@@ -301,17 +249,9 @@ def tool_note(scene: Scene, calls: Sequence[ToolCall]) -> Note:
         use = f"{call.name} ({arguments})" if arguments else call.name
         if call.is_error:
             failure = failure_in(output_lines(call, 400))
-            use += f": {phrases.FAILED}" + (f": {clip(failure.line, 220)}" if failure else "")
+            use += f": failed: {clip(failure.line, 220)}" if failure else ": failed"
         uses.append(use)
-    return make_note(
-        scene,
-        "medium",
-        "command",
-        text=f"{phrases.USED} {joined(uses, 400)}",
-        at=calls[0].at,
-        seqs=[seq for call in calls for seq in call.seqs],
-        inputs=["assistant", "tool"],
-    )
+    return scene.note("medium", "command", f"Used {joined(uses, 400)}", calls)
 
 
 def _arguments(scene: Scene, call: ToolCall) -> str:

@@ -13,7 +13,7 @@ from smara.core.extract import word_set
 
 _EXTENSIONS = word_set("""
     astro bash bat bzl c cc cfg cjs clj conf cpp cs css csv dart db diff env erb erl ex exs fish go gql gradle graphql
-    gz h hpp hs htm html ini ipynb java jpeg jpg js json jsonl jsx kt kts less lock log lua m md mdx mjs ml mm nix
+    gz h heex hpp hs htm html ini ipynb java jpeg jpg js json jsonl jsx kt kts less lock log lua m md mdx mjs ml mm nix
     parquet patch pdf php pl png prisma properties proto ps1 py pyi pyx r rake rb rs rst sass scala scm scss sh sol sql
     sqlite svelte svg swift tar tf tfvars toml ts tsx txt vue wasm xlsx xml yaml yml zig zip zsh
 """)  # noqa: E501

@@ -99,7 +99,7 @@ def test_the_failure_at_the_end_of_a_huge_output_is_found():
 
 def test_the_lines_that_are_looked_at_are_counted():
     """However long an output is, at most 4,000 of its lines are looked at."""
-    call = exchanges.ToolCall("Bash", None, 1, at=0, output="x\n" * 1_000_000)
+    call = exchanges.ToolCall("Bash", None, seq=1, at=0, output="x\n" * 1_000_000)
     assert sum(1 for _ in exchanges.output_lines(call)) <= 4_000
 
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from smara.messages.models import Message, Part
 from smara.observations.models import CATEGORIES, MODES, PRIORITIES, Note, ObserveRequest
 from smara.observations.offline import OfflineObserver
-from smara.observations.offline.notes import clean
-from smara.observations.offline.phrases import FRAME_WORDS
+from smara.observations.offline.notes import FRAME_WORDS, clean
 from tests.unit.observations.offline.talk import Talk
 
 WORD = re.compile(r"\w+")
