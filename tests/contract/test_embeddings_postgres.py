@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 import smara
-from smara.database.vector_tables import PostgresVectors
+from smara.database.vectors import PostgresVectors
 from smara.meaning.nearest import Nearest
 from smara.testing import HashEmbedder
 from tests.contract.embedding import Restless, near, shelf_of, texts, vectors, waiting

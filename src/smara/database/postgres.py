@@ -13,8 +13,7 @@ from urllib.parse import parse_qsl, urlencode
 from smara.database.database import Row
 from smara.database.fulltext import FullText, RecordIndex, Words
 from smara.database.fulltext_postgres import PostgresFullText, PostgresRecordIndex, PostgresWords
-from smara.database.vector_tables import PostgresVectors
-from smara.database.vectors import Vectors
+from smara.database.vectors import PostgresVectors, Vectors
 from smara.errors import (
     BusyError,
     CannotOpenError,

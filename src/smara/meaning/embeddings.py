@@ -13,8 +13,14 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.database.database import Session
 from smara.database.leases import Leases
-from smara.database.vector_tables import table_of
-from smara.database.vectors import BLOCK_BITS, LAST_ROW, VECTOR_KINDS, VectorKind, vector_code
+from smara.database.vectors import (
+    BLOCK_BITS,
+    LAST_ROW,
+    VECTOR_KINDS,
+    VectorKind,
+    table_of,
+    vector_code,
+)
 from smara.errors import ConflictError, InvalidInputError, NotFoundError, SmaraError
 from smara.meaning.embedders import Embedders, is_local
 from smara.meaning.models import EmbeddingProgress, Space, SpaceStatus, Status

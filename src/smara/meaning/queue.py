@@ -10,8 +10,7 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 
 from smara.database.database import Session
-from smara.database.vector_tables import table_of
-from smara.database.vectors import VectorKind, vector_code
+from smara.database.vectors import VectorKind, table_of, vector_code
 from smara.meaning.store import QueueEntry, SpaceWalk, VectorStore
 from smara.meaning.texts import Texts
 
