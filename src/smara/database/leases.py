@@ -1,15 +1,16 @@
 """Lease work to one worker at a time, with a fence.
 
-A worker whose lease expired cannot write: its fence number is too old. `Heartbeat` renews
-a lease three times per term from a thread, and reports a lost lease at the next check.
+A worker whose lease expired cannot write: its fence number is too old. `Leases.hold` renews
+a lease from a thread while the work goes on, and reports a lost one at the next check.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from smara.core import log
 from smara.core.clock import Clock
@@ -28,6 +29,24 @@ class Lease:
     fence: int
     expires_at: int
     taken_over_from: str | None = None
+
+
+@dataclass(slots=True)
+class Heartbeat:
+    """A lease that a thread renews while its block runs."""
+
+    lease: Lease
+    is_lost: bool = False
+
+    def check(self) -> None:
+        """Raise ``LeaseLostError`` when the lease is lost."""
+        if self.is_lost:
+            raise LeaseLostError(
+                f"The lease {self.lease.name!r} of {self.lease.owner!r} has expired or went to "
+                "another worker; nothing was written. Acquire it again and redo the work.",
+                name=self.lease.name,
+                owner=self.lease.owner,
+            )
 
 
 class Leases:
@@ -53,13 +72,11 @@ class Leases:
         with self._database.write() as session:
             before = session.one("SELECT owner FROM leases WHERE name = ?", (name,))
             row = session.one(
-                "INSERT INTO leases (name, owner, operation_id, fence, acquired_at, heartbeat_at, "
-                "expires_at)"
-                " VALUES (?, ?, ?, 1, ?, ?, ?)"
-                " ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, operation_id = "
-                "excluded.operation_id,"
-                " fence = leases.fence + 1, acquired_at = excluded.acquired_at, heartbeat_at = "
-                "excluded.heartbeat_at,"
+                "INSERT INTO leases (name, owner, operation_id, fence, acquired_at, heartbeat_at,"
+                " expires_at) VALUES (?, ?, ?, 1, ?, ?, ?)"
+                " ON CONFLICT (name) DO UPDATE SET owner = excluded.owner,"
+                " operation_id = excluded.operation_id, fence = leases.fence + 1,"
+                " acquired_at = excluded.acquired_at, heartbeat_at = excluded.heartbeat_at,"
                 " expires_at = excluded.expires_at"
                 " WHERE leases.owner IS NULL OR leases.expires_at <= ?"
                 " RETURNING fence, expires_at",
@@ -86,16 +103,50 @@ class Leases:
                 " WHERE name = ? AND operation_id = ? AND fence = ? AND expires_at > ?",
                 (now, expires_at, lease.name, lease.operation_id, lease.fence, now),
             )
-        if not changed:
-            raise _lost(lease)
-        return Lease(
-            lease.name,
-            lease.owner,
-            lease.operation_id,
-            fence=lease.fence,
-            expires_at=expires_at,
-            taken_over_from=lease.taken_over_from,
-        )
+        Heartbeat(lease, is_lost=not changed).check()
+        return replace(lease, expires_at=expires_at)
+
+    @contextmanager
+    def hold(
+        self, lease: Lease, lease_seconds: float, on_lost: Callable[[], object] | None = None
+    ) -> Iterator[Heartbeat]:
+        """Renew a lease while the block runs, then release it.
+
+        It is renewed three times per term.
+
+        Args:
+            lease: The lease that was acquired.
+            lease_seconds: Its term.
+            on_lost: Called when another process has taken it. An expired lease that no other
+                process took is then acquired again, as after a machine slept; without it, the
+                next `Heartbeat.check` raises.
+        """
+        beat, is_over = Heartbeat(lease), threading.Event()
+
+        def renew() -> None:
+            while not beat.is_lost and not is_over.wait(lease_seconds / 3):
+                try:
+                    try:
+                        beat.lease = self.renew(beat.lease, lease_seconds)
+                    except LeaseLostError:
+                        again = on_lost and self.acquire(lease.name, lease.owner, lease_seconds)
+                        beat.lease, beat.is_lost = again or beat.lease, not again
+                        if on_lost and not again:
+                            on_lost()
+                except DatabaseError as error:
+                    log.warning("lease.not_renewed", error=error.code)  # the next beat may do
+
+        thread = threading.Thread(target=renew, name="smara-heartbeat", daemon=True)
+        thread.start()
+        try:
+            yield beat
+        finally:
+            is_over.set()
+            thread.join(timeout=5)
+            try:
+                self.release(beat.lease)
+            except DatabaseError as error:  # it expires by itself
+                log.warning("lease.not_released", error=error.code)
 
     def release(self, lease: Lease) -> bool:
         """Release the lease; ``False`` when it was lost.
@@ -124,8 +175,7 @@ class Leases:
             "AND expires_at > ?",
             (now, lease.name, lease.operation_id, lease.fence, now),
         )
-        if not changed:
-            raise _lost(lease)
+        Heartbeat(lease, is_lost=not changed).check()
 
     def find(self, name: str) -> Lease | None:
         """Return a lease's holder, expired or not, or ``None``."""
@@ -164,53 +214,3 @@ def is_gone(owner: str) -> bool:
     except (OSError, OverflowError):
         return False
     return False
-
-
-def _lost(lease: Lease) -> LeaseLostError:
-    return LeaseLostError(
-        f"The lease {lease.name!r} of {lease.owner!r} has expired or went to another worker; "
-        "nothing was written. "
-        "Acquire it again and redo the work.",
-        name=lease.name,
-        owner=lease.owner,
-    )
-
-
-class Heartbeat:
-    """Renews a lease until the block is left."""
-
-    def __init__(self, leases: Leases, lease: Lease, lease_seconds: float) -> None:
-        self._leases = leases
-        self._lease = lease
-        self._seconds = lease_seconds
-        self._stopped = threading.Event()
-        self._lost: LeaseLostError | None = None
-        self._thread = threading.Thread(target=self._beat, name="smara-heartbeat", daemon=True)
-
-    def check(self) -> None:
-        """Raise ``LeaseLostError`` when the lease is known to be lost."""
-        if self._lost is not None:
-            raise self._lost
-
-    def _beat(self) -> None:
-        while not self._stopped.wait(self._seconds / 3):
-            try:
-                self._leases.renew(self._lease, self._seconds)
-            except LeaseLostError as error:
-                self._lost = error
-                return
-            except DatabaseError as error:
-                log.warning("lease.not_renewed", error=error.code)  # the next beat may do
-
-    def __enter__(self) -> Heartbeat:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stopped.set()
-        self._thread.join(timeout=5)

@@ -238,8 +238,8 @@ class Embeddings:
                 f"There are no vectors of {model_id!r} in this project. There are those of: "
                 f"{known}."
             )
-        with self._embedding.held(space) as lease:
-            if lease is None:
+        with self._embedding.hold(space) as heartbeat:
+            if heartbeat is None:
                 raise ConflictError(
                     f"Vectors of {model_id} are being made at this moment. Try again in a while."
                 )
@@ -247,14 +247,14 @@ class Embeddings:
             for kind in VECTOR_KINDS:
                 while True:
                     with self._store.database.write(is_derived=True) as session:
-                        self._leases.guard(session, lease)
+                        self._leases.guard(session, heartbeat.lease)
                         shelf = self._store.shelf(session, space.no, kind)
                         taken = self._store.database.vectors.clear(session, shelf, _DROPPED_AT_ONCE)
                     removed += taken
                     if taken < _DROPPED_AT_ONCE:
                         break
             with self._store.database.write() as session:
-                self._leases.guard(session, lease)
+                self._leases.guard(session, heartbeat.lease)
                 self._store.empty(session, space.no, "dropped")
         self._meaning.forget(space.no)
         log.event("embeddings.dropped", model=model_id, vectors=removed)

@@ -96,38 +96,36 @@ class EmbeddingWorker:
                 return EmbeddingProgress(space.model_id, stopped="done")
         progress = EmbeddingProgress(space.model_id)
         try:
-            with self.held(space) as lease:
-                if lease is None:
+            with self.hold(space) as heartbeat:
+                if heartbeat is None:
                     return replace(
                         progress, stopped="busy", note="another process is making these vectors"
                     )
-                with Heartbeat(self._leases, lease, self._lease_seconds) as heartbeat:
-                    for progress in self._batches(space, embedder, limits, lease, heartbeat):
-                        if limits.tell is not None:
-                            limits.tell(progress)
-                    if progress.is_done and progress.embedded:
-                        self._tidy(space)
+                for progress in self._batches(space, embedder, limits, heartbeat):
+                    if limits.tell is not None:
+                        limits.tell(progress)
+                if progress.is_done and progress.embedded:
+                    self._tidy(space)
         except LeaseLostError as error:
             return replace(progress, stopped="lease_lost", note=str(error))
         return progress
 
     @contextmanager
-    def held(self, space: Space) -> Iterator[Lease | None]:
+    def hold(self, space: Space) -> Iterator[Heartbeat | None]:
         """Hold the lease of a space; None while another process has it."""
         name = lease_name(self._store.scope.project_no, space.no)
         lease = self._leases.acquire(name, self._owner, self._lease_seconds)
-        try:
-            yield lease
-        finally:
-            if lease is not None:
-                self._leases.release(lease)
+        if lease is None:
+            yield None
+            return
+        with self._leases.hold(lease, self._lease_seconds) as heartbeat:
+            yield heartbeat
 
     def _batches(
         self,
         space: Space,
         embedder: Embedder,
         limits: EmbeddingLimits,
-        lease: Lease,
         heartbeat: Heartbeat,
     ) -> Iterator[EmbeddingProgress]:
         """Yield the progress after each batch; the last says why it ended."""
@@ -148,7 +146,7 @@ class EmbeddingWorker:
                 log.warning("embeddings.unavailable", model=space.model_id, error=error.code)
                 yield self._progress(space, tally, "unavailable", note=str(error))
                 return
-            self._write(space, lease, batch, made, failures, tally)
+            self._write(space, heartbeat.lease, batch, made, failures, tally)
             if limits.tell is not None:
                 yield self._progress(space, tally, "limit")
 
@@ -207,10 +205,10 @@ class EmbeddingWorker:
 
     def _retire(self, space: Space) -> None:
         """Renew a space no more. What waits for it has changed, so its old vector goes."""
-        with self.held(space) as lease:
-            while lease is not None:
+        with self.hold(space) as heartbeat:
+            while heartbeat is not None:
                 with self._store.database.write(is_derived=True) as session:
-                    self._leases.guard(session, lease)
+                    self._leases.guard(session, heartbeat.lease)
                     entries = self._store.entries(session, space.no, _RETIRED_AT_ONCE, own=True)
                     for kind in dict.fromkeys(each.kind for each in entries):
                         numbers = [each.no for each in entries if each.kind == kind]

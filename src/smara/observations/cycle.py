@@ -16,7 +16,7 @@ from smara.core.escape import to_storable
 from smara.database.database import Session
 from smara.database.leases import Heartbeat, Lease
 from smara.database.projects import ProjectContext
-from smara.errors import DatabaseError, LeaseLostError, SmaraError
+from smara.errors import LeaseLostError, SmaraError
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.observations.buffer import BufferedReflections
@@ -86,17 +86,12 @@ class LeasedCycle:
                 "lastKnownState": self._state(place),
             }
         try:
-            with Heartbeat(self._leases, lease, LEASE_SECONDS) as beat:
+            with self._leases.hold(lease, LEASE_SECONDS) as beat:
                 outcome = work(lease, beat)
         except LeaseLostError as error:
             outcome = CycleOutcome(
                 action, False, error=str(error), code=error.code, is_retryable=True
             )
-        finally:
-            try:
-                self._leases.release(lease)
-            except DatabaseError as error:  # it expires by itself
-                log.warning(f"{self.LEASE}.lease_not_released", error=error.code)
         return replace(outcome, recovered=recovered)
 
     def _state(self, place: RecordKey) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.ids import IdMaker
 from smara.database.database import Session
-from smara.database.leases import Heartbeat, Lease, Leases, host_name, is_gone
+from smara.database.leases import Lease, Leases, host_name, is_gone
 from smara.errors import BusyError, InvalidInputError, LeaseLostError
 
 Progress = Callable[[int, int], None]
@@ -348,8 +348,5 @@ def _leased(tree: IndexTree, wait_seconds: float) -> Iterator[Lease]:
                 root=tree.root,
             )
         clock.wait(0.1)
-    try:
-        with Heartbeat(leases, lease, LEASE_SECONDS):
-            yield lease
-    finally:
-        leases.release(lease)
+    with leases.hold(lease, LEASE_SECONDS):
+        yield lease

@@ -21,7 +21,7 @@ from smara.adapters.hosts.hook_store import refresh
 from smara.adapters.hosts.precompute import finish
 from smara.core import log
 from smara.environment import spool_folder
-from smara.errors import BusyError, DatabaseError, InvalidInputError, LeaseLostError, SmaraError
+from smara.errors import BusyError, InvalidInputError, SmaraError
 from smara.memory import Memory
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.observations import require_writing
@@ -60,36 +60,8 @@ def hold_instance(
             f"A {kind} for {whose} runs on this machine already"
             f" ({holder.owner if holder else 'just started'}{until}). One is enough."
         )
-    left = threading.Event()
-
-    def beat() -> None:
-        nonlocal lease
-        while lease is not None and not left.wait(LEASE_SECONDS / 3):
-            try:
-                lease = memory.leases.renew(lease, LEASE_SECONDS)
-            except LeaseLostError:
-                # An expired lease that no other process took is acquired again.
-                try:
-                    lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
-                except DatabaseError:
-                    lease = None
-                if lease is None:
-                    stop.set()
-            except DatabaseError as error:
-                log.warning("lease.not_renewed", error=error.code)  # the next beat may do
-
-    heart = threading.Thread(target=beat, name="smara-holding", daemon=True)
-    heart.start()
-    try:
+    with memory.leases.hold(lease, LEASE_SECONDS, on_lost=stop.set):
         yield
-    finally:
-        left.set()
-        heart.join(timeout=5)
-        try:
-            if lease is not None:
-                memory.leases.release(lease)
-        except DatabaseError as error:
-            log.warning("lease.not_released", error=error.code)  # it expires by itself
 
 
 _LOOK_SECONDS = 0.25
