@@ -291,6 +291,8 @@ _SAFE_IN_SQL = {
     "rest": "conditions and order made of constants", "columns": "names of columns",
     "order": "a constant",
     "statement": "made of constants", "table": "one of a few constants",
+    "index_table": "one of two constants", "index_name": "a constant and a number",
+    "source": "a constant", "lock": "a constant",
 }  # fmt: skip
 _SESSION_METHODS = {"run", "run_many", "all", "one", "execute", "executemany"}
 

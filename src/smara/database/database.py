@@ -1,95 +1,31 @@
-"""Define what a room may ask of either database.
+"""Name what a room may use of either database.
 
-A `Session` runs statements inside a transaction; a `Database` opens sessions and offers
-the text and vector indexes.
+`Database` is SQLite or PostgreSQL: a type checker holds every call against both engines, and
+the docstrings are those of SQLite. Both open sessions and offer the text and vector indexes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from smara.database.session import PART as PART
 from smara.database.session import Row as Row
 from smara.database.session import Session as Session
+from smara.database.session import marks as marks
+from smara.database.session import parts as parts
 
 if TYPE_CHECKING:
-    from smara.database.fulltext import FullText, RecordIndex, Words
-    from smara.database.vectors import Vectors
-
+    from smara.database.fulltext_postgres import (
+        PostgresFullText,
+        PostgresRecordIndex,
+        PostgresWords,
+    )
+    from smara.database.fulltext_sqlite import SqliteFullText, SqliteRecordIndex, SqliteWords
+    from smara.database.postgres import PostgresDatabase
+    from smara.database.sqlite import SqliteDatabase
 
 DatabaseKind = Literal["sqlite", "postgres"]
-
-
-class Database(Protocol):
-    """One open database."""
-
-    kind: DatabaseKind
-    fulltext: FullText
-    words: Words
-    records: RecordIndex
-    vectors: Vectors
-    warnings: list[str]
-    on_write: Callable[[], object] | None
-    """Called after each committed write, but those of what can be made again. Must be quick and
-    never raise.
-    """
-
-    def read(self, deadline_seconds: float | None = None) -> AbstractContextManager[Session]:
-        """A connection for reading; sees everything committed.
-
-        A statement that runs past the deadline is stopped with ``DeadlineError``.
-        """
-        ...
-
-    def snapshot(self) -> AbstractContextManager[Session]:
-        """Open a read connection that sees one moment."""
-        ...
-
-    def write(self, is_derived: bool = False) -> AbstractContextManager[Session]:
-        """One transaction; leaving the block commits, an exception undoes everything.
-
-        ``is_derived`` says that what is written can be made again: it is as atomic as any
-        other write, but the disk is not waited for.
-        """
-        ...
-
-    def facts(self) -> dict[str, Any]:
-        """Return engine, version, size and settings of this database."""
-        ...
-
-    def integrity(self) -> list[str]:
-        """Return what the database's own full check finds wrong."""
-        ...
-
-    def shrink_log(self) -> bool:
-        """Checkpoint a write-ahead log; ``False`` while it is in use."""
-        ...
-
-    def close_idle(self) -> None:
-        """Close unused connections."""
-        ...
-
-    def vacuum(self) -> None:
-        """Give back the room that nothing uses."""
-        ...
-
-    def close(self) -> None:
-        """Close every connection; safe to call twice."""
-        ...
-
-
-T = TypeVar("T")
-PART = 500
-"""So many values are put into one statement."""
-
-
-def parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """A long list in parts that fit into one statement."""
-    for start in range(0, len(values), PART):
-        yield values[start : start + PART]
-
-
-def marks(count: int) -> str:
-    """``?, ?, ?`` for an ``IN`` list of ``count`` values."""
-    return ", ".join("?" * count)
+Database: TypeAlias = "SqliteDatabase | PostgresDatabase"
+FullText: TypeAlias = "SqliteFullText | PostgresFullText"
+RecordIndex: TypeAlias = "SqliteRecordIndex | PostgresRecordIndex"
+Words: TypeAlias = "SqliteWords | PostgresWords"

@@ -29,17 +29,28 @@ def network_filesystem(path: str | os.PathLike[str]) -> str | None:
     """Return the network file system type of ``path``, or ``None``."""
     if sys.platform == "win32":
         return _windows_network_drive(str(path))
+    kind = filesystem_type(os.path.realpath(path), _mounts())
+    return kind if kind and is_network_type(kind) else None
+
+
+def _mounts() -> str:
+    """Return the system's mount table; empty if it cannot be read."""
     if sys.platform == "darwin":
-        kind = filesystem_type(os.path.realpath(path), _mac_mounts())
-        return kind if kind and is_network_type(kind) else None
+        import subprocess
+
+        try:
+            done = subprocess.run(
+                ["/sbin/mount"], capture_output=True, text=True, timeout=5, check=False
+            )
+        except (OSError, subprocess.SubprocessError):
+            return ""
+        return from_mac(done.stdout)
     for mounts in ("/proc/self/mountinfo", "/proc/mounts"):
         try:
-            text = Path(mounts).read_text(encoding="utf-8", errors="replace")
+            return Path(mounts).read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
-        kind = filesystem_type(os.path.realpath(path), text)
-        return kind if kind and is_network_type(kind) else None
-    return None
+    return ""
 
 
 def is_network_type(kind: str) -> bool:
@@ -71,18 +82,6 @@ def filesystem_type(real_path: str, mountinfo: str) -> str | None:
         if inside and len(mount) >= best:
             best, found = len(mount), kind
     return found
-
-
-def _mac_mounts() -> str:
-    import subprocess
-
-    try:
-        done = subprocess.run(
-            ["/sbin/mount"], capture_output=True, text=True, timeout=5, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return from_mac(done.stdout)
 
 
 def from_mac(mounts: str) -> str:

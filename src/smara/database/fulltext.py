@@ -1,17 +1,17 @@
-"""Define the full-text indexes: messages, records and vocabulary.
+"""Define what the full-text indexes hold: messages, records and vocabulary.
 
-`FullText` matches message chunks by term, inside a scope. `RecordIndex` does the same for
-small records of every other kind. `Words` lists the distinct words of a project, for
-completion and partial names.
+Each engine has three indexes. `FullText` matches message chunks by term, inside a scope.
+`RecordIndex` does the same for small records of every other kind. `Words` lists the distinct
+words of a project, for completion and partial names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
-from smara.database.session import Row, Session
+from smara.database.session import Row
 
 CHUNK_BITS = 16
 MAX_CHUNKS = 1 << CHUNK_BITS
@@ -86,60 +86,19 @@ class Matching(NamedTuple):
     values: tuple[object, ...]
 
 
-class FullText(Protocol):
-    """The message index of one database."""
-
-    def add(self, session: Session, rows: Sequence[IndexRow]) -> None:
-        """Index rows; part of the caller's transaction."""
-        ...
-
-    def remove(self, session: Session, no: int) -> None:
-        """Take every chunk of a record out of the index."""
-        ...
-
-    def match(
-        self,
-        session: Session,
-        terms: Sequence[str],
-        within: Within,
-        limit: int,
-        prefix: bool = False,
-    ) -> list[int]:
-        """Return rows with all terms, newest first, up to ``limit``.
-
-        With ``prefix`` the last term may go on.
-        """
-        ...
-
-    def matching(self, term: str, within: Within) -> Matching:
-        """Return SQL pieces that join a term's rows with messages."""
-        ...
-
-    def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """The stored terms of rows: prose and code."""
-        ...
-
-    def problems(self, session: Session, deep: bool) -> list[str]:
-        """Return what is wrong with the index.
-
-        Quick checks at every open, ``deep`` reads all of it.
-        """
-        ...
-
-    def is_sound(self, session: Session) -> bool:
-        """Return True if its tables can be read."""
-        ...
-
-    def recreate(self, session: Session, is_damaged: bool) -> None:
-        """Empty the index; the caller adds every row again.
-
-        A damaged one leaves unused pages behind: the caller rewrites the file.
-        """
-        ...
-
-    def optimize(self, session: Session) -> None:
-        """Merge the index into its most compact form."""
-        ...
+def record_conditions(within: Within) -> tuple[list[str], list[object]]:
+    """Conditions on the records ``m`` that the index alone cannot answer."""
+    conditions: list[str] = []
+    values: list[object] = []
+    for column, operator, value in (
+        ("created_at", ">=", within.since_ms),
+        ("created_at", "<", within.until_ms),
+        ("task_id", "=", within.task_id),
+    ):
+        if value is not None:
+            conditions.append(f"m.{column} {operator} ?")
+            values.append(value)
+    return conditions, values
 
 
 def join_terms(conditions: Iterable[str]) -> str:
@@ -148,8 +107,15 @@ def join_terms(conditions: Iterable[str]) -> str:
 
 
 RecordKind = Literal["task", "observation", "memory", "working", "code"]
-_CODES: dict[RecordKind, int] = {"task": 1, "observation": 2, "memory": 3, "working": 4, "code": 5}
-_KINDS: dict[int, RecordKind] = {code: kind for kind, code in _CODES.items()}
+KIND_CODES: dict[RecordKind, int] = {
+    "task": 1,
+    "observation": 2,
+    "memory": 3,
+    "working": 4,
+    "code": 5,
+}
+"""The number that stands for a kind in a row number."""
+_KINDS: dict[int, RecordKind] = {code: kind for kind, code in KIND_CODES.items()}
 PIECE_BITS = 8
 KIND_BITS = 8
 MAX_PIECES = 1 << PIECE_BITS
@@ -166,12 +132,11 @@ def terms_of(head: str, body: str) -> RecordTerms:
     """The terms of a record's texts."""
     from smara.core.text import analyze, analyze_chunks  # not needed by those who only open a store
 
-    pieces = analyze_chunks(body)[:MAX_PIECES]
-    title = analyze(head)
-    return RecordTerms(
-        _join_record_terms(title.prose, title.code),
-        tuple(_join_record_terms(piece.prose, piece.code) for piece in pieces),
+    title, *bodies = (
+        f"{piece.prose} {piece.code}".strip()
+        for piece in (analyze(head), *analyze_chunks(body)[:MAX_PIECES])
     )
+    return RecordTerms(title, tuple(bodies))
 
 
 def record_row(kind: RecordKind, no: int, piece: int = 0) -> int:
@@ -180,12 +145,7 @@ def record_row(kind: RecordKind, no: int, piece: int = 0) -> int:
     >>> record_kind(record_row("task", 7, 3)), record_no(record_row("task", 7, 3))
     ('task', 7)
     """
-    return (no << KIND_BITS | _CODES[kind]) << PIECE_BITS | piece
-
-
-def kind_code(kind: RecordKind) -> int:
-    """The number that stands for a kind in a row number."""
-    return _CODES[kind]
+    return (no << KIND_BITS | KIND_CODES[kind]) << PIECE_BITS | piece
 
 
 def record_no(row: int) -> int:
@@ -198,104 +158,9 @@ def record_kind(row: int) -> RecordKind:
     return _KINDS[row >> PIECE_BITS & (1 << KIND_BITS) - 1]
 
 
-class RecordIndex(Protocol):
-    """The index of records of one database."""
-
-    def put(
-        self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms
-    ) -> None:
-        """Index a record, replacing the old one; in the caller's transaction."""
-        ...
-
-    def add(
-        self,
-        session: Session,
-        kind: RecordKind,
-        project_no: int,
-        records: Sequence[tuple[int, RecordTerms]],
-    ) -> None:
-        """Index many records that are new; part of the caller's transaction."""
-        ...
-
-    def remove(self, session: Session, kind: RecordKind, numbers: Sequence[int]) -> None:
-        """Remove records from the index; in the caller's transaction.
-
-        Those that are not in it are left alone.
-        """
-        ...
-
-    def match(
-        self,
-        session: Session,
-        term: str,
-        project_no: int | None,
-        kind: RecordKind,
-        limit: int,
-        prefix: bool = False,
-    ) -> list[int]:
-        """Return rows with a term, newest first, up to ``limit``.
-
-        With ``prefix`` the term may go on.
-
-        ``None`` for the project is for a store with a single one, where the wall would only cost
-        time.
-        """
-        ...
-
-    def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """The stored terms of rows: head and body."""
-        ...
-
-    def problems(self, session: Session, deep: bool) -> list[str]:
-        """Return what is wrong with the index.
-
-        Quick checks at every open, ``deep`` reads all of it.
-        """
-        ...
-
-    def is_sound(self, session: Session) -> bool:
-        """Return True if its tables can be read."""
-        ...
-
-    def recreate(self, session: Session, is_damaged: bool) -> None:
-        """Empty the index; the caller puts every record in again."""
-        ...
-
-    def optimize(self, session: Session) -> None:
-        """Merge the index into its most compact form."""
-        ...
-
-
-def _join_record_terms(prose: str, code: str) -> str:
-    return f"{prose} {code}".strip()
-
-
-class Words(Protocol):
-    """The vocabulary tables of one database."""
-
-    def add(self, session: Session, project_no: int, words: Sequence[str]) -> None:
-        """Add words; those already known are left alone."""
-        ...
-
-    def starting(self, session: Session, project_no: int, prefix: str, limit: int) -> list[str]:
-        """Words that start with ``prefix``, shortest first."""
-        ...
-
-    def containing(self, session: Session, project_no: int, fragment: str, limit: int) -> list[str]:
-        """Words that contain ``fragment`` (three characters or more), shortest first."""
-        ...
-
-    def problems(self, session: Session, deep: bool) -> list[str]:
-        """Return what is wrong with the vocabulary."""
-        ...
-
-    def is_sound(self, session: Session) -> bool:
-        """Return True if its tables can be read."""
-        ...
-
-    def recreate(self, session: Session, is_damaged: bool) -> None:
-        """Empty the vocabulary; the caller adds every word again; see ``FullText.recreate``."""
-        ...
+def index_table(kind: RecordKind) -> str:
+    """Return the table of a kind: code has its own."""
+    return "code_index" if kind == "code" else "record_index"
 
 
 def trigrams(word: str) -> list[str]:

@@ -6,8 +6,8 @@ Terms are stored as arrays; the vocabulary keeps trigrams, so that no extension 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from smara.database.database import Session
 from smara.database.fulltext import (
     CHUNK_BITS,
     IndexRow,
@@ -16,21 +16,53 @@ from smara.database.fulltext import (
     RecordTerms,
     Within,
     after,
+    index_table,
     join_terms,
     no_of,
+    record_conditions,
     record_kind,
     record_no,
     record_row,
     shortest,
     trigrams,
 )
-from smara.database.fulltext_sqlite import record_conditions
+from smara.database.session import Session
 
 _CHUNK_MASK = (1 << CHUNK_BITS) - 1
+_EXPECTED: tuple[tuple[RecordKind, str, str, str], ...] = (
+    ("task", "tasks", "true", "tasks lacks {} of them"),
+    (
+        "memory",
+        "memories",
+        "(r.deprecated_at IS NULL OR r.deprecated_because = 'superseded')",
+        "memories lacks {} of them",
+    ),
+    ("code", "code_chunks", "true", "code lacks {} pieces"),
+)
+"""The records that the index must have: kind, table, condition, and how a lack is reported."""
 
 
-class PostgresFullText:
+class _PostgresIndex:
+    """Tables of an index that can be made again from the records."""
+
+    tables: ClassVar[Sequence[str]]
+
+    def is_sound(self, session: Session) -> bool:
+        return True
+
+    def recreate(self, session: Session, is_damaged: bool) -> None:
+        for table in self.tables:
+            session.run(f"TRUNCATE {table}")
+
+    def optimize(self, session: Session) -> None:
+        for table in self.tables:
+            session.run(f"ANALYZE {table}")
+
+
+class PostgresFullText(_PostgresIndex):
     """A tsvector per row, queried for rows without ranking."""
+
+    tables = ("message_index",)
 
     def add(self, session: Session, rows: Sequence[IndexRow]) -> None:
         session.run_many(
@@ -123,15 +155,6 @@ class PostgresFullText:
         missing = int(row[0]) if row else 0
         return [f"The search index lacks {missing} messages."] if missing else []
 
-    def is_sound(self, session: Session) -> bool:
-        return True
-
-    def recreate(self, session: Session, is_damaged: bool) -> None:
-        session.run("TRUNCATE message_index")
-
-    def optimize(self, session: Session) -> None:
-        session.run("ANALYZE message_index")
-
 
 def quoted(term: str) -> str:
     """A term as a tsquery operand, in which nothing is an operator."""
@@ -143,25 +166,23 @@ def distinct_terms(prose: str, code: str) -> str:
     return " ".join(dict.fromkeys(f"{prose} {code}".split()))
 
 
-class PostgresRecordIndex:
+class PostgresRecordIndex(_PostgresIndex):
     """A tsvector per row, queried for rows without ranking."""
 
-    def put(
-        self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms
-    ) -> None:
-        self.remove(session, kind, [no])
-        self.add(session, kind, project_no, [(no, terms)])
+    tables = ("record_index", "code_index")
 
-    def add(
+    def put(
         self,
         session: Session,
         kind: RecordKind,
         project_no: int,
         records: Sequence[tuple[int, RecordTerms]],
+        is_new: bool = False,
     ) -> None:
-        table = _table_of(kind)
+        if not is_new:
+            self.remove(session, kind, [no for no, _ in records])
         session.run_many(
-            f"INSERT INTO {table} (kind, no, piece, project_no, head, body, terms)"
+            f"INSERT INTO {index_table(kind)} (kind, no, piece, project_no, head, body, terms)"
             " VALUES (?, ?, ?, ?, ?, ?, array_to_tsvector(string_to_array(?, ' ')))",
             [
                 (kind, no, piece, project_no, head, body, distinct_terms(head, body))
@@ -173,9 +194,8 @@ class PostgresRecordIndex:
 
     def remove(self, session: Session, kind: RecordKind, numbers: Sequence[int]) -> None:
         if numbers:
-            table = _table_of(kind)
             session.run(
-                f"DELETE FROM {table} WHERE kind = ? AND no = ANY(?::bigint[])",
+                f"DELETE FROM {index_table(kind)} WHERE kind = ? AND no = ANY(?::bigint[])",
                 (kind, list(numbers)),
             )
 
@@ -188,9 +208,8 @@ class PostgresRecordIndex:
         limit: int,
         prefix: bool = False,
     ) -> list[int]:
-        table = _table_of(kind)
         rows = session.all(
-            f"SELECT no, piece FROM {table}"
+            f"SELECT no, piece FROM {index_table(kind)}"
             " WHERE terms @@ ?::tsquery AND kind = ? AND (?::bigint IS NULL OR project_no = ?)"
             " ORDER BY no DESC, piece DESC LIMIT ?",
             (quoted(term) + (":*" if prefix else ""), kind, project_no, project_no, limit),
@@ -199,17 +218,21 @@ class PostgresRecordIndex:
 
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
         found: dict[int, tuple[str, str]] = {}
-        for table in sorted({_table_of(record_kind(row)) for row in rows}):
-            wanted = [row for row in rows if _table_of(record_kind(row)) == table]
-            there = session.all(
-                f"SELECT i.kind, i.no, i.piece, i.head, i.body FROM {table} i"
-                " JOIN unnest(?::text[], ?::bigint[], ?::int[]) AS wanted (kind, no, piece)"
-                " ON i.kind = wanted.kind AND i.no = wanted.no AND i.piece = wanted.piece",
-                (
-                    [record_kind(row) for row in wanted],
-                    [record_no(row) for row in wanted],
-                    [row & 0xFF for row in wanted],
-                ),
+        for table in self.tables:
+            places = [row for row in rows if index_table(record_kind(row)) == table]
+            there = (
+                session.all(
+                    f"SELECT i.kind, i.no, i.piece, i.head, i.body FROM {table} i"
+                    " JOIN unnest(?::text[], ?::bigint[], ?::int[]) AS place (kind, no, piece)"
+                    " ON i.kind = place.kind AND i.no = place.no AND i.piece = place.piece",
+                    (
+                        [record_kind(row) for row in places],
+                        [record_no(row) for row in places],
+                        [row & 0xFF for row in places],
+                    ),
+                )
+                if places
+                else []
             )
             found.update((record_row(row[0], row[1], row[2]), (row[3], row[4])) for row in there)
         return found
@@ -220,47 +243,21 @@ class PostgresRecordIndex:
         )
         if row and row[0]:
             return ["The index of tasks is empty, and there are tasks."]
-        if not deep:
-            return []
-        row = session.one(
-            "SELECT count(*) FROM tasks t"
-            " WHERE NOT EXISTS (SELECT 1 FROM record_index i WHERE i.kind = 'task' AND i.no = t.no)"
-        )
-        missing = int(row[0]) if row else 0
-        if missing:
-            return [f"The index of tasks lacks {missing} of them."]
-        row = session.one(
-            "SELECT count(*) FROM memories m WHERE (m.deprecated_at IS NULL OR "
-            "m.deprecated_because = 'superseded')"
-            " AND NOT EXISTS (SELECT 1 FROM record_index i WHERE i.kind = 'memory' AND i.no = m.no)"
-        )
-        missing = int(row[0]) if row else 0
-        if missing:
-            return [f"The index of memories lacks {missing} of them."]
-        row = session.one(
-            "SELECT count(*) FROM code_chunks c"
-            " WHERE NOT EXISTS (SELECT 1 FROM code_index i WHERE i.kind = 'code' AND i.no = c.no)"
-        )
-        missing = int(row[0]) if row else 0
-        return [f"The index of code lacks {missing} pieces."] if missing else []
-
-    def is_sound(self, session: Session) -> bool:
-        return True
-
-    def recreate(self, session: Session, is_damaged: bool) -> None:
-        session.run("TRUNCATE record_index, code_index")
-
-    def optimize(self, session: Session) -> None:
-        session.run("ANALYZE record_index")
-        session.run("ANALYZE code_index")
+        for kind, source, where, what in _EXPECTED if deep else ():
+            row = session.one(
+                f"SELECT count(*) FROM {source} r WHERE {where} AND NOT EXISTS"
+                f" (SELECT 1 FROM {index_table(kind)} i WHERE i.kind = ? AND i.no = r.no)",
+                (kind,),
+            )
+            if row and row[0]:
+                return [f"The index of {what.format(row[0])}."]
+        return []
 
 
-def _table_of(kind: RecordKind) -> str:
-    return "code_index" if kind == "code" else "record_index"
-
-
-class PostgresWords:
+class PostgresWords(_PostgresIndex):
     """Words in a table, their trigrams under a GIN index."""
+
+    tables = ("words",)
 
     def add(self, session: Session, project_no: int, words: Sequence[str]) -> None:
         # In one order everywhere: two writers that add the same new words in different
@@ -288,9 +285,3 @@ class PostgresWords:
 
     def problems(self, session: Session, deep: bool) -> list[str]:
         return []
-
-    def is_sound(self, session: Session) -> bool:
-        return True
-
-    def recreate(self, session: Session, is_damaged: bool) -> None:
-        session.run("TRUNCATE words")

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from smara.core import log
-from smara.database.database import Session, marks, parts
 from smara.database.fulltext import (
     CHUNK_BITS,
     KIND_BITS,
+    KIND_CODES,
     MAX_CHUNKS,
     MAX_PIECES,
     PIECE_BITS,
@@ -24,27 +25,85 @@ from smara.database.fulltext import (
     RecordTerms,
     Within,
     after,
+    index_table,
     join_terms,
-    kind_code,
+    record_conditions,
     record_kind,
     record_row,
     row_of,
     shortest,
     trigrams,
 )
+from smara.database.session import Session, marks, parts
 from smara.errors import CorruptError, DatabaseError
 
-_TABLE = "message_index"
-_DEFINITION = (
-    "CREATE VIRTUAL TABLE message_index USING fts5 (prose, code, scope,"
-    " tokenize = \"ascii tokenchars '!#$%&()*+,-./:;<=>?@[]^_`{|}~'\")"
-)
+_TOKENIZE = "tokenize = \"ascii tokenchars '!#$%&()*+,-./:;<=>?@[]^_`{|}~'\""
 
 
-class SqliteFullText:
-    """FTS5, asked for rows and never for an order of merit."""
+class _SqliteIndex:
+    """Tables of an index that can be made again from the records."""
+
+    definitions: ClassVar[Mapping[str, str]]
+    """The statement that makes each table, as the newest migration leaves it; tests/migrations
+    compares a rebuilt store with a fresh one.
+    """
+
+    def is_sound(self, session: Session) -> bool:
+        """Return True if its tables and their FTS5 shadows are sound.
+
+        To be asked outside the transaction that repairs: meeting damage spoils a transaction.
+        """
+        names = set(_with_shadows(self.definitions))
+        try:
+            rows = session.all(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
+            )
+            there = sorted(names & {row[0] for row in rows})
+            return all(session.all(f"PRAGMA quick_check('{name}')") == [("ok",)] for name in there)
+        except CorruptError:
+            return False
+
+    def recreate(self, session: Session, is_damaged: bool) -> None:
+        """Empty the index; the caller adds every record again.
+
+        Dropping a damaged table is dangerous: broken pointers may lead to pages of another table.
+        Its entry is removed from the schema instead; its pages stay unused until a vacuum.
+        """
+        names = _with_shadows(self.definitions)
+        if is_damaged:
+            _forget(session, names)
+        else:
+            for name in names:
+                try:
+                    session.run(f"DROP TABLE IF EXISTS {name}")
+                except DatabaseError:
+                    # An FTS5 table that has lost one of the tables behind it cannot be opened,
+                    # and so not dropped.
+                    _forget(session, [name])
+        for name, definition in self.definitions.items():
+            session.run(definition)
+            session.run(
+                "INSERT INTO index_state (name, rows, analysis) VALUES (?, 0, 1)"
+                " ON CONFLICT (name) DO UPDATE SET rows = 0",
+                (name,),
+            )
+
+    def optimize(self, session: Session) -> None:
+        """Merge the index into its most compact form."""
+        for table in self.definitions:
+            session.run(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+
+
+class SqliteFullText(_SqliteIndex):
+    """Index message chunks with FTS5, without an order of merit."""
+
+    definitions: ClassVar[Mapping[str, str]] = {
+        "message_index": "CREATE VIRTUAL TABLE message_index USING fts5 (prose, code, scope,"
+        f" {_TOKENIZE})"
+    }
 
     def add(self, session: Session, rows: Sequence[IndexRow]) -> None:
+        """Index rows; part of the caller's transaction."""
         session.run_many(
             "INSERT INTO message_index (rowid, prose, code, scope) VALUES (?, ?, ?, ?)",
             [
@@ -57,18 +116,15 @@ class SqliteFullText:
                 for r in rows
             ],
         )
-        session.run(
-            "UPDATE index_state SET rows = rows + ? WHERE name = 'message_index'", (len(rows),)
-        )
+        _count(session, "message_index", len(rows))
 
     def remove(self, session: Session, no: int) -> None:
+        """Take every chunk of a record out of the index."""
         removed = session.run(
             "DELETE FROM message_index WHERE rowid BETWEEN ? AND ?",
             (row_of(no), row_of(no, MAX_CHUNKS - 1)),
         )
-        session.run(
-            "UPDATE index_state SET rows = rows - ? WHERE name = 'message_index'", (removed,)
-        )
+        _count(session, "message_index", -removed)
 
     def match(
         self,
@@ -78,10 +134,19 @@ class SqliteFullText:
         limit: int,
         prefix: bool = False,
     ) -> list[int]:
-        expression = " AND ".join([quoted(term) for term in terms])
-        if prefix:
-            expression += " *"
-        expression += "".join([f" AND {condition}" for condition in _scope(within)])
+        """Return rows with all terms, newest first, up to ``limit``.
+
+        With ``prefix`` the last term may go on.
+        """
+        expression = " AND ".join([quoted(term) for term in terms]) + (" *" if prefix else "")
+        if not within.is_only_project:
+            expression += f' AND "^p{within.project_no}"'
+        if within.thread_no is not None:
+            expression += f' AND "^t{within.thread_no}"'
+        if within.resource_id is not None:
+            expression += f' AND "{_resource_term(within.resource_id)}"'
+        if within.roles:
+            expression += " AND (" + " OR ".join(f'"^r{role}"' for role in within.roles) + ")"
         # The limit is written into the statement: as a bound value it would make SQLite
         # prepare the statement anew at every call, because FTS5 is told of it while planning.
         if not within.needs_records:
@@ -104,19 +169,22 @@ class SqliteFullText:
         return [row[0] for row in session.all(sql, (expression, *values))]
 
     def matching(self, term: str, within: Within) -> Matching:
-        # The wall is put up by the statement, on the message itself, which costs less for a rare
-        # term.
-        expression = quoted(term)
-        source = f"message_index f CROSS JOIN messages m ON m.no = f.rowid >> {CHUNK_BITS}"
+        """Return SQL pieces that join a term's rows with messages.
+
+        The wall is put up by the statement, on the message itself, which costs less for a rare
+        term.
+        """
         return Matching(
-            "f.rowid", source, "message_index MATCH ?", order="f.rowid DESC", values=(expression,)
+            "f.rowid",
+            f"message_index f CROSS JOIN messages m ON m.no = f.rowid >> {CHUNK_BITS}",
+            "message_index MATCH ?",
+            order="f.rowid DESC",
+            values=(quoted(term),),
         )
 
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
-        found: dict[int, tuple[str, str]] = {}
-        for part in parts(rows):
-            sql = f"SELECT id, c0, c1 FROM message_index_content WHERE id IN ({marks(len(part))})"
-            found.update((row[0], (row[1], row[2])) for row in session.all(sql, part))
+        """The stored terms of rows: prose and code."""
+        found = _texts(session, "message_index", rows)
         if not all(isinstance(text, str) for pair in found.values() for text in pair):
             raise CorruptError(
                 "The search index is damaged. Run `smara doctor --fix`.",
@@ -125,6 +193,10 @@ class SqliteFullText:
         return found
 
     def problems(self, session: Session, deep: bool) -> list[str]:
+        """Return what is wrong with the index.
+
+        Quick checks at every open, ``deep`` reads all of it.
+        """
         try:
             found = _quick_problems(session)
             if deep and not found:
@@ -135,49 +207,10 @@ class SqliteFullText:
             return [f"The search index is damaged ({error.facts.get('reason')})."]
         return found
 
-    def is_sound(self, session: Session) -> bool:
-        return are_sound(session, ("message_index",))
-
-    def recreate(self, session: Session, is_damaged: bool) -> None:
-        remake(session, ("message_index",), _DEFINITION, is_damaged=is_damaged)
-        session.run(
-            "INSERT INTO index_state (name, rows, analysis) VALUES ('message_index', 0, 1)"
-            " ON CONFLICT (name) DO UPDATE SET rows = 0"
-        )
-
-    def optimize(self, session: Session) -> None:
-        session.run("INSERT INTO message_index (message_index) VALUES ('optimize')")
-
 
 def quoted(term: str) -> str:
     """A term as an FTS5 string, in which nothing is an operator."""
     return '"' + term.replace('"', '""') + '"'
-
-
-def record_conditions(within: Within) -> tuple[list[str], list[object]]:
-    """Conditions on the records ``m`` that the index alone cannot answer."""
-    conditions: list[str] = []
-    values: list[object] = []
-    for column, operator, value in (
-        ("created_at", ">=", within.since_ms),
-        ("created_at", "<", within.until_ms),
-        ("task_id", "=", within.task_id),
-    ):
-        if value is not None:
-            conditions.append(f"m.{column} {operator} ?")
-            values.append(value)
-    return conditions, values
-
-
-def _scope(within: Within) -> list[str]:
-    found = [] if within.is_only_project else [f'"^p{within.project_no}"']
-    if within.thread_no is not None:
-        found.append(f'"^t{within.thread_no}"')
-    if within.resource_id is not None:
-        found.append(f'"{_resource_term(within.resource_id)}"')
-    if within.roles:
-        found.append("(" + " OR ".join(f'"^r{role}"' for role in within.roles) + ")")
-    return found
 
 
 def _resource_term(resource_id: str) -> str:
@@ -216,35 +249,36 @@ def first_varint(block: bytes) -> int:
     return value
 
 
-_COLUMNS = "(head, body, scope, tokenize = \"ascii tokenchars '!#$%&()*+,-./:;<=>?@[]^_`{|}~'\""
-_DEFINITIONS = {
-    "record_index": f"CREATE VIRTUAL TABLE record_index USING fts5 {_COLUMNS})",
-    # Nobody asks where in a chunk a term stands, and without places the table is made a third
-    # sooner.
-    "code_index": f"CREATE VIRTUAL TABLE code_index USING fts5 {_COLUMNS}, detail = none)",
-}
-_TABLES: tuple[tuple[str, str], ...] = (("record_index", "tasks"), ("code_index", "code"))
-
 _KIND_OF_ROW = f"(rowid >> {PIECE_BITS} & {(1 << KIND_BITS) - 1})"
 
 
-class SqliteRecordIndex:
-    """FTS5, asked for rows and never for an order of merit."""
+class SqliteRecordIndex(_SqliteIndex):
+    """Index records with FTS5, without an order of merit."""
+
+    definitions: ClassVar[Mapping[str, str]] = {
+        "record_index": "CREATE VIRTUAL TABLE record_index USING fts5 (head, body, scope,"
+        f" {_TOKENIZE})",
+        # No query asks where in a chunk a term stands, and without places the table is made a
+        # third sooner.
+        "code_index": "CREATE VIRTUAL TABLE code_index USING fts5 (head, body, scope,"
+        f" {_TOKENIZE}, detail = none)",
+    }
 
     def put(
-        self, session: Session, kind: RecordKind, no: int, project_no: int, terms: RecordTerms
-    ) -> None:
-        self.remove(session, kind, [no])
-        self.add(session, kind, project_no, [(no, terms)])
-
-    def add(
         self,
         session: Session,
         kind: RecordKind,
         project_no: int,
         records: Sequence[tuple[int, RecordTerms]],
+        is_new: bool = False,
     ) -> None:
-        table, scope = _table_of(kind), f"^p{project_no}"
+        """Index records; part of the caller's transaction.
+
+        Those that may be in the index already are removed from it first.
+        """
+        if not is_new:
+            self.remove(session, kind, [no for no, _ in records])
+        table, scope = index_table(kind), f"^p{project_no}"
         rows = [
             (record_row(kind, no, piece), terms.head if piece == 0 else "", body, scope)
             for no, terms in records
@@ -256,7 +290,11 @@ class SqliteRecordIndex:
         _count(session, table, len(rows))
 
     def remove(self, session: Session, kind: RecordKind, numbers: Sequence[int]) -> None:
-        table = _table_of(kind)
+        """Remove records from the index; in the caller's transaction.
+
+        Those that are not in it are left alone.
+        """
+        table = index_table(kind)
         removed = 0
         for no in numbers:
             pieces = (record_row(kind, no), record_row(kind, no, MAX_PIECES - 1))
@@ -272,6 +310,11 @@ class SqliteRecordIndex:
         limit: int,
         prefix: bool = False,
     ) -> list[int]:
+        """Return rows with a term, newest first, up to ``limit``.
+
+        With ``prefix`` the term may go on. ``None`` for the project is for a store with a single
+        one, where the wall would only cost time.
+        """
         expression = (
             quoted(term)
             + (" *" if prefix else "")
@@ -279,59 +322,36 @@ class SqliteRecordIndex:
         )
         # The kind is read off the row number, which costs less than one more list to meet. A bound
         # limit would make SQLite prepare the statement anew at every call.
-        table = _table_of(kind)
+        table = index_table(kind)
         statement = (
             f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND {_KIND_OF_ROW} = ?"
             f" ORDER BY rowid DESC LIMIT {int(limit)}"
         )
-        return [row[0] for row in session.all(statement, (expression, kind_code(kind)))]
+        return [row[0] for row in session.all(statement, (expression, KIND_CODES[kind]))]
 
     def texts(self, session: Session, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
-        found: dict[int, tuple[str, str]] = {}
-        for table, wanted in _by_table(rows):
-            for part in parts(wanted):
-                statement = (
-                    f"SELECT id, c0, c1 FROM {table}_content WHERE id IN ({marks(len(part))})"
-                )
-                found.update((row[0], (row[1], row[2])) for row in session.all(statement, part))
-        return found
+        """The stored terms of rows: head and body."""
+        code = [row for row in rows if record_kind(row) == "code"]
+        others = [row for row in rows if record_kind(row) != "code"] if code else rows
+        return _texts(session, "code_index", code) | _texts(session, "record_index", others)
 
     def problems(self, session: Session, deep: bool) -> list[str]:
+        """Return what is wrong with the index; see `SqliteFullText.problems`."""
         return [
             problem
-            for table, what in _TABLES
+            for table, what in (("record_index", "tasks"), ("code_index", "code"))
             for problem in _problems(session, table, what, deep=deep)
         ]
 
-    def is_sound(self, session: Session) -> bool:
-        return are_sound(session, tuple(_DEFINITIONS))
 
-    def recreate(self, session: Session, is_damaged: bool) -> None:
-        for table, definition in _DEFINITIONS.items():
-            remake(session, (table,), definition, is_damaged=is_damaged)
-            session.run(
-                "INSERT INTO index_state (name, rows, analysis) VALUES (?, 0, 1)"
-                " ON CONFLICT (name) DO UPDATE SET rows = 0",
-                (table,),
-            )
-
-    def optimize(self, session: Session) -> None:
-        for table in _DEFINITIONS:
-            session.run(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
-
-
-def _table_of(kind: RecordKind) -> str:
-    return "code_index" if kind == "code" else "record_index"
-
-
-def _by_table(rows: Sequence[int]) -> list[tuple[str, list[int]]]:
-    code = [row for row in rows if record_kind(row) == "code"]
-    if not code:
-        return [("record_index", list(rows))]
-    return [
-        ("code_index", code),
-        ("record_index", [row for row in rows if record_kind(row) != "code"]),
-    ]
+def _texts(session: Session, table: str, rows: Sequence[int]) -> dict[int, tuple[str, str]]:
+    return {
+        row: (first, second)
+        for part in parts(rows)
+        for row, first, second in session.all(
+            f"SELECT id, c0, c1 FROM {table}_content WHERE id IN ({marks(len(part))})", part
+        )
+    }
 
 
 def _count(session: Session, table: str, more: int) -> None:
@@ -359,24 +379,24 @@ def _problems(session: Session, table: str, what: str, deep: bool) -> list[str]:
 BACKLOG = 20_000
 """So many words may wait for the trigram index; scanning them takes about a millisecond."""
 
-# As the newest migration leaves them; tests/migrations compares a rebuilt store with a fresh one.
-_VOCABULARY_DEFINITION = """
-CREATE TABLE words (
+
+class SqliteWords(_SqliteIndex):
+    """Words in a table, their trigrams in FTS5."""
+
+    definitions: ClassVar[Mapping[str, str]] = {
+        "words": """CREATE TABLE words (
   no         INTEGER PRIMARY KEY,
   project_no INTEGER NOT NULL REFERENCES projects (no),
   word       TEXT NOT NULL,
   UNIQUE (project_no, word)
-) STRICT;
-CREATE VIRTUAL TABLE word_trigrams USING fts5 (
+) STRICT""",
+        "word_trigrams": """CREATE VIRTUAL TABLE word_trigrams USING fts5 (
   word, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram'
-);
-"""
-
-
-class SqliteWords:
-    """Words in a table, their trigrams in FTS5."""
+)""",
+    }
 
     def add(self, session: Session, project_no: int, words: Sequence[str]) -> None:
+        """Add words; those already in the vocabulary are left alone."""
         session.run(
             "INSERT INTO words (project_no, word) SELECT ?, value FROM json_each(?) WHERE true ON "
             "CONFLICT DO NOTHING",
@@ -407,6 +427,7 @@ class SqliteWords:
         return []
 
     def starting(self, session: Session, project_no: int, prefix: str, limit: int) -> list[str]:
+        """Words that start with ``prefix``, shortest first."""
         rows = session.all(
             "SELECT word FROM words WHERE project_no = ? AND word >= ? AND word < ? LIMIT ?",
             (project_no, prefix, after(prefix), limit * 20),
@@ -414,6 +435,7 @@ class SqliteWords:
         return shortest(rows, limit)
 
     def containing(self, session: Session, project_no: int, fragment: str, limit: int) -> list[str]:
+        """Words that contain ``fragment`` (three characters or more), shortest first."""
         indexed = self._catch_up(session)
         expression = " AND ".join(quoted(piece) for piece in trigrams(fragment))
         rows = session.all(
@@ -456,55 +478,11 @@ class SqliteWords:
             return indexed
         return last if moved else indexed
 
-    def is_sound(self, session: Session) -> bool:
-        return are_sound(session, ("word_trigrams", "words"))
-
-    def recreate(self, session: Session, is_damaged: bool) -> None:
-        remake(session, ("word_trigrams", "words"), _VOCABULARY_DEFINITION, is_damaged=is_damaged)
-        session.run(
-            "INSERT INTO index_state (name, rows, analysis) VALUES ('words', 0, 1), "
-            "('word_trigrams', 0, 1)"
-            " ON CONFLICT (name) DO UPDATE SET rows = 0"
-        )
-
 
 _SHADOWS = ("data", "idx", "content", "docsize", "config")
 
 
-def are_sound(session: Session, tables: Sequence[str]) -> bool:
-    """Return True if the pages of tables and FTS5 shadows are sound.
-
-    To be asked outside the transaction that repairs: meeting damage spoils a transaction.
-    """
-    wanted = set(_names(tables))
-    try:
-        rows = session.all("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
-        found = sorted(wanted & {row[0] for row in rows})
-        return all(session.all(f"PRAGMA quick_check('{name}')") == [("ok",)] for name in found)
-    except CorruptError:
-        return False
-
-
-# Dropping a damaged table is dangerous: broken pointers may lead to pages of another table. Its
-# entry is removed from the schema instead; its pages stay unused until a vacuum.
-
-
-def remake(session: Session, tables: Sequence[str], definition: str, is_damaged: bool) -> None:
-    """Drop tables, with FTS5 shadows, and run their definition."""
-    if is_damaged:
-        _forget(session, _names(tables))
-    else:
-        for name in _names(tables):
-            try:
-                session.run(f"DROP TABLE IF EXISTS {name}")
-            except DatabaseError:
-                # An FTS5 table that has lost one of the tables behind it cannot be opened, and
-                # so not dropped.
-                _forget(session, [name])
-    session.run(definition)
-
-
-def _names(tables: Sequence[str]) -> list[str]:
+def _with_shadows(tables: Iterable[str]) -> list[str]:
     return [
         name for table in tables for name in (table, *(f"{table}_{suffix}" for suffix in _SHADOWS))
     ]

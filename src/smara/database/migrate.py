@@ -52,12 +52,26 @@ def migrate(database: Database, clock: Clock, target: int = HEAD) -> int:
     if version >= target:
         return 0
     with database.write() as session:
-        _lock(database, session)
-        version = schema_version(database, session)  # somebody may have been faster
+        if database.kind == "postgres":
+            session.run("SELECT pg_advisory_xact_lock(1397571922)")
+        version = schema_version(database, session)  # another process may have been faster
         _refuse_newer(version)
         steps = [step for step in migrations(database.kind) if version < step.number <= target]
         for step in steps:
-            _take(database, session, step, now_ms=clock.now_ms())
+            if step.number == 1:
+                if database.kind == "sqlite":
+                    session.run("PRAGMA application_id = 1397571922")
+                session.run(
+                    "CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL,"
+                    " applied_at BIGINT NOT NULL)"
+                )
+            session.run(step.sql)
+            session.run(
+                "INSERT INTO migrations (number, name, applied_at) VALUES (?, ?, ?)",
+                (step.number, step.name, clock.now_ms()),
+            )
+            if database.kind == "sqlite":
+                session.run(f"PRAGMA user_version = {step.number}")
     return len(steps)
 
 
@@ -75,28 +89,6 @@ def schema_version(database: Database, session: Session) -> int:
         return 0
     row = session.one("SELECT coalesce(max(number), 0) FROM migrations")
     return int(row[0]) if row else 0
-
-
-def _take(database: Database, session: Session, step: Migration, now_ms: int) -> None:
-    if step.number == 1:
-        if database.kind == "sqlite":
-            session.run("PRAGMA application_id = 1397571922")
-        session.run(
-            "CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at "
-            "BIGINT NOT NULL)"
-        )
-    session.run(step.sql)
-    session.run(
-        "INSERT INTO migrations (number, name, applied_at) VALUES (?, ?, ?)",
-        (step.number, step.name, now_ms),
-    )
-    if database.kind == "sqlite":
-        session.run(f"PRAGMA user_version = {step.number}")
-
-
-def _lock(database: Database, session: Session) -> None:
-    if database.kind == "postgres":
-        session.run("SELECT pg_advisory_xact_lock(1397571922)")
 
 
 def _refuse_newer(version: int) -> None:

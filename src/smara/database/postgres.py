@@ -10,10 +10,9 @@ from functools import lru_cache
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
-from smara.database.database import Row
-from smara.database.fulltext import FullText, RecordIndex, Words
 from smara.database.fulltext_postgres import PostgresFullText, PostgresRecordIndex, PostgresWords
-from smara.database.vectors import PostgresVectors, Vectors
+from smara.database.session import Row, Session
+from smara.database.vectors import PostgresVectors
 from smara.errors import (
     BusyError,
     CannotOpenError,
@@ -25,7 +24,42 @@ from smara.errors import (
     ReadOnlyError,
 )
 
+_TRANSLATIONS: tuple[tuple[tuple[str, ...], type[DatabaseError], str], ...] = (
+    (
+        ("57014",),
+        DeadlineError,
+        "PostgreSQL was too slow to answer in time. Ask for less, or wait longer.",
+    ),
+    (("55P03", "40001", "40P01"), BusyError, "PostgreSQL was busy: {}. Try again."),
+    (("53100", "53200"), DiskFullError, "PostgreSQL has no room left: {}. Nothing was stored."),
+    (("25006",), ReadOnlyError, "PostgreSQL is read-only: {}. Connect to the primary."),
+    (
+        ("08", "57P"),
+        CannotOpenError,
+        "The connection to PostgreSQL is gone: {}. Check the server; try again.",
+    ),
+)
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Raise psycopg errors as Smara's, by their SQLSTATE."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        # An error without a state is of the connection: the pool is busy, or the server is gone.
+        is_waiting = type(error).__name__ in ("PoolTimeout", "TooManyRequests")
+        state, reason = error.sqlstate or ("55P03" if is_waiting else "08"), _reason(error)
+        for states, target, advice in _TRANSLATIONS:
+            if state.startswith(states):
+                raise target(advice.format(reason), reason=reason) from error
+        raise DatabaseError(
+            f"PostgreSQL refused: {reason} ({state}). This is a bug in Smara; please report it.",
+            reason=reason,
+        ) from error
 
 
 class PostgresSession:
@@ -37,32 +71,32 @@ class PostgresSession:
         self._connection = connection
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
-        with PostgresErrorTranslation():
+        with translated_errors():
             return int(self._connection.execute(with_dollar_marks(sql), values or None).rowcount)
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        with PostgresErrorTranslation(), self._connection.cursor() as cursor:
+        with translated_errors(), self._connection.cursor() as cursor:
             cursor.executemany(with_dollar_marks(sql), rows)
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        with PostgresErrorTranslation():
-            found: list[Row] = self._connection.execute(
+        with translated_errors():
+            rows: list[Row] = self._connection.execute(
                 with_dollar_marks(sql), values or None
             ).fetchall()
-            return found
+            return rows
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
-        with PostgresErrorTranslation():
-            found: Row | None = self._connection.execute(
+        with translated_errors():
+            row: Row | None = self._connection.execute(
                 with_dollar_marks(sql), values or None
             ).fetchone()
-            return found
+            return row
 
 
 class PostgresDatabase:
     """One schema of one PostgreSQL database."""
 
-    kind: Literal["sqlite", "postgres"] = "postgres"
+    kind: Literal["postgres"] = "postgres"
 
     def __init__(
         self,
@@ -80,10 +114,10 @@ class PostgresDatabase:
             ) from error
         self.conninfo, self.schema = split_schema(url)
         self.durability = durability
-        self.fulltext: FullText = PostgresFullText()
-        self.words: Words = PostgresWords()
-        self.records: RecordIndex = PostgresRecordIndex()
-        self.vectors: Vectors = PostgresVectors()
+        self.fulltext = PostgresFullText()
+        self.words = PostgresWords()
+        self.records = PostgresRecordIndex()
+        self.vectors = PostgresVectors()
         self.warnings: list[str] = []
         self.on_write: Callable[[], object] | None = None
         self._busy_timeout_ms = int(busy_timeout_seconds * 1000)
@@ -98,20 +132,25 @@ class PostgresDatabase:
                 f"Cannot connect to PostgreSQL: {_reason(error)}. Check the server and the URL.",
                 url=without_password(url),
             ) from error
-        self._timeout_seconds = busy_timeout_seconds
         self._pid = os.getpid()
         self._pool = self._make_pool()
 
     def _make_pool(self) -> Any:
         from psycopg_pool import ConnectionPool
 
+        def configure(connection: Any) -> None:
+            connection.execute(
+                f"SET search_path TO {self.schema}; SET lock_timeout TO {self._busy_timeout_ms};"
+                f" SET synchronous_commit TO {'on' if self.durability == 'full' else 'off'}"
+            )
+
         return ConnectionPool(
             self.conninfo,
             min_size=1,
             max_size=8,
             open=True,
-            configure=self._configure,
-            timeout=self._timeout_seconds,
+            configure=configure,
+            timeout=self._busy_timeout_ms / 1000,
             kwargs={"autocommit": True},
         )
 
@@ -124,16 +163,9 @@ class PostgresDatabase:
             self._pid = os.getpid()
         return self._pool.connection()
 
-    def _configure(self, connection: Any) -> None:
-        connection.execute(f"SET search_path TO {self.schema}")
-        connection.execute(f"SET lock_timeout TO {self._busy_timeout_ms}")
-        connection.execute(
-            f"SET synchronous_commit TO {'on' if self.durability == 'full' else 'off'}"
-        )
-
     @contextmanager
-    def read(self, deadline_seconds: float | None = None) -> Iterator[PostgresSession]:
-        with PostgresErrorTranslation(), self._connection() as connection:
+    def read(self, deadline_seconds: float | None = None) -> Iterator[Session]:
+        with translated_errors(), self._connection() as connection:
             if deadline_seconds is None:
                 yield PostgresSession(connection)
                 return
@@ -145,14 +177,14 @@ class PostgresDatabase:
                     connection.execute("SET statement_timeout TO 0")
 
     @contextmanager
-    def snapshot(self) -> Iterator[PostgresSession]:
-        with PostgresErrorTranslation(), self._connection() as connection, connection.transaction():
+    def snapshot(self) -> Iterator[Session]:
+        with translated_errors(), self._connection() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield PostgresSession(connection)
 
     @contextmanager
-    def write(self, is_derived: bool = False) -> Iterator[PostgresSession]:
-        with PostgresErrorTranslation(), self._connection() as connection, connection.transaction():
+    def write(self, is_derived: bool = False) -> Iterator[Session]:
+        with translated_errors(), self._connection() as connection, connection.transaction():
             if is_derived:
                 connection.execute("SET LOCAL synchronous_commit TO off")
             yield PostgresSession(connection)
@@ -190,55 +222,6 @@ class PostgresDatabase:
     def close(self) -> None:
         if self._pid == os.getpid():
             self._pool.close()
-
-
-class PostgresErrorTranslation:
-    """A block whose psycopg errors come out as Smara's."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: object
-    ) -> None:
-        if error is None or kind is None or not kind.__module__.startswith("psycopg"):
-            return
-        raise translate_postgres_error(error) from error
-
-
-def translate_postgres_error(error: BaseException) -> DatabaseError:
-    """The Smara error for a psycopg error, by its SQLSTATE."""
-    state = getattr(error, "sqlstate", None) or ""
-    reason = _reason(error)
-    if state == "57014":
-        return DeadlineError(
-            "PostgreSQL was too slow to answer in time. Ask for less, or wait longer.",
-            reason=reason,
-        )
-    if state in ("55P03", "40001", "40P01") or type(error).__name__ in (
-        "PoolTimeout",
-        "TooManyRequests",
-    ):
-        return BusyError(f"PostgreSQL was busy: {reason}. Try again.", reason=reason)
-    if state in ("53100", "53200"):
-        return DiskFullError(
-            f"PostgreSQL has no room left: {reason}. Nothing was stored.", reason=reason
-        )
-    if state == "25006":
-        return ReadOnlyError(
-            f"PostgreSQL is read-only: {reason}. Connect to the primary.", reason=reason
-        )
-    if state.startswith(("08", "57P")) or not state:
-        return CannotOpenError(
-            f"The connection to PostgreSQL is gone: {reason}. Check the server; try again.",
-            reason=reason,
-        )
-    return DatabaseError(
-        f"PostgreSQL refused: {reason} ({state}). This is a bug in Smara; please report it.",
-        reason=reason,
-    )
 
 
 def _reason(error: BaseException) -> str:

@@ -87,14 +87,22 @@ class NamedStore(ProjectStore):
             ]
             found = self.looked_up(session, begins, _MOST_CANDIDATES + 1)
         if len(found) > 1:
-            raise self._ambiguous(text, [short_id for _, short_id in found])
+            names = sorted(short_id for _, short_id in found)[:_MOST_CANDIDATES]
+            more = " and more" if len(found) > _MOST_CANDIDATES else ""
+            meanings = f"{', '.join(names)}{more}"
+            raise InvalidInputError(
+                f"{text!r} may mean {meanings}. Give more characters of the id.",
+                candidates=names,
+                brief=f"Ambiguous {self.WHAT} id: {text}",
+                hint=f"It may mean {meanings}. Give more characters.",
+            )
         return found[0][0] if found else None
 
     def require_no(self, session: Session, given: object) -> int:
         """Return the number of the row that is called so.
 
         Raises:
-            NotFoundError: If there is none.
+            NotFoundError: If no row is called so.
             InvalidInputError: If several are meant.
         """
         no = self.find_no(session, given)
@@ -124,17 +132,6 @@ class NamedStore(ProjectStore):
             return self.find_no(session, text)
         except InvalidInputError:
             return None
-
-    def _ambiguous(self, text: str, found: Sequence[str]) -> InvalidInputError:
-        names = sorted(found)[:_MOST_CANDIDATES]
-        more = " and more" if len(found) > _MOST_CANDIDATES else ""
-        meant = f"{', '.join(names)}{more}"
-        return InvalidInputError(
-            f"{text!r} may mean {meant}. Give more characters of the id.",
-            candidates=names,
-            brief=f"Ambiguous {self.WHAT} id: {text}",
-            hint=f"It may mean {meant}. Give more characters.",
-        )
 
 
 def plain_value(value: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Define the sessions and transactions of either database."""
+"""Define the sessions of either database, and pieces of their statements."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
 
 Row = tuple[Any, ...]
 
@@ -13,16 +13,28 @@ class Session(Protocol):
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; the number of rows it changed."""
-        ...
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement once for each row of values."""
-        ...
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Every row of the answer."""
-        ...
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
         """The first row of the answer, or ``None``."""
-        ...
+
+
+T = TypeVar("T")
+PART = 500
+"""So many values are put into one statement."""
+
+
+def parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """A long list in parts that fit into one statement."""
+    for start in range(0, len(values), PART):
+        yield values[start : start + PART]
+
+
+def marks(count: int) -> str:
+    """``?, ?, ?`` for an ``IN`` list of ``count`` values."""
+    return ", ".join("?" * count)

@@ -1,4 +1,4 @@
-"""Open SQLite through apsw: sessions, write-ahead log and deadlines."""
+"""Open SQLite through apsw: sessions, write-ahead log, deadlines and errors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from weakref import WeakSet
 import apsw
 
 from smara.core import log
-from smara.database.database import Row
 from smara.database.filesystem import network_filesystem
-from smara.database.fulltext import FullText, RecordIndex, Words
 from smara.database.fulltext_sqlite import SqliteFullText, SqliteRecordIndex, SqliteWords
-from smara.database.vectors import SqliteVectors, Vectors
+from smara.database.session import Row, Session
+from smara.database.vectors import SqliteVectors
 from smara.errors import (
     BusyError,
     CannotOpenError,
@@ -55,6 +54,7 @@ def wal_is_safe(version: str) -> bool:
     return (branch == (3, 50) and patch >= 7) or (branch == (3, 44) and patch >= 6)
 
 
+_DAMAGED = "The database is damaged. Run `smara doctor`, which says what can be saved."
 _TRANSLATIONS: tuple[tuple[type[apsw.Error], type[DatabaseError], str], ...] = (
     (
         apsw.BusyError,
@@ -72,11 +72,7 @@ _TRANSLATIONS: tuple[tuple[type[apsw.Error], type[DatabaseError], str], ...] = (
         ReadOnlyError,
         "The database cannot be written. Check the permissions of the file and folder.",
     ),
-    (
-        apsw.CorruptError,
-        CorruptError,
-        "The database is damaged. Run `smara doctor`, which says what can be saved.",
-    ),
+    (apsw.CorruptError, CorruptError, _DAMAGED),
     (
         apsw.NotADBError,
         CorruptError,
@@ -104,7 +100,6 @@ _TRANSLATIONS: tuple[tuple[type[apsw.Error], type[DatabaseError], str], ...] = (
     ),
 )
 
-_DAMAGED = "The database is damaged. Run `smara doctor`, which says what can be saved."
 # Damage that SQLite reports as an ordinary error in the statement.
 _SIGNS_OF_DAMAGE = (
     "vtable constructor failed",
@@ -132,23 +127,22 @@ class SqliteErrorTranslation:
         self, kind: type[BaseException] | None, error: BaseException | None, _: object
     ) -> None:
         if isinstance(error, apsw.Error):
-            raise translate_sqlite_error(error, self.path) from error
+            reason = explain(error)
+            for source, target, advice in _TRANSLATIONS:
+                if isinstance(error, source):
+                    raise target(f"{advice} ({reason})", path=self.path, reason=reason) from error
+            if any(sign in str(error) for sign in _SIGNS_OF_DAMAGE):
+                raise CorruptError(
+                    f"{_DAMAGED} ({reason})", path=self.path, reason=reason
+                ) from error
+            raise DatabaseError(
+                f"SQLite refused: {reason}. This is a bug in Smara; please report it.",
+                path=self.path,
+            ) from error
         if isinstance(error, UnicodeDecodeError):
             raise CorruptError(
                 f"{_DAMAGED} (a text is not UTF-8)", path=self.path, reason=str(error)
             ) from error
-
-
-def translate_sqlite_error(error: apsw.Error, path: str | None = None) -> DatabaseError:
-    """The Smara error for an apsw error."""
-    for source, target, advice in _TRANSLATIONS:
-        if isinstance(error, source):
-            return target(f"{advice} ({explain(error)})", path=path, reason=explain(error))
-    if any(sign in str(error) for sign in _SIGNS_OF_DAMAGE):
-        return CorruptError(f"{_DAMAGED} ({explain(error)})", path=path, reason=explain(error))
-    return DatabaseError(
-        f"SQLite refused: {explain(error)}. This is a bug in Smara; please report it.", path=path
-    )
 
 
 def explain(error: apsw.Error) -> str:
@@ -188,7 +182,7 @@ class SqliteDatabase:
     ``path`` may be ``":memory:"``. ``vfs`` names an apsw VFS; the fault tests use it.
     """
 
-    kind: Literal["sqlite", "postgres"] = "sqlite"
+    kind: Literal["sqlite"] = "sqlite"
 
     def __init__(
         self,
@@ -199,12 +193,15 @@ class SqliteDatabase:
     ) -> None:
         self.path = str(path)
         self.durability = durability
-        self.fulltext: FullText = SqliteFullText()
-        self.words: Words = SqliteWords()
-        self.records: RecordIndex = SqliteRecordIndex()
-        self.vectors: Vectors = SqliteVectors()
+        self.fulltext = SqliteFullText()
+        self.words = SqliteWords()
+        self.records = SqliteRecordIndex()
+        self.vectors = SqliteVectors()
         self.warnings: list[str] = []
         self.on_write: Callable[[], object] | None = None
+        """Called after each committed write, but those of what can be made again. Must be quick
+        and never raise.
+        """
         self._busy_timeout_ms = int(busy_timeout_seconds * 1000)
         self._vfs = vfs
         self._idle: list[apsw.Connection] = []
@@ -248,42 +245,37 @@ class SqliteDatabase:
         log.warning("database.warning", text=text)
 
     def _connect(self) -> apsw.Connection:
+        if self.is_read_only:
+            return self._connect_read_only()
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         last: Exception | None = None
         for _ in range(_OPEN_ATTEMPTS):
             try:
-                return self._connect_once()
+                with SqliteErrorTranslation(self.path):
+                    connection = apsw.Connection(self.path, flags=flags, vfs=self._vfs)
+                    try:
+                        self._configure(connection)
+                    except BaseException:
+                        connection.close(True)
+                        raise
+                return connection
+            except (ReadOnlyError, CannotOpenError):
+                # The file is there, whole without a log, and its folder takes no file beside it.
+                folder, log_path = os.path.dirname(os.path.abspath(self.path)), self.path + "-wal"
+                if (
+                    self._is_memory
+                    or not os.access(self.path, os.R_OK)
+                    or os.access(folder, os.W_OK)
+                    or _size(log_path) > 0
+                ):
+                    raise
+                return self._connect_read_only()
             except BusyError as error:
                 # Changing the journal mode ignores the busy timeout, so two processes
                 # that create the same file at once meet here.
                 last = error
                 threading.Event().wait(0.02)
         raise last or CannotOpenError(f"Cannot open {self.path}.")
-
-    def _connect_once(self) -> apsw.Connection:
-        if self.is_read_only:
-            return self._connect_read_only()
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        try:
-            with SqliteErrorTranslation(self.path):
-                connection = apsw.Connection(self.path, flags=flags, vfs=self._vfs)
-                try:
-                    self._configure(connection)
-                except BaseException:
-                    connection.close(True)
-                    raise
-        except (ReadOnlyError, CannotOpenError):
-            if self._is_memory or not self._can_only_be_read():
-                raise
-            return self._connect_read_only()
-        return connection
-
-    def _can_only_be_read(self) -> bool:
-        """Whether the file is there, whole without a log, and its folder takes no file beside
-        it.
-        """
-        folder = os.path.dirname(os.path.abspath(self.path))
-        has_log = os.path.exists(self.path + "-wal") and os.path.getsize(self.path + "-wal") > 0
-        return os.access(self.path, os.R_OK) and not os.access(folder, os.W_OK) and not has_log
 
     def _connect_read_only(self) -> apsw.Connection:
         """Connect read-only to a store without making files beside it.
@@ -334,13 +326,6 @@ class SqliteDatabase:
 
     @contextmanager
     def _borrow(self) -> Iterator[apsw.Connection]:
-        connection = self._take()
-        try:
-            yield connection
-        finally:
-            self._give_back(connection)
-
-    def _take(self) -> apsw.Connection:
         if self._is_closed:
             raise CannotOpenError("This memory is closed. Open it again with smara.open().")
         if self._pid != os.getpid() and not self._is_memory:
@@ -352,9 +337,13 @@ class SqliteDatabase:
             self._pool_lock = threading.Lock()
             self._write_lock = threading.Lock()
         with self._pool_lock:
-            if self._idle:
-                return self._idle.pop()
-        return self._connect()
+            connection = self._idle.pop() if self._idle else None
+        if connection is None:
+            connection = self._connect()
+        try:
+            yield connection
+        finally:
+            self._give_back(connection)
 
     def _give_back(self, connection: apsw.Connection) -> None:
         with self._pool_lock:
@@ -364,32 +353,52 @@ class SqliteDatabase:
         _close(connection)
 
     @contextmanager
-    def read(self, deadline_seconds: float | None = None) -> Iterator[SqliteSession]:
+    def read(self, deadline_seconds: float | None = None) -> Iterator[Session]:
+        """Open a connection for reading; it sees everything committed.
+
+        A statement that runs past the deadline is stopped with ``DeadlineError``.
+        """
         with self._write_lock if self._is_memory else nullcontext(), self._borrow() as connection:
             if deadline_seconds is None:
                 yield SqliteSession(connection)
                 return
-            connection.set_progress_handler(_deadline(deadline_seconds), _STEPS_BETWEEN_CHECKS)
+            stop_at = time.monotonic() + deadline_seconds
+
+            def is_over() -> bool:
+                nonlocal stop_at
+                if time.monotonic() <= stop_at:
+                    return False
+                # What runs after the statement that is stopped has as much time again.
+                stop_at = time.monotonic() + deadline_seconds
+                return True
+
+            connection.set_progress_handler(is_over, _STEPS_BETWEEN_CHECKS)
             try:
                 yield SqliteSession(connection)
             finally:
                 connection.set_progress_handler(None)
 
     @contextmanager
-    def snapshot(self) -> Iterator[SqliteSession]:
-        with self.read() as session:
+    def snapshot(self) -> Iterator[Session]:
+        """Open a read connection that sees one moment."""
+        with self._write_lock if self._is_memory else nullcontext(), self._borrow() as connection:
+            session = SqliteSession(connection)
             session.run("BEGIN")
             try:
                 yield session
             finally:
                 # Not COMMIT: on a damaged text index it fails, though nothing was written.
-                _roll_back(session.connection)
+                _roll_back(connection)
 
     @contextmanager
-    def write(self, is_derived: bool = False) -> Iterator[SqliteSession]:
+    def write(self, is_derived: bool = False) -> Iterator[Session]:
+        """One transaction; leaving the block commits, an exception undoes everything.
+
+        ``is_derived`` says that what is written can be made again: it is as atomic as any
+        other write, but the disk is not waited for.
+        """
         is_relaxed = is_derived and self.durability == "full" and self.journal_mode == "wal"
-        with self._write_lock:
-            connection = self._take()
+        with self._write_lock, self._borrow() as connection:
             try:
                 with SqliteErrorTranslation(self.path):
                     if is_relaxed:
@@ -402,39 +411,39 @@ class SqliteDatabase:
                 except BaseException:
                     _roll_back(connection)
                     raise
-                self._bound_wal(connection)
+                self._writes += 1
+                if (
+                    self._writes % _CHECK_WAL_EVERY == 0
+                    and self.journal_mode == "wal"
+                    and _size(self.path + "-wal") > WAL_LIMIT_BYTES
+                ):
+                    # A reader that holds it is not waited for; the next time will do.
+                    self._checkpoint(connection, busy_timeout_ms=0)
             finally:
                 if is_relaxed:
                     connection.execute("PRAGMA synchronous = FULL")
-                self._give_back(connection)
         if self.on_write is not None and not is_derived:
             self.on_write()
 
-    def _bound_wal(self, connection: apsw.Connection) -> None:
-        self._writes += 1
-        if self._writes % _CHECK_WAL_EVERY or self.journal_mode != "wal" or self._is_memory:
-            return
+    def _checkpoint(self, connection: apsw.Connection, busy_timeout_ms: int) -> bool:
+        connection.set_busy_timeout(busy_timeout_ms)
         try:
-            if os.stat(self.path + "-wal").st_size > WAL_LIMIT_BYTES:
-                connection.set_busy_timeout(0)
-                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except (OSError, apsw.Error):
-            pass  # a reader holds it; the next time will do
+            pages, moved = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error as error:
+            if busy_timeout_ms and not isinstance(error, apsw.BusyError):
+                raise
+            return False
         finally:
             connection.set_busy_timeout(self._busy_timeout_ms)
+        return pages == moved
 
     def shrink_log(self) -> bool:
-        if self._is_memory or self.journal_mode != "wal":
+        """Checkpoint a write-ahead log; ``False`` while it is in use."""
+        if self.journal_mode != "wal":
             return True
         with self._write_lock, self._borrow() as connection, SqliteErrorTranslation(self.path):
-            connection.set_busy_timeout(1_000)  # a reader that holds it may do so for hours
-            try:
-                pages, moved = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            except apsw.BusyError:
-                return False
-            finally:
-                connection.set_busy_timeout(self._busy_timeout_ms)
-        return pages == moved
+            # A reader that holds it may do so for hours.
+            return self._checkpoint(connection, busy_timeout_ms=1_000)
 
     def integrity(self) -> list[str]:
         """Return what SQLite's own check of the whole file finds wrong."""
@@ -448,6 +457,7 @@ class SqliteDatabase:
         ]
 
     def facts(self) -> dict[str, Any]:
+        """Return engine, version, size and settings of this database."""
         return {
             "engine": "sqlite",
             "version": apsw.sqlite_lib_version(),
@@ -460,6 +470,7 @@ class SqliteDatabase:
         }
 
     def close(self) -> None:
+        """Close every connection; safe to call twice."""
         with self._pool_lock:
             idle, self._idle, self._is_closed = self._idle, [], True
         for connection in idle if self._pid == os.getpid() else ():
@@ -493,23 +504,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork)
 
 
-def _deadline(seconds: float) -> Callable[[], bool]:
-    """Says yes once the time is over; what runs after the statement it stopped has as much time
-    again.
-    """
-    stop_at = time.monotonic() + seconds
-
-    def is_over() -> bool:
-        nonlocal stop_at
-        now = time.monotonic()
-        if now <= stop_at:
-            return False
-        stop_at = now + seconds
-        return True
-
-    return is_over
-
-
 def _close(connection: apsw.Connection) -> None:
     try:
         connection.close(True)
@@ -538,16 +532,9 @@ def _create_private_file(path: str) -> None:
         # Only a new file is opened here: closing an existing one would drop the locks
         # that this process holds on it.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        if not os.access(path, os.R_OK):
-            raise CannotOpenError(
-                f"No permission to open {path}. Check its owner and mode, or choose another path "
-                "with --db.",
-                path=path,
-            ) from None
     except IsADirectoryError:
         raise CannotOpenError(f"{path} is a folder. Give the path of a file.", path=path) from None
-    except PermissionError:
+    except (FileExistsError, PermissionError):
         if not os.access(path, os.R_OK):
             raise CannotOpenError(
                 f"No permission to open {path}. Check its owner and mode, or choose another path "

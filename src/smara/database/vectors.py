@@ -1,15 +1,16 @@
-"""Define vector storage: spaces, kinds, blocks and their byte format.
+"""Store vectors per space, project and kind; find them by row.
 
-Vectors are stored per space, project and kind, and found again by row. numpy is imported
-only where arrays are made.
+`TableVectors` does what both databases share. PostgreSQL uses an index of the extension
+`vector` where it is installed; SQLite has one writer at a time and needs no locks. numpy is
+imported only where arrays are made.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 from smara.database.fulltext import CHUNK_BITS
 from smara.database.session import Session
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 VectorKind = Literal["message", "task", "observation", "memory", "working", "code"]
 VECTOR_KINDS: tuple[VectorKind, ...] = get_args(VectorKind)
-_CODES: dict[VectorKind, int] = {kind: number for number, kind in enumerate(VECTOR_KINDS, 1)}
 ROW_BITS = 47
 LAST_ROW = (1 << ROW_BITS) - 1
 BLOCK_BITS = 8
@@ -33,7 +33,7 @@ BLOCK_BITS = 8
 
 def vector_code(kind: VectorKind) -> int:
     """Return the number of a kind in the tables and migrations."""
-    return _CODES[kind]
+    return VECTOR_KINDS.index(kind) + 1
 
 
 def vector_kind(code: int) -> VectorKind:
@@ -57,6 +57,16 @@ class Shelf:
     def base(self) -> int:
         """The offset from a row to its vector's global number."""
         return self.no << ROW_BITS
+
+    @property
+    def index_name(self) -> str:
+        """The name of a server's index of this shelf."""
+        return f"vectors_near_{self.no}"
+
+    @property
+    def condition(self) -> str:
+        """The shelf as a condition without values, as an index needs it."""
+        return f"no BETWEEN {self.base} AND {self.base + LAST_ROW}"
 
     @property
     def record_bits(self) -> int:
@@ -88,81 +98,6 @@ class Block(NamedTuple):
     stamp: int
     offsets: bytes
     signs: bytes
-
-
-class Vectors(Protocol):
-    """The vector tables of one database."""
-
-    stamps_removals: bool
-    """Whether a block has a new stamp as soon as one of its records is removed."""
-
-    def put(self, session: Session, shelf: Shelf, records: Mapping[int, Sequence[bytes]]) -> None:
-        """Replace the vectors of whole records; none removes them.
-
-        Part of the caller's transaction, which must be the only one that writes to this shelf.
-        """
-        ...
-
-    def free(
-        self, session: Session, shelf: Shelf, records: Iterable[int]
-    ) -> tuple[set[int], set[int]]:
-        """Return which records are locked here, and which are being removed."""
-        ...
-
-    def settle(
-        self, session: Session, shelf: Shelf, entries: Sequence[tuple[int, int, int]]
-    ) -> set[int]:
-        """Dequeue (space, record, stamp), except requeued ones; return the records."""
-        ...
-
-    def by_rows(self, session: Session, shelf: Shelf, rows: Sequence[int]) -> dict[int, bytes]:
-        """The vectors of rows, of those that have one."""
-        ...
-
-    def scan(
-        self, session: Session, shelf: Shelf, first: int = 0, last: int = LAST_ROW
-    ) -> tuple[Rows, Codes]:
-        """Return all vectors within a range of rows, in order."""
-        ...
-
-    def blocks(self, session: Session, shelf: Shelf, after_stamp: int) -> list[Block]:
-        """The blocks that have changed since, in the order of their stamps."""
-        ...
-
-    def make_block(self, session: Session, shelf: Shelf, block: int, stamp: int = 0) -> Block:
-        """Compute a block from its vectors without writing."""
-        ...
-
-    def remake(self, session: Session, shelf: Shelf, blocks: Sequence[int]) -> None:
-        """Make blocks again from the vectors, and write them."""
-        ...
-
-    def count(self, session: Session, shelf: Shelf) -> int:
-        """Count the vectors on a shelf."""
-        ...
-
-    def clear(self, session: Session, shelf: Shelf, limit: int) -> int:
-        """Remove up to ``limit`` vectors; return how many.
-
-        The blocks go with the last.
-        """
-        ...
-
-    def nearest(
-        self, session: Session, shelf: Shelf, query: Floats, limit: int
-    ) -> list[int] | None:
-        """Return rows near a vector from a server index, or ``None``.
-
-        Some more than asked for.
-        """
-        ...
-
-    def make_index(self, session: Session, shelf: Shelf, dims: int) -> bool:
-        """Create a server index for a large shelf; return True if made.
-
-        Outside any transaction.
-        """
-        ...
 
 
 def encode(vectors: Floats) -> list[bytes]:
@@ -223,38 +158,29 @@ def signs_of(codes: Codes) -> NDArray[Any]:
     return np.pad(packed, ((0, 0), (0, width - packed.shape[1])))
 
 
-def as_block(shelf: Shelf, block: int, stamp: int, rows: Rows, codes: Codes) -> Block:
-    """The block of the vectors that lie in it."""
-    import numpy as np
-
-    offsets = (rows - shelf.rows_of_block(block)[0]).astype(np.uint32)
-    return Block(
-        block, stamp, offsets.tobytes(), signs=signs_of(codes).tobytes() if len(codes) else b""
-    )
-
-
 def blocks_of(numbers: Iterable[int]) -> list[int]:
     """The blocks that records lie in, each once."""
     return sorted({no >> BLOCK_BITS for no in numbers})
 
 
-_TABLES: dict[str, str] = {
+TABLES: dict[VectorKind, str] = {
     "message": "messages", "task": "tasks", "observation": "observations", "memory": "memories",
     "working": "working_memory", "code": "code_chunks",
 }  # fmt: skip
-
-
-def table_of(kind: VectorKind) -> str:
-    """The table whose records a kind of vectors stands for."""
-    return _TABLES[kind]
+"""The table whose records a kind of vectors stands for."""
 
 
 class TableVectors:
     """Vectors in tables: rows written and read, blocks made from them."""
 
-    stamps_removals = False
+    stamps_removals: ClassVar[bool] = False
+    """Whether a block has a new stamp as soon as one of its records is removed."""
 
     def put(self, session: Session, shelf: Shelf, records: Mapping[int, Sequence[bytes]]) -> None:
+        """Replace the vectors of whole records; none removes them.
+
+        Part of the caller's transaction, which must be the only one that writes to this shelf.
+        """
         if not records:
             return
         session.run_many(
@@ -264,23 +190,39 @@ class TableVectors:
                 for first, last in map(shelf.rows_of, sorted(records))
             ],
         )
-        self._insert(session, shelf, _rows(shelf, records))
+        session.run_many(
+            "INSERT INTO vectors (no, vector) VALUES (?, ?)",
+            [
+                (shelf.base + row, stored)
+                for no, pieces in sorted(records.items())
+                for row, stored in enumerate(pieces, shelf.rows_of(no)[0])
+            ],
+        )
         self.remake(session, shelf, blocks_of(records))
 
     def remake(self, session: Session, shelf: Shelf, blocks: Sequence[int]) -> None:
-        if blocks:
-            # A stamp that no block of this space has yet; no other writer gets one until the
-            # transaction ends.
-            row = session.one(
-                "UPDATE vector_fills SET stamp = stamp + 1 WHERE project_no = ? AND space_no = ? "
-                "RETURNING stamp",
-                (shelf.project_no, shelf.space_no),
+        """Make blocks again from the vectors, and write them."""
+        if not blocks:
+            return
+        # A stamp that no block of this space has yet; no other writer gets one until the
+        # transaction ends.
+        row = session.one(
+            "UPDATE vector_fills SET stamp = stamp + 1 WHERE project_no = ? AND space_no = ? "
+            "RETURNING stamp",
+            (shelf.project_no, shelf.space_no),
+        )
+        for number in blocks:
+            block = self.make_block(session, shelf, number, stamp=int(row[0]) if row else 0)
+            session.run(
+                "INSERT INTO vector_blocks (shelf_no, block, stamp, size, offsets, signs)"
+                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (shelf_no, block) DO UPDATE SET stamp ="
+                " excluded.stamp, size = excluded.size, offsets = excluded.offsets,"
+                " signs = excluded.signs",
+                (shelf.no, *block[:2], len(block.offsets) // 4, block.offsets, block.signs),
             )
-            stamp = int(row[0]) if row else 0
-            for block in blocks:
-                _write_block(session, shelf, self.make_block(session, shelf, block, stamp=stamp))
 
     def blocks(self, session: Session, shelf: Shelf, after_stamp: int) -> list[Block]:
+        """The blocks that have changed since, in the order of their stamps."""
         found = session.all(
             "SELECT block, stamp, offsets, signs FROM vector_blocks WHERE shelf_no = ? AND stamp "
             "> ? ORDER BY stamp",
@@ -294,12 +236,17 @@ class TableVectors:
         ]
 
     def count(self, session: Session, shelf: Shelf) -> int:
+        """Count the vectors on a shelf."""
         row = session.one(
             "SELECT coalesce(sum(size), 0) FROM vector_blocks WHERE shelf_no = ?", (shelf.no,)
         )
         return int(row[0]) if row else 0
 
     def clear(self, session: Session, shelf: Shelf, limit: int) -> int:
+        """Remove up to ``limit`` vectors; return how many.
+
+        The blocks go with the last.
+        """
         first, last = shelf.base, shelf.base + LAST_ROW
         taken = session.run(
             "DELETE FROM vectors WHERE no BETWEEN ? AND (SELECT max(n.no) FROM"
@@ -313,55 +260,41 @@ class TableVectors:
     def nearest(
         self, session: Session, shelf: Shelf, query: Floats, limit: int
     ) -> list[int] | None:
+        """Return rows near a vector from a server index, or ``None``.
+
+        Some more than asked for.
+        """
         return None
 
     def make_index(self, session: Session, shelf: Shelf, dims: int) -> bool:
+        """Create a server index for a large shelf; return True if made.
+
+        Outside any transaction.
+        """
         return False
 
     def scan(
         self, session: Session, shelf: Shelf, first: int = 0, last: int = LAST_ROW
     ) -> tuple[Rows, Codes]:
+        """Return all vectors within a range of rows, in order."""
+        import numpy as np
+
         found = session.all(
             "SELECT no, vector FROM vectors WHERE no BETWEEN ? AND ? AND length(vector) > 0 ORDER "
             "BY no",
             (shelf.base + first, shelf.base + last),
         )
-        return _as_arrays([no - shelf.base for no, _ in found], [stored for _, stored in found])
-
-    def _insert(self, session: Session, shelf: Shelf, rows: Iterator[tuple[int, bytes]]) -> None:
-        session.run_many(
-            "INSERT INTO vectors (no, vector) VALUES (?, ?)",
-            [(shelf.base + row, stored) for row, stored in rows],
-        )
+        if not found:
+            return np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int8)
+        numbers, stored = zip(*found, strict=True)
+        return np.array(numbers, dtype=np.int64) - shelf.base, decode(stored, len(stored[0]))
 
     def make_block(self, session: Session, shelf: Shelf, block: int, stamp: int = 0) -> Block:
-        return as_block(
-            shelf, block, stamp, *self.scan(session, shelf, *shelf.rows_of_block(block))
-        )
-
-
-def _rows(shelf: Shelf, records: Mapping[int, Sequence[bytes]]) -> Iterator[tuple[int, bytes]]:
-    for no, pieces in sorted(records.items()):
-        yield from enumerate(pieces, shelf.rows_of(no)[0])
-
-
-def _write_block(session: Session, shelf: Shelf, block: Block) -> None:
-    session.run(
-        "INSERT INTO vector_blocks (shelf_no, block, stamp, size, offsets, signs)"
-        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (shelf_no, block) DO UPDATE"
-        " SET stamp = excluded.stamp, size = excluded.size, offsets = excluded.offsets, signs = "
-        "excluded.signs",
-        (shelf.no, block.block, block.stamp, len(block.offsets) // 4, block.offsets, block.signs),
-    )
-
-
-def _as_arrays(rows: Sequence[int], stored: Sequence[bytes]) -> tuple[Rows, Codes]:
-    """Rows and their vectors as arrays, also when there are none."""
-    import numpy as np
-
-    if not rows:
-        return np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int8)
-    return np.array(rows, dtype=np.int64), decode(stored, len(stored[0]))
+        """Compute a block from its vectors without writing."""
+        first, last = shelf.rows_of_block(block)
+        rows, codes = self.scan(session, shelf, first, last)
+        offsets = (rows - first).astype("uint32").tobytes()
+        return Block(block, stamp, offsets, signs=signs_of(codes).tobytes() if len(codes) else b"")
 
 
 class SqliteVectors(TableVectors):
@@ -372,10 +305,10 @@ class SqliteVectors(TableVectors):
     def free(
         self, session: Session, shelf: Shelf, records: Iterable[int]
     ) -> tuple[set[int], set[int]]:
-        table = table_of(shelf.kind)
+        """Return which records are locked here, and which are being removed."""
         statement = (
-            f"SELECT no FROM {table} WHERE project_no = ? AND no IN (SELECT value FROM "
-            "json_each(?))"
+            f"SELECT no FROM {TABLES[shelf.kind]} WHERE project_no = ?"
+            " AND no IN (SELECT value FROM json_each(?))"
         )
         rows = session.all(statement, (shelf.project_no, json.dumps(list(records))))
         return {row[0] for row in rows}, set()
@@ -383,25 +316,34 @@ class SqliteVectors(TableVectors):
     def settle(
         self, session: Session, shelf: Shelf, entries: Sequence[tuple[int, int, int]]
     ) -> set[int]:
-        taken = set()
-        for space_no, no, stamp in entries:
+        """Dequeue (space, record, stamp), except requeued ones; return the records."""
+        return {
+            no
+            for space_no, no, stamp in entries
             if session.run(
                 "DELETE FROM embedding_queue"
                 " WHERE project_no = ? AND space_no = ? AND kind = ? AND no = ? AND stamp = ?",
                 (shelf.project_no, space_no, vector_code(shelf.kind), no, stamp),
-            ):
-                taken.add(no)
-        return taken
+            )
+        }
 
     def by_rows(self, session: Session, shelf: Shelf, rows: Sequence[int]) -> dict[int, bytes]:
+        """The vectors of rows, of those that have one."""
         # In the order of the table, in which neighbors lie on the same page.
-        wanted = json.dumps([shelf.base + row for row in sorted(rows)])
         found = session.all(
-            "SELECT v.no, v.vector FROM json_each(?) AS wanted CROSS JOIN vectors v ON v.no = "
-            "wanted.value",
-            (wanted,),
+            "SELECT v.no, v.vector FROM json_each(?) AS place CROSS JOIN vectors v ON v.no = "
+            "place.value",
+            (json.dumps([shelf.base + row for row in sorted(rows)]),),
         )
         return {no - shelf.base: stored for no, stored in found if stored}
+
+
+def _divide(
+    session: Session, statement: str, values: Sequence[Any], lock: str
+) -> tuple[set[int], set[int]]:
+    """Lock the rows that no other transaction has; return these and the others."""
+    ours = {row[0] for row in session.all(f"{statement} {lock} SKIP LOCKED", values)}
+    return ours, {row[0] for row in session.all(statement, values)} - ours
 
 
 INDEXED_FROM = 200_000
@@ -424,24 +366,22 @@ class PostgresVectors(TableVectors):
     def free(
         self, session: Session, shelf: Shelf, records: Iterable[int]
     ) -> tuple[set[int], set[int]]:
-        wanted = sorted(records)
-        held = self._held_blocks(session, shelf, blocks_of(wanted))
-        table = table_of(shelf.kind)
-        statement = f"SELECT no FROM {table} WHERE project_no = ? AND no = ANY(?::bigint[])"
-        values = (shelf.project_no, wanted)
-        there = {row[0] for row in session.all(f"{statement} FOR KEY SHARE SKIP LOCKED", values)}
-        busy = {row[0] for row in session.all(statement, values)} - there
-        busy |= {no for no in wanted if no >> BLOCK_BITS in held}
-        return there - busy, busy
-
-    def _held_blocks(self, session: Session, shelf: Shelf, blocks: Sequence[int]) -> set[int]:
-        """Return blocks in which another transaction removes a record."""
-        statement = (
-            "SELECT block FROM vector_blocks WHERE shelf_no = ? AND block = ANY(?::bigint[])"
+        numbers = sorted(records)
+        # Blocks in which another transaction removes a record are locked.
+        _, locked_blocks = _divide(
+            session,
+            "SELECT block FROM vector_blocks WHERE shelf_no = ? AND block = ANY(?::bigint[])",
+            (shelf.no, blocks_of(numbers)),
+            "FOR UPDATE",
         )
-        values = (shelf.no, list(blocks))
-        ours = {row[0] for row in session.all(f"{statement} FOR UPDATE SKIP LOCKED", values)}
-        return {row[0] for row in session.all(statement, values)} - ours
+        there, busy = _divide(
+            session,
+            f"SELECT no FROM {TABLES[shelf.kind]} WHERE project_no = ? AND no = ANY(?::bigint[])",
+            (shelf.project_no, numbers),
+            "FOR KEY SHARE",
+        )
+        busy |= {no for no in numbers if no >> BLOCK_BITS in locked_blocks}
+        return there - busy, busy
 
     def settle(
         self, session: Session, shelf: Shelf, entries: Sequence[tuple[int, int, int]]
@@ -480,14 +420,12 @@ class PostgresVectors(TableVectors):
         )
         form = f"{where}.halfvec({len(query)})"
         statement = (
-            f"SELECT no FROM vectors WHERE {_on_shelf(shelf)}"
+            f"SELECT no FROM vectors WHERE {shelf.condition}"
             f" ORDER BY (vector_of(vector)::{form}) OPERATOR({where}.<=>) ?::{form} LIMIT ?"
         )
-        asked = "[" + ",".join(f"{number:.6g}" for number in query.tolist()) + "]"
-        return [
-            row[0] - shelf.base
-            for row in session.all(statement, (asked, max(_CANDIDATES, 2 * limit)))
-        ]
+        vector = "[" + ",".join(f"{number:.6g}" for number in query.tolist()) + "]"
+        rows = session.all(statement, (vector, max(_CANDIDATES, 2 * limit)))
+        return [row[0] - shelf.base for row in rows]
 
     def make_index(self, session: Session, shelf: Shelf, dims: int) -> bool:
         where = self._extension(session)
@@ -507,12 +445,12 @@ class PostgresVectors(TableVectors):
             " FROM generate_series(0, length(stored) - 1) AS i $$"
         )
         session.run(function)
-        name = _index_name(shelf)
-        session.run(f"DROP INDEX IF EXISTS {name}")  # what an interrupted attempt left behind
+        # What an interrupted attempt left behind.
+        session.run(f"DROP INDEX IF EXISTS {shelf.index_name}")
         statement = (
-            f"CREATE INDEX CONCURRENTLY {name} ON vectors USING hnsw"
+            f"CREATE INDEX CONCURRENTLY {shelf.index_name} ON vectors USING hnsw"
             f" ((vector_of(vector)::{where}.halfvec({int(dims)})) {where}.halfvec_cosine_ops) "
-            f"WHERE {_on_shelf(shelf)}"
+            f"WHERE {shelf.condition}"
         )
         session.run(statement)
         return True
@@ -520,8 +458,7 @@ class PostgresVectors(TableVectors):
     def clear(self, session: Session, shelf: Shelf, limit: int) -> int:
         taken = super().clear(session, shelf, limit)
         if taken < limit:
-            name = _index_name(shelf)
-            session.run(f"DROP INDEX IF EXISTS {name}")
+            session.run(f"DROP INDEX IF EXISTS {shelf.index_name}")
         return taken
 
     def _extension(self, session: Session) -> str | None:
@@ -538,15 +475,6 @@ class PostgresVectors(TableVectors):
             "SELECT 1 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid JOIN pg_namespace n"
             " ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relname = ? AND "
             "i.indisvalid",
-            (_index_name(shelf),),
+            (shelf.index_name,),
         )
         return row is not None
-
-
-def _index_name(shelf: Shelf) -> str:
-    return f"vectors_near_{shelf.no}"
-
-
-def _on_shelf(shelf: Shelf) -> str:
-    """The shelf as a condition without values, which is what an index can be made and found for."""
-    return f"no BETWEEN {shelf.base} AND {shelf.base + LAST_ROW}"

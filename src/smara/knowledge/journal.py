@@ -86,7 +86,6 @@ _KEYED = frozenset({"tags", "files", "modules", "session_ids", "evidence", "work
 _INDEXED = frozenset(
     {"content", "citation", "tags", "files", "modules", "data", "type", "deprecated_at"}
 )
-_NO_TERMS = RecordTerms("", ())
 
 
 class MemoryChange:
@@ -229,8 +228,7 @@ class MemoryChange:
         """Remove a memory for good; only what it was known by stays."""
         self._count(stored.memory, -1, is_new=True)
         self.store.add_tombstone(self.session, stored.no, self.now_ms)
-        project = self.store.scope.project_no
-        self.store.database.records.put(self.session, "memory", stored.no, project, _NO_TERMS)
+        self.store.database.records.remove(self.session, "memory", [stored.no])
         self.store.delete(self.session, stored.no)
 
     def refuse_others(self, what: str) -> None:
@@ -277,7 +275,9 @@ class MemoryChange:
 
     def _index(self, no: int, memory: TypedMemory) -> None:
         project = self.store.scope.project_no
-        self.store.database.records.put(self.session, "memory", no, project, memory_terms(memory))
+        self.store.database.records.put(
+            self.session, "memory", project, [(no, memory_terms(memory))]
+        )
 
     def _count(self, memory: TypedMemory, by: int, is_new: bool = False) -> None:
         have = self.state

@@ -16,9 +16,9 @@ from smara.database.leases import Leases
 from smara.database.vectors import (
     BLOCK_BITS,
     LAST_ROW,
+    TABLES,
     VECTOR_KINDS,
     VectorKind,
-    table_of,
     vector_code,
 )
 from smara.errors import ConflictError, InvalidInputError, NotFoundError, SmaraError
@@ -73,7 +73,7 @@ class VectorCheck:
 
     def orphans(self, session: Session, space: Space, kind: VectorKind) -> list[int]:
         """Return the numbers of records that are gone and still have vectors."""
-        shelf, table = self._store.shelf(session, space.no, kind), table_of(kind)
+        shelf, table = self._store.shelf(session, space.no, kind), TABLES[kind]
         statement = (
             f"SELECT DISTINCT (v.no - ?) >> {int(shelf.record_bits)} FROM vectors v WHERE v.no "
             "BETWEEN ? AND ?"
@@ -89,7 +89,7 @@ class VectorCheck:
             return []
         shelf, table, code = (
             self._store.shelf(session, space.no, kind),
-            table_of(kind),
+            TABLES[kind],
             vector_code(kind),
         )
         statement = (
@@ -325,7 +325,7 @@ class Embeddings:
         waiting = self._store.count_waiting(session, space.no)
         for walk in self._store.walks(session, space.no) if space.state == "filling" else ():
             if not walk.is_done:  # the records that the walk has still to pass
-                table = table_of(walk.kind)
+                table = TABLES[walk.kind]
                 statement = self._store.sql(
                     f"SELECT count(*) FROM {table} WHERE project_no = :project AND no < ?"
                 )

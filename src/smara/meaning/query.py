@@ -18,8 +18,7 @@ from smara.core.clock import Clock
 from smara.core.deadline import run_within
 from smara.core.text import CHUNK_CHARACTERS
 from smara.database.database import Session, marks, parts
-from smara.database.fulltext import Within, join_terms, no_of, row_of
-from smara.database.fulltext_sqlite import record_conditions
+from smara.database.fulltext import Within, join_terms, no_of, record_conditions, row_of
 from smara.database.vectors import Shelf, VectorKind, cosines, decode
 from smara.errors import DatabaseError, SmaraError
 from smara.meaning.embedders import Embedders, VectorCache, choose_space

@@ -10,7 +10,7 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 
 from smara.database.database import Session
-from smara.database.vectors import VectorKind, table_of, vector_code
+from smara.database.vectors import TABLES, VectorKind, vector_code
 from smara.meaning.store import QueueEntry, SpaceWalk, VectorStore
 from smara.meaning.texts import Texts
 
@@ -114,7 +114,7 @@ class EmbeddingQueue:
     ) -> list[int]:
         """Return the next records of a walk without vectors, newest first."""
         shelf = self._store.shelf(session, space_no, walk.kind)
-        table, bits = table_of(walk.kind), shelf.record_bits
+        table, bits = TABLES[walk.kind], shelf.record_bits
         statement = (
             f"SELECT r.no FROM {table} r WHERE r.project_no = :project AND r.no < ?"
             f" AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.no = ? + (r.no << {bits}))"

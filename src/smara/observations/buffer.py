@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from smara.core import log
 from smara.database.database import Session, marks
-from smara.database.fulltext import RecordTerms
 from smara.errors import LeaseLostError
 from smara.observations.models import Observation
 from smara.observations.store import FailureKey, ObservationStore
@@ -21,7 +20,6 @@ from smara.observations.store import FailureKey, ObservationStore
 OPERATION = "buffer_reflection"
 CODE = "stale_reflection"
 _PAGE = 500
-_NO_TERMS = RecordTerms("", ())
 
 
 class BufferedReflection(NamedTuple):
@@ -162,9 +160,7 @@ class BufferedReflections:
     def remove(self, session: Session, buffered: BufferedReflection) -> None:
         """Remove it with its notes; its sources stay as they are."""
         for no, _ in self._notes(session, buffered):
-            self._store.database.records.put(
-                session, "observation", no, self._store.scope.project_no, _NO_TERMS
-            )
+            self._store.database.records.remove(session, "observation", [no])
         session.run(
             self._store.sql(
                 "DELETE FROM observations WHERE project_no = :project AND record_no = ?"

@@ -357,10 +357,9 @@ class ObservationStore(ProjectStore):
         """Insert observations by column name, and index them by their words."""
         self._insert(session, "observations", *rows)
         for part in parts([str(row["id"]) for row in rows]):
-            for no, row in self.select(session, f" AND o.id IN ({marks(len(part))})", part):
-                self.database.records.put(
-                    session, "observation", no, self.scope.project_no, observation_terms(row)
-                )
+            stored = self.select(session, f" AND o.id IN ({marks(len(part))})", part)
+            terms = [(no, observation_terms(row)) for no, row in stored]
+            self.database.records.put(session, "observation", self.scope.project_no, terms)
 
     def select(
         self, session: Session, rest: str, values: Sequence[Any] = ()

@@ -11,8 +11,8 @@ import math
 from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from smara.database.database import Session
-from smara.database.fulltext import RecordIndex, RecordKind, record_no
+from smara.database.database import RecordIndex, Session
+from smara.database.fulltext import RecordKind, record_no
 from smara.search.query import Query
 from smara.search.weights import WordWeights
 

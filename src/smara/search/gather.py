@@ -15,8 +15,8 @@ from smara.core.clock import Clock
 from smara.core.escape import from_storable
 from smara.core.terms import expand
 from smara.core.text import analyze
-from smara.database.database import Row, Session, marks, parts
-from smara.database.fulltext import CHUNK_BITS, FullText, Within, Words, no_of, row_of
+from smara.database.database import FullText, Row, Session, Words, marks, parts
+from smara.database.fulltext import CHUNK_BITS, Within, no_of, row_of
 from smara.errors import DeadlineError
 from smara.messages.store import MessageStore
 from smara.search.bm25 import rarity

@@ -184,19 +184,20 @@ class Index:
 
         records = self._database.records
         for no, project_no, task in indexed_tasks(session):
-            records.put(session, "task", no, project_no, task_terms(task))
+            records.put(session, "task", project_no, [(no, task_terms(task))])
         for no, project_no, observation in indexed_observations(session):
-            records.put(session, "observation", no, project_no, observation_terms(observation))
+            records.put(session, "observation", project_no, [(no, observation_terms(observation))])
         for no, project_no, memory in indexed_memories(session):
-            records.put(session, "memory", no, project_no, memory_terms(memory))
+            records.put(session, "memory", project_no, [(no, memory_terms(memory))])
         for no, project_no, terms in indexed_pages(session):
-            records.put(session, "working", no, project_no, terms)
+            records.put(session, "working", project_no, [(no, terms)])
         for no, project_no, path, chunk in indexed_chunks(session):
-            records.add(
+            records.put(
                 session,
                 "code",
                 project_no,
                 [(no, chunk_terms(path, chunk.name, chunk.prefix, text=chunk.text))],
+                is_new=True,
             )
 
     def optimize(self) -> None:

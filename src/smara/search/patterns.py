@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from smara.database.database import Session
-from smara.database.fulltext import RecordIndex, RecordKind, record_no
+from smara.database.database import RecordIndex, Session
+from smara.database.fulltext import RecordKind, record_no
 from smara.errors import DeadlineError
 from smara.messages.store import MessageStore
 from smara.search.models import Hit

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.freshness import Freshness
-from smara.database.database import Database, Session, marks
-from smara.database.fulltext import RecordIndex, RecordKind
+from smara.database.database import Database, RecordIndex, Session, marks
+from smara.database.fulltext import RecordKind
 from smara.errors import DeadlineError, SmaraError
 from smara.search.bm25 import IndexMatches, lookup_terms
 from smara.search.models import Hit, SearchCandidate, SearchFilter

@@ -83,7 +83,7 @@ class TaskTransaction:
             )
         self._add(self._count([no]))
         self.store.database.records.put(
-            self.session, "task", no, self.store.scope.project_no, terms
+            self.session, "task", self.store.scope.project_no, [(no, terms)]
         )
         return no
 
@@ -120,7 +120,7 @@ class TaskTransaction:
         """Put the task as it is now into the index."""
         task = self.store.by_number(self.session, no)
         self.store.database.records.put(
-            self.session, "task", no, self.store.scope.project_no, task_terms(task)
+            self.session, "task", self.store.scope.project_no, [(no, task_terms(task))]
         )
 
     def event(

@@ -106,7 +106,7 @@ class WorkingStore(ProjectStore):
     def index(self, session: Session, no: int, content: str) -> None:
         """Make a page findable by the words it now holds."""
         self.database.records.put(
-            session, "working", no, self.scope.project_no, terms_of("", content)
+            session, "working", self.scope.project_no, [(no, terms_of("", content))]
         )
 
     def count(self, session: Session) -> int:

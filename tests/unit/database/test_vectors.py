@@ -8,7 +8,6 @@ import pytest
 from smara.database.vectors import (
     VECTOR_KINDS,
     Shelf,
-    as_block,
     cosines,
     decode,
     encode,
@@ -67,9 +66,14 @@ def test_signs_are_bits_filled_up_to_whole_words():
     assert signs[0, 9:].sum() == 0
 
 
-def test_a_block_knows_its_rows_from_its_first_on():
+def test_a_block_knows_its_rows_from_its_first_on(database):
     shelf = Shelf(1, 1, 1, kind="message")
-    rows = np.array([(256 << 16) + 1, 300 << 16], dtype=np.int64)
-    block = as_block(shelf, 1, 9, rows=rows, codes=np.ones((2, 64), dtype=np.int8))
+    stored = np.ones(64, dtype=np.int8).tobytes()
+    with database.write() as session:
+        session.run_many(
+            "INSERT INTO vectors (no, vector) VALUES (?, ?)",
+            [(shelf.base + row, stored) for row in ((256 << 16) + 1, 300 << 16)],
+        )
+        block = database.vectors.make_block(session, shelf, 1, stamp=9)
     assert np.frombuffer(block.offsets, dtype=np.uint32).tolist() == [1, 44 << 16]
     assert (block.block, block.stamp, len(block.signs)) == (1, 9, 16)

@@ -350,7 +350,9 @@ class Writer:
         store.write_nodes(session, batch.changed_nodes)
         store.add_chunks(session, self._tree_no, batch.added_chunks)
         store.move_chunks(session, batch.moved_chunks)
-        store.database.records.add(session, "code", store.scope.project_no, batch.terms)
+        store.database.records.put(
+            session, "code", store.scope.project_no, batch.terms, is_new=True
+        )
         store.remove_rows(session, "code_facts", "file_no", numbers=batch.without_facts)
         store.put_facts(session, self._tree_no, batch.facts)
         store.touch_files(session, batch.touched)
