@@ -19,7 +19,7 @@ from smara.adapters.beads.issues import (
     unfold,
     with_residue,
 )
-from smara.adapters.beads.tracker import FIELDS, in_order
+from smara.adapters.beads.sync import FIELDS, in_order
 from smara.tasks.models import NewTask, Task
 
 TIMES = {

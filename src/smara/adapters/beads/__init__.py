@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from smara.adapters.beads.sync import check_beads, export_beads, import_beads
-from smara.adapters.beads.tracker import BeadsReport
+from smara.adapters.beads.sync import BeadsReport, check_beads, export_beads, import_beads
 
 __all__ = ["BeadsReport", "check_beads", "export_beads", "import_beads"]

@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, fields, replace
+from contextlib import suppress
+from dataclasses import fields, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, cast
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, NamedTuple
 
-from smara.adapters.beads.tracker import KEY, Record
 from smara.adapters.lines import list_in, mapping_in, milliseconds, text_in
 from smara.core.ids import key_of
 from smara.core.scope import is_id
@@ -35,6 +36,12 @@ from smara.tasks.prepare import (
     MAX_LABELS,
     MAX_SUMMARY_LENGTH,
 )
+
+Record = Mapping[str, Any]
+"""One line of a tracker: an issue, or something else that beads keeps."""
+
+KEY = "beads"
+"""Where a task's metadata holds what has no place of its own here."""
 
 HEADINGS: Mapping[str, str] = {
     "design": "## Design", "acceptance_criteria": "## Acceptance criteria", "notes": "## Notes",
@@ -116,22 +123,31 @@ _OUTCOME = re.compile(rf"({'|'.join(CLOSE_REASONS)})(?:: (.*))?", re.DOTALL)
 _SHARED = [
     field.name
     for field in fields(NewTask)
-    if field.name not in ("metadata", "depends_on", "description")
+    if field.name not in ("metadata", "depends_on", "description", "assignee", "session_id", "id")
 ]
 
 
 def take(record: Record) -> NewTask:
-    """An issue as a task, whatever its fields hold; dependencies apart."""
-    status = _status(record)
-    reason, summary = _outcome(record)
+    """Read an issue as a task, whatever its fields hold; dependencies apart."""
+    closed_at = _time(record, "closed_at")
+    status = STATUSES.get(text_in(record.get("status")), "open" if closed_at is None else "closed")
     is_closed = status == "closed"
-    type_ = record.get("issue_type")
+    reason, summary = _outcome(record)
+    title = " ".join(text_in(record.get("title")).split()) or str(record["id"])
+    if len(title) > MAX_TITLE_LENGTH:
+        title = title[: MAX_TITLE_LENGTH - 1].rstrip() + "…"
+    priority, type_ = record.get("priority"), record.get("issue_type")
+    if not isinstance(priority, int) or isinstance(priority, bool):
+        priority = DEFAULT_PRIORITY
+    labels = {
+        " ".join(label.split()) for label in list_in(record.get("labels")) if isinstance(label, str)
+    }
     return NewTask(
         short_id=record["id"],
-        title=_title(record),
+        title=title,
         description=fold(record)[:MAX_DESCRIPTION_LENGTH],
         status=status,
-        priority=_priority(record.get("priority")),
+        priority=min(4, max(0, priority)),
         type=type_ if type_ in TYPES else "task",
         assignee=_name(record.get("assignee")),
         created_at=_time(record, "created_at", "updated_at", "closed_at"),
@@ -142,7 +158,9 @@ def take(record: Record) -> NewTask:
         else None,
         close_reason=reason if is_closed else None,
         summary=summary,
-        labels=_labels(record.get("labels")),
+        labels=tuple(sorted(each for each in labels if 0 < len(each) <= MAX_LABEL_LENGTH))[
+            :MAX_LABELS
+        ],
         metadata={
             name: value for name, value in mapping_in(record.get("metadata")).items() if name != KEY
         },
@@ -151,6 +169,10 @@ def take(record: Record) -> NewTask:
 
 def give(task: NewTask, sections: Sequence[str] = ()) -> dict[str, Any]:
     """Return a task as an issue, without dependencies and empty fields."""
+    summary, reason = task.summary or "", task.close_reason or "completed"
+    ending: str | None = f"{reason}: {summary}" if summary else reason
+    if reason == "completed" and _outcome({"close_reason": summary}) == (reason, task.summary):
+        ending = summary or None
     record = {
         "id": task.short_id,
         "title": task.title,
@@ -163,7 +185,7 @@ def give(task: NewTask, sections: Sequence[str] = ()) -> dict[str, Any]:
         "created_by": task.created_by,
         "updated_at": rfc3339(task.updated_at),
         "closed_at": rfc3339(task.closed_at),
-        "close_reason": _close_reason(task),
+        "close_reason": ending,
         "metadata": dict(task.metadata) or None,
         "labels": list(task.labels) or None,
     }
@@ -174,27 +196,32 @@ def with_residue(record: Record, task: NewTask) -> NewTask:
     """Return the task with those fields that `give` would lose."""
     sections = sections_of(record)
     plain = give(task, sections)
-    kept = {
+    lost = {
         name: value
         for name, value in record.items()
-        if name not in plain or not _is_same(plain[name], value)
+        # True is not 1 in JSON.
+        if name not in plain or type(plain[name]) is not type(value) or plain[name] != value
     }
     filled_in = _FILLED_IN if task.status == "closed" else _FILLED_IN[:-1]
     silent = [name for name in dict.fromkeys((*plain, *filled_in)) if name not in record]
-    residue = {"fields": kept, "silent": silent, "sections": sections}
+    residue = {"fields": lost, "silent": silent, "sections": sections}
     residue = {name: value for name, value in residue.items() if value}
     return replace(task, metadata={**task.metadata, KEY: residue}) if residue else task
 
 
 def issue_of(task: Task) -> tuple[dict[str, Any], bool]:
-    """Return the issue of a task, with the changes made here.
+    """Return the issue of a task, and whether the task was changed here.
 
     Dependencies are left as they came.
-
-    Also says whether anything was changed.
     """
     residue = mapping_in(task.metadata.get(KEY))
-    ours = as_new(task)
+    # A claim belongs to this store; what others may know is who works on it.
+    ours = NewTask(
+        **{name: getattr(task, name) for name in _SHARED},
+        assignee=task.assignee or task.holder,
+        description=task.full_description,
+        metadata={name: value for name, value in task.metadata.items() if name != KEY},
+    )
     plain = give(ours, [name for name in list_in(residue.get("sections")) if isinstance(name, str)])
     silent = set(map(str, list_in(residue.get("silent"))))
     candidate = {name: value for name, value in plain.items() if name not in silent}
@@ -202,7 +229,11 @@ def issue_of(task: Task) -> tuple[dict[str, Any], bool]:
     taken = take(candidate)
     is_changed = False
     for names, meanings in GROUPS:
-        if all(_still_says(taken, ours, meaning) for meaning in meanings):
+        if all(
+            getattr(taken, meaning) == getattr(ours, meaning)
+            or (getattr(taken, meaning) is None and meaning in _FILLED_IN)
+            for meaning in meanings
+        ):
             continue
         is_changed = True
         for name in names:
@@ -212,15 +243,6 @@ def issue_of(task: Task) -> tuple[dict[str, Any], bool]:
     if is_changed and milliseconds(candidate.get("updated_at")) != ours.updated_at:
         candidate["updated_at"] = plain["updated_at"]  # also where the issue told none
     return candidate, is_changed
-
-
-def as_new(task: Task) -> NewTask:
-    """A task as it would be handed to another store."""
-    shared = {name: getattr(task, name) for name in _SHARED}
-    metadata = {name: value for name, value in task.metadata.items() if name != KEY}
-    # A claim belongs to this store; what others may know is who works on it.
-    shared |= {"session_id": None, "id": None, "assignee": task.assignee or task.holder}
-    return NewTask(**shared, description=task.full_description, metadata=metadata)
 
 
 def rfc3339(milliseconds: int | None) -> str | None:
@@ -236,64 +258,22 @@ def rfc3339(milliseconds: int | None) -> str | None:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}{fraction}Z"
 
 
-def _still_says(taken: NewTask, ours: NewTask, meaning: str) -> bool:
-    kept, now = getattr(taken, meaning), getattr(ours, meaning)
-    return bool(kept == now) or (kept is None and meaning in _FILLED_IN)
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and bool(one == other)  # True is not 1 in JSON
-
-
-def _status(record: Record) -> TaskStatus:
-    status = record.get("status")
-    if isinstance(status, str) and status in STATUSES:
-        return STATUSES[status]
-    return "open" if milliseconds(record.get("closed_at")) is None else "closed"
-
-
 def _outcome(record: Record) -> tuple[str, str | None]:
     """How a task ended and what was said about it: free text, or one of our reasons before a
     colon.
     """
-    said = (text_in(record.get("close_reason")) or text_in(record.get("delete_reason")))[
-        :MAX_SUMMARY_LENGTH
-    ].strip()
+    words = text_in(record.get("close_reason")) or text_in(record.get("delete_reason"))
+    words = words[:MAX_SUMMARY_LENGTH].strip()
     if record.get("status") == "tombstone":
-        return "wontfix", said or None
-    found = _OUTCOME.fullmatch(said)
+        return "wontfix", words or None
+    found = _OUTCOME.fullmatch(words)
     if found is None:
-        return "completed", said or None
+        return "completed", words or None
     return found[1], (found[2] or "").strip() or None
-
-
-def _close_reason(task: NewTask) -> str | None:
-    summary, reason = task.summary or "", task.close_reason or "completed"
-    if reason == "completed" and _outcome({"close_reason": summary}) == (reason, task.summary):
-        return summary or None
-    return f"{reason}: {summary}" if summary else reason
-
-
-def _title(record: Record) -> str:
-    line = " ".join(text_in(record.get("title")).split())
-    if len(line) > MAX_TITLE_LENGTH:
-        return line[: MAX_TITLE_LENGTH - 1].rstrip() + "…"
-    return line or cast("str", record["id"])
-
-
-def _priority(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        return DEFAULT_PRIORITY
-    return min(4, max(0, value))
 
 
 def _name(value: Any) -> str | None:
     return value if is_id(value) and value.strip() else None
-
-
-def _labels(value: Any) -> tuple[str, ...]:
-    lines = {" ".join(label.split()) for label in list_in(value) if isinstance(label, str)}
-    return tuple(sorted(line for line in lines if 0 < len(line) <= MAX_LABEL_LENGTH))[:MAX_LABELS]
 
 
 def _time(record: Record, *names: str) -> int | None:
@@ -346,24 +326,17 @@ DEPENDENCY_TYPES: Mapping[str, tuple[DependencyType, bool]] = {
 
 
 def edge_of(issue_id: str, dependency: Any) -> IssueEdge | None:
-    """Return the edge of a dependency; ``None`` for an unknown type."""
-    if not isinstance(dependency, dict):
-        return None
-    target, name = dependency.get("depends_on_id"), dependency.get("type", "blocks")
-    if (
-        not isinstance(target, str)
-        or not target
-        or not isinstance(name, str)
-        or name not in DEPENDENCY_TYPES
-    ):
+    """Return the edge of a dependency, by keys; ``None`` for an unknown type.
+
+    Keys, because ids may be written in any case.
+    """
+    fields = mapping_in(dependency)
+    target, name = text_in(fields.get("depends_on_id")), text_in(fields.get("type", "blocks"))
+    if not target or name not in DEPENDENCY_TYPES:
         return None
     type_, is_reversed = DEPENDENCY_TYPES[name]
-    return IssueEdge(target, issue_id, type_) if is_reversed else IssueEdge(issue_id, target, type_)
-
-
-def keyed(edge: IssueEdge) -> IssueEdge:
-    """The same edge by keys: ids may be written in any case."""
-    return IssueEdge(key_of(edge.task), key_of(edge.depends_on), edge.type)
+    task, depends_on = key_of(issue_id), key_of(target)
+    return IssueEdge(depends_on, task, type_) if is_reversed else IssueEdge(task, depends_on, type_)
 
 
 def implied_parent(issue_id: str) -> str | None:
@@ -379,7 +352,18 @@ def circular(edges: Iterable[IssueEdge], standing: Iterable[IssueEdge]) -> set[I
     """
     given = list(dict.fromkeys(edges))
     before = [pair for edge in standing if (pair := edge.waits)]
-    knot = _knotted([*before, *(pair for edge in given if (pair := edge.waits))])
+    # Only tasks that are left when all that waits for nothing is taken away, again and again, can
+    # be part of a cycle: mostly none, and then no edge has to be looked at on its own.
+    sorter = TopologicalSorter[str]()
+    knot = set()
+    for waiting, awaited in (*before, *(pair for edge in given if (pair := edge.waits))):
+        sorter.add(waiting, awaited)
+        knot |= {waiting, awaited}
+    with suppress(CycleError):
+        sorter.prepare()
+    while free := sorter.get_ready():
+        knot.difference_update(free)
+        sorter.done(*free)
     graph: dict[str, set[str]] = {}
     for waiting, awaited in before:
         graph.setdefault(waiting, set()).add(awaited)
@@ -388,44 +372,16 @@ def circular(edges: Iterable[IssueEdge], standing: Iterable[IssueEdge]) -> set[I
         if edge.task == edge.depends_on:
             refused.add(edge)
         elif (pair := edge.waits) and knot.issuperset(pair):
-            if _reaches(graph, pair[1], pair[0]):
+            waiting, awaited = pair
+            reached = stack = {awaited}
+            while stack:
+                stack = {after for task in stack for after in graph.get(task, ())} - reached
+                reached = reached | stack
+            if waiting in reached:
                 refused.add(edge)
             else:
-                graph.setdefault(pair[0], set()).add(pair[1])
+                graph.setdefault(waiting, set()).add(awaited)
     return refused
-
-
-def _knotted(pairs: list[tuple[str, str]]) -> set[str]:
-    """The tasks that may be part of a circle.
-
-    It is what is left when all that waits for nothing is taken away, again and again: mostly
-    nothing, and then no edge has to be looked at on its own.
-    """
-    awaiting: dict[str, int] = {}
-    waiters: dict[str, list[str]] = {}
-    for waiting, awaited in pairs:
-        awaiting[waiting] = awaiting.get(waiting, 0) + 1
-        awaiting.setdefault(awaited, 0)
-        waiters.setdefault(awaited, []).append(waiting)
-    free = [task for task, count in awaiting.items() if not count]
-    for task in free:  # grows while it is walked
-        for waiting in waiters.get(task, ()):
-            awaiting[waiting] -= 1
-            if not awaiting[waiting]:
-                free.append(waiting)
-    return set(awaiting).difference(free)
-
-
-def _reaches(graph: Mapping[str, set[str]], start: str, goal: str) -> bool:
-    stack, seen = [start], {start}
-    while stack:
-        task = stack.pop()
-        if task == goal:
-            return True
-        new = graph.get(task, set()) - seen
-        seen |= new
-        stack += new
-    return False
 
 
 NO_COUNTERPART = "of a type that has no counterpart"
@@ -433,69 +389,50 @@ NOT_THERE = "on an issue that is not there"
 CIRCLE = "that would close a circle"
 
 
-@dataclass(slots=True)
-class Settled:
+class Settlement(NamedTuple):
     """The dependencies of a tracker, by keys."""
 
-    edges: set[IssueEdge] = field(default_factory=set)
-    implied: set[str] = field(default_factory=set)
+    edges: set[IssueEdge]
+    implied: set[str]
     """Issues whose parent is known by their ids alone."""
-    apart: dict[str, dict[int, str]] = field(default_factory=dict)
+    apart: dict[str, dict[int, str]]
     """Issue → position of a dependency that cannot stand → why."""
-    _by_task: dict[str, set[IssueEdge]] = field(default_factory=dict)
-
-    def add(self, edge: IssueEdge) -> None:
-        self.edges.add(edge)
-        self._by_task.setdefault(edge.task, set()).add(edge)
-
-    def edges_of(self, key: str) -> AbstractSet[IssueEdge]:
-        """Return the edges of a task."""
-        return self._by_task.get(key, frozenset())
 
 
 def settle(
     issues: Mapping[str, Record],
-    known: AbstractSet[str],
+    present: AbstractSet[str],
     standing: Iterable[IssueEdge],
     orphans: AbstractSet[str],
-) -> Settled:
+) -> Settlement:
     """Accept the dependencies of issues in order, as far as they fit.
 
     ``orphans`` were taken from the parents that their ids name, and are not given back to them.
     """
-    settled = Settled()
-    found: list[tuple[str, int, IssueEdge]] = []
+    apart: dict[str, dict[int, str]] = {}
+    candidates: list[tuple[str, int, IssueEdge]] = []
     for key, record in issues.items():
         for position, dependency in enumerate(list_in(record.get("dependencies"))):
             edge = edge_of(record["id"], dependency)
             if edge is None:
-                settled.apart.setdefault(key, {})[position] = NO_COUNTERPART
-            elif not {(edge := keyed(edge)).task, edge.depends_on} <= known:
-                settled.apart.setdefault(key, {})[position] = NOT_THERE
+                apart.setdefault(key, {})[position] = NO_COUNTERPART
+            elif not {edge.task, edge.depends_on} <= present:
+                apart.setdefault(key, {})[position] = NOT_THERE
             else:
-                found.append((key, position, edge))
-    told = {edge.task for _, _, edge in found if edge.type == "parent-child"}
-    implied = _implied(issues, known, told | orphans)
-    refused = circular([*(edge for _, _, edge in found), *implied], standing)
-    for key, position, edge in found:
-        if edge in refused:
-            settled.apart.setdefault(key, {})[position] = CIRCLE
-        else:
-            settled.add(edge)
-    for edge in implied:
-        if edge not in refused:
-            settled.add(edge)
-            settled.implied.add(edge.task)
-    return settled
-
-
-def _implied(
-    issues: Mapping[str, Record], known: AbstractSet[str], others: AbstractSet[str]
-) -> list[IssueEdge]:
-    """Parents named by ids, but for some issues: they have others, or none."""
-    parents = {key: implied_parent(key) for key in issues if key not in others}
-    return [
+                candidates.append((key, position, edge))
+    # Parents named by ids, but for issues that have others, or none.
+    others = orphans | {edge.task for _, _, edge in candidates if edge.type == "parent-child"}
+    implied = [
         IssueEdge(key, parent, "parent-child")
-        for key, parent in parents.items()
-        if parent is not None and parent in known
+        for key in issues
+        if key not in others and (parent := implied_parent(key)) in present and parent is not None
     ]
+    refused = circular([*(edge for _, _, edge in candidates), *implied], standing)
+    for key, position, edge in candidates:
+        if edge in refused:
+            apart.setdefault(key, {})[position] = CIRCLE
+    return Settlement(
+        {edge for edge in (*(each for _, _, each in candidates), *implied) if edge not in refused},
+        {edge.task for edge in implied if edge not in refused},
+        apart,
+    )

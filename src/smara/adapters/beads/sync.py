@@ -3,7 +3,8 @@
 An import is safe to repeat. An issue equal to our own export or to its last import is
 skipped, and so is one whose task changed here after the file was written. All others are put
 in one transaction with their valid dependencies. Fields without a counterpart are reported
-and kept in the metadata; an export restores them.
+and kept in the metadata; an export restores them. Records that are no issues ("memories")
+are stored as messages of one thread, so that search finds them.
 """
 
 from __future__ import annotations
@@ -11,96 +12,227 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TextIO
 
 from smara.adapters.beads.issues import (
     COUNTERPARTS,
     DEPENDENCY_TYPES,
+    KEY,
     NO_COUNTERPART,
     IssueEdge,
-    Settled,
+    Record,
     edge_of,
     implied_parent,
     issue_of,
-    keyed,
     rfc3339,
     sections_of,
     settle,
     take,
     with_residue,
 )
-from smara.adapters.beads.tracker import (
-    KEY,
-    BeadsReport,
-    Issue,
-    Record,
-    Tracker,
-    in_order,
-    keep_others,
-    other_records,
-    read_tracker,
+from smara.adapters.lines import (
+    JsonLine,
+    decode,
+    list_in,
+    mapping_in,
+    milliseconds,
+    read_lines,
+    text_in,
+    without_surrogates,
 )
-from smara.adapters.lines import list_in, mapping_in, text_in, without_surrogates
 from smara.core.ids import key_of
-from smara.errors import ConflictError
+from smara.core.scope import is_id
+from smara.errors import ConflictError, InvalidInputError
 from smara.memory import Memory
+from smara.messages.models import NewMessage, NewThread, plain
+from smara.secrets import redact_value
 from smara.tasks.models import MAX_TITLE_LENGTH, Dependency, NewTask, Task, TaskRefusal
 
+THREAD = NewThread("beads", title="Notes kept in beads", metadata={"host": "beads"})
 _SAYS_NOTHING = ("_type", "content_hash", "dependency_count", "dependent_count", "comment_count")
 """Fields that repeat what the others say."""
 
-
-def account(report: BeadsReport, record: Record, task: NewTask, apart: Mapping[int, str]) -> None:
-    """Add one issue to the report."""
-    report.tombstones += record.get("status") == "tombstone"
-    report.folded.update(sections_of(record))
-    report.kept_in_metadata.update(_kept(record, task))
-    report.kept_in_metadata.update(_kept_dependencies(record, apart))
-
-
-def _kept(record: Record, task: NewTask) -> Iterator[str]:
-    for name, ours in (
-        ("status", task.status),
-        ("issue_type", task.type),
-        ("priority", task.priority),
-    ):
-        if name in record and record[name] != ours:
-            yield f"{name} {record[name]} → {ours}"
-    if len(" ".join(text_in(record.get("title")).split())) > MAX_TITLE_LENGTH:
-        yield f"title of more than {MAX_TITLE_LENGTH} characters"
-    for name in record:
-        if (
-            name not in COUNTERPARTS
-            and name not in sections_of(record)
-            and name not in _SAYS_NOTHING
-        ):
-            yield f"field {name}"
-
-
-def _kept_dependencies(record: Record, apart: Mapping[int, str]) -> Iterator[str]:
-    for position, dependency in enumerate(list_in(record.get("dependencies"))):
-        name = text_in(mapping_in(dependency).get("type")) or "blocks"
-        ours, why = DEPENDENCY_TYPES.get(name, (None, False))[0], apart.get(position)
-        if ours is None:
-            yield f"dependency {name} {NO_COUNTERPART}"
-        elif why:
-            yield f"dependency {why}"
-        elif name != ours:
-            yield f"dependency {name} → {ours}"
-
+# In the order in which beads writes them, so that a tracker that goes out again differs from the
+# one that came in only where something changed. Others follow by name.
+FIELDS = (
+    "_type", "id", "content_hash", "title", "description", "design", "acceptance_criteria", "notes",
+    "spec_id",
+    "status", "priority", "issue_type", "assignee", "owner", "estimated_minutes", "created_at",
+    "created_by",
+    "updated_at", "started_at", "closed_at", "close_reason", "closed_by_session", "due_at",
+    "defer_until",
+    "external_ref", "source_system", "metadata", "compaction_level", "compacted_at",
+    "compacted_at_commit",
+    "original_size", "source_repo", "labels", "dependencies", "comments", "deleted_at",
+    "deleted_by", "delete_reason",
+    "original_type", "sender", "ephemeral", "pinned", "is_template", "await_type", "await_id",
+    "timeout", "waiters",
+    "dependency_count", "dependent_count", "comment_count",
+)  # fmt: skip
+_PLACES = {name: place for place, name in enumerate(FIELDS)}
 
 # As Go writes JSON, which beads does: a tracker then differs only where something was changed.
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
+Progress = Callable[[int, int], None]
+"""Called with the issues stored so far and the issues to store."""
 
-class Written(NamedTuple):
-    """A task and the issue that an export makes of it."""
 
-    task: Task
+def in_order(record: Record) -> dict[str, Any]:
+    """The record with its fields in the order of beads."""
+    return {
+        name: record[name]
+        for name in sorted(record, key=lambda name: (_PLACES.get(name, len(FIELDS)), name))
+    }
+
+
+@dataclass(slots=True)
+class BeadsReport:
+    """The result of importing a tracker.
+
+    ``lines`` equals issues + others + repeated + unreadable, and ``issues`` equals added +
+    changed + unchanged + newer_here.
+    """
+
+    path: str
+    lines: int = 0
+    issues: int = 0
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    newer_here: int = 0
+    """Issues left as they are, because the task was changed here after the file was written."""
+    dependencies: int = 0
+    """Dependencies of the file that stand between tasks now, implied parents among them."""
+    implied_parents: int = 0
+    """Children known as such by their ids alone: ``bd-1.2`` is one of ``bd-1``."""
+    tombstones: int = 0
+    others: Counter[str] = field(default_factory=Counter)
+    """Records that are no issues, by type; kept as messages of the thread ``beads``."""
+    folded: Counter[str] = field(default_factory=Counter)
+    """Fields that became sections of the description."""
+    kept_in_metadata: Counter[str] = field(default_factory=Counter)
+    """What has no counterpart here, by kind; it goes out again as it was."""
+    repeated: list[tuple[int, str]] = field(default_factory=list)
+    unreadable: list[tuple[int, str]] = field(default_factory=list)
+    refused: tuple[TaskRefusal, ...] = ()
+    redacted: int = 0
+    """Secrets that were replaced before anything was stored."""
+
+
+class Issue(NamedTuple):
+    """An issue of the file."""
+
+    line: int
     record: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Tracker:
+    """The content of a tracker's file.
+
+    ``issues`` are by key: ids that differ in case alone are one.
+    """
+
+    issues: dict[str, Issue] = field(default_factory=dict)
+    others: list[dict[str, Any]] = field(default_factory=list)
+
+
+def read_tracker(path: str | os.PathLike[str], report: BeadsReport) -> Tracker:
+    """Read a whole file, plain or compressed, accounting for every line.
+
+    Raises `NotFoundError` or `InvalidInputError` when it is no readable file, or holds lines
+    and not one of them is an issue.
+    """
+    tracker = Tracker()
+    for line in read_lines(path):
+        report.lines += 1
+        entry = decode(line)
+        if not isinstance(entry, JsonLine):
+            detail = f" ({entry.detail})" if entry.detail else ""
+            report.unreadable.append((entry.line, entry.reason + detail))
+            continue
+        record, secrets = redact_value(entry.value)
+        if record.get("_type", "issue") != "issue":
+            tracker.others.append(record)
+            report.others[str(record["_type"])] += 1
+        elif not is_id(record.get("id")) or not record["id"].strip():
+            report.unreadable.append((entry.line, 'no issue: it has no "id"'))
+            continue
+        elif not {"title", "status", "issue_type"} & record.keys():
+            report.unreadable.append((entry.line, 'no issue: it has no "title"'))
+            continue
+        else:
+            _add_issue(tracker, Issue(entry.line, record), report)
+        report.redacted += secrets
+    report.issues = len(tracker.issues)
+    if report.lines and not tracker.issues and not tracker.others:
+        number, reason = report.unreadable[0]
+        raise InvalidInputError(
+            f"{report.path} holds no issue of beads (line {number}: {reason}); nothing was stored. "
+            "Give the issues.jsonl of a .beads folder, or what `bd export` writes.",
+            path=report.path,
+        )
+    return tracker
+
+
+def _add_issue(tracker: Tracker, issue: Issue, report: BeadsReport) -> None:
+    """Of two issues with one id the newer counts, and of equally old ones the later."""
+    key = key_of(issue.record["id"])
+    if key not in tracker.issues:
+        tracker.issues[key] = issue
+        return
+    # The sort keeps the order of equally old ones.
+    older, newer = sorted(
+        (tracker.issues[key], issue),
+        key=lambda each: milliseconds(each.record.get("updated_at")) or 0,
+    )
+    tracker.issues[key] = newer
+    what = "the same as" if older.record == newer.record else "older than"
+    report.repeated.append((older.line, f"{older.record['id']} is {what} in line {newer.line}"))
+
+
+def _store_others(memory: Memory, records: Iterable[Record]) -> None:
+    """Store records of unknown types as they are; safe to repeat."""
+    newest, versions = _other_records(memory)
+    messages = []
+    for record in records:
+        name = _name(record)
+        if newest.get(name) == record:
+            continue
+        newest[name] = record
+        versions[name] += 1
+        key, value = record.get("key"), record.get("value")
+        if isinstance(value, str) and value.strip():
+            words = f"{key}\n\n{value}" if isinstance(key, str) else value
+        else:
+            words = plain(dict(record))
+        metadata = {"kind": "note", KEY: dict(record)}
+        messages.append(NewMessage("system", words, f"{name}#{versions[name]}", metadata=metadata))
+    if messages:
+        memory.messages.append_batch(THREAD, messages, may_differ=True, compact=False)
+
+
+def _other_records(memory: Memory) -> tuple[dict[str, Record], Counter[str]]:
+    """Return the stored records that are no issues, newest form each, and their versions."""
+    newest: dict[str, Record] = {}
+    versions: Counter[str] = Counter()
+    if memory.threads.find(THREAD.id) is None:
+        return newest, versions
+    for message in memory.messages.stream(thread_id=THREAD.id):
+        if record := dict(mapping_in(message.metadata.get(KEY))):
+            newest[_name(record)] = record
+            versions[_name(record)] += 1
+    return newest, versions
+
+
+def _name(record: Record) -> str:
+    """What makes two records one: their type and key."""
+    named = record.get("key", record.get("id", record.get("name")))
+    return f"{record.get('_type')}:{plain(named if named is not None else dict(record))}"[:400]
 
 
 def export_beads(memory: Memory, file: TextIO) -> int:
@@ -109,10 +241,11 @@ def export_beads(memory: Memory, file: TextIO) -> int:
     Issues are in the order of their ids, and records that are no issues come last. A task
     that came from beads and was not changed here is written as it came.
     """
-    written = sorted(write_issues(memory.tasks.export()), key=lambda each: each.task.short_id)
-    for record in (*(each.record for each in written), *other_records(memory)):
+    issues = sorted(_write_issues(memory.tasks.export()), key=lambda pair: pair[0].short_id)
+    others = sorted(_other_records(memory)[0].items())
+    for record in (*(record for _, record in issues), *(record for _, record in others)):
         file.write(render(record) + "\n")
-    return len(written)
+    return len(issues)
 
 
 def render(record: Record) -> str:
@@ -123,63 +256,64 @@ def render(record: Record) -> str:
     return text.translate(_ESCAPES)
 
 
-def write_issues(tasks: Iterable[Task]) -> list[Written]:
-    """Return the issues of all tasks of a project.
+def _write_issues(tasks: Iterable[Task]) -> list[tuple[Task, dict[str, Any]]]:
+    """Return all tasks of a project, each with the issue that an export makes of it.
 
     Dependencies are given as they came where they still stand.
     """
     whole = list(tasks)  # at once, since one issue may tell a dependency of another
-    standing = {edge for task in whole for edge in edges_of(task)}
-    told = {edge for task in whole for edge in (implied_by(task, is_alone=True), *_given(task))}
-    before, now = _DependencyTally(), _DependencyTally()
-    written = []
+    standing = {_edge_here(each) for task in whole for each in task.dependencies}
+    covered = {
+        edge
+        for task in whole
+        for edge in (
+            _implied_by(task, is_alone=True),
+            *(edge for _, edge, _ in _originals(task)),
+        )
+    }
+    counts: Counter[tuple[str, str]] = Counter()
+    issues = []
     for task in whole:
         record, is_changed = issue_of(task)
-        came = [given for given, _, _ in _originals(task)]
-        still = [
-            given for given, edge, is_apart in _originals(task) if is_apart or edge in standing
-        ]
-        still += [_dependency(each) for each in task.dependencies if edge_here(each) not in told]
-        before.add(came)
-        now.add(still)
+        originals = _originals(task)
+        came = [given for given, _, _ in originals]
+        still = [given for given, edge, is_apart in originals if is_apart or edge in standing]
+        for each in task.dependencies:
+            if _edge_here(each) not in covered:
+                fields = {
+                    "issue_id": each.task,
+                    "depends_on_id": each.depends_on,
+                    "type": each.type,
+                    "created_at": rfc3339(each.created_at),
+                    "created_by": each.created_by,
+                }
+                still.append({name: value for name, value in fields.items() if value is not None})
+        # Beads counts the issues that each one needs, and is needed by, by ``blocks`` alone.
+        for change, given in (*((-1, each) for each in came), *((1, each) for each in still)):
+            if isinstance(given, dict) and given.get("type") == "blocks":
+                counts["dependency_count", str(given.get("issue_id"))] += change
+                counts["dependent_count", str(given.get("depends_on_id"))] += change
         if still != came:
             record["dependencies"] = still
         if not still and came:
             del record["dependencies"]
         if still != came or is_changed:
             record.pop("content_hash", None)  # of what the issue was before
-        written.append(Written(task, record))
-    for each in written:
+        issues.append((task, record))
+    for _, record in issues:
         # Bring counts that the issue came with up to date, by what has changed here.
-        for name, old, new in (
-            ("dependency_count", before.needs, now.needs),
-            ("dependent_count", before.needed, now.needed),
-        ):
-            if (change := new[each.record["id"]] - old[each.record["id"]]) and type(
-                each.record.get(name)
-            ) is int:
-                each.record[name] += change
-    return written
+        for name in ("dependency_count", "dependent_count"):
+            if (change := counts[name, record["id"]]) and type(record.get(name)) is int:
+                record[name] += change
+    return issues
 
 
-def edges_of(task: Task) -> Iterator[IssueEdge]:
-    """The dependencies of a task, by keys."""
-    yield from map(edge_here, task.dependencies)
-
-
-def edge_here(dependency: Dependency) -> IssueEdge:
+def _edge_here(dependency: Dependency) -> IssueEdge:
     """A dependency of ours, by keys."""
     return IssueEdge(key_of(dependency.task), key_of(dependency.depends_on), dependency.type)
 
 
-def told_by(task: Task) -> Iterator[IssueEdge]:
-    """Return the dependencies that came with a task's issue."""
-    yield from (edge for _, edge, is_apart in _originals(task) if edge and not is_apart)
-    if edge := implied_by(task):
-        yield edge
-
-
-def implied_by(task: Task, is_alone: bool = False) -> IssueEdge | None:
+def _implied_by(task: Task, is_alone: bool = False) -> IssueEdge | None:
     """Return the parent that an import took from a task's id.
 
     ``is_alone`` if the task has no other.
@@ -188,15 +322,10 @@ def implied_by(task: Task, is_alone: bool = False) -> IssueEdge | None:
     """
     if not mapping_in(task.metadata.get(KEY)).get("implied"):
         return None
-    parents = [edge for edge in edges_of(task) if edge.type == "parent-child"]
-    edge = IssueEdge(
-        key_of(task.short_id), implied_parent(key_of(task.short_id)) or "", "parent-child"
-    )
+    key = key_of(task.short_id)
+    edge = IssueEdge(key, implied_parent(key) or "", "parent-child")
+    parents = [_edge_here(each) for each in task.dependencies if each.type == "parent-child"]
     return edge if not is_alone or parents == [edge] else None
-
-
-def _given(task: Task) -> Iterator[IssueEdge | None]:
-    return (edge for _, edge, _ in _originals(task))
 
 
 def _originals(task: Task) -> list[tuple[Any, IssueEdge | None, bool]]:
@@ -204,44 +333,13 @@ def _originals(task: Task) -> list[tuple[Any, IssueEdge | None, bool]]:
     set apart.
     """
     residue = mapping_in(task.metadata.get(KEY))
-    given = list_in(mapping_in(residue.get("fields")).get("dependencies"))
     apart = list_in(residue.get("apart"))
-    edges = [edge_of(task.short_id, each) for each in given]
     return [
-        (each, edge and keyed(edge), n in apart)
-        for n, (each, edge) in enumerate(zip(given, edges, strict=True))
+        (given, edge_of(task.short_id, given), position in apart)
+        for position, given in enumerate(
+            list_in(mapping_in(residue.get("fields")).get("dependencies"))
+        )
     ]
-
-
-def _dependency(dependency: Dependency) -> dict[str, Any]:
-    record = {
-        "issue_id": dependency.task,
-        "depends_on_id": dependency.depends_on,
-        "type": dependency.type,
-        "created_at": rfc3339(dependency.created_at),
-        "created_by": dependency.created_by,
-    }
-    return {name: value for name, value in record.items() if value is not None}
-
-
-class _DependencyTally:
-    """How many issues each one needs, and is needed by, as beads counts them: by ``blocks``
-    alone.
-    """
-
-    def __init__(self) -> None:
-        self.needs: Counter[str] = Counter()
-        self.needed: Counter[str] = Counter()
-
-    def add(self, dependencies: Iterable[Any]) -> None:
-        for each in dependencies:
-            if isinstance(each, dict) and each.get("type") == "blocks":
-                self.needs[str(each.get("issue_id"))] += 1
-                self.needed[str(each.get("depends_on_id"))] += 1
-
-
-Progress = Callable[[int, int], None]
-"""Called with the issues stored so far and the issues to store."""
 
 
 def import_beads(
@@ -255,7 +353,7 @@ def import_beads(
     report = BeadsReport(os.fspath(path))
     tracker = read_tracker(path, report)
     _BeadsImport(memory, tracker, report).run(progress)
-    keep_others(memory, tracker.others)
+    _store_others(memory, tracker.others)
     return report
 
 
@@ -265,120 +363,126 @@ def check_beads(path: str | os.PathLike[str]) -> None:
 
 
 class _Here(NamedTuple):
-    """A task that is known already: what an export would say of it, and its dependencies."""
+    """A task that is here already: what an export would say of it, and its dependencies."""
 
     line: str
-    seen: str | None
-    """The fingerprint of the issue as it last came in."""
+    fingerprint: str | None
+    """Of the issue as it last came in."""
     updated_at: int
     created_at: int
     edges: frozenset[IssueEdge]
-    told: frozenset[IssueEdge]
+    brought: frozenset[IssueEdge]
     """Dependencies that an earlier import brought."""
     implied: IssueEdge | None
     """The one among them that only the id tells."""
 
 
 class _BeadsImport:
+    """Compare a tracker with the tasks that are here, then put what is new."""
+
     def __init__(self, memory: Memory, tracker: Tracker, report: BeadsReport) -> None:
         self._memory = memory
         self._report = report
-        self._issues = tracker.issues
-        self._lines = {key: render(issue.record) for key, issue in tracker.issues.items()}
-        self._here = {
-            key_of(each.task.short_id): _here(each) for each in write_issues(memory.tasks.export())
-        }
-        self._tasks = {key: self._read(key, issue) for key, issue in tracker.issues.items()}
-        self._newer_here = {key for key in self._tasks if self._is_newer_here(key)}
-        self._replaced = self._tasks.keys() - self._newer_here
+        self._records = {key: issue.record for key, issue in tracker.issues.items()}
+        self._lines = {key: render(record) for key, record in self._records.items()}
+        self._here = {}
+        for task, record in _write_issues(memory.tasks.export()):
+            implied = _implied_by(task)
+            brought = {edge for _, edge, is_apart in _originals(task) if edge and not is_apart}
+            self._here[key_of(task.short_id)] = _Here(
+                line=render(record),
+                fingerprint=mapping_in(task.metadata.get(KEY)).get("seen"),
+                updated_at=task.updated_at,
+                created_at=task.created_at,
+                edges=frozenset(map(_edge_here, task.dependencies)),
+                brought=frozenset(brought | {implied} if implied else brought),
+                implied=implied,
+            )
+        self._tasks = {key: take(record) for key, record in self._records.items()}
+        self._same = set()
+        self._newer_here = set()
+        for key in self._tasks.keys() & self._here.keys():
+            here, task_there = self._here[key], self._tasks[key]
+            if task_there.created_at is None:
+                # An issue without any time got that of its first import, and keeps it.
+                task_there = self._tasks[key] = replace(
+                    task_there, created_at=here.created_at, updated_at=here.updated_at
+                )
+            if here.line == self._lines[key]:
+                self._same.add(key)
+            elif here.fingerprint == _fingerprint(self._lines[key]) or (
+                task_there.updated_at is not None and here.updated_at > task_there.updated_at
+            ):
+                self._newer_here.add(key)
+        replaced = self._tasks.keys() - self._newer_here
         self._orphans = {
             key
             for key, here in self._here.items()
             if here.implied and here.implied not in here.edges
         }
-        self._settled = self._settle()
-        self._told = {
-            edge for key in self._replaced & self._here.keys() for edge in self._here[key].told
+        # The dependencies of the file among those that stay whatever it says.
+        self._settled = settle(
+            {key: record for key, record in self._records.items() if key in replaced},
+            self._tasks.keys() | self._here.keys(),
+            [edge for key in self._here.keys() - replaced for edge in self._here[key].edges],
+            orphans=self._orphans,
+        )
+        self._edges: defaultdict[str, set[IssueEdge]] = defaultdict(set)
+        for edge in self._settled.edges:
+            self._edges[edge.task].add(edge)
+        self._brought = {
+            edge for key in replaced & self._here.keys() for edge in self._here[key].brought
         }
-        self._gone = self._told - self._settled.edges
+        self._gone = self._brought - self._settled.edges
         """Dependencies that an earlier import brought, and the file no longer tells."""
 
     def run(self, progress: Progress | None) -> None:
         report, settled = self._report, self._settled
-        wanted = [
-            key for key in self._tasks if key not in self._newer_here and not self._is_known(key)
-        ]
-        done = self._memory.tasks.put_many(
-            _counted((self._new_task(key) for key in wanted), len(wanted), progress)
-        )
+        fresh = []
+        for key in self._tasks:
+            # An issue that is here needs nothing if all that others say of its dependencies is.
+            is_here = key in self._same and (
+                self._edges[key] <= self._here[key].edges
+                and self._gone.isdisjoint(self._here[key].edges)
+            )
+            if key not in self._newer_here and not is_here:
+                fresh.append(key)
+        done = self._memory.tasks.put_many(self._new_tasks(fresh, progress))
         report.added, report.changed = done.added, done.changed
         report.newer_here = len(self._newer_here) + done.newer_here
-        report.unchanged = len(self._tasks) - len(self._newer_here) - len(wanted) + done.unchanged
-        report.refused = (*done.refused, *self._connect(set(wanted)))
+        report.unchanged = len(self._tasks) - len(self._newer_here) - len(fresh) + done.unchanged
+        report.refused = (*done.refused, *self._connect(set(fresh)))
         report.implied_parents = len(settled.implied)
         report.dependencies = len(settled.edges)
-        for key, issue in self._issues.items():
-            account(report, issue.record, self._tasks[key], apart=settled.apart.get(key, {}))
+        for key, record in self._records.items():
+            report.tombstones += record.get("status") == "tombstone"
+            report.folded.update(sections_of(record))
+            report.kept_in_metadata.update(self._without_counterpart(key))
 
-    def _read(self, key: str, issue: Issue) -> NewTask:
-        task = take(issue.record)
-        if task.created_at is None and (here := self._here.get(key)):
-            # An issue without any time got that of its first import, and keeps it.
-            return replace(task, created_at=here.created_at, updated_at=here.updated_at)
-        return task
-
-    def _is_newer_here(self, key: str) -> bool:
-        here, updated_at = self._here.get(key), self._tasks[key].updated_at
-        if here is None or self._is_same(key):
-            return False
-        return here.seen == _fingerprint(self._lines[key]) or (
-            updated_at is not None and here.updated_at > updated_at
-        )
-
-    def _is_same(self, key: str) -> bool:
-        here = self._here.get(key)
-        return here is not None and here.line == self._lines[key]
-
-    def _settle(self) -> Settled:
-        """The dependencies of the file among those that stay whatever it says."""
-        records = {
-            key: issue.record for key, issue in self._issues.items() if key in self._replaced
-        }
-        standing = [
-            edge
-            for key, here in self._here.items()
-            if key not in self._replaced
-            for edge in here.edges
-        ]
-        return settle(
-            records, self._tasks.keys() | self._here.keys(), standing, orphans=self._orphans
-        )
-
-    def _is_known(self, key: str) -> bool:
-        """Whether nothing has to be done: the issue and all that others say of its dependencies are
-        here.
-        """
-        if not self._is_same(key):
-            return False
-        edges = self._here[key].edges
-        return self._settled.edges_of(key) <= edges and self._gone.isdisjoint(edges)
-
-    def _new_task(self, key: str) -> NewTask:
-        task, settled = with_residue(self._issues[key].record, self._tasks[key]), self._settled
-        notes = {
-            "seen": _fingerprint(self._lines[key]),
-            "apart": sorted(settled.apart.get(key, ())),
-            "implied": key in settled.implied or key in self._orphans,
-        }
-        residue = {
-            **task.metadata.get(KEY, {}),
-            **{name: note for name, note in notes.items() if note},
-        }
-        task = replace(task, metadata={**task.metadata, KEY: residue})
-        here = self._here.get(key)
-        others = here.edges - here.told - self._gone if here else frozenset()
-        edges = sorted(settled.edges_of(key) | others)
-        return replace(task, depends_on=[(edge.depends_on, edge.type) for edge in edges])
+    def _new_tasks(self, keys: list[str], progress: Progress | None) -> Iterator[NewTask]:
+        settled = self._settled
+        for number, key in enumerate(keys, 1):
+            task = with_residue(self._records[key], self._tasks[key])
+            notes = {
+                "seen": _fingerprint(self._lines[key]),
+                "apart": sorted(settled.apart.get(key, ())),
+                "implied": key in settled.implied or key in self._orphans,
+            }
+            residue = {
+                **task.metadata.get(KEY, {}),
+                **{name: note for name, note in notes.items() if note},
+            }
+            here = self._here.get(key)
+            others = here.edges - here.brought - self._gone if here else frozenset()
+            yield replace(
+                task,
+                metadata={**task.metadata, KEY: residue},
+                depends_on=[
+                    (edge.depends_on, edge.type) for edge in sorted(self._edges[key] | others)
+                ],
+            )
+            if progress:
+                progress(number, len(keys))
 
     def _connect(self, put: set[str]) -> Iterator[TaskRefusal]:
         """Dependencies that an issue tells, or no longer tells, of a task which itself was not
@@ -387,36 +491,38 @@ class _BeadsImport:
         for edge in sorted(self._gone):
             if edge.task not in put and edge in self._here[edge.task].edges:
                 self._memory.tasks.undepend(edge.task, edge.depends_on, type=edge.type)
-        for edge in sorted(
-            self._settled.edges - self._told
-        ):  # what was told before and is not here was removed here
+        # What was told before and is not here was removed here.
+        for edge in sorted(self._settled.edges - self._brought):
             if edge.task not in put and edge not in self._here[edge.task].edges:
                 try:
                     self._memory.tasks.depend(edge.task, edge.depends_on, type=edge.type)
                 except ConflictError as error:
                     yield TaskRefusal(edge.task, f"{edge.type} {edge.depends_on}", str(error))
 
-
-def _here(written: Written) -> _Here:
-    task, record = written
-    residue = mapping_in(task.metadata.get(KEY))
-    return _Here(
-        render(record),
-        residue.get("seen"),
-        task.updated_at,
-        created_at=task.created_at,
-        edges=frozenset(edges_of(task)),
-        told=frozenset(told_by(task)),
-        implied=implied_by(task),
-    )
+    def _without_counterpart(self, key: str) -> Iterator[str]:
+        """Name what of an issue has no counterpart here, for the report."""
+        record, task, apart = self._records[key], self._tasks[key], self._settled.apart.get(key, {})
+        for name, ours in (
+            ("status", task.status),
+            ("issue_type", task.type),
+            ("priority", task.priority),
+        ):
+            if name in record and record[name] != ours:
+                yield f"{name} {record[name]} → {ours}"
+        if len(" ".join(text_in(record.get("title")).split())) > MAX_TITLE_LENGTH:
+            yield f"title of more than {MAX_TITLE_LENGTH} characters"
+        expected = {*COUNTERPARTS, *sections_of(record), *_SAYS_NOTHING}
+        yield from (f"field {name}" for name in record if name not in expected)
+        for position, dependency in enumerate(list_in(record.get("dependencies"))):
+            name = text_in(mapping_in(dependency).get("type")) or "blocks"
+            counterpart, why = DEPENDENCY_TYPES.get(name, (None, False))[0], apart.get(position)
+            if counterpart is None:
+                yield f"dependency {name} {NO_COUNTERPART}"
+            elif why:
+                yield f"dependency {why}"
+            elif name != counterpart:
+                yield f"dependency {name} → {counterpart}"
 
 
 def _fingerprint(line: str) -> str:
     return hashlib.sha256(line.encode()).hexdigest()[:16]
-
-
-def _counted(tasks: Iterable[NewTask], total: int, progress: Progress | None) -> Iterator[NewTask]:
-    for number, task in enumerate(tasks, 1):
-        yield task
-        if progress:
-            progress(number, total)
