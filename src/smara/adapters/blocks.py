@@ -172,7 +172,7 @@ def _parts_of_block(block: Any) -> tuple[Part, ...]:
 
 
 def _worded(kind: PartType, block: Mapping[str, Any]) -> Part:
-    words = _first_text(block, "text", "thinking", "refusal", "content")
+    words = first_text(block, "text", "thinking", "refusal", "content")
     return Part(kind, words, **_plain_fields(block))
 
 
@@ -190,14 +190,14 @@ def _placeholder(kind: PartType, block: Mapping[str, Any]) -> Part:
     image_url = block.get("image_url")
     link = (
         text_in(image_url)
-        or _first_text(mapping_in(image_url), "url")
-        or _first_text(source, "url", "file_id")
+        or first_text(mapping_in(image_url), "url")
+        or first_text(source, "url", "file_id")
     )
-    inlined = text_in(source.get("data")) or _first_text(block, "data", "file_data", "base64")
+    inlined = text_in(source.get("data")) or first_text(block, "data", "file_data", "base64")
     found = {
-        "media_type": _first_text(source, "media_type") or _first_text(block, "mimeType"),
+        "media_type": first_text(source, "media_type") or first_text(block, "mimeType"),
         "uri": link,
-        "name": _first_text(block, "title", "filename"),
+        "name": first_text(block, "title", "filename"),
     }
     fields.update({key: value for key, value in found.items() if value and fields[key] is None})
     words = text_in(block.get("text"))
@@ -255,7 +255,7 @@ def tool_calls_of(calls: Any) -> tuple[Part, ...]:
         if not function:
             continue
         arguments = read_arguments(function.get("arguments", function.get("input")))
-        call_id = _first_text(call, "id", "call_id") or None
+        call_id = first_text(call, "id", "call_id") or None
         parts.append(
             Part(
                 "tool_call",
@@ -289,7 +289,8 @@ def base64_size(encoded: str) -> int:
     return max(0, len(encoded) * 3 // 4 - encoded[-2:].count("="))
 
 
-def _first_text(block: Mapping[str, Any], *keys: str) -> str:
+def first_text(block: Mapping[str, Any], *keys: str) -> str:
+    """Return the first text under some keys of an object, or ""."""
     return next((found for key in keys if (found := text_in(block.get(key)))), "")
 
 

@@ -11,8 +11,8 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from smara.adapters.lines import load_json
@@ -33,7 +33,7 @@ from smara.messages.models import Message, NewMessage, NewThread, Part
 from smara.messages.prepare import redact_parts
 from smara.secrets import redact
 from smara.secrets.redact import redact_value
-from smara.working.models import WorkingMemory, WorkingScope
+from smara.working.models import WorkingScope
 
 
 @dataclass(slots=True)
@@ -118,43 +118,53 @@ class _MastraImport:
         self._progress = progress
         self._threads: dict[str, ThreadRow] = {}
         self._seen: set[str] = set()
-        self._known: tuple[str, dict[str, _Size]] = ("", {})
+        self._sizes: tuple[str, dict[str | None, _Size]] = ("", {})
 
     def run(self) -> None:
+        report = self._report
         for table in (THREADS, MESSAGES):
             if table not in self._source.tables:
-                self._report.problems.append(
+                report.problems.append(
                     f"There is no table {table}; what would be in it is left out."
                 )
         for row in self._read(THREADS):
-            found = self._rows.thread(row)
-            if found is not None:
+            if (found := self._rows.thread(row)) is not None:
                 self._threads[found.thread.id] = found
-        self._messages()
-        self._empty_threads()
-        self._pages()
+        self._read_messages()
+        # Threads are made or brought up to date also when nothing was said in them.
+        report.threads = len(self._seen | set(self._threads))
+        for thread, _ in self._threads.values():
+            if not report.is_dry_run:
+                with self._refusing(thread.id):
+                    owner = thread.resource_id or self._resource_id
+                    self._memory.threads.put(replace(thread, resource_id=owner))
+        for row in self._read(RESOURCES):
+            if (page := self._rows.page(row)) is not None:
+                with self._refusing(f"resource {page[0]}"):
+                    self._put(page[1], resource_id=page[0])
+        for thread, text in self._threads.values():
+            if text is not None:
+                with self._refusing(f"thread {thread.id}"):
+                    self._put(text, thread_id=thread.id)
         for row in self._read(OBSERVATIONS):
-            notes = self._rows.notes(row)
-            if notes is not None:
-                self._guarded(notes.name, partial(self._note, notes))
+            if (notes := self._rows.notes(row)) is not None:
+                with self._refusing(notes.name):
+                    self._note(notes)
 
     def _read(self, table: str) -> Iterator[Row]:
         """The rows of a table, as far as they can be read."""
-        return self._whole(self._source.rows(table), table)
-
-    def _whole(self, rows: Iterator[Row], table: str) -> Iterator[Row]:
         try:
-            yield from rows
+            yield from self._source.rows(table)
         except Damaged as error:
             self._report.problems.append(
                 f"{table} broke off: {error}. What was read before is kept."
             )
 
-    def _messages(self) -> None:
+    def _read_messages(self) -> None:
         total = self._source.count(MESSAGES) if self._progress else 0
         batch: list[MessageRow] = []
         size = 0
-        for number, row in enumerate(self._whole(self._source.messages(), MESSAGES), 1):
+        for number, row in enumerate(self._read(MESSAGES), 1):
             read = self._rows.message(row, number)
             self._report.messages += 1
             if self._progress and number % _EVERY == 0:
@@ -171,43 +181,49 @@ class _MastraImport:
                 batch, size = [], 0
             batch.append(read)
             size += sum(len(part.text) for part in read.message.content if isinstance(part, Part))
-        self._flush(batch)
+        if batch:
+            self._flush(batch)
         if self._progress:
             self._progress(max(total, 1), max(total, 1))
 
     def _flush(self, batch: Sequence[MessageRow]) -> None:
-        if not batch:
-            return
-        thread = self._thread(batch[0])
-        self._seen.add(thread.id)
-        batch = self._unknown(thread.id, batch)
-        messages = [each.message for each in batch if each.message is not None]
+        thread_id, resource_id = batch[0].thread_id, batch[0].resource_id
+        if thread_id in self._threads:
+            thread = self._threads[thread_id].thread
+        else:
+            thread = NewThread(thread_id, resource_id, metadata={"importedFrom": "mastra"})
+        owner = thread.resource_id or resource_id or self._resource_id
+        thread = replace(thread, resource_id=owner)
+        self._seen.add(thread_id)
+        if self._sizes[0] != thread_id:
+            is_here = self._memory.threads.find(thread_id) is not None
+            stored = self._memory.messages.stream(thread_id=thread_id) if is_here else ()
+            self._sizes = thread_id, {each.client_id: _size(each.metadata) for each in stored}
+        # To make messages ready that are here as they are there would be for nothing.
+        sizes = self._sizes[1]
+        fresh = {
+            row.name: message
+            for row in batch
+            if (message := row.message)
+            and (
+                message.client_id not in sizes
+                or sizes[message.client_id] != _size(message.metadata)
+            )
+        }
+        self._report.repeated += len(batch) - len(fresh)
         if self._report.is_dry_run:
-            self._report.stored += len(messages)
+            self._report.stored += len(fresh)
             return
-        if not messages:
+        if not fresh:
             return
         try:
-            self._store(thread, messages)
+            self._store(thread, [*fresh.values()])
         except UsageError:
             # One message cannot be stored: the others go in one by one, and that one is told with
             # the reason.
-            for each in batch:
-                if each.message is not None:
-                    self._guarded(each.name, partial(self._store, thread, [each.message]))
-
-    def _thread(self, read: MessageRow) -> NewThread:
-        known = self._threads.get(read.thread_id)
-        thread = (
-            known.thread
-            if known is not None
-            else NewThread(read.thread_id, read.resource_id, metadata=_FROM)
-        )
-        return (
-            thread
-            if thread.resource_id
-            else replace(thread, resource_id=read.resource_id or self._resource_id)
-        )
+            for name, message in fresh.items():
+                with self._refusing(name):
+                    self._store(thread, [message])
 
     def _store(self, thread: NewThread, messages: Sequence[NewMessage]) -> None:
         appended = self._memory.messages.append_batch(
@@ -216,93 +232,57 @@ class _MastraImport:
         fresh = {message.id for message in appended.fresh}
         self._report.stored += appended.stored
         self._report.repeated += appended.repeated
-        for given, held in zip(messages, appended.messages, strict=True):
+        for given, stored in zip(messages, appended.messages, strict=True):
             # Whether a message is larger or smaller there than when it was imported.
-            if held.id not in fresh and (
-                _size(held.metadata) is not None and _size(given.metadata) != _size(held.metadata)
+            if stored.id not in fresh and _size(stored.metadata) not in (
+                None,
+                _size(given.metadata),
             ):
-                self._grow(thread, given, held)
+                self._grow(thread, given, stored)
 
-    def _grow(self, thread: NewThread, given: NewMessage, held: Message) -> None:
+    def _grow(self, thread: NewThread, given: NewMessage, stored: Message) -> None:
         """Store what a message has gained since it was imported; what is there is left as it is."""
-        pieces = [held, *self._continued(held)]
-        known = [part for piece in pieces for part in piece.parts]
+        behind = self._memory.messages.stream(thread_id=stored.thread_id, after=stored.seq)
+        pieces = [stored, *(each for each in behind if each.metadata.get("continues") == stored.id)]
+        present = [part for piece in pieces for part in piece.parts]
         more: list[Part] = []
         for part in redact_parts([each for each in given.content if isinstance(each, Part)]):
-            if part in known:
-                known.remove(part)
+            if part in present:
+                present.remove(part)
             else:
                 more.append(part)
         if not more:
             return
-        name = f"{given.client_id}#{_digest(more)}"
         piece = replace(
             given,
             content=tuple(more),
-            client_id=name,
-            metadata={**given.metadata, "continues": held.id},
+            client_id=f"{given.client_id}#{_digest(more)}",
+            metadata={**given.metadata, "continues": stored.id},
         )
         self._report.grown += self._memory.messages.append_batch(
             thread, [piece], may_differ=True, compact=False
         ).stored
-
-    def _continued(self, held: Message) -> Iterator[Message]:
-        behind = self._memory.messages.stream(thread_id=held.thread_id, after=held.seq)
-        return (each for each in behind if each.metadata.get("continues") == held.id)
-
-    def _unknown(self, thread_id: str, batch: Sequence[MessageRow]) -> Sequence[MessageRow]:
-        """The messages that are not here as they are there: to make the others ready again would be
-        for nothing.
-        """
-        if self._known[0] != thread_id:
-            is_here = self._memory.threads.find(thread_id) is not None
-            held = self._memory.messages.stream(thread_id=thread_id) if is_here else iter(())
-            self._known = thread_id, {each.client_id or "": _size(each.metadata) for each in held}
-        known = self._known[1]
-        fresh = [
-            each
-            for each in batch
-            if each.message
-            and not (
-                (each.message.client_id or "") in known
-                and known[each.message.client_id or ""] == _size(each.message.metadata)
-            )
-        ]
-        self._report.repeated += len(batch) - len(fresh)
-        return fresh
-
-    def _empty_threads(self) -> None:
-        """Threads are made or brought up to date also when nothing was said in them."""
-        self._report.threads = len(self._seen | set(self._threads))
-        if self._report.is_dry_run:
-            return
-        for found in self._threads.values():
-            thread = found.thread
-            owned = thread if thread.resource_id else replace(thread, resource_id=self._resource_id)
-            self._guarded(thread.id, partial(self._memory.threads.put, owned))
-
-    def _pages(self) -> None:
-        for row in self._read(RESOURCES):
-            page = self._rows.page(row)
-            if page is not None:
-                self._guarded(
-                    f"resource {page[0]}", partial(self._put, page[1], resource_id=page[0])
-                )
-        for found in self._threads.values():
-            if found.page is not None:
-                thread_id, text = found.thread.id, found.page
-                self._guarded(f"thread {thread_id}", partial(self._put, text, thread_id=thread_id))
 
     def _put(
         self, text: str, *, resource_id: str | None = None, thread_id: str | None = None
     ) -> None:
         """Put a page, unless it was changed here since its import."""
         scope: WorkingScope = "thread" if thread_id else "resource"
-        held = self._memory.working.find(scope, resource_id, thread_id)
-        content = _page_of(text)
-        if held is not None and held.updated_by != ACTOR:
-            self._report.pages_kept += not _says(held, content)
-        elif held is not None and _says(held, content):
+        page = self._memory.working.find(scope, resource_id, thread_id)
+        content: str | dict[str, Any] = redact(text).text
+        if text.lstrip().startswith("{"):
+            with suppress(ValueError, RecursionError):
+                if isinstance(value := load_json(text)[0], dict):
+                    content = dict(redact_value(value)[0])
+        if isinstance(content, dict):
+            is_same = page is not None and page.format == "json" and page.value == content
+        else:
+            is_same = page is not None and (
+                page.format == "markdown" and page.content.strip() == content.strip()
+            )
+        if page is not None and page.updated_by != ACTOR:
+            self._report.pages_kept += not is_same
+        elif is_same:
             self._report.pages_same += 1
         else:
             self._report.pages += 1
@@ -321,13 +301,16 @@ class _MastraImport:
         """Keep the lines of observations that are not here yet, each below the date it stands
         under.
         """
-        held = list(self._memory.messages.stream(thread_id=notes.thread.id))
-        known = {line.strip() for message in held for line in message.raw_content.splitlines()}
+        present = {
+            line.strip()
+            for message in self._memory.messages.stream(thread_id=notes.thread.id)
+            for line in message.raw_content.splitlines()
+        }
         for kind, text in notes.texts:
-            fresh = _fresh_lines(redact(text).text, known)
+            fresh = _fresh_lines(redact(text).text, present)
             if not fresh:
                 continue
-            known.update(line.strip() for line in fresh.splitlines())
+            present.update(line.strip() for line in fresh.splitlines())
             self._report.observations += 1
             if self._report.is_dry_run:
                 continue
@@ -344,35 +327,13 @@ class _MastraImport:
                 notes.thread, [message], may_differ=True, compact=False
             )
 
-    def _guarded(self, name: str, act: Callable[[], object]) -> None:
-        """Do something for one thing; its trouble is told and is not that of the others."""
+    @contextmanager
+    def _refusing(self, name: str) -> Iterator[None]:
+        """Report the trouble of one thing under its name, so that the others go on."""
         try:
-            act()
+            yield
         except UsageError as error:
             self._report.refused.append((name, str(error)))
-
-
-_FROM = {"importedFrom": "mastra"}
-
-
-def _page_of(text: str) -> str | dict[str, Any]:
-    """A page as it is kept here: an object when it is JSON by a schema, otherwise text; without
-    secrets.
-    """
-    if text.lstrip().startswith("{"):
-        try:
-            value = load_json(text)[0]
-        except (ValueError, RecursionError):
-            value = None
-        if isinstance(value, dict):
-            return dict(redact_value(value)[0])
-    return redact(text).text
-
-
-def _says(held: WorkingMemory, content: str | dict[str, Any]) -> bool:
-    if isinstance(content, dict):
-        return held.format == "json" and held.value == content
-    return held.format == "markdown" and held.content.strip() == content.strip()
 
 
 def _size(metadata: Mapping[str, Any]) -> _Size:
@@ -381,23 +342,20 @@ def _size(metadata: Mapping[str, Any]) -> _Size:
     return (about.get("parts"), about.get("characters")) if isinstance(about, dict) else None
 
 
-def _fresh_lines(text: str, known: set[str]) -> str:
-    """The lines that are not known, with the date that stands over them."""
-    found: list[str] = []
+def _fresh_lines(text: str, present: set[str]) -> str:
+    """The lines that are not present, with the date that stands over them."""
+    lines: list[str] = []
     heading = ""
     for line in text.splitlines():
         bare = line.strip()
-        is_heading = bare.startswith(("Date:", "#", "<")) or (
+        if bare.startswith(("Date:", "#", "<")) or (
             bare.endswith(":") and not bare.startswith(("*", "-"))
-        )
-        if is_heading:
+        ):
             heading = line
-        elif line.strip() and line.strip() not in known:
-            if heading:
-                found.append(heading)
-                heading = ""
-            found.append(line)
-    return "\n".join(found)
+        elif bare and bare not in present:
+            lines += [heading, line] if heading else [line]
+            heading = ""
+    return "\n".join(lines)
 
 
 def _digest(parts: Sequence[Part]) -> str:

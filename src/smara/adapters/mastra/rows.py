@@ -8,12 +8,14 @@ there and two here. Version 1 holds a text or the SDK's core parts. Markers are 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from smara.adapters.blocks import base64_size, parts_of, words_of
+from smara.adapters.blocks import base64_size, first_text, parts_of, words_of
 from smara.adapters.lines import (
     list_in,
     load_json,
@@ -122,37 +124,37 @@ def _parts(kind: str, block: Any) -> tuple[Part, ...]:
             {**fields, "toolName": fields.get("toolName") or kind.removeprefix("tool-")}
         )
     if kind == "tool-call":
-        arguments = fields.get("args", fields.get("input"))
-        return (Part("tool_call", name=_name(fields), call_id=_call(fields), arguments=arguments),)
+        return _invocation({**fields, "state": "call"})
     if kind == "tool-result":
-        result = fields.get("result", fields.get("output"))
-        is_error = fields.get("isError") is True
-        return (
-            Part(
-                "tool_result",
-                _words(result),
-                name=_name(fields),
-                call_id=_call(fields),
-                is_error=is_error,
-            ),
-        )
+        result = _invocation({**fields, "state": "result"})[-1]
+        return (replace(result, is_error=fields.get("isError") is True),)
     if kind in ("reasoning", "redacted-reasoning"):
-        words = text_in(fields.get("reasoning")) or text_in(fields.get("text"))
-        if not words:
-            details = map(mapping_in, list_in(fields.get("details")))
-            words = "\n".join(text for each in details if (text := text_in(each.get("text"))))
+        details = map(mapping_in, list_in(fields.get("details")))
+        words = first_text(fields, "reasoning", "text") or "\n".join(
+            text for each in details if (text := text_in(each.get("text")))
+        )
         return (Part("reasoning", words),) if words.strip() else ()
     if kind in ("file", "image"):
         return (_attachment(fields, "image" if kind == "image" else "file"),)
     if kind in ("source", "source-url", "source-document"):
-        return (_source(mapping_in(fields.get("source")) or fields),)
+        source = mapping_in(fields.get("source")) or fields
+        return (
+            Part(
+                "file",
+                name=first_text(source, "title", "filename") or None,
+                uri=first_text(source, "url") or None,
+                media_type=first_text(source, "mediaType") or None,
+            ),
+        )
     if kind.startswith("data-"):
         return (Part("text", f"[{kind}] {_words(fields.get('data'))}".strip()),)
     return parts_of([block])
 
 
 def _invocation(call: Mapping[str, Any]) -> tuple[Part, ...]:
-    name, call_id, state = _name(call), _call(call), text_in(call.get("state"))
+    name = first_text(call, "toolName", "name") or None
+    call_id = first_text(call, "toolCallId", "callId") or None
+    state = text_in(call.get("state"))
     arguments = call.get("args", call.get("input", call.get("rawInput")))
     called = Part("tool_call", name=name, call_id=call_id, arguments=arguments)
     if state in _FAILED:
@@ -165,16 +167,9 @@ def _invocation(call: Mapping[str, Any]) -> tuple[Part, ...]:
 
 
 def _attachment(fields: Mapping[str, Any], kind: Any = "file") -> Part:
-    media = next(
-        (
-            text
-            for key in ("mimeType", "mediaType", "contentType")
-            if (text := text_in(fields.get(key)))
-        ),
-        None,
-    )
-    data = text_in(fields.get("data")) or text_in(fields.get("image")) or text_in(fields.get("url"))
-    name = text_in(fields.get("filename")) or text_in(fields.get("name")) or None
+    media = first_text(fields, "mimeType", "mediaType", "contentType") or None
+    data = first_text(fields, "data", "image", "url")
+    name = first_text(fields, "filename", "name") or None
     if (media or "").startswith("image/"):
         kind = "image"
     if data.startswith("data:"):
@@ -183,12 +178,6 @@ def _attachment(fields: Mapping[str, Any], kind: Any = "file") -> Part:
     elif "://" in data[:40]:
         return Part(kind, name=name, media_type=media, uri=data)
     return Part(kind, name=name, media_type=media, size_bytes=base64_size(data) if data else None)
-
-
-def _source(fields: Mapping[str, Any]) -> Part:
-    title = text_in(fields.get("title")) or text_in(fields.get("filename")) or None
-    media = text_in(fields.get("mediaType")) or None
-    return Part("file", name=title, uri=text_in(fields.get("url")) or None, media_type=media)
 
 
 def _words(value: Any) -> str:
@@ -206,18 +195,11 @@ def _words(value: Any) -> str:
     return plain(value)
 
 
-def _name(fields: Mapping[str, Any]) -> str | None:
-    return text_in(fields.get("toolName")) or text_in(fields.get("name")) or None
-
-
-def _call(fields: Mapping[str, Any]) -> str | None:
-    return text_in(fields.get("toolCallId")) or text_in(fields.get("callId")) or None
-
-
 _ROLES: Mapping[str, Role] = {
     "user": "user", "assistant": "assistant", "system": "system", "tool": "tool", "data": "system",
 }  # fmt: skip
 _LONGEST_TITLE = 500
+_CAPITAL = re.compile("[A-Z]")
 _WIDEST_ZONES_MS = 26 * 3_600_000
 
 
@@ -250,7 +232,10 @@ class ObservationNotes(NamedTuple):
 
 
 class Rows:
-    """Reads the rows of one source."""
+    """Reads the rows of one source.
+
+    A column is named as Mastra's code does (``createdAt``); older tables spell it ``created_at``.
+    """
 
     def __init__(self, source: MastraSource) -> None:
         self._source = source
@@ -262,75 +247,84 @@ class Rows:
         metadata = dict(mapping_in(self._json(row, "metadata")))
         page = metadata.pop("workingMemory", None)
         observed = mapping_in(mapping_in(metadata.get("mastra")).get("om")) or metadata
-        kept: dict[str, Any] = {"importedFrom": "mastra"}
-        kept.update(
-            {
-                key: observed[key]
-                for key in ("currentTask", "suggestedResponse")
-                if text_in(observed.get(key))
-            }
-        )
+        about: dict[str, Any] = {"importedFrom": "mastra"}
+        for key in ("currentTask", "suggestedResponse"):
+            if text_in(observed.get(key)):
+                about[key] = observed[key]
         if metadata:
-            kept["mastra"] = metadata
-        title = " ".join(self._text(row, "title").split())[:_LONGEST_TITLE] or None
+            about["mastra"] = metadata
         thread = NewThread(
             bounded_id(thread_id),
-            _id(self._text(row, "resourceId", "resource_id")),
-            title,
-            metadata=kept,
-            created_at=_time(row, "createdAt", "created_at"),
+            _id(self._text(row, "resourceId")),
+            " ".join(self._text(row, "title").split())[:_LONGEST_TITLE] or None,
+            metadata=about,
+            created_at=_time(row, "createdAt"),
         )
         return ThreadRow(thread, _page(page))
 
     def message(self, row: Row, number: int) -> MessageRow:
         name = self._text(row, "id") or f"row {number}"
-        thread_id = self._text(row, "thread_id", "threadId")
-        resource_id = _id(self._text(row, "resourceId", "resource_id"))
-        if not thread_id:
-            return MessageRow(
-                name, "", resource_id, message=None, why_not="it belongs to no thread"
-            )
+        thread_id, resource_id = self._text(row, "threadId"), _id(self._text(row, "resourceId"))
+        refusal = "" if thread_id else "it belongs to no thread"
         content = content_of(self._value(row, "content"))
         if not content.parts:
-            return MessageRow(
-                name,
-                thread_id,
-                resource_id,
-                message=None,
-                why_not="it holds no words, only marks of observing",
-            )
-        given = self._text(row, "role")
-        role = _ROLES.get(given, "system")
+            refusal = refusal or "it holds no words, only marks of observing"
+        if refusal:
+            return MessageRow(name, thread_id, resource_id, message=None, why_not=refusal)
+        given_role, version = self._text(row, "role"), self._text(row, "type")
+        role = _ROLES.get(given_role, "system")
         if role == "user" and all(part.type == "tool_result" for part in content.parts):
             role = "tool"
+        # How large it was there is kept beside the words, so that growing is noticed.
+        about: dict[str, Any] = {
+            "parts": len(content.parts),
+            "characters": sum(len(part.text) for part in content.parts),
+        }
+        if given_role not in _ROLES:
+            about["role"] = given_role
+        more = {
+            "type": version,
+            "partTimes": list(content.times),
+            "skipped": content.skipped,
+            "metadata": content.metadata,
+        }
+        about.update({name: value for name, value in more.items() if value})
+        metadata: dict[str, Any] = {"mastra": about}
+        if content.repairs:
+            metadata["repairs"] = list(content.repairs)
         message = NewMessage(
             role,
             content.parts,
             bounded_id(name),
-            created_at=_time(row, "createdAt", "created_at"),
-            metadata=self._about(row, content, given),
+            created_at=_time(row, "createdAt"),
+            metadata=metadata,
         )
         return MessageRow(name, bounded_id(thread_id), resource_id, message=message)
 
     def page(self, row: Row) -> tuple[str, str] | None:
-        """A resource and what is held in mind for it."""
-        resource_id, page = (
-            self._text(row, "id"),
-            _page(self._value(row, "workingMemory", "working_memory")),
-        )
+        """Return a resource and its working memory."""
+        resource_id, page = self._text(row, "id"), _page(self._value(row, "workingMemory"))
         return (bounded_id(resource_id), page) if resource_id and page else None
 
     def notes(self, row: Row) -> ObservationNotes | None:
+        """Return the observations of a row; ``None`` if there are none, or of nothing."""
         name, scope = self._text(row, "id"), self._text(row, "scope")
-        thread_id, resource_id = (
-            self._text(row, "threadId", "thread_id"),
-            self._text(row, "resourceId", "resource_id"),
-        )
-        key = (
-            self._text(row, "lookupKey", "lookup_key")
-            or f"{scope or 'thread'}:{thread_id or resource_id}"
-        )
-        texts = tuple(self._noted(row))
+        thread_id, resource_id = self._text(row, "threadId"), self._text(row, "resourceId")
+        key = self._text(row, "lookupKey") or f"{scope or 'thread'}:{thread_id or resource_id}"
+        origin = self._text(row, "originType")
+        chunks = self._json(row, "bufferedObservationChunks")
+        pairs = [
+            (
+                "reflection" if origin == "reflection" else "observations",
+                self._value(row, "activeObservations"),
+            ),
+            *(
+                ("buffered", chunk.get("observations") or chunk.get("content"))
+                for chunk in map(mapping_in, list_in(chunks))
+            ),
+            ("buffered reflection", self._value(row, "bufferedReflection")),
+        ]
+        texts = tuple((kind, text) for kind, value in pairs if (text := _lines(value)))
         if not texts or not (thread_id or resource_id):
             return None
         thread = NewThread(
@@ -339,88 +333,51 @@ class Rows:
             f"Observations from Mastra ({key})"[:200],
             metadata={"importedFrom": "mastra", "scope": scope},
             kind="compaction",
-            parent_id=_id(thread_id) if thread_id else None,
-            created_at=_time(row, "createdAt", "created_at"),
+            parent_id=_id(thread_id),
+            created_at=_time(row, "createdAt"),
         )
-        at = _time(row, "lastObservedAt", "last_observed_at") or _time(
-            row, "updatedAt", "updated_at"
+        facts = {"originType": origin, "generation": row.get("generationCount")}
+        return ObservationNotes(
+            name or key,
+            thread,
+            texts,
+            created_at=_time(row, "lastObservedAt") or _time(row, "updatedAt"),
+            metadata={name: fact for name, fact in facts.items() if fact not in (None, "")},
         )
-        told = {
-            "originType": self._text(row, "originType"),
-            "generation": row.get("generationCount"),
-        }
-        kept = {name: value for name, value in told.items() if value not in (None, "")}
-        return ObservationNotes(name or key, thread, texts, created_at=at, metadata=kept)
 
-    def _noted(self, row: Row) -> Iterable[tuple[str, str]]:
-        active = _lines(self._value(row, "activeObservations", "active_observations"))
-        if active:
-            yield (
-                ("reflection" if self._text(row, "originType") == "reflection" else "observations"),
-                active,
-            )
-        chunks = self._json(row, "bufferedObservationChunks", "buffered_observation_chunks")
-        for chunk in chunks if isinstance(chunks, list) else ():
-            fields = mapping_in(chunk)
-            text = _lines(fields.get("observations") or fields.get("content"))
-            if text:
-                yield "buffered", text
-        reflection = _lines(self._value(row, "bufferedReflection", "buffered_reflection"))
-        if reflection:
-            yield "buffered reflection", reflection
-
-    def _about(self, row: Row, content: Content, given_role: str) -> dict[str, Any]:
-        """What is kept beside the words: how large it was there, so that growing is noticed, and
-        more.
-        """
-        about: dict[str, Any] = {
-            "parts": len(content.parts),
-            "characters": sum(len(p.text) for p in content.parts),
-        }
-        version = self._text(row, "type")
-        if version:
-            about["type"] = version
-        if given_role not in _ROLES:
-            about["role"] = given_role
-        more = {
-            "partTimes": list(content.times),
-            "skipped": content.skipped,
-            "metadata": content.metadata,
-        }
-        about.update({name: value for name, value in more.items() if value})
-        found: dict[str, Any] = {"mastra": about}
-        if content.repairs:
-            found["repairs"] = list(content.repairs)
-        return found
-
-    def _value(self, row: Row, *names: str) -> Any:
-        value = next((row[name] for name in names if row.get(name) is not None), None)
-        if isinstance(value, (bytes, bytearray, memoryview)):
-            return self._decoded(bytes(value))
-        return without_surrogates(value) if isinstance(value, (str, dict, list)) else value
-
-    def _decoded(self, value: bytes) -> str:
+    def _value(self, row: Row, name: str) -> Any:
+        value = _column(row, name)
+        if not isinstance(value, (bytes, bytearray, memoryview)):
+            return without_surrogates(value) if isinstance(value, (str, dict, list)) else value
+        data = bytes(value)
         try:
-            text = value.decode("utf-8")
+            text = data.decode("utf-8")
             if text[:1] in ("{", "[", '"') or not text or text.isprintable():
                 return text
         except UnicodeDecodeError:
             pass
         # Newer versions keep JSON in SQLite's own binary form.
-        return self._source.json_text(value) or value.decode("utf-8", "replace")
+        return self._source.json_text(data) or data.decode("utf-8", "replace")
 
-    def _text(self, row: Row, *names: str) -> str:
-        value = self._value(row, *names)
+    def _text(self, row: Row, name: str) -> str:
+        value = self._value(row, name)
         return "" if value is None or isinstance(value, (dict, list)) else str(value)
 
-    def _json(self, row: Row, *names: str) -> Any:
-        value = self._value(row, *names)
+    def _json(self, row: Row, name: str) -> Any:
+        value = self._value(row, name)
         if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
             try:
                 return load_json(value)[0]
             except (ValueError, RecursionError):
                 return None
         return value
+
+
+def _column(row: Row, name: str) -> Any:
+    value = row.get(name)
+    if value is None:
+        value = row.get(_CAPITAL.sub(lambda found: f"_{found[0].lower()}", name))
+    return value
 
 
 def _id(value: str) -> str | None:
@@ -449,16 +406,15 @@ def _lines(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _time(row: Row, *names: str) -> int | None:
+def _time(row: Row, name: str) -> int | None:
     """A time in milliseconds.
 
     PostgreSQL has it twice. The column that knows its zone is right, unless it was added later and
     got the time of that day: then the two are further apart than any zone is from another.
     """
-    zoned = _milliseconds(row.get(f"{names[0]}Z"))
-    plain = next((at for name in names if (at := _milliseconds(row.get(name))) is not None), None)
-    if zoned is None or (plain is not None and abs(zoned - plain) > _WIDEST_ZONES_MS):
-        return plain
+    zoned, unzoned = _milliseconds(row.get(f"{name}Z")), _milliseconds(_column(row, name))
+    if zoned is None or (unzoned is not None and abs(zoned - unzoned) > _WIDEST_ZONES_MS):
+        return unzoned
     return zoned
 
 
