@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from smara.adapters.host import Here
-from smara.adapters.instructions.collect import InstructionSet, Read, read_text
-from smara.adapters.instructions.importer import InstructionReport, import_gathered, root_of
+from smara.adapters.instructions.collect import InstructionSet, Read, read_text, root_of
+from smara.adapters.instructions.importer import InstructionReport, import_gathered
 from smara.adapters.instructions.markdown import (
     InstructionFile,
     InstructionStatement,

@@ -9,8 +9,7 @@ import pytest
 from instruction_samples import write_repository
 
 from smara.adapters.instructions import find_instructions
-from smara.adapters.instructions.collect import MAX_BYTES, gather
-from smara.adapters.instructions.match import mentions_in, modules_of
+from smara.adapters.instructions.collect import MAX_BYTES, gather, mentions_in, modules_of
 from smara.errors import NotFoundError
 from tests.other_user import open_folder, run_as_user
 

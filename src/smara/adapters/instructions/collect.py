@@ -2,26 +2,34 @@
 
 The table of names is data. Vendored code, build output and nested repositories are skipped,
 links to folders are not followed, and a file with two names (``CLAUDE.md`` linked to
-``AGENTS.md``) is read once.
+``AGENTS.md``) is read once. `mentions_in` finds the files that a statement is about.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+from typing import NamedTuple
 
 from smara.adapters.instructions.markdown import InstructionFile, Parsed
 from smara.adapters.instructions.parse import parse_instructions
 from smara.core.extract import word_set
+from smara.core.git import find_repository, git_text
 from smara.core.host_table import INSTRUCTION_FILES
 from smara.core.paths import GENERATED_FOLDERS, OUTPUT_FOLDERS, host_of
 from smara.errors import InvalidInputError, NotFoundError
 
-_NOT_ENTERED = GENERATED_FOLDERS | OUTPUT_FOLDERS | word_set("deps tmp .env")
-_HOST_FOLDERS = frozenset(
-    pattern.split("/")[0] for _, pattern in INSTRUCTION_FILES if "/" in pattern
+_NOT_ENTERED = (
+    GENERATED_FOLDERS
+    | OUTPUT_FOLDERS
+    | word_set("deps tmp .env")
+    | {pattern.split("/")[0] for _, pattern in INSTRUCTION_FILES if "/" in pattern}
 )
 MOST_FOLDERS = 20_000
 """A tree with more folders is looked at so far; instruction files stand near the top."""
@@ -33,79 +41,75 @@ def find_instructions(root: str | os.PathLike[str]) -> list[InstructionFile]:
     Those of the folder itself come first, then the others in order of their paths.
     """
     base = Path(os.path.realpath(root))
-    found: dict[str, InstructionFile] = {}
+    files: dict[str, InstructionFile] = {}
     for folder in _folders(base):
-        for file in _files_of(base, folder):
-            found.setdefault(file.place, file)
-    return list(found.values())
+        about = "" if folder == base else folder.relative_to(base).as_posix()
+        for host, pattern in INSTRUCTION_FILES:
+            for path in _matching(folder, pattern):
+                place = os.path.realpath(path)
+                # A link may lead out of the repository: what is there is not the repository's.
+                if os.path.isfile(place) and Path(place).is_relative_to(base):
+                    relative = path.relative_to(base).as_posix()
+                    is_personal = ".local." in path.name
+                    file = InstructionFile(
+                        relative, place, host, folder=about, is_personal=is_personal
+                    )
+                    files.setdefault(place, file)
+    return list(files.values())
 
 
-def as_instruction_file(
-    root: str | os.PathLike[str], path: str | os.PathLike[str]
-) -> InstructionFile:
-    """A file that was named, known to a host or not."""
-    base, place = Path(os.path.realpath(root)), os.path.realpath(path)
-    relative = _relative(base, place)
-    if relative is None:
-        return InstructionFile(Path(place).as_posix(), place, "any", is_personal=True)
-    known = _known(PurePosixPath(relative))
-    if known is None:
-        return InstructionFile(relative, place, "any")
-    host, folder = known
-    return InstructionFile(relative, place, host, folder=folder, is_personal=_is_personal(relative))
+def root_of(root: str | os.PathLike[str] | None = None) -> str:
+    """Return the repository around a folder, or the folder itself."""
+    start = os.getcwd() if root is None else os.fspath(root)
+    repository = find_repository(start)
+    return repository.root if repository is not None and root is None else start
 
 
-def is_inside(root: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool:
-    """Return True if a path is in a folder, with links resolved."""
-    return _relative(Path(os.path.realpath(root)), os.path.realpath(path)) is not None
+def commits_of(root: str, paths: Iterable[str]) -> dict[str, str]:
+    """Return the commit of each unchanged file.
+
+    A changed or untracked file has none.
+
+    Nothing for a folder that is no git repository, nor where there is no git.
+    """
+    names = list(paths)
+    git = partial(git_text, root, timeout_seconds=10)
+    head = (git("rev-parse", "--verify", "-q", "HEAD") or "").strip()
+    if not head or not names:
+        return {}
+    tracked = (git("ls-files", "-z", "--", *names) or "").split("\0")
+    changed = (git("status", "--porcelain=v1", "-z", "--", *names) or "").split("\0")
+    return dict.fromkeys(set(names).intersection(tracked) - {line[3:] for line in changed}, head)
 
 
-def _relative(base: Path, place: str) -> str | None:
-    try:
-        return Path(place).relative_to(base).as_posix()
-    except ValueError:
-        return None
+def as_instruction_file(root: str, path: str | os.PathLike[str]) -> InstructionFile:
+    """Describe a file that was named, whether a host reads it or not."""
+    place = Path(os.path.realpath(path))
+    if not place.is_relative_to(root):
+        return InstructionFile(place.as_posix(), str(place), "any", is_personal=True)
+    relative = place.relative_to(root).as_posix()
+    host, folder = host_of(relative) or ("any", "")
+    is_personal = host != "any" and ".local." in place.name
+    return InstructionFile(relative, str(place), host, folder=folder, is_personal=is_personal)
 
 
 def _folders(base: Path) -> Iterator[Path]:
     """The folder and those below it, shallow ones first, in the order of their names."""
-    waiting, seen = [base], 0
-    while waiting and seen < MOST_FOLDERS:
-        deeper: list[Path] = []
-        for folder in waiting:
-            seen += 1
-            yield folder
-            deeper += _below(folder)
-        waiting = deeper
-
-
-def _below(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            names = sorted(
-                entry.name
-                for entry in entries
-                if entry.is_dir(follow_symlinks=False)
-                and entry.name not in _NOT_ENTERED
-                and entry.name not in _HOST_FOLDERS
-            )
-    except OSError:
-        return []
-    return [folder / name for name in names if not os.path.lexists(folder / name / ".git")]
-
-
-def _files_of(base: Path, folder: Path) -> Iterator[InstructionFile]:
-    """The instruction files that speak of a folder, in the order of the table."""
-    about = "" if folder == base else folder.relative_to(base).as_posix()
-    for host, pattern in INSTRUCTION_FILES:
-        for path in _matching(folder, pattern):
-            place = os.path.realpath(path)
-            # A link may lead out of the repository: what is there is not the repository's.
-            if os.path.isfile(place) and is_inside(base, place):
-                relative = path.relative_to(base).as_posix()
-                yield InstructionFile(
-                    relative, place, host, folder=about, is_personal=_is_personal(relative)
+    waiting, count = deque([base]), 0
+    while waiting and count < MOST_FOLDERS:
+        folder = waiting.popleft()
+        count += 1
+        yield folder
+        try:
+            with os.scandir(folder) as entries:
+                names = sorted(
+                    entry.name
+                    for entry in entries
+                    if entry.is_dir(follow_symlinks=False) and entry.name not in _NOT_ENTERED
                 )
+        except OSError:
+            continue
+        waiting += [folder / name for name in names if not os.path.lexists(folder / name / ".git")]
 
 
 def _matching(folder: Path, pattern: str) -> list[Path]:
@@ -118,15 +122,6 @@ def _matching(folder: Path, pattern: str) -> list[Path]:
         return sorted((folder / first).glob(rest))
     except OSError:
         return []
-
-
-def _is_personal(path: str) -> bool:
-    return ".local." in path.rsplit("/", 1)[-1]
-
-
-def _known(path: PurePosixPath) -> tuple[str, str] | None:
-    """The host of a path, and the folder it speaks of."""
-    return host_of(str(path))
 
 
 MAX_BYTES = 500_000
@@ -177,33 +172,31 @@ def gather(
 ) -> InstructionSet:
     """Read the instruction files of a repository, or of named paths."""
     base = os.path.realpath(root)
-    found: dict[str, InstructionFile] = {}
+    files: dict[str, InstructionFile] = {}
     for path in paths or [base]:
-        for file in _files_at(base, path):
-            found.setdefault(file.place, file)
-    gathered = InstructionSet(
-        base, not paths or any(os.path.realpath(path) == base for path in paths)
-    )
-    for file in list(found.values()):
-        _read_into(gathered, file, found, depth=0)
+        if not os.path.exists(path):
+            raise NotFoundError(
+                f"There is no file or folder {os.fspath(path)}. "
+                "Give the path of an instruction file."
+            )
+        if os.path.realpath(path) == base:
+            here = find_instructions(base)
+        else:
+            # The paths of a folder's files are told from the root, when it lies in there.
+            is_folder = os.path.isdir(path)
+            places = [each.place for each in find_instructions(path)] if is_folder else [path]
+            here = [as_instruction_file(base, place) for place in places]
+        for file in here:
+            files.setdefault(file.place, file)
+    is_whole = not paths or any(os.path.realpath(path) == base for path in paths)
+    gathered = InstructionSet(base, is_whole)
+    for file in list(files.values()):
+        _read_into(gathered, file, files, depth=0)
     return gathered
 
 
-def _files_at(base: str, path: str | os.PathLike[str]) -> list[InstructionFile]:
-    if not os.path.exists(path):
-        raise NotFoundError(
-            f"There is no file or folder {os.fspath(path)}. Give the path of an instruction file."
-        )
-    if not os.path.isdir(path):
-        return [as_instruction_file(base, path)]
-    if os.path.realpath(path) == base:
-        return find_instructions(base)
-    # The paths of a folder's files are told from the root, when it lies in there.
-    return [as_instruction_file(base, file.place) for file in find_instructions(path)]
-
-
 def _read_into(
-    gathered: InstructionSet, file: InstructionFile, known: dict[str, InstructionFile], depth: int
+    gathered: InstructionSet, file: InstructionFile, files: dict[str, InstructionFile], depth: int
 ) -> None:
     try:
         text = read_text(file.place)
@@ -214,21 +207,19 @@ def _read_into(
     gathered.read.append(Read(file, parsed))
     for reference in parsed.references:
         place, reason = _resolved(gathered.root, file, reference.target)
-        if place in known:
+        if place in files:
             continue
         if reason is None and depth >= _MOST_DEEP:
             reason = "too many files that draw in each other"
         if reason is None and place is not None:
             drawn = as_instruction_file(gathered.root, place)
-            inside = InstructionFile(
-                drawn.path,
-                place,
-                file.host,
+            files[place] = replace(
+                drawn,
+                host=file.host,
                 folder=drawn.folder or file.folder,
                 is_personal=file.is_personal,
             )
-            known[place] = inside
-            _read_into(gathered, inside, known, depth=depth + 1)
+            _read_into(gathered, files[place], files, depth=depth + 1)
         elif reason:
             gathered.not_followed.append(
                 NotFollowed(file.path, reference.line, reference.target, reason=reason)
@@ -251,7 +242,7 @@ def _resolved(root: str, file: InstructionFile, target: str) -> tuple[str | None
     if place is None:
         looks_like_one = target.startswith((".", "/")) or target.lower().endswith(_DRAWN_IN)
         return None, "not there" if looks_like_one else None
-    if not is_inside(root, place):
+    if not Path(place).is_relative_to(root):
         return None, "outside the repository"
     name = Path(place).name.lower()
     if not name.endswith(_DRAWN_IN) or name.startswith("readme"):
@@ -279,3 +270,102 @@ def read_text(place: str) -> str:
     if encoding is None and b"\0" in data:
         raise InvalidInputError("It is not a text. Give a Markdown or text file.")
     return data.decode(encoding or "utf-8", "replace")
+
+
+_EXTENSIONS = word_set(
+    "py pyi ts tsx js jsx mjs cjs mts cts md mdx mdc json jsonc json5 yaml yml toml ini cfg conf "
+    "lock sh bash"
+    " zsh fish ps1"
+    " bat c h cc cpp hpp cs go rs rb php java kt kts swift m mm scala ex exs heex erl hs lua r jl "
+    "dart sql html"
+    " css scss"
+    " sass less vue svelte astro xml csv txt env proto graphql gql tf tfvars ipynb gradle cmake "
+    "prisma example template"
+)
+_BARE_NAMES = word_set(
+    "makefile dockerfile justfile gemfile rakefile procfile cmakelists.txt package.json "
+    "tsconfig.json pyproject.toml"
+    " cargo.toml go.mod .env .gitignore .editorconfig docker-compose.yml"
+)
+# Names of products that look like files.
+_PRODUCTS = re.compile(
+    r"(node|next|nuxt|vue|react|express|three|d3|discord|alpine|backbone|ember|nest|deno|socket"
+    r"|chart|moment|angular|"
+    r"knockout|p5|electron|solid|meteor|underscore|require|asp|ado|vb|web3|ethers|polka|koa|bun"
+    r"|ml|jquery|handlebars)"
+    r"\.(js|ts|net|io)",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[\w@.~*{}\[\],+-]*(?:/[\w@.~*{}\[\],+-]+)*/?(?::\d+(?:-\d+)?)?")
+_URL = re.compile(r"\b\w+://\S+")
+_LINE = re.compile(r":\d+(?:-\d+)?$")
+_PATTERN = re.compile(r"[*?{}\[\]]")
+_MOST = 20
+
+
+class PathMentions(NamedTuple):
+    """The paths in a statement, relative to the root."""
+
+    files: tuple[str, ...]
+    modules: tuple[str, ...]
+
+
+def mentions_in(text: str, root: str, folder: str = "") -> PathMentions:
+    """Return the files and folders that a text names.
+
+    ``folder`` is where its paths may begin, besides the root.
+
+    A name counts when it is there, or when it can be nothing else but a path.
+    """
+    files: dict[str, None] = {}
+    modules: dict[str, None] = {}
+    for number, piece in enumerate(_URL.sub(" ", text).split("`")):
+        is_coded = number % 2 == 1
+        for word in _WORD.finditer(piece):
+            name = _LINE.sub("", word[0]).strip(",.+").removeprefix("./")
+            if not 1 < len(name) <= 200 or not any(map(str.isalnum, name)):
+                continue
+            place = _place(name, root, folder)
+            if place is not None and os.path.isdir(os.path.join(root, place)):
+                modules.setdefault(place)
+            elif place is not None or _is_path(name, is_coded):
+                files.setdefault(place or name)
+            elif is_coded and name.endswith("/") and not _PATTERN.search(name):
+                modules.setdefault(name.rstrip("/"))
+    return PathMentions(tuple(files)[:_MOST], tuple(modules)[:_MOST])
+
+
+def modules_of(globs: Iterable[str], root: str, folder: str = "") -> tuple[str, ...]:
+    """Return the folders that globs reach into: ``src/api/**/*.ts`` is about ``src/api``."""
+    modules: dict[str, None] = {}
+    for glob in globs:
+        steps = glob.removeprefix("./").removeprefix("/").split("/")[:-1]
+        name = "/".join(takewhile(lambda step: not _PATTERN.search(step), steps))
+        if name:
+            modules.setdefault(_place(name, root, folder) or name)
+    return tuple(modules)
+
+
+def _place(name: str, root: str, folder: str) -> str | None:
+    """The path relative to the root, when it is there."""
+    if _PATTERN.search(name) or name.startswith(("~", "@", "-")) or ".." in name.split("/"):
+        return None
+    if "/" not in name and "." not in name and name.lower() not in _BARE_NAMES:
+        return None  # a word that happens to be the name of a folder
+    for start in dict.fromkeys((folder, "")):
+        place = os.path.normpath(os.path.join(start, name.strip("/"))).replace(os.sep, "/")
+        if place not in (".", "") and os.path.exists(os.path.join(root, place)):
+            return place
+    return None
+
+
+def _is_path(name: str, is_coded: bool) -> bool:
+    """Whether a name that is not there can only be a path."""
+    if _PATTERN.search(name) or name.startswith(("@", "~", "-", "/")) or _PRODUCTS.fullmatch(name):
+        return False
+    if is_coded and re.fullmatch(r"[\w.@+-]+(/[\w.@+-]+)+\.[A-Za-z]\w{0,9}", name):
+        return True
+    stem, dot, extension = name.rpartition(".")
+    if not dot or extension.lower() not in _EXTENSIONS:
+        return name.lower() in _BARE_NAMES and is_coded
+    return bool(stem.strip("./")) and ("/" in name or is_coded) and stem[-1] not in "/."

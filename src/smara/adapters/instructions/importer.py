@@ -7,53 +7,30 @@ waits for review.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from difflib import SequenceMatcher
+from typing import Any, Literal, NamedTuple
 
-from smara.adapters.instructions.collect import InstructionSet, NotFollowed, gather
-from smara.adapters.instructions.markdown import InstructionStatement, LeftOut
-from smara.adapters.instructions.match import (
-    Matched,
-    MatchPlan,
-    Saying,
-    StatementPlace,
-    match,
+from smara.adapters.instructions.collect import (
+    InstructionSet,
+    NotFollowed,
+    commits_of,
+    gather,
     mentions_in,
     modules_of,
-    paths_of,
-    sayings_of,
+    root_of,
 )
-from smara.core.git import find_repository, git_text
+from smara.adapters.instructions.markdown import InstructionFile, InstructionStatement, LeftOut
 from smara.knowledge.guess import Guess, type_of
 from smara.knowledge.models import Chunk, Evidence, MemorySource, NewMemory, Relation, TypedMemory
 from smara.memory import Memory
 from smara.secrets import redact
-
-
-def commits_of(root: str, paths: Iterable[str]) -> dict[str, str]:
-    """Return the commit of each unchanged file.
-
-    A changed or untracked file has none.
-
-    Nothing for a folder that is no git repository, nor where there is no git.
-    """
-    names = list(paths)
-    head = _git(root, "rev-parse", "--verify", "-q", "HEAD").strip()
-    if not head or not names:
-        return {}
-    tracked = set(_git(root, "ls-files", "-z", "--", *names).split("\0"))
-    changed = {
-        line[3:] for line in _git(root, "status", "--porcelain=v1", "-z", "--", *names).split("\0")
-    }
-    return {name: head for name in names if name in tracked and name not in changed}
-
-
-def _git(root: str, *arguments: str) -> str:
-    return git_text(root, *arguments, timeout_seconds=10) or ""
-
 
 Outcome = Literal[
     "added",
@@ -125,6 +102,138 @@ class InstructionReport:
         return set(self.counts) <= {"unchanged", "put aside", "known", "refused"}
 
 
+LIKE_ENOUGH = 0.6
+"""Unrelated sentences are alike by 0.2 to 0.45, a sentence with a word changed by 0.7 and more."""
+_COMPARED_CHARACTERS = 400
+_NOT_WORDS = re.compile(r"[\s*_`\"'“”‘’]+")
+
+
+class StatementPlace(NamedTuple):
+    """The place of a statement in a file."""
+
+    file: InstructionFile
+    statement: InstructionStatement
+
+
+@dataclass(slots=True)
+class Saying:
+    """A statement with all places that make it."""
+
+    key: str
+    text: str
+    places: list[StatementPlace] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class MatchPlan:
+    """The actions of an import; each saying and memory is in one."""
+
+    unchanged: list[tuple[TypedMemory, list[Saying]]] = field(default_factory=list)
+    """Each memory with all that the files say of it; there may be two sayings."""
+    changed: list[tuple[Saying, TypedMemory]] = field(default_factory=list)
+    returned: list[tuple[Saying, TypedMemory]] = field(default_factory=list)
+    put_aside: list[tuple[Saying, TypedMemory]] = field(default_factory=list)
+    """A person rejected or forgot it, or something better took its place: the file is not asked."""
+    added: list[Saying] = field(default_factory=list)
+    removed: list[TypedMemory] = field(default_factory=list)
+
+
+def paths_of(memory: TypedMemory) -> set[str]:
+    """Return the files a memory was imported from."""
+    return {each.path for each in memory.evidence if each.path}
+
+
+def _key_of(text: str) -> str:
+    """The words of a text without spaces, marks and capitals, hashed."""
+    plain = _NOT_WORDS.sub(" ", text).strip(" .;,").casefold()
+    return hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _originals(memory: TypedMemory) -> list[str]:
+    """What the files said; a person may have put the memory in other words since."""
+    return [each.quote for each in memory.evidence if each.quote] or [memory.content]
+
+
+def match(
+    places: Iterable[tuple[StatementPlace, str]],
+    memories: Sequence[TypedMemory],
+    by_person: AbstractSet[str],
+) -> MatchPlan:
+    """Match what files say with memories and return what is to be done.
+
+    A statement and a memory match if the file has the same words; lines and the file may have
+    moved. Edited words match by similarity within one file. Memories that a person put aside
+    (``by_person``) stay so.
+    """
+    sayings: dict[str, Saying] = {}
+    for place, text in places:
+        key = _key_of(text)
+        sayings.setdefault(key, Saying(key, text)).places.append(place)
+    by_id = {each.id: each for each in memories}
+    by_key: dict[str, list[TypedMemory]] = {}  # the newest first
+    for memory in sorted(memories, key=lambda each: -each.created_at):
+        for key in set(map(_key_of, _originals(memory))):
+            by_key.setdefault(key, []).append(memory)
+    unchanged: dict[str, list[Saying]] = {}
+    waiting: list[Saying] = []
+    for saying in sayings.values():
+        active = next((each for each in by_key.get(saying.key, ()) if each.is_active), None)
+        if active is None:
+            waiting.append(saying)
+        else:
+            unchanged.setdefault(active.id, []).append(saying)
+    plan = MatchPlan([(by_id[name], each) for name, each in unchanged.items()])
+    fresh: list[Saying] = []
+    for saying in waiting:
+        if saying.key not in by_key:
+            fresh.append(saying)
+            continue
+        old = by_key[saying.key][0]
+        is_superseded = old.deprecated_because == "superseded"
+        newer = by_id.get(old.superseded_by or "") if is_superseded else None
+        if newer is not None and newer.is_active and newer.id not in unchanged:
+            # The file went back to its old words: what had taken their place gives way again.
+            plan.changed.append((saying, newer))
+        elif old.id in by_person or old.deprecated_because in ("rejected", "merged", "superseded"):
+            plan.put_aside.append((saying, old))
+        else:
+            plan.returned.append((saying, old))
+    replaced = {memory.id for _, memory in plan.changed}
+    left = [
+        each
+        for each in memories
+        if each.is_active and each.id not in unchanged and each.id not in replaced
+    ]
+    plan.changed += _alike(fresh, left)
+    matched = {name for saying, memory in plan.changed for name in (saying.key, memory.id)}
+    plan.added = [saying for saying in fresh if saying.key not in matched]
+    plan.removed = [memory for memory in left if memory.id not in matched]
+    return plan
+
+
+def _alike(
+    sayings: Sequence[Saying], memories: Sequence[TypedMemory]
+) -> Iterator[tuple[Saying, TypedMemory]]:
+    """Pairs that say nearly the same in the same file, the most alike first, each once."""
+    pairs: list[tuple[float, int, Saying, TypedMemory]] = []
+    for saying in sayings:
+        files = {place.file.path for place in saying.places}
+        for memory in memories:
+            if files & paths_of(memory):
+                new = saying.text[:_COMPARED_CHARACTERS].casefold()
+                likeness = max(
+                    SequenceMatcher(None, old[:_COMPARED_CHARACTERS].casefold(), new, False).ratio()
+                    for old in _originals(memory)
+                )
+                if likeness >= LIKE_ENOUGH:
+                    pairs.append((-likeness, len(pairs), saying, memory))
+    seen: set[str] = set()
+    for _, _, saying, memory in sorted(pairs, key=lambda pair: pair[:2]):
+        if saying.key not in seen and memory.id not in seen:
+            seen |= {saying.key, memory.id}
+            yield saying, memory
+
+
 SOURCE: MemorySource = "imported"
 _PAGE = 500
 _GENERIC_TITLES = ("steps", "workflow", "process", "how to", "checklist", "usage", "setup")
@@ -166,50 +275,85 @@ def import_gathered(
 
     Otherwise as :func:`import_instructions`.
     """
-    return _InstructionImport(memory, gathered, is_verified, actor=actor).run(is_dry_run)
-
-
-def root_of(root: str | os.PathLike[str] | None = None) -> str:
-    """Return the repository around a folder, or the folder itself."""
-    start = os.getcwd() if root is None else os.fspath(root)
-    repository = find_repository(start)
-    return repository.root if repository is not None and root is None else start
+    return _InstructionImport(
+        memory, gathered, is_dry_run=is_dry_run, is_verified=is_verified, actor=actor
+    ).run()
 
 
 class _InstructionImport:
     """One import."""
 
     def __init__(
-        self, memory: Memory, gathered: InstructionSet, is_verified: bool, actor: str | None
+        self,
+        memory: Memory,
+        gathered: InstructionSet,
+        *,
+        is_dry_run: bool,
+        is_verified: bool,
+        actor: str | None,
     ) -> None:
         self._memories = memory.memories
         self._gathered = gathered
         self._is_verified = is_verified
         self._as_system: dict[str, Any] = {"actor": actor, "by": "system"}
         self._who: dict[str, Any] = {"actor": actor, "by": "person" if is_verified else "system"}
-        self._commits = commits_of(gathered.root, [each.file.path for each in gathered.read])
-        self._globs = {each.file.path: each.parsed.head for each in gathered.read}
-        self._report = InstructionReport(gathered.root)
+        self._heads = {each.file.path: each.parsed.head for each in gathered.read}
+        self._commits = commits_of(gathered.root, self._heads)
+        self._report = InstructionReport(
+            gathered.root,
+            is_dry_run,
+            files=[
+                FileReport(
+                    each.file.path,
+                    each.file.host,
+                    len(each.parsed.statements),
+                    left_out=each.parsed.left_out,
+                )
+                for each in gathered.read
+            ],
+            not_followed=gathered.not_followed,
+            unreadable=gathered.unreadable,
+        )
 
-    def run(self, is_dry_run: bool) -> InstructionReport:
-        gathered, report = self._gathered, self._report
-        report.is_dry_run = is_dry_run
-        report.not_followed, report.unreadable = gathered.not_followed, gathered.unreadable
-        report.files = [
-            FileReport(
-                each.file.path,
-                each.file.host,
-                len(each.parsed.statements),
-                left_out=each.parsed.left_out,
+    def run(self) -> InstructionReport:
+        plan, is_dry_run = self._plan(), self._report.is_dry_run
+        for memory, sayings in plan.unchanged:
+            outcome: Outcome = "unchanged" if self._is_in_place(memory, sayings) else "moved"
+            if not is_dry_run:
+                self._move(memory, sayings)
+            if self._is_verified and not memory.is_verified:
+                outcome = "verified"
+                if not is_dry_run:
+                    self._memories.verify(memory.id, **self._who)
+            for saying in sayings:
+                self._tell(outcome, saying, memory)
+        for memory in plan.removed:
+            if not is_dry_run:
+                files = " and ".join(sorted(paths_of(memory))) or "Its file"
+                self._remove(memory, f"{files} does not say it any more.")
+            self._report.changes.append(
+                StatementChange(
+                    "stale" if _is_vouched_for(memory) else "removed",
+                    memory.type,
+                    memory.content,
+                    places=tuple(str(each) for each in memory.evidence if each.path),
+                    memory_id=memory.short_id,
+                )
             )
-            for each in gathered.read
-        ]
-        plan = self._plan()
+        for saying, memory in plan.returned:
+            if not is_dry_run:
+                self._move(self._memories.restore(memory.id, **self._as_system), [saying])
+            self._tell("returned", saying, memory)
+        for saying, memory in plan.put_aside:
+            self._tell("put aside", saying, memory)
         if is_dry_run:
-            self._foresee(plan)
+            for saying, memory in plan.changed:
+                self._tell("changed", saying, None, replaces=memory)
+            for saying in plan.added:
+                self._tell("added", saying, None)
         else:
-            self._carry_out(plan)
-        return report
+            self._add(plan)
+        return self._report
 
     def _plan(self) -> MatchPlan:
         places = (
@@ -217,87 +361,46 @@ class _InstructionImport:
             for each in self._gathered.read
             for statement in each.parsed.statements
         )
-        known = [each for each in self._imported() if self._is_concerned(each)]
-        by_person = {each.id: self._is_by_person(each) for each in known if not each.is_active}
-        return match(sayings_of(places), known, by_person)
-
-    def _imported(self) -> Iterator[TypedMemory]:
+        memories: list[TypedMemory] = []
         offset: int | None = 0
         while offset is not None:
             page = self._memories.list(source=SOURCE, state="all", limit=_PAGE, offset=offset)
-            yield from page
+            memories += filter(self._is_concerned, page)
             offset = page.next_offset
+        # Whether a person put a memory aside is in its events.
+        by_person = {
+            memory.id
+            for memory in memories
+            if not memory.is_active
+            for event in self._memories.history(memory.id)
+            if event.kind in ("forgotten", "rejected")
+            and event.by == "person"
+            and not event.is_undone
+        }
+        return match(places, memories, by_person)
 
     def _is_concerned(self, memory: TypedMemory) -> bool:
         """Whether what was read can say something about a memory: its file was read, or is gone."""
-        read = {each.file.path for each in self._gathered.read}
-        unreadable = {path for path, _ in self._gathered.unreadable}
         paths = paths_of(memory)
-        if paths & read:
+        if paths & self._heads.keys():
             return True
-        if paths & unreadable:
+        if paths & {path for path, _ in self._gathered.unreadable}:
             return False
         inside = not any(os.path.isabs(path) for path in paths)
         return (self._gathered.is_whole and inside) or (
             bool(paths) and all(map(self._gathered.was_looked_for, paths))
         )
 
-    def _is_by_person(self, memory: TypedMemory) -> bool:
-        """Whether a person put a memory aside; its events know."""
-        ended = [
-            each
-            for each in self._memories.history(memory.id)
-            if each.kind in ("forgotten", "rejected")
-        ]
-        return any(each.by == "person" and not each.is_undone for each in ended)
-
-    def _foresee(self, plan: MatchPlan) -> None:
-        for each in plan.kept:
-            is_new = self._is_verified and not each.memory.is_verified
-            self._tell_each(
-                "verified" if is_new else "unchanged" if self._is_in_place(each) else "moved", each
-            )
-        for saying, memory in plan.changed:
-            self._tell("changed", saying, None, memory.short_id)
-        for each in plan.returned:
-            self._tell_each("returned", each)
-        for saying, memory in plan.put_aside:
-            self._tell("put aside", saying, memory)
-        for saying in plan.added:
-            self._tell("added", saying, None)
-        for memory in plan.removed:
-            self._tell_removed(memory)
-
-    def _carry_out(self, plan: MatchPlan) -> None:
-        for each in plan.kept:
-            outcome: Outcome = "unchanged" if self._is_in_place(each) else "moved"
-            self._move(each)
-            if self._is_verified and not each.memory.is_verified:
-                self._memories.verify(each.memory.id, **self._who)
-                outcome = "verified"
-            self._tell_each(outcome, each)
-        for memory in plan.removed:
-            self._remove(
-                memory,
-                f"{' and '.join(sorted(paths_of(memory))) or 'Its file'} does not say it any more.",
-            )
-        for each in plan.returned:
-            restored = self._memories.restore(each.memory.id, **self._as_system)
-            self._move(Matched(restored, each.sayings))
-            self._tell_each("returned", each)
-        for saying, memory in plan.put_aside:
-            self._tell("put aside", saying, memory)
-        self._add(plan)
-
-    def _move(self, matched: Matched) -> None:
+    def _move(self, memory: TypedMemory, sayings: Sequence[Saying]) -> None:
         """The same words stand at other lines, or in other files; nothing else of the memory
         changes.
         """
-        memory = matched.memory
-        if not self._is_in_place(matched):
-            chunk = _chunk(matched.sayings[0])
+        if not self._is_in_place(memory, sayings):
             self._memories.update(
-                memory.id, evidence=self._evidence(matched), chunk=chunk, **self._as_system
+                memory.id,
+                evidence=self._evidence(memory, sayings),
+                chunk=_chunk(sayings[0]),
+                **self._as_system,
             )
         if memory.is_stale:
             self._memories.mark_fresh(memory.id, **self._as_system)
@@ -306,28 +409,28 @@ class _InstructionImport:
         """New statements, and those whose words were changed, in one go."""
         replaced = {saying.key: memory for saying, memory in plan.changed}
         sayings = [saying for saying, _ in plan.changed] + plan.added
-        made = self._memories.add_many(
+        results = self._memories.add_many(
             [self._new(each, replaced.get(each.key)) for each in sayings], **self._who
         )
-        for saying, added in zip(sayings, made, strict=True):
+        for saying, result in zip(sayings, results, strict=True):
             old = replaced.get(saying.key)
             if old is not None and self._memories.get(old.id).is_active:
                 # A person vouched for it, or its new words were known or refused: it has not been
                 # superseded.
-                self._remove(old, f"{_where(saying)[0]} says something else now.", is_told=False)
+                self._remove(old, f"{_where(saying)[0]} says something else now.")
             outcomes: dict[str, Outcome] = {
                 "added": "changed" if old else "added",
                 "duplicate": "known",
             }
-            outcome: Outcome = outcomes.get(added.outcome, "refused")
-            self._tell(outcome, saying, added.memory, old.short_id if old else None, added.why)
+            outcome = outcomes.get(result.outcome, "refused")
+            self._tell(outcome, saying, result.memory, replaces=old, why=result.why)
 
     def _new(self, saying: Saying, replaces: TypedMemory | None) -> NewMemory:
         first = saying.places[0]
         statement, guess = first.statement, _guess(saying)
         folders = [each.file.folder for each in saying.places if each.file.folder]
         spoken_of = mentions_in(saying.text, self._gathered.root, first.file.folder)
-        head = self._globs[first.file.path]
+        head = self._heads[first.file.path]
         globbed = (
             () if head.is_always else modules_of(head.globs, self._gathered.root, first.file.folder)
         )
@@ -372,40 +475,39 @@ class _InstructionImport:
             for each in saying.places
         ]
 
-    def _evidence(self, matched: Matched) -> list[Evidence]:
-        """The lines that say what a memory says; of files that were not read now, what was
-        known.
+    def _evidence(self, memory: TypedMemory, sayings: Sequence[Saying]) -> list[Evidence]:
+        """The lines that say what a memory says; of files that were not read now, the lines as
+        they were.
         """
-        read = {each.file.path for each in self._gathered.read}
-        found = [place for saying in matched.sayings for place in self._places(saying)]
-        others = [each for each in matched.memory.evidence if each.path not in read]
-        # A file that is gone is no evidence any more, when all were looked for.
-        is_whole = self._gathered.is_whole
-        kept = (
-            each for each in others if each.path is None or not is_whole or os.path.isabs(each.path)
-        )
+        gathered = self._gathered
         return [
-            *found,
+            *(place for saying in sayings for place in self._places(saying)),
             *(
                 each
-                for each in kept
-                if each.path is None or not self._gathered.was_looked_for(each.path)
+                for each in memory.evidence
+                if each.path not in self._heads
+                # A file that is gone is no evidence any more, when all were looked for.
+                and (
+                    each.path is None
+                    or (
+                        (not gathered.is_whole or os.path.isabs(each.path))
+                        and not gathered.was_looked_for(each.path)
+                    )
+                )
             ),
         ]
 
-    def _is_in_place(self, matched: Matched) -> bool:
+    def _is_in_place(self, memory: TypedMemory, sayings: Sequence[Saying]) -> bool:
         """Whether a memory knows exactly these lines. The commit may be another: the lines are the
         same.
         """
-        if matched.memory.is_stale:
-            return False
-        now, known = (
+        now, before = (
             {(each.path, each.first_line, each.last_line, each.message_id) for each in some}
-            for some in (self._evidence(matched), matched.memory.evidence)
+            for some in (self._evidence(memory, sayings), memory.evidence)
         )
-        return now == known
+        return not memory.is_stale and now == before
 
-    def _remove(self, memory: TypedMemory, why: str, is_told: bool = True) -> None:
+    def _remove(self, memory: TypedMemory, why: str) -> None:
         """A statement that no file makes any more; what a person has confirmed only loses its
         freshness.
         """
@@ -413,42 +515,25 @@ class _InstructionImport:
             self._memories.forget(memory.id, why, **self._as_system)
         elif not memory.is_stale:
             self._memories.mark_stale(memory.id, why, **self._as_system)
-        if is_told:
-            self._tell_removed(memory)
-
-    def _tell_removed(self, memory: TypedMemory) -> None:
-        outcome: Outcome = "removed"
-        if _is_vouched_for(memory):
-            outcome = "stale"
-        places = tuple(str(each) for each in memory.evidence if each.path)
-        self._report.changes.append(
-            StatementChange(
-                outcome, memory.type, memory.content, places=places, memory_id=memory.short_id
-            )
-        )
-
-    def _tell_each(self, outcome: Outcome, matched: Matched) -> None:
-        for saying in matched.sayings:
-            self._tell(outcome, saying, matched.memory)
 
     def _tell(
         self,
         outcome: Outcome,
         saying: Saying,
         memory: TypedMemory | None,
-        replaces: str | None = None,
+        *,
+        replaces: TypedMemory | None = None,
         why: Sequence[str] = (),
     ) -> None:
         guess = _guess(saying)
-        type_ = memory.type if memory is not None else guess.type
         self._report.changes.append(
             StatementChange(
                 outcome,
-                type_,
+                memory.type if memory is not None else guess.type,
                 saying.text,
                 places=_where(saying),
                 memory_id=memory.short_id if memory else None,
-                replaces=replaces,
+                replaces=replaces.short_id if replaces else None,
                 why=tuple(why) or guess.why,
             )
         )

@@ -123,30 +123,21 @@ def _take(node: SyntaxTreeNode, lines: list[str]) -> None:
         lines[-1] += f"{fence}{node.content}{fence}"
     elif node.type in ("text", "text_special", "image"):
         lines[-1] += node.content
-    elif node.type == "link":
-        _take_link(node, lines)
     elif node.type != "html_inline":
+        before = len(lines[-1])
         for child in node.children:
             _take(child, lines)
-
-
-def _take_link(node: SyntaxTreeNode, lines: list[str]) -> None:
-    """A link by its words, with its address behind them where the words do not say it."""
-    before = len(lines[-1])
-    for child in node.children:
-        _take(child, lines)
-    address = str(node.attrs.get("href", ""))
-    said = lines[-1][before:].strip("`").removeprefix("@")
-    if (
-        address
-        and not address.startswith(("#", "mailto:"))
-        and said not in (address, address.partition("://")[2])
-    ):
-        lines[-1] += f" ({address})"
+        # A link has its address behind its words where the words do not say it.
+        address = str(node.attrs.get("href", "")) if node.type == "link" else ""
+        words = lines[-1][before:].strip("`").removeprefix("@")
+        is_own = address.startswith(("#", "mailto:"))
+        if address and not is_own and words not in (address, address.partition("://")[2]):
+            lines[-1] += f" ({address})"
 
 
 _SENTENCE_END = re.compile(r"[.!?:;。!?][)\"”`]?$")
 _BEGINS = re.compile(r"[^\W_a-z]|[`@✅❌⚠•–-]")
+CODE, LISTS = ("fence", "code_block"), ("bullet_list", "ordered_list")
 SHORT_WORDS = 4
 _MOST_WORDS_OF_A_TERM = 14
 _TERM = re.compile(r"`[\w-]{1,16}`(, `[\w-]{1,16}`)* ?(:|=|-|–|—|→)")
@@ -171,20 +162,6 @@ class ListItem:
         text = text_of(node.children[0].children[0]) if has_text else ""
         self.text = re.sub(r"^\[[ xX]\]\s+", "", text)
 
-    @property
-    def is_lead(self) -> bool:
-        """True if it only introduces a list: *Backend:*."""
-        has_more = len(self.node.children) > 1
-        return has_more and (self.text.endswith(":") or len(self.text.split()) < SHORT_WORDS)
-
-    @property
-    def whole(self) -> str:
-        """Its words with all that stands below them."""
-        below, rest = folded(self.node, limit=None)
-        more = [below] if below else []
-        more += [f"- {text_of(each.children[0])}" for each in rest if each.type == "paragraph"]
-        return "\n".join([self.text, *more])
-
 
 def first_line(node: SyntaxTreeNode) -> int:
     return (node.map[0] if node.map else 0) + 1
@@ -200,10 +177,6 @@ def last_line(node: SyntaxTreeNode, lines: Sequence[str]) -> int:
 
 def cut(text: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST].rstrip() + " …"
-
-
-def leads(node: SyntaxTreeNode) -> bool:
-    return text_of(node.children[0]).endswith(":")
 
 
 def as_lead(text: str) -> str:
@@ -228,41 +201,36 @@ def folded(
     item: SyntaxTreeNode, limit: int | None = _MOST_FOLDED
 ) -> tuple[str, list[SyntaxTreeNode]]:
     """Return the text below an item, and its independent blocks."""
-    kept: list[str] = []
+    texts: list[str] = []
     rest: list[SyntaxTreeNode] = []
     for node in item.children[1:]:
+        nested = _nested(node, "") if node.type in LISTS else []
+        is_short = len(nested) <= (limit or 0) and sum(map(len, nested)) <= _LONGEST_FOLDED
         if rest:
             rest.append(node)
         elif node.type == "paragraph":
-            kept.append(text_of(node.children[0]))
-        elif node.type in ("fence", "code_block"):
-            kept.append(fenced(node))
-        elif node.type in ("bullet_list", "ordered_list") and _fits(node, limit):
-            kept += _nested(node, "")
+            texts.append(text_of(node.children[0]))
+        elif node.type in CODE:
+            texts.append(fenced(node))
+        elif node.type in LISTS and (limit is None or is_short):
+            texts += nested
         else:
             rest.append(node)
-    return "\n".join(kept), rest
-
-
-def _fits(node: SyntaxTreeNode, limit: int | None) -> bool:
-    if limit is None:
-        return True
-    lines = _nested(node, "")
-    return len(lines) <= limit and sum(map(len, lines)) <= _LONGEST_FOLDED
+    return "\n".join(texts), rest
 
 
 def _nested(node: SyntaxTreeNode, indent: str) -> list[str]:
-    found: list[str] = []
+    lines: list[str] = []
     for number, item in enumerate(node.children, 1):
         mark = f"{number}." if node.type == "ordered_list" else "-"
         for place, child in enumerate(item.children):
             if child.type == "paragraph":
-                found.append(f"{indent}{mark if place == 0 else ' '} {text_of(child.children[0])}")
-            elif child.type in ("bullet_list", "ordered_list"):
-                found += _nested(child, indent + "  ")
-            elif child.type in ("fence", "code_block"):
-                found.append(fenced(child))
-    return found
+                lines.append(f"{indent}{mark if place == 0 else ' '} {text_of(child.children[0])}")
+            elif child.type in LISTS:
+                lines += _nested(child, indent + "  ")
+            elif child.type in CODE:
+                lines.append(fenced(child))
+    return lines
 
 
 def are_fragments(items: Sequence[ListItem]) -> bool:
@@ -379,25 +347,17 @@ def is_procedure(items: Sequence[str], title: str, is_ordered: bool) -> bool:
     """
     if not 2 <= len(items) <= MOST_STEPS:
         return False
-    rules = sum(bool(_RULE.match(_without_label(item))) for item in items)
-    doing = sum(_does(item) for item in items)
-    named = bool(_PROCEDURE.search(title))
+    bare = [_LABEL.sub("", item, count=1) for item in items]
+    rules = sum(bool(_RULE.match(item)) for item in bare)
+    # What to do may also stand behind a label: *Verify: run the tests*.
+    doing = sum(any(map(_begins_with_doing, pair)) for pair in zip(items, bare, strict=True))
     if rules * 2 > len(items):
         return False
     if is_ordered:
-        return doing * 2 >= len(items) or (named and rules == 0)
-    return bool(
+        return doing * 2 >= len(items) or (rules == 0 and bool(_PROCEDURE.search(title)))
+    return doing == len(items) and bool(
         re.search(r"\b(steps?|how to|procedure|checklist)\b", title, re.IGNORECASE)
-    ) and doing == len(items)
-
-
-def _without_label(item: str) -> str:
-    return _LABEL.sub("", item, count=1)
-
-
-def _does(item: str) -> bool:
-    """Whether an item begins with something to do, also behind a label: *Verify: run the tests*."""
-    return any(_begins_with_doing(each) for each in (item, _without_label(item)))
+    )
 
 
 def _begins_with_doing(item: str) -> bool:

@@ -9,7 +9,7 @@ of a rule file is not YAML: Cursor writes globs without quotes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -110,7 +110,17 @@ def read_head(lines: list[str]) -> RuleHead:
     )
     if end is None:
         return RuleHead()
-    values = _values(lines[1:end])
+    values: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in lines[1:end]:
+        named = _NAME.fullmatch(line.rstrip())
+        if named:
+            current = values.setdefault(named[1].lower(), [])
+            current += filter(None, [_plain(named[2])])
+        elif line.strip().startswith("- "):
+            current.append(_plain(line.strip()[2:]))
+        elif line.strip() and line[:1].isspace():
+            current.append(_plain(line))
     globs = tuple(glob for name in _GLOBS for each in values.get(name, ()) for glob in _split(each))
     always = " ".join(values.get("alwaysapply", ())).lower()
     return RuleHead(
@@ -119,22 +129,6 @@ def read_head(lines: list[str]) -> RuleHead:
         always == "true" or not globs,
         lines=end + 1,
     )
-
-
-def _values(lines: list[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    current: list[str] = []
-    for line in lines:
-        named = _NAME.fullmatch(line.rstrip())
-        if named:
-            current = found.setdefault(named[1].lower(), [])
-            if _plain(named[2]):
-                current.append(_plain(named[2]))
-        elif line.strip().startswith("- "):
-            current.append(_plain(line.strip()[2:]))
-        elif line.strip() and line[:1].isspace():
-            current.append(_plain(line))
-    return found
 
 
 def _plain(value: str) -> str:
@@ -186,58 +180,43 @@ _RULE_HEADING = re.compile(
 
 
 def parse_instructions(text: str) -> Parsed:
-    """All that an instruction file says."""
+    """Return all that an instruction file says."""
     lines = _LINE_ENDS.sub("\n", text.removeprefix("\ufeff")).split("\n")
     head = read_head(lines)
     # Blanked, not cut: every line keeps its number.
     body = "\n".join([""] * head.lines + lines[head.lines :])
-    body = _without_lone_tags(_without_own_blocks(body))
-    reader = _MarkdownReader(body)
+    lines = _without_own_blocks(body).split("\n")
+    references: dict[str, FileReference] = {}
+    is_code = False
+    for at, line in enumerate(lines):
+        if line.lstrip().startswith(("```", "~~~")):
+            is_code = not is_code
+        elif not is_code and _LONE_TAG.fullmatch(line):
+            lines[at] = ""  # ``<rules>``: hosts' own marks, and no Markdown
+        elif not is_code:
+            for each in _REFERENCE.finditer(re.sub(r"`[^`]*`", "", line)):
+                target = each[1].strip().rstrip(".")
+                references.setdefault(target, FileReference(target, at + 1))
+    reader = _MarkdownReader("\n".join(lines))
     reader.read()
     return Parsed(
-        head, tuple(reader.statements), _references(body), left_out=tuple(reader.left_out)
+        head,
+        tuple(reader.statements),
+        tuple(references.values()),
+        left_out=tuple(reader.left_out),
     )
 
 
 def _without_own_blocks(body: str) -> str:
     """Without what we wrote into the file ourselves: a memory must not become its own evidence."""
-    kept, at, begun = "", 0, None
+    rest, at, begun = "", 0, None
     for mark in _OWN_MARK.finditer(body):
         if mark[1].lower() == "begin":
             begun = mark.start() if begun is None else begun
         elif begun is not None:
-            kept += body[at:begun] + "\n" * body.count("\n", begun, mark.end())
+            rest += body[at:begun] + "\n" * body.count("\n", begun, mark.end())
             at, begun = mark.end(), None
-    return kept + body[at:]
-
-
-def _without_lone_tags(body: str) -> str:
-    """Without lines that are nothing but a tag, ``<rules>``: hosts' own marks, and no Markdown."""
-    lines = body.split("\n")
-    for number, line in _prose(lines):
-        if _LONE_TAG.fullmatch(line):
-            lines[number - 1] = ""
-    return "\n".join(lines)
-
-
-def _references(body: str) -> tuple[FileReference, ...]:
-    """The files that are drawn in with ``@path``, outside code."""
-    found: dict[str, FileReference] = {}
-    for number, line in _prose(body.split("\n")):
-        for each in _REFERENCE.finditer(re.sub(r"`[^`]*`", "", line)):
-            target = each[1].strip().rstrip(".")
-            found.setdefault(target, FileReference(target, number))
-    return tuple(found.values())
-
-
-def _prose(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The lines outside blocks of code, with their numbers."""
-    is_code = False
-    for number, line in enumerate(lines, 1):
-        if line.lstrip().startswith(("```", "~~~")):
-            is_code = not is_code
-        elif not is_code:
-            yield number, line
+    return rest + body[at:]
 
 
 class _MarkdownReader:
@@ -262,23 +241,19 @@ class _MarkdownReader:
         """Blocks that stand one below the other; ``lead`` says what they are about, besides the
         headings.
         """
-        here = ""  # a paragraph that leads to the next block
-        waiting: SyntaxTreeNode | None = None
+        waiting: SyntaxTreeNode | None = None  # a paragraph that leads to the next block
         attach = False  # whether a block of code belongs to the statement before it
         for node in nodes:
             if node.type == "paragraph":
                 if waiting is not None:
                     self._paragraph(waiting, lead)
-                waiting, here, attach = (
-                    (node, "", True) if markdown.leads(node) else (None, "", True)
-                )
-                if waiting is None:
-                    attach = self._paragraph(node, lead)
+                is_lead = text_of(node.children[0]).endswith(":")
+                attach = is_lead or self._paragraph(node, lead)
+                waiting = node if is_lead else None
                 continue
-            if waiting is not None:
-                here = markdown.as_lead(text_of(waiting.children[0]))
+            here = "" if waiting is None else markdown.as_lead(text_of(waiting.children[0]))
             attach = self._block(node, markdown.joined(lead, here), waiting, attach=attach)
-            waiting, here = None, ""
+            waiting = None
         if waiting is not None:
             self._paragraph(waiting, lead)
 
@@ -293,18 +268,13 @@ class _MarkdownReader:
                 (level, re.sub(r"^[\W\d_]+(?=\w)", "", text_of(node.children[0])).strip())
             )
             return False
-        if led_by is not None and node.type not in (
-            "bullet_list",
-            "ordered_list",
-            "table",
-            "fence",
-            "code_block",
-        ):
+        is_list = node.type in markdown.LISTS
+        if led_by is not None and not is_list and node.type not in ("table", *markdown.CODE):
             self._paragraph(led_by, "")
-        if node.type in ("fence", "code_block"):
-            self._code(node, lead, led_by, attach)
+        if node.type in markdown.CODE:
+            self._code(node, lead, led_by, attach=attach)
             return attach or led_by is not None
-        if node.type in ("bullet_list", "ordered_list"):
+        if is_list:
             self._list(node, lead, led_by)
         elif node.type == "table":
             self._table(node, lead)
@@ -322,13 +292,13 @@ class _MarkdownReader:
             self._marks = before
         elif node.type == "html_block":
             self._html(node, lead)
-        return node.type in ("bullet_list", "ordered_list")
+        return is_list
 
     def _paragraph(self, node: SyntaxTreeNode, lead: str) -> bool:
         first = markdown.first_line(node)
         pieces = markdown.pieces(lines_of(node.children[0]))
         for at, last, text in pieces:
-            self._say(text, first + at, first + last, lead)
+            self._say(text, first + at, first + last, lead=lead)
         return bool(pieces)
 
     def _list(self, node: SyntaxTreeNode, lead: str, led_by: SyntaxTreeNode | None) -> None:
@@ -336,112 +306,81 @@ class _MarkdownReader:
             markdown.ListItem(each, markdown.last_line(each, self._lines)) for each in node.children
         ]
         title = lead or self._title()
-        is_ordered = node.type == "ordered_list"
-        if is_procedure([item.text for item in items], title, is_ordered):
-            self._procedure(items, title, led_by)
-        elif markdown.are_fragments(items) or markdown.are_terms(items):
-            said = (", " if markdown.are_fragments(items) else "; ").join(
-                item.text.rstrip(".,;") for item in items
+        texts = [item.text for item in items]
+        if is_procedure(texts, title, is_ordered=node.type == "ordered_list"):
+            steps = []
+            for item in items:
+                below, rest = markdown.folded(item.node, limit=None)
+                more = [
+                    f"- {text_of(each.children[0])}" for each in rest if each.type == "paragraph"
+                ]
+                whole = "\n".join([item.text, *filter(None, [below]), *more])
+                steps.append(ProcedureStep(markdown.cut(whole), item.first))
+            title = title or "Steps"
+            numbered = (f"{number}. {step.description}" for number, step in enumerate(steps, 1))
+            self.statements.append(
+                InstructionStatement(
+                    markdown.cut("\n".join([title, *numbered])),
+                    markdown.first_line(led_by) if led_by is not None else items[0].first,
+                    items[-1].last,
+                    headings=tuple(heading for _, heading in self._headings),
+                    steps=tuple(steps),
+                    title=title,
+                    marks=self._marks,
+                )
             )
-            self._say(f"{title}: {said}" if title else said, items[0].first, items[-1].last, "")
+        elif markdown.are_fragments(items) or markdown.are_terms(items):
+            separator = ", " if markdown.are_fragments(items) else "; "
+            words = separator.join(text.rstrip(".,;") for text in texts)
+            self._say(f"{title}: {words}" if title else words, items[0].first, items[-1].last)
         else:
             for item in items:
                 self._item(item, lead)
 
     def _item(self, item: markdown.ListItem, lead: str) -> None:
-        if not item.node.children:
-            return
-        if item.is_lead:
-            rest = item.node.children[1:]
-            if all(each.type in ("fence", "code_block") for each in rest):
-                self._say(
-                    item.text,
-                    item.first,
-                    item.last,
-                    lead,
-                    "\n".join(map(markdown.fenced, rest)),
-                    ("code",),
-                )
+        text, rest = item.text, item.node.children[1:]
+        is_short = len(text.split()) < markdown.SHORT_WORDS
+        if rest and (text.endswith(":") or is_short):
+            # It only introduces what stands below it: *Backend:*.
+            if all(each.type in markdown.CODE for each in rest):
+                code = "\n".join(map(markdown.fenced, rest))
+                self._say(text, item.first, item.last, lead=lead, code=code)
             else:
-                self._blocks(rest, markdown.joined(lead, markdown.as_lead(item.text)))
-            return
-        folded, rest = markdown.folded(item.node)
-        text = item.text
-        if (
-            not lead
-            and len(text.split()) < markdown.SHORT_WORDS
-            and ":" not in text
-            and self._title()
-        ):
-            lead = self._title()
-        end = item.last if not rest else max(item.first, markdown.first_line(rest[0]) - 1)
-        self._say(text, item.first, end, lead, folded, ("code",) if "```" in folded else ())
-        self._blocks(rest, markdown.joined(lead, markdown.as_lead(text)))
-
-    def _procedure(
-        self, items: Sequence[markdown.ListItem], title: str, led_by: SyntaxTreeNode | None
-    ) -> None:
-        first = markdown.first_line(led_by) if led_by is not None else items[0].first
-        steps = tuple(ProcedureStep(markdown.cut(item.whole), item.first) for item in items)
-        said = [
-            title or "Steps",
-            *(f"{number}. {step.description}" for number, step in enumerate(steps, 1)),
-        ]
-        self.statements.append(
-            InstructionStatement(
-                markdown.cut("\n".join(said)),
-                first,
-                items[-1].last,
-                headings=self._under(),
-                steps=steps,
-                title=title or "Steps",
-                marks=self._marks,
-            )
-        )
+                self._blocks(rest, markdown.joined(lead, markdown.as_lead(text)))
+        elif item.node.children:
+            folded, rest = markdown.folded(item.node)
+            if not lead and is_short and ":" not in text:
+                lead = self._title()
+            end = item.last if not rest else max(item.first, markdown.first_line(rest[0]) - 1)
+            marks = ("code",) if "```" in folded else ()
+            self._say(text, item.first, end, lead=lead, code=folded, marks=marks)
+            self._blocks(rest, markdown.joined(lead, markdown.as_lead(text)))
 
     def _code(
         self, node: SyntaxTreeNode, lead: str, led_by: SyntaxTreeNode | None, attach: bool
     ) -> None:
-        last = markdown.last_line(node, self._lines)
-        if led_by is not None:
-            self._say(
-                text_of(led_by.children[0]),
-                markdown.first_line(led_by),
-                last,
-                "",
-                markdown.fenced(node),
-                ("code",),
-            )
-        elif attach and self.statements:
+        last, code = markdown.last_line(node, self._lines), markdown.fenced(node)
+        if led_by is None and attach and self.statements:
             before = self.statements.pop()
             marks = tuple(dict.fromkeys((*before.marks, "code")))
-            whole = markdown.cut(f"{before.text}\n{markdown.fenced(node)}")
+            whole = markdown.cut(f"{before.text}\n{code}")
             self.statements.append(replace(before, text=whole, last_line=last, marks=marks))
-        else:
-            self._say(
-                f"{lead or self._title() or 'Code'}:",
-                markdown.first_line(node),
-                last,
-                "",
-                markdown.fenced(node),
-                ("code",),
-            )
+            return
+        text = f"{lead or self._title() or 'Code'}:"
+        if led_by is not None:
+            text = text_of(led_by.children[0])
+        self._say(text, markdown.first_line(led_by or node), last, code=code)
 
     def _table(self, node: SyntaxTreeNode, lead: str) -> None:
         rows = [row for part in node.children for row in part.children]
-        if not rows:
-            return
-        names = [text_of(cell.children[0]) for cell in rows[0].children]
+        names = [text_of(cell.children[0]) for cell in rows[0].children] if rows else []
         for row in rows[1:]:
             cells = [text_of(cell.children[0]) if cell.children else "" for cell in row.children]
-            text = markdown.row_text(names, cells)
-            if text:
-                about = lead or (
-                    self._title() if len(text.split()) < 2 * markdown.SHORT_WORDS else ""
-                )
-                self._say(
-                    text, markdown.first_line(row), markdown.first_line(row), about, marks=("row",)
-                )
+            line = markdown.first_line(row)
+            if text := markdown.row_text(names, cells):
+                is_short = len(text.split()) < 2 * markdown.SHORT_WORDS
+                about = lead or (self._title() if is_short else "")
+                self._say(text, line, line, lead=about, marks=("row",))
 
     def _html(self, node: SyntaxTreeNode, lead: str) -> None:
         """A block of HTML: what is hidden in comments is left out, words between tags are read."""
@@ -469,31 +408,30 @@ class _MarkdownReader:
         text: str,
         first: int,
         last: int,
+        *,
         lead: str = "",
         code: str = "",
-        marks: tuple[str, ...] = (),
+        marks: tuple[str, ...] | None = None,
     ) -> None:
         text = _NOTICE.sub("", _BULLET.sub("", text.strip())).strip()
-        if not lead and self._title() and _RULE_HEADING.match(self._title()):
+        if not lead and _RULE_HEADING.match(self._title()):
             lead = self._title()
         reason = nothing_to_remember(text, is_part=bool(lead or code))
         if reason is not None:
             self.left_out.append(LeftOut(first, reason, text[:80]))
             return
         whole = f"{lead}: {text}" if lead else text
-        whole = f"{whole}\n{code}" if code else whole
+        if marks is None:
+            marks = ("code",) if code else ()
         self.statements.append(
             InstructionStatement(
-                markdown.cut(whole),
+                markdown.cut(f"{whole}\n{code}" if code else whole),
                 first,
                 max(first, last),
-                headings=self._under(),
+                headings=tuple(heading for _, heading in self._headings),
                 marks=(*self._marks, *marks),
             )
         )
-
-    def _under(self) -> tuple[str, ...]:
-        return tuple(title for _, title in self._headings)
 
     def _title(self) -> str:
         """The heading that things stand under; the title of the file says too little to be said
