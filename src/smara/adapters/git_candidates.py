@@ -16,7 +16,6 @@ from itertools import combinations, pairwise
 from typing import Literal, NamedTuple
 
 from smara.behavior.commit_reasons import (
-    Reason,
     Revert,
     read_commit,
     reason_of,
@@ -39,6 +38,10 @@ class PastCommit(NamedTuple):
     at_ms: int
     author: str
     message: str
+
+    @property
+    def subject(self) -> str:
+        return read_commit(self.message).subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ def past_commits(
     total = count_of(root, head, most) if progress else most
     read = 0
     while read < most:
-        wanted = min(PAGE, most - read)
+        page_size = min(PAGE, most - read)
         text = _git(
             root,
             "log",
@@ -139,17 +142,19 @@ def past_commits(
             "--no-ext-diff",
             "--no-notes",
             f"--skip={read}",
-            f"--max-count={wanted}",
+            f"--max-count={page_size}",
             f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%ae{_FIELD}%B",
             head,
             "--",
         )
-        page = list(_parsed(text or ""))
-        yield from page
+        records = [record.split(_FIELD, 3) for record in (text or "").split(_RECORD)[1:]]
+        page = [each for each in records if len(each) == 4 and each[1].isdigit()]
+        for sha, at, author, message in page:
+            yield PastCommit(sha, int(at) * 1000, author.strip().casefold(), message.strip())
         read += len(page)
         if progress:
             progress(min(read, total), max(total, 1))
-        if len(page) < wanted:
+        if len(page) < page_size:
             return
 
 
@@ -189,16 +194,6 @@ def present_files(root: str, head: str) -> frozenset[str]:
 def own_address(root: str) -> str:
     """Return the address of commits made here; empty if not configured."""
     return (_git(root, "config", "--get", "user.email") or "").strip().casefold()
-
-
-def _parsed(text: str) -> Iterator[PastCommit]:
-    for record in text.split(_RECORD)[1:]:
-        fields = record.split(_FIELD, 3)
-        if len(fields) == 4 and fields[1].isdigit():
-            sha, at, author, message = fields
-            yield PastCommit(
-                sha, int(at) * 1000, author.strip().casefold(), message=message.strip()
-            )
 
 
 def _git(root: str, *arguments: str) -> str | None:
@@ -277,11 +272,6 @@ def about(files: Sequence[str], present: Present) -> tuple[tuple[str, ...], str 
     return here, None
 
 
-def is_long_ago(at_ms: int, newest_ms: int) -> bool:
-    """Return True if a commit is too far behind the newest one."""
-    return newest_ms - at_ms > MOST_YEARS * _YEAR_MS
-
-
 LEAST_FIXES = 3
 WITHIN_DAYS = 14
 MOST_CHAINS = 15
@@ -339,15 +329,39 @@ def chains_of(
         touched = [path for path in files.get(fix.sha, ()) if is_code(path)]
         for path in touched if len(touched) <= _MOST_FILES else ():
             by_file.setdefault(path, []).append(fix)
-    found = [(path, chain) for path, some in by_file.items() if (chain := _newest_chain(some))]
-    found.sort(key=lambda each: (-each[1][-1].at_ms, -len(each[1]), each[0]))
+    chains = [(path, chain) for path, some in by_file.items() if (chain := _newest_chain(some))]
+    chains.sort(key=lambda each: (-each[1][-1].at_ms, -len(each[1]), each[0]))
     used: set[str] = set()
-    made: list[CommitCandidate] = []
-    for path, chain in found:
-        if used.isdisjoint(each.sha for each in chain) and len(made) < MOST_CHAINS:
-            used.update(each.sha for each in chain)
-            made.append(_chain_candidate(path, chain))
-    return made
+    candidates: list[CommitCandidate] = []
+    for path, chain in chains:
+        if not used.isdisjoint(each.sha for each in chain) or len(candidates) == MOST_CHAINS:
+            continue
+        used.update(each.sha for each in chain)
+        newest = chain[-1]
+        subjects = [quote(each.subject, 140).rstrip(".") for each in chain]
+        first, last = (
+            datetime.fromtimestamp(each.at_ms / 1000, UTC).date() for each in (chain[0], newest)
+        )
+        days = (last - first).days + 1
+        spread = "in one day" if days == 1 else f"within {days} days"
+        listing = "; ".join(f"“{each}”" for each in subjects[:6])
+        candidates.append(
+            CommitCandidate(
+                "fix chain",
+                "gotcha",
+                f"{code(path)} had to be fixed {len(chain)} times {spread} (until "
+                f"{last.isoformat()}): {listing}.",
+                quotes=tuple(
+                    (each.sha, quote(each.message.split("\n", 1)[0], 300))
+                    for each in reversed(chain)
+                ),
+                at_ms=newest.at_ms,
+                author=newest.author,
+                files=(path,),
+                data={"symptom": quote("; ".join(subjects), 400)},
+            )
+        )
+    return candidates
 
 
 def _is_fix(first_line: str) -> bool:
@@ -363,64 +377,29 @@ def _newest_chain(fixes: Sequence[PastCommit]) -> list[PastCommit]:
     ordered = sorted(fixes, key=lambda each: each.at_ms)
     runs: list[list[PastCommit]] = [ordered[:1]]
     for before, after in pairwise(ordered):
-        if after.at_ms - runs[-1][0].at_ms <= WITHIN_DAYS * _DAY_MS and _differ(before, after):
+        if before.subject == after.subject:
+            continue  # a commit that was picked into another branch is one fix
+        if after.at_ms - runs[-1][0].at_ms <= WITHIN_DAYS * _DAY_MS:
             runs[-1].append(after)
-        elif _differ(before, after):
+        else:
             runs.append([after])
-    related = (_about_one_thing(_once(run)) for run in reversed(runs) if len(run) >= LEAST_FIXES)
-    return next((run for run in related if len(run) >= LEAST_FIXES), [])
-
-
-def _once(run: Sequence[PastCommit]) -> list[PastCommit]:
-    """A run without the fixes that were made again on other branches, in between others."""
-    return list({read_commit(each.message).subject: each for each in reversed(run)}.values())[::-1]
+    for run in reversed(runs):
+        # Without the fixes that were made again on other branches, in between others.
+        once = [*{each.subject: each for each in reversed(run)}.values()][::-1]
+        related = _about_one_thing(once) if len(run) >= LEAST_FIXES else []
+        if len(related) >= LEAST_FIXES:
+            return related
+    return []
 
 
 def _about_one_thing(run: Sequence[PastCommit]) -> list[PastCommit]:
     """The most fixes of a run that have the same two words: a busy file is mended often, for
     reasons of all kinds.
     """
-    subjects = [
-        set(_WORD.findall(read_commit(each.message).subject.casefold())) - _COMMON for each in run
-    ]
+    subjects = [set(_WORD.findall(each.subject.casefold())) - _COMMON for each in run]
     pairs = Counter(pair for words in subjects for pair in combinations(sorted(words), 2))
     shared = set(min(pairs.items(), key=lambda each: (-each[1], each[0]))[0]) if pairs else {""}
     return [each for each, words in zip(run, subjects, strict=True) if shared <= words]
-
-
-def _differ(one: PastCommit, other: PastCommit) -> bool:
-    """Whether two commits say different things: a commit that was picked into another branch is one
-    fix.
-    """
-    return read_commit(one.message).subject != read_commit(other.message).subject
-
-
-def _chain_candidate(path: str, chain: Sequence[PastCommit]) -> CommitCandidate:
-    subjects = [quote(read_commit(each.message).subject, 140).rstrip(".") for each in chain]
-    first, last = (
-        datetime.fromtimestamp(each.at_ms / 1000, UTC).date() for each in (chain[0], chain[-1])
-    )
-    days = (last - first).days + 1
-    spread = "in one day" if days == 1 else f"within {days} days"
-    told = "; ".join(f"“{each}”" for each in subjects[:6])
-    content = (
-        f"{code(path)} had to be fixed {len(chain)} times {spread} (until "
-        f"{last.isoformat()}): {told}."
-    )
-    quotes = tuple(
-        (each.sha, quote(each.message.split("\n", 1)[0], 300)) for each in reversed(chain)
-    )
-    newest = chain[-1]
-    return CommitCandidate(
-        "fix chain",
-        "gotcha",
-        content,
-        quotes=quotes,
-        at_ms=newest.at_ms,
-        author=newest.author,
-        files=(path,),
-        data={"symptom": quote("; ".join(subjects), 400)},
-    )
 
 
 _MOST_FILES_NAMED = 6
@@ -444,14 +423,13 @@ def find_candidates(
     if not commits:
         return found
     newest = max(each.at_ms for each in commits)
-    recent = [each for each in commits if not is_long_ago(each.at_ms, newest)]
-    said = _said(recent)
+    recent = [each for each in commits if newest - each.at_ms <= MOST_YEARS * _YEAR_MS]
+    statements = _statements(recent)
     fixes = fixes_of(recent)
-    files = files_of(
-        root, list(dict.fromkeys([*(each.sha for each in said), *(each.sha for each in fixes)]))
-    )
+    shas = [*(each.sha for each in statements), *(each.sha for each in fixes)]
+    files = files_of(root, list(dict.fromkeys(shas)))
     present = Present(present_files(root, head))
-    for candidate in [*said, *chains_of(fixes, files)]:
+    for candidate in [*statements, *chains_of(fixes, files)]:
         touched = candidate.files or files.get(candidate.sha, ())
         here, why_not = about(touched, present)
         if why_not is not None:
@@ -462,31 +440,25 @@ def find_candidates(
     return found
 
 
-def _said(commits: Sequence[PastCommit]) -> list[CommitCandidate]:
+def _statements(commits: Sequence[PastCommit]) -> list[CommitCandidate]:
     """What single commits say; a revert is known to be final only when all newer commits were
     seen.
     """
     found: dict[str, CommitCandidate] = {}
     done_later: set[str] = set()
     for commit in commits:
-        made = revert_of(commit.message, done_later) or reason_of(commit.message)
-        if made is not None:
-            found.setdefault(
-                made.content, _candidate(commit, made)
-            )  # what was picked into other branches is one thing
-        done_later.add(subject_of(commit.message.split("\n", 1)[0]).rstrip(".").casefold())
+        first_line = commit.message.split("\n", 1)[0]
+        reason = revert_of(commit.message, done_later) or reason_of(commit.message)
+        # What was picked into other branches is one thing.
+        if reason is not None and reason.content not in found:
+            found[reason.content] = CommitCandidate(
+                "revert" if isinstance(reason, Revert) else reason.kind,
+                reason.type,
+                reason.content,
+                quotes=((commit.sha, quote(f"{first_line}\n{reason.why}", 600)),),
+                at_ms=commit.at_ms,
+                author=commit.author,
+                data=reason.fields,
+            )
+        done_later.add(subject_of(first_line).rstrip(".").casefold())
     return list(found.values())
-
-
-def _candidate(commit: PastCommit, made: Reason | Revert) -> CommitCandidate:
-    said = quote(f"{commit.message.split(chr(10), 1)[0]}\n{made.why}", 600)
-    kind: Kind = "revert" if isinstance(made, Revert) else made.kind
-    return CommitCandidate(
-        kind,
-        made.type,
-        made.content,
-        quotes=((commit.sha, said),),
-        at_ms=commit.at_ms,
-        author=commit.author,
-        data=made.fields,
-    )

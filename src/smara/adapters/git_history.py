@@ -8,14 +8,13 @@ source, and waits for review as its trust demands.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from smara.actions.paths import module_of
 from smara.adapters.git_candidates import (
     CandidateChange,
     CommitCandidate,
     GitReport,
-    Kind,
     Outcome,
     Progress,
     count_of,
@@ -24,6 +23,7 @@ from smara.adapters.git_candidates import (
     own_address,
     present_files,
 )
+from smara.adapters.instructions.collect import root_of
 from smara.core.git import find_repository
 from smara.errors import InvalidInputError
 from smara.knowledge.models import Evidence, MemorySource, NewMemory, TypedMemory
@@ -35,63 +35,34 @@ __all__ = ["CandidateChange", "CommitCandidate", "GitReport", "import_history"]
 _SHORT = 7
 
 
-def tag_of(kind: Kind) -> str:
-    """The tag of memories that were made of such commits."""
-    return kind.replace(" ", "-")
-
-
-_CHAIN = tag_of("fix chain")
-
-
 class CommitIndex:
-    """The memories that rest on commits, by commit."""
+    """The memories that rest on commits, by commit; chains of fixes apart."""
 
     def __init__(self, memories: Iterable[TypedMemory]) -> None:
-        self._said: dict[str, list[tuple[str, TypedMemory]]] = {}
-        self._chains: dict[str, list[tuple[str, TypedMemory]]] = {}
+        self._memories: dict[tuple[bool, str], list[tuple[str, TypedMemory]]] = {}
         for memory in memories:
-            kept = self._chains if _CHAIN in memory.tags else self._said
             commits = {each.commit.lower() for each in memory.evidence if each.commit}
             for sha in commits | ({memory.commit.lower()} if memory.commit else set()):
-                kept.setdefault(sha[:_SHORT], []).append((sha, memory))
+                key = "fix-chain" in memory.tags, sha[:_SHORT]
+                self._memories.setdefault(key, []).append((sha, memory))
 
-    def holder(self, candidate: CommitCandidate) -> TypedMemory | None:
-        """Return the memory that already covers a candidate.
+    def find(self, candidate: CommitCandidate) -> tuple[TypedMemory | None, TypedMemory | None]:
+        """Return the memory that already covers a candidate, and the chain that it continues.
 
-        Of a chain, one that has its newest fix, or that a person put aside.
+        A chain is covered by one that has its newest fix, or that a person put aside.
         """
-        if candidate.kind != "fix chain":
-            return self._find(self._said, candidate.sha)
-        older = self._older(candidate)
-        same = self._find(self._chains, candidate.sha)
-        return same or (older if older is not None and not older.is_active else None)
+        is_chain = candidate.kind == "fix chain"
+        same = self._find(candidate.sha, is_chain)
+        if not is_chain:
+            return same, None
+        chains = [each for sha, _ in candidate.quotes if (each := self._find(sha, is_chain))]
+        older = next((each for each in chains if each.is_active), chains[0] if chains else None)
+        return same or (older if older and not older.is_active else None), older
 
-    def shorter(self, candidate: CommitCandidate) -> str | None:
-        """Return the id of the chain that a candidate continues.
-
-        A memory that a person confirmed is not replaced.
-        """
-        older = self._older(candidate)
-        return (
-            older.id if older is not None and not (older.is_verified or older.is_pinned) else None
-        )
-
-    def _older(self, candidate: CommitCandidate) -> TypedMemory | None:
-        if candidate.kind != "fix chain":
-            return None
-        found = [
-            memory
-            for sha, _ in candidate.quotes
-            if (memory := self._find(self._chains, sha)) is not None
-        ]
-        return next((each for each in found if each.is_active), found[0] if found else None)
-
-    @staticmethod
-    def _find(kept: dict[str, list[tuple[str, TypedMemory]]], sha: str) -> TypedMemory | None:
-        near = kept.get(sha[:_SHORT], ())
+    def _find(self, sha: str, is_chain: bool) -> TypedMemory | None:
+        near = self._memories.get((is_chain, sha[:_SHORT]), ())
         return next(
-            (memory for known, memory in near if sha.startswith(known) or known.startswith(sha)),
-            None,
+            (memory for own, memory in near if sha.startswith(own) or own.startswith(sha)), None
         )
 
 
@@ -125,7 +96,7 @@ def import_history(
     """
     if most_commits < 1 or limit < 1:
         raise InvalidInputError("The numbers of commits and of memories must be at least 1.")
-    folder = _root(root)
+    folder = os.path.realpath(root_of(root))
     head = head_of(folder)
     if head is None:
         raise InvalidInputError(
@@ -133,27 +104,35 @@ def import_history(
             "--from git FOLDER`.",
             path=folder,
         )
-    report = GitReport(folder, is_dry_run)
     found = find_candidates(folder, head, most_commits, progress=progress)
-    report.commits, report.left_out = found.commits, found.left_out
+    chosen = found.candidates[:limit]
+    report = GitReport(folder, is_dry_run, commits=found.commits, left_out=found.left_out)
     report.is_all = (
         found.commits < most_commits or count_of(folder, head, most_commits + 1) <= most_commits
     )
-    chosen = found.candidates[:limit]
     report.cut = len(found.candidates) - len(chosen)
-    known = CommitIndex(_learned(memory))
-    fresh: list[tuple[CommitCandidate, str | None]] = []
+    memories: list[TypedMemory] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = memory.memories.list(source=SOURCE, state="all", limit=_PAGE, offset=offset)
+        memories += page
+        offset = page.next_offset
+    index, mine = CommitIndex(memories), own_address(folder)
+    fresh: list[tuple[CommitCandidate, NewMemory]] = []
     for each in chosen:
-        holder = known.holder(each)
+        holder, older = index.find(each)
         if holder is not None:
-            report.changes.append(
-                _told("known", each, holder.short_id, why=("its commit is known",))
-            )
+            _tell(report, "known", each, memory=holder, why=("its commit is known",))
         elif is_dry_run:
-            report.changes.append(_told("added", each))
+            _tell(report, "added", each)
         else:
-            fresh.append((each, known.shorter(each)))
-    _add(memory, report, fresh, mine=own_address(folder), actor=actor)
+            fresh.append((each, _new(each, mine, older)))
+    # In batches: an import that is interrupted keeps what it has, and goes on from there.
+    for start in range(0, len(fresh), _BATCH):
+        some = fresh[start : start + _BATCH]
+        results = memory.memories.add_many([new for _, new in some], by="system", actor=actor)
+        for (candidate, _), added in zip(some, results, strict=True):
+            _tell(report, added.outcome, candidate, memory=added.memory, why=added.why)
     return report
 
 
@@ -183,67 +162,44 @@ def warm_up(
         report.warmed_commits = memory.code.asking(folder).read_history().commits
 
 
-def _add(
-    memory: Memory,
-    report: GitReport,
-    fresh: Sequence[tuple[CommitCandidate, str | None]],
-    mine: str,
-    actor: str | None,
-) -> None:
-    """In batches: an import that is interrupted keeps what it has, and goes on from there."""
-    for start in range(0, len(fresh), _BATCH):
-        some = fresh[start : start + _BATCH]
-        new = [_new(candidate, mine, older) for candidate, older in some]
-        made = memory.memories.add_many(new, by="system", actor=actor)
-        for (candidate, _), added in zip(some, made, strict=True):
-            short = added.memory.short_id if added.memory is not None else None
-            report.changes.append(_told(added.outcome, candidate, short, why=added.why))
-
-
-def _new(candidate: CommitCandidate, mine: str, older: str | None) -> NewMemory:
+def _new(candidate: CommitCandidate, mine: str, older: TypedMemory | None) -> NewMemory:
     modules = tuple(dict.fromkeys(filter(None, map(module_of, candidate.files))))[:3]
-    # What somebody else wrote is somebody else's word, also when it stands in our own repository.
-    taint = () if mine and candidate.author == mine else ("other",)
+    # A memory that a person confirmed is not replaced.
+    is_replaced = older is not None and not (older.is_verified or older.is_pinned)
     return NewMemory(
         candidate.content,
         candidate.type,
         SOURCE,
         confidence=_CONFIDENCE[candidate.kind],
-        tags=("git", tag_of(candidate.kind)),
+        tags=("git", candidate.kind.replace(" ", "-")),
         files=candidate.files,
         modules=modules,
         commit=candidate.sha,
         evidence=[Evidence(commit=sha, quote=words) for sha, words in candidate.quotes],
         data=dict(candidate.data),
-        taint=taint,
-        supersedes=() if older is None else (older,),
+        # What somebody else wrote is somebody else's word, also in our own repository.
+        taint=() if mine and candidate.author == mine else ("other",),
+        supersedes=(older.id,) if older is not None and is_replaced else (),
     )
 
 
-def _learned(memory: Memory) -> Iterator[TypedMemory]:
-    offset: int | None = 0
-    while offset is not None:
-        page = memory.memories.list(source=SOURCE, state="all", limit=_PAGE, offset=offset)
-        yield from page
-        offset = page.next_offset
-
-
-def _told(
-    outcome: Outcome, each: CommitCandidate, memory_id: str | None = None, why: Sequence[str] = ()
-) -> CandidateChange:
-    return CandidateChange(
-        outcome,
-        each.kind,
-        each.type,
-        content=each.content,
-        sha=each.sha,
-        at_ms=each.at_ms,
-        memory_id=memory_id,
-        why=tuple(why),
+def _tell(
+    report: GitReport,
+    outcome: Outcome,
+    candidate: CommitCandidate,
+    *,
+    memory: TypedMemory | None = None,
+    why: Sequence[str] = (),
+) -> None:
+    report.changes.append(
+        CandidateChange(
+            outcome,
+            candidate.kind,
+            candidate.type,
+            content=candidate.content,
+            sha=candidate.sha,
+            at_ms=candidate.at_ms,
+            memory_id=memory.short_id if memory is not None else None,
+            why=tuple(why),
+        )
     )
-
-
-def _root(root: str | os.PathLike[str] | None) -> str:
-    start = os.path.realpath(os.getcwd() if root is None else os.fspath(root))
-    repository = find_repository(start)
-    return repository.root if repository is not None and root is None else start

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -54,18 +54,23 @@ class NotesFolder:
     """Whether a note of it that is not there any more is gone."""
 
 
-def find_folders(vendor: Vendor, here: Here) -> list[NotesFolder]:
-    """Return an agent's notes about a repository."""
-    return [each for each in _FINDERS[vendor](here) if each.files]
-
-
 def _find_claude(here: Here) -> Iterator[NotesFolder]:
     home = Path(home_of("CLAUDE_CONFIG_DIR", ".claude"))
-    named = _named_by_claude(here, home)
-    roots = [here.root, *_main_worktree(here.root)]
-    folders = [home / "projects" / slug(root) / "memory" for root in dict.fromkeys(roots)]
-    for folder in dict.fromkeys([*named, *folders]):
-        yield NotesFolder("claude", _real(folder), _markdown(folder))
+    folders = []
+    for settings in (Path(here.root, ".claude"), home):
+        for name in _SETTINGS:
+            # The folder that the settings name instead, if they do.
+            place = text_in(mapping_in(read_object(settings / name)).get("autoMemoryDirectory"))
+            if place.startswith(("/", "~/")):
+                folders.append(Path(os.path.expanduser(place)))
+    roots = [here.root]
+    repository = find_repository(here.root)
+    if repository is not None and os.path.basename(repository.common_dir) == ".git":
+        # Claude keeps the notes of all worktrees under the first working folder.
+        roots.append(os.path.dirname(repository.common_dir))
+    folders += [home / "projects" / slug(root) / "memory" for root in roots]
+    for folder in dict.fromkeys(folders):
+        yield NotesFolder("claude", _real(folder), _notes(folder))
 
 
 def slug(root: str) -> str:
@@ -77,33 +82,14 @@ def slug(root: str) -> str:
     return re.sub(r"[^A-Za-z0-9]", "-", root)[:_LONGEST_SLUG]
 
 
-def _named_by_claude(here: Here, home: Path) -> Iterator[Path]:
-    """The folder that the settings name instead, if they do."""
-    for folder in (Path(here.root, ".claude"), home):
-        for name in _SETTINGS:
-            told = text_in(mapping_in(read_object(folder / name)).get("autoMemoryDirectory"))
-            if told.startswith(("/", "~/")):
-                yield Path(os.path.expanduser(told))
-
-
-def _main_worktree(root: str) -> list[str]:
-    """The first working folder of a repository: Claude keeps the notes of all its worktrees
-    there.
-    """
-    repository = find_repository(root)
-    if repository is None or os.path.basename(repository.common_dir) != ".git":
-        return []
-    return [os.path.dirname(repository.common_dir)]
-
-
 def _find_codex(here: Here) -> Iterator[NotesFolder]:
     home = Path(home_of("CODEX_HOME", ".codex")) / "memories"
-    notes = home / "extensions" / "ad_hoc" / "notes"
     # The summary and the raw notes say the same in other words; recaps of sessions are what
     # MEMORY.md is made from.
     handbook = home / "MEMORY.md"
+    files = (str(handbook),) if handbook.is_file() else ()
     yield NotesFolder(
-        "codex", _real(home), (*([str(handbook)] if handbook.is_file() else ()), *_markdown(notes))
+        "codex", _real(home), (*files, *_notes(home / "extensions" / "ad_hoc" / "notes"))
     )
 
 
@@ -116,7 +102,7 @@ def _find_gemini(here: Here) -> Iterator[NotesFolder]:
     candidates = here.candidates()
     for folder in folders:
         if here.has(project_root_of(folder / "MEMORY.md", candidates)):
-            yield NotesFolder("gemini", _real(folder), _markdown(folder))
+            yield NotesFolder("gemini", _real(folder), _notes(folder))
     everywhere = home / "GEMINI.md"
     if everywhere.is_file():
         yield NotesFolder("gemini", _real(home), (str(everywhere),), is_whole=False)
@@ -124,7 +110,7 @@ def _find_gemini(here: Here) -> Iterator[NotesFolder]:
 
 def _find_goose(here: Here) -> Iterator[NotesFolder]:
     folder = Path(here.root, ".goose", "memory")
-    yield NotesFolder("goose", _real(folder), _sorted(folder.glob("*.txt")))
+    yield NotesFolder("goose", _real(folder), _notes(folder, "*.txt"))
 
 
 _FINDERS: dict[Vendor, Callable[[Here], Iterator[NotesFolder]]] = {
@@ -132,16 +118,12 @@ _FINDERS: dict[Vendor, Callable[[Here], Iterator[NotesFolder]]] = {
 }  # fmt: skip
 
 
-def _markdown(folder: Path) -> tuple[str, ...]:
-    return _sorted(folder.rglob("*.md"))
-
-
-def _sorted(paths: Iterable[Path]) -> tuple[str, ...]:
+def _notes(folder: Path, pattern: str = "**/*.md") -> tuple[str, ...]:
     try:
-        found = sorted(str(path) for path in paths if path.is_file() and not path.is_symlink())
+        paths = [each for each in folder.glob(pattern) if each.is_file() and not each.is_symlink()]
     except OSError:
         return ()
-    return tuple(found[:MOST_FILES])
+    return tuple(sorted(map(str, paths))[:MOST_FILES])
 
 
 def _real(path: Path) -> str:
@@ -157,7 +139,7 @@ _CONTINUES = re.compile(
 )
 _TYPE = re.compile(r"^\s*type:\s*[\"']?(\w+)", re.MULTILINE)
 _INDEX_LINE = re.compile(r"^\s*[-*] \[[^\]]+\]\([^)\s]+\.md\)")
-_WANTED: dict[str, MemoryType] = {"user": "preference", "feedback": "preference"}
+_TYPES: dict[str, MemoryType] = {"user": "preference", "feedback": "preference"}
 _ADDED = re.compile(r"^##\s+Gemini Added Memories\s*$", re.IGNORECASE)
 _HEADING = re.compile(r"^(#{1,6})\s+(.*)$")
 _CWD = re.compile(r"\bcwd=[\"'`]?((?:/|~|[A-Za-z]:\\)[^\s;,)\"'`]*)")
@@ -173,58 +155,50 @@ _CODEX_FIELDS = re.compile(
 
 def read_note(vendor: Vendor, path: str, text: str, belongs_here: BelongsHere) -> Parsed:
     """Return a note's statements about this repository."""
-    name = os.path.basename(path)
-    if vendor == "claude":
-        return _read_claude(name, text)
-    if vendor == "codex":
-        return _read_codex(text, belongs_here) if name == "MEMORY.md" else _noted(text)
-    if vendor == "gemini":
-        return _read_claude(name, text) if name != "GEMINI.md" else _added(text)
-    return _noted(text)
-
-
-def _noted(text: str) -> Parsed:
-    parsed = parse_instructions(text)
-    return replace(parsed, statements=_folded(parsed.statements), references=())
-
-
-def _read_claude(name: str, text: str) -> Parsed:
-    """A note with a head that says of what type it is; or the index, whose lines only point to
-    notes.
-    """
-    lines = text.splitlines()
-    left: list[LeftOut] = []
-    if name.upper() == "MEMORY.MD":
+    name, lines = os.path.basename(path), text.splitlines()
+    is_handbook = vendor == "codex" and name == "MEMORY.md"
+    has_head = vendor == "claude" or (vendor == "gemini" and name != "GEMINI.md")
+    left_out: list[LeftOut] = []
+    if is_handbook:
+        left_out = _blank_other_folders(lines, belongs_here)
+    elif vendor == "gemini" and not has_head:
+        # Of Gemini's own file for all projects, only what it added itself; the rest are
+        # instructions.
+        start = next((at for at, line in enumerate(lines) if _ADDED.match(line)), len(lines))
+        later = (at for at, line in enumerate(lines) if at > start and re.match(r"##?\s", line))
+        lines = [*[""] * (start + 1), *lines[start + 1 : next(later, len(lines))]]
+    elif has_head and name.upper() == "MEMORY.MD":
         for at, line in enumerate(lines):
             if _INDEX_LINE.match(line):
-                left.append(LeftOut(at + 1, "only points to a note", line.strip()[:80]))
+                left_out.append(LeftOut(at + 1, "only points to a note", line.strip()[:80]))
                 lines[at] = ""
     parsed = parse_instructions("\n".join(lines))
-    told = _TYPE.search("\n".join(lines[: parsed.head.lines]))
-    type_ = _WANTED.get(told[1].lower()) if told else None
-    statements = tuple(_typed(each, type_) for each in _folded(parsed.statements))
-    return replace(parsed, statements=statements, references=(), left_out=(*parsed.left_out, *left))
+    head_type = _TYPE.search("\n".join(lines[: parsed.head.lines])) if has_head else None
+    statements = []
+    for statement in _folded(parsed.statements):
+        type_ = _TYPES.get(head_type[1].lower()) if head_type else None
+        if is_handbook:
+            under = " ".join(statement.headings).lower()
+            type_ = next((each for words, each in _CODEX_SECTIONS if words in under), None)
+            statement = replace(statement, text=_TASKS.sub("", statement.text))
+        # A procedure is one whatever its file says: its steps have no place in another type.
+        if type_ is not None and not statement.steps:
+            statement = replace(statement, type=type_)
+        statements.append(statement)
+    return replace(
+        parsed,
+        statements=tuple(statements),
+        references=(),
+        left_out=(*parsed.left_out, *left_out),
+    )
 
 
-def _added(text: str) -> Parsed:
-    """Of Gemini's own file for all projects, only what it added itself; the rest are
-    instructions.
+def _blank_other_folders(lines: list[str], belongs_here: BelongsHere) -> list[LeftOut]:
+    """Blank what the handbook of Codex says of other folders, and its bookkeeping.
+
+    It has blocks about one folder each.
     """
-    lines = text.splitlines()
-    start = next((at for at, line in enumerate(lines) if _ADDED.match(line)), None)
-    if start is None:
-        return Parsed()
-    later = (at for at, line in enumerate(lines) if at > start and re.match(r"##?\s", line))
-    end = next(later, len(lines))
-    return _noted("\n".join([*[""] * (start + 1), *lines[start + 1 : end]]))
-
-
-def _read_codex(text: str, belongs_here: BelongsHere) -> Parsed:
-    """The handbook of Codex: blocks about one folder each, of which those about other folders are
-    left out.
-    """
-    lines = text.splitlines()
-    left: list[LeftOut] = []
+    left_out = []
     for start, end in _blocks(lines):
         block = lines[start:end]
         folders = {
@@ -232,24 +206,16 @@ def _read_codex(text: str, belongs_here: BelongsHere) -> Parsed:
             for line in block
             for found in _CWD.finditer(line)
         }
-        if not any(map(belongs_here, folders)):
-            why = (
-                "it is about another folder"
-                if folders
-                else "it does not say which folder it is about"
-            )
-            left.append(
-                LeftOut(start + 1, why, next((line for line in block if line.strip("- ")), "")[:80])
-            )
-            lines[start:end] = [""] * (end - start)
-        else:
+        if any(map(belongs_here, folders)):
             lines[start:end] = _without_bookkeeping(block)
-    parsed = parse_instructions("\n".join(lines))
-    statements = tuple(
-        _typed(replace(each, text=_TASKS.sub("", each.text)), _of_section(each))
-        for each in _folded(parsed.statements)
-    )
-    return replace(parsed, statements=statements, references=(), left_out=(*parsed.left_out, *left))
+            continue
+        why = "it does not say which folder it is about"
+        if folders:
+            why = "it is about another folder"
+        first = next((line for line in block if line.strip("- ")), "")
+        left_out.append(LeftOut(start + 1, why, first[:80]))
+        lines[start:end] = [""] * (end - start)
+    return left_out
 
 
 def _blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
@@ -269,55 +235,32 @@ def _blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 def _without_bookkeeping(block: Sequence[str]) -> list[str]:
     """A block without its fields, its lists of files and keywords, and the heads of its tasks."""
-    kept: list[str] = []
+    lines: list[str] = []
     is_left = is_head = False
     for line in block:
         heading = _HEADING.match(line)
-        if line.strip() == "---":
-            is_head = not is_head
-            kept.append("")
-            continue
-        if heading is not None:
-            is_left = heading[2].strip().lower() in _CODEX_LEFT
-        is_task = (
-            heading is not None
-            and heading[2].startswith("Task ")
-            and not heading[2].startswith("Task Group")
-        )
-        if is_task or is_left or is_head or _CODEX_FIELDS.match(line):
-            kept.append("")
-        else:
-            kept.append(line)
-    return kept
+        title = heading[2] if heading else ""
+        is_rule = line.strip() == "---"
+        is_head = is_head != is_rule
+        if heading:
+            is_left = title.strip().lower() in _CODEX_LEFT
+        is_task = title.startswith("Task ") and not title.startswith("Task Group")
+        is_dropped = is_rule or is_task or is_left or is_head or _CODEX_FIELDS.match(line)
+        lines.append("" if is_dropped else line)
+    return lines
 
 
-def _of_section(statement: InstructionStatement) -> MemoryType | None:
-    under = " ".join(statement.headings).lower()
-    return next((type_ for words, type_ in _CODEX_SECTIONS if words in under), None)
-
-
-def _typed(statement: InstructionStatement, type_: MemoryType | None) -> InstructionStatement:
-    # A procedure is one whatever its file says: its steps have no place in another type.
-    return statement if type_ is None or statement.steps else replace(statement, type=type_)
-
-
-def _folded(statements: Sequence[InstructionStatement]) -> tuple[InstructionStatement, ...]:
+def _folded(statements: Sequence[InstructionStatement]) -> list[InstructionStatement]:
     """A rule with the reason and the use that stand below it is one statement."""
     found: list[InstructionStatement] = []
     for each in statements:
-        before = found[-1] if found else None
-        if (
-            before is not None
-            and _CONTINUES.match(each.text)
-            and not each.steps
-            and not before.steps
-        ):
-            whole = f"{before.text}\n{each.text}"
-            if before.headings == each.headings and len(whole) <= _LONGEST:
-                found[-1] = replace(before, text=whole, last_line=each.last_line)
+        if found and _CONTINUES.match(each.text) and not each.steps and not found[-1].steps:
+            whole = f"{found[-1].text}\n{each.text}"
+            if found[-1].headings == each.headings and len(whole) <= _LONGEST:
+                found[-1] = replace(found[-1], text=whole, last_line=each.last_line)
                 continue
         found.append(each)
-    return tuple(found)
+    return found
 
 
 Progress = Callable[[int, int], None]
@@ -346,28 +289,20 @@ def import_vendor_memories(
         )
     folder = root_of(root)
     here = Here(folder)
-    found = [each for vendor in vendors for each in find_folders(vendor, here)]
+    folders = [each for vendor in vendors for each in _FINDERS[vendor](here) if each.files]
     gathered = InstructionSet(os.path.realpath(folder), is_whole=False)
-    gathered.folders = tuple(each.place for each in found if each.is_whole)
-    total = sum(len(each.files) for each in found)
-    done = 0
-    for each in found:
-        for path in each.files:
-            _read_into(gathered, each, path, here=here)
-            done += 1
-            if progress:
-                progress(done, total)
+    gathered.folders = tuple(each.place for each in folders if each.is_whole)
+    files = [(each.vendor, path) for each in folders for path in each.files]
+    for done, (vendor, path) in enumerate(files, 1):
+        place = os.path.realpath(path)
+        name = place.replace(os.sep, "/")
+        try:
+            parsed = read_note(vendor, path, read_text(place), belongs_here=here.has)
+        except InvalidInputError as error:
+            gathered.unreadable.append((name, error.message))
+        else:
+            file = InstructionFile(name, place, vendor, is_personal=True)
+            gathered.read.append(Read(file, parsed))
+        if progress:
+            progress(done, len(files))
     return import_gathered(memory, gathered, is_dry_run=is_dry_run, actor=actor)
-
-
-def _read_into(gathered: InstructionSet, folder: NotesFolder, path: str, here: Here) -> None:
-    place = os.path.realpath(path)
-    name = place.replace(os.sep, "/")
-    try:
-        parsed = read_note(folder.vendor, path, read_text(place), belongs_here=here.has)
-    except InvalidInputError as error:
-        gathered.unreadable.append((name, error.message))
-        return
-    gathered.read.append(
-        Read(InstructionFile(name, place, folder.vendor, is_personal=True), parsed)
-    )
