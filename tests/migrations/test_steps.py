@@ -9,6 +9,7 @@ import zlib
 import pytest
 
 import smara
+from smara.behavior.ledger import Entry
 from smara.database.migrate import HEAD, migrate, migrations, schema_version
 from smara.testing import FakeClock
 from tests import postgres
@@ -115,7 +116,7 @@ def test_a_session_that_was_under_way_is_watched_on(address, open_database):
         )
         [found] = memory.behavior.pads("s")
         assert (found.facts.events, found.facts.failures) == (42, 3)
-        assert dict(found["worked"]) == {"make": {"n": 2}}
+        assert dict(found.worked) == {"make": Entry(2)}
 
 
 def test_an_event_that_was_ingested_before_the_keys_were_one_table_stays_known(

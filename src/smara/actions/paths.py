@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from smara.core.git import find_repository
@@ -136,6 +137,11 @@ def module_of(path: str) -> str | None:
     while folders and folders[0].lower() in _GENERIC:
         folders = folders[1:]
     return "/".join(folders[:2]) or None
+
+
+def modules_of(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the modules of files, each once."""
+    return tuple(dict.fromkeys(filter(None, map(module_of, paths))))
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -14,7 +14,14 @@ from smara.behavior.finalize import (
     FinalizeRequest,
     is_outranked,
 )
-from smara.behavior.habits import Calibration, FilePair, Habits, KnownFailure, Prefetch
+from smara.behavior.habits import (
+    Calibration,
+    FilePair,
+    Habits,
+    KnownFailure,
+    Prefetch,
+    RollingTables,
+)
 from smara.behavior.jobs import JobParts, Jobs
 from smara.behavior.methodology.contexts import Contexts, PlannerContext, PrefetchedFile, step_limit
 from smara.behavior.methodology.plugin import ExecutionContext, WorkUnitResult
@@ -39,7 +46,6 @@ from smara.behavior.models import (
 )
 from smara.behavior.phrase import ModelAccess
 from smara.behavior.promote import new_memory
-from smara.behavior.rolling_tables import RollingTables
 from smara.behavior.scratchpad import Pad
 from smara.behavior.sessions import Watcher, WatchResult, triggers_of
 from smara.behavior.signals import qa

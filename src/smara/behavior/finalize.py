@@ -12,6 +12,7 @@ from time import thread_time
 from typing import Any, NamedTuple
 
 from smara.behavior import phrase, work_state
+from smara.behavior.habits import RollingTables, SessionEnd
 from smara.behavior.methodology.plugin import Methodology
 from smara.behavior.methodology.registry import NATIVE, find_methodology
 from smara.behavior.models import Finalized, FindingVerdict, Passed, Seen, SignalFinding
@@ -28,7 +29,6 @@ from smara.behavior.promote import (
     passed_of,
     type_of,
 )
-from smara.behavior.rolling_tables import RollingTables, SessionEnd
 from smara.behavior.scratchpad import Pad
 from smara.behavior.sessions import Watcher
 from smara.behavior.signals.registry import detect_all
@@ -324,12 +324,12 @@ class Finalizer:
         for each in judged:
             self._store.put_finding(session, row.no, each, now_ms=now)
             if each.verdict == "promoted" and each.finding.kind == "co_access":
-                self._tables.mark_promoted(
+                self._store.mark_edge_promoted(
                     session, each.finding.data["a"], each.finding.data["b"], now_ms=now
                 )
         if wanted.is_over:
             # What is imported happened when it happened, not now.
-            happened = min(now, max(int(pad.facts.last) for pad in pads) or now)
+            happened = min(now, max(pad.facts.last_at for pad in pads) or now)
             self._tables.count(
                 session,
                 pads,

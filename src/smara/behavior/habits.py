@@ -1,6 +1,7 @@
-"""Answer questions about habits from the rolling tables.
+"""Count habits of sessions in the rolling tables, and answer from them.
 
-Known failures, files to prefetch, step calibration, files edited together.
+Known failures, files to prefetch, step calibration, files edited together. No model is
+asked.
 """
 
 from __future__ import annotations
@@ -8,15 +9,20 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from smara.actions.commands import read_command
-from smara.actions.failures import fingerprint, is_harness, lacking, telling_line
-from smara.behavior.scratchpad import quote
+from smara.actions.failures import ABSENT_WORDS, fingerprint, is_harness, lacking, telling_line
+from smara.actions.paths import modules_of
+from smara.behavior.ledger import FileEntry, PairEntry
+from smara.behavior.scratchpad import Pad, quote
 from smara.behavior.signals.file_access import ALWAYS, FREQUENT
+from smara.behavior.signals.step_overrun import main_module
 from smara.behavior.store import BehaviorStore
 from smara.core.escape import from_storable, to_storable
+from smara.core.ids import IdMaker
 from smara.core.tool_triggers import program_triggers, starts
-from smara.database.database import Row, Session
+from smara.database.database import Row, Session, marks, parts
 
 LEAST_SESSIONS = 3
 ERROR_LENGTH = 240
@@ -110,14 +116,13 @@ class Habits:
                 (to_storable(text),),
                 limit=limit,
             )
-        return [each for each in found if self._applies(each, command)]
-
-    def _applies(self, failure: KnownFailure, command: str) -> bool:
-        """Whether a command can fail so: one that says where a program is to be found does not lack
-        it.
-        """
-        needs = lacking(failure.command, failure.error) if failure.tool == "Bash" else ()
-        return not needs or starts(command, needs)
+        # A command that says where a program is to be found does not lack it.
+        needs = [lacking(each.command, each.error) if each.tool == "Bash" else () for each in found]
+        return [
+            each
+            for each, words in zip(found, needs, strict=True)
+            if not words or starts(command, words)
+        ]
 
     def failures_lacking(self, command: str) -> list[KnownFailure]:
         """Return the missing programs or options of a command.
@@ -140,10 +145,10 @@ class Habits:
                 )
         return [each for each in found if starts(command, lacking(each.command, each.error))]
 
-    def failures_like(self, command: str, told: str) -> list[KnownFailure]:
+    def failures_like(self, command: str, output: str) -> list[KnownFailure]:
         """Return the failures with the same error of a program."""
-        parsed, line = read_command(command), telling_line(told)
-        if parsed is None or not line or is_harness(told):
+        parsed, line = read_command(command), telling_line(output)
+        if parsed is None or not line or is_harness(output):
             return []
         print_ = fingerprint("Bash", parsed.head, quote(line, ERROR_LENGTH))
         with self._store.database.read() as session:
@@ -171,7 +176,26 @@ class Habits:
             ),
             (*values, limit),
         )
-        return [_failure(row) for row in rows]
+        found = []
+        for row in rows:
+            solved = json.loads(from_storable(row[6])) if row[6] else {}
+            found.append(
+                KnownFailure(
+                    from_storable(row[0]),
+                    from_storable(row[1]),
+                    row[2],
+                    occurrences=row[3],
+                    sessions=row[4],
+                    last_seen_at=row[5],
+                    how=solved.get("how"),
+                    fix=solved.get("fix"),
+                    files=tuple(solved.get("files") or ()),
+                    fingerprint=row[7],
+                    resolved=row[8],
+                    worked_since=row[9] is not None and row[9] > row[5],
+                )
+            )
+        return found
 
     def prefetch(self, module: str) -> Prefetch | None:
         """Return a module's files to read; ``None`` before three sessions."""
@@ -272,19 +296,253 @@ class Habits:
         ]
 
 
-def _failure(row: Row) -> KnownFailure:
-    solved = json.loads(from_storable(row[6])) if row[6] else {}
-    return KnownFailure(
-        from_storable(row[0]),
-        from_storable(row[1]),
-        row[2],
-        occurrences=row[3],
-        sessions=row[4],
-        last_seen_at=row[5],
-        how=solved.get("how"),
-        fix=solved.get("fix"),
-        files=tuple(solved.get("files") or ()),
-        fingerprint=row[7],
-        resolved=row[8],
-        worked_since=row[9] is not None and row[9] > row[5],
-    )
+_MOST_FILES = 400
+_MOST_PAIRS = 400
+_MOST_SESSIONS = 50
+
+
+class SessionEnd(NamedTuple):
+    """A session that is counted."""
+
+    session_id: str
+    type: str
+    methodology: str
+    now_ms: int
+
+
+class RollingTables:
+    """Writes the rolling tables of one project."""
+
+    def __init__(self, store: BehaviorStore, new_id: IdMaker) -> None:
+        self._store = store
+        self._new_id = new_id
+
+    def count(self, session: Session, pads: Sequence[Pad], ended: SessionEnd) -> None:
+        """Count a session under the lock of the project's memories."""
+        self._count_files(session, pads, ended.now_ms)
+        self._count_pairs(session, pads, ended)
+        self._count_errors(session, pads, ended)
+        self._mark_worked(session, pads, ended.now_ms)
+        for pad in pads:
+            (planned, actual), module = pad.planned(), main_module(pad)
+            if planned and module:
+                session.run(
+                    self._store.sql(
+                        "INSERT INTO observer_calibrations (project_no, module, methodology,"
+                        " sample_count, planned_steps, actual_steps, last_at)"
+                        " VALUES (:project, ?, ?, 1, ?, ?, ?)"
+                        " ON CONFLICT (project_no, module, methodology) DO UPDATE SET"
+                        " sample_count = observer_calibrations.sample_count + 1, planned_steps ="
+                        " observer_calibrations.planned_steps + excluded.planned_steps,"
+                        " actual_steps = observer_calibrations.actual_steps"
+                        " + excluded.actual_steps, last_at = excluded.last_at"
+                    ),
+                    (to_storable(module), ended.methodology, planned, actual, ended.now_ms),
+                )
+
+    def _count_files(self, session: Session, pads: Sequence[Pad], now_ms: int) -> None:
+        files: dict[str, FileEntry] = {}
+        for pad in pads:
+            for path, entry in pad.files:
+                total = files.setdefault(path, FileEntry())
+                total.count += entry.count
+                total.edits += entry.edits
+                total.reads += entry.reads
+        most = sorted(files.items(), key=lambda item: (-item[1].count, item[0]))[:_MOST_FILES]
+        session.run_many(
+            self._store.sql(
+                "INSERT INTO observer_file_nodes (project_no, file_path, access_count, edit_count,"
+                " session_count, edit_session_count, last_accessed_at)"
+                " VALUES (:project, ?, ?, ?, 1, ?, ?)"
+                " ON CONFLICT (project_no, file_path) DO UPDATE SET"
+                " access_count = observer_file_nodes.access_count + excluded.access_count,"
+                " edit_count = observer_file_nodes.edit_count + excluded.edit_count,"
+                " session_count = observer_file_nodes.session_count + 1,"
+                " edit_session_count = observer_file_nodes.edit_session_count"
+                " + excluded.edit_session_count, last_accessed_at = excluded.last_accessed_at"
+            ),
+            [
+                (to_storable(path), each.count, each.edits, int(each.edits > 0), now_ms)
+                for path, each in most
+            ],
+        )
+        read = [to_storable(path) for path, each in sorted(files.items()) if each.reads]
+        modules = modules_of(path for path, each in files.items() if each.edits)
+        for module in map(to_storable, sorted(modules)[:6]):
+            session.run(
+                self._store.sql(
+                    "INSERT INTO observer_module_session_counts (project_no, module, count,"
+                    " last_at) VALUES (:project, ?, 1, ?) ON CONFLICT (project_no, module)"
+                    " DO UPDATE SET count = observer_module_session_counts.count + 1,"
+                    " last_at = excluded.last_at"
+                ),
+                (module, now_ms),
+            )
+            session.run_many(
+                self._store.sql(
+                    "INSERT INTO observer_module_files (project_no, module, file_path,"
+                    " session_count, last_at) VALUES (:project, ?, ?, 1, ?)"
+                    " ON CONFLICT (project_no, module, file_path) DO UPDATE SET"
+                    " session_count = observer_module_files.session_count + 1,"
+                    " last_at = excluded.last_at"
+                ),
+                [(module, path, now_ms) for path in read[:_MOST_FILES]],
+            )
+
+    def _count_pairs(self, session: Session, pads: Sequence[Pad], ended: SessionEnd) -> None:
+        pairs: dict[str, PairEntry] = {}
+        for pad in pads:
+            for key, entry in pad.pairs:
+                total = pairs.setdefault(key, PairEntry())
+                total.count += entry.count
+                total.apart_ms += entry.apart_ms
+                total.lead += entry.lead
+                total.edits += entry.edits
+        most = sorted(pairs.items(), key=lambda item: (-item[1].edits, -item[1].count, item[0]))
+        counts = {tuple(map(to_storable, key.split("|", 1))): each for key, each in most}
+        counts = dict(list(counts.items())[:_MOST_PAIRS])
+        before: dict[tuple[str, ...], Row] = {}
+        for part in parts(sorted({first for first, _ in counts})):
+            rows = session.all(
+                self._store.sql(
+                    "SELECT file_a, file_b, raw_count, session_count, edit_session_count,"
+                    " avg_time_delta_ms, directional, task_type_breakdown"
+                    " FROM observer_co_access_edges"
+                    f" WHERE project_no = :project AND file_a IN ({marks(len(part))})"
+                ),
+                part,
+            )
+            before.update({(row[0], row[1]): row[2:] for row in rows})
+        rows = []
+        for pair, each in counts.items():
+            raw, sessions, edited, average, direction, kinds = before.get(
+                pair, (0, 0, 0, 0.0, 0, "{}")
+            )
+            breakdown = json.loads(kinds)
+            breakdown[ended.type] = breakdown.get(ended.type, 0) + 1
+            sessions += 1
+            edited += int(each.edits > 0)
+            rows.append(
+                (
+                    *pair,
+                    round(sessions + edited + min(each.count, 10) / 10, 3),
+                    raw + each.count,
+                    sessions,
+                    edited,
+                    ((average or 0.0) * raw + each.apart_ms) / (raw + each.count),
+                    direction + (each.lead > 0) - (each.lead < 0),
+                    json.dumps(breakdown),
+                    ended.now_ms,
+                )
+            )
+        session.run_many(
+            self._store.sql(
+                "INSERT INTO observer_co_access_edges (project_no, file_a, file_b, weight,"
+                " raw_count, session_count, edit_session_count, avg_time_delta_ms, directional,"
+                " task_type_breakdown, last_observed_at)"
+                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (project_no, file_a, file_b) DO UPDATE SET"
+                " weight = excluded.weight, raw_count = excluded.raw_count,"
+                " session_count = excluded.session_count,"
+                " edit_session_count = excluded.edit_session_count,"
+                " avg_time_delta_ms = excluded.avg_time_delta_ms,"
+                " directional = excluded.directional,"
+                " task_type_breakdown = excluded.task_type_breakdown,"
+                " last_observed_at = excluded.last_observed_at"
+            ),
+            rows,
+        )
+
+    def _count_errors(self, session: Session, pads: Sequence[Pad], ended: SessionEnd) -> None:
+        for pad in pads:
+            module = main_module(pad)
+            for print_, entry in pad.errors:
+                row = session.one(
+                    self._store.sql(
+                        "SELECT sessions FROM observer_error_patterns"
+                        " WHERE project_no = :project AND error_fingerprint = ?"
+                    ),
+                    (print_,),
+                )
+                sessions = json.loads(row[0]) if row else []
+                if ended.session_id not in sessions:
+                    sessions = [*sessions, ended.session_id][-_MOST_SESSIONS:]
+                solved = {"how": entry.how, "fix": entry.fix, "files": entry.files}
+                session.run(
+                    self._store.sql(
+                        "INSERT INTO observer_error_patterns (project_no, error_fingerprint, id,"
+                        " tool_name, command, error_message, occurrence_count, session_count,"
+                        " first_seen_at, last_seen_at, resolved_how, resolved_count, module,"
+                        " sessions) VALUES (:project, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?)"
+                        " ON CONFLICT (project_no, error_fingerprint) DO UPDATE SET"
+                        " command = excluded.command, error_message = excluded.error_message,"
+                        " occurrence_count = observer_error_patterns.occurrence_count"
+                        " + excluded.occurrence_count,"
+                        " session_count = observer_error_patterns.session_count + 1,"
+                        " first_seen_at = CASE WHEN excluded.first_seen_at"
+                        " < observer_error_patterns.first_seen_at THEN excluded.first_seen_at"
+                        " ELSE observer_error_patterns.first_seen_at END,"
+                        " last_seen_at = CASE WHEN excluded.last_seen_at"
+                        " > observer_error_patterns.last_seen_at THEN excluded.last_seen_at"
+                        " ELSE observer_error_patterns.last_seen_at END, resolved_how ="
+                        " coalesce(excluded.resolved_how, observer_error_patterns.resolved_how),"
+                        " resolved_count = observer_error_patterns.resolved_count"
+                        " + excluded.resolved_count,"
+                        " module = coalesce(excluded.module, observer_error_patterns.module),"
+                        " sessions = excluded.sessions"
+                    ),
+                    (
+                        print_,
+                        self._new_id(),
+                        entry.tool,
+                        to_storable(entry.command),
+                        to_storable(entry.line),
+                        entry.count,
+                        ended.now_ms,
+                        ended.now_ms,
+                        to_storable(json.dumps(solved)) if entry.how else None,
+                        int(bool(entry.how)),
+                        to_storable(module) if module else None,
+                        to_storable(json.dumps(sessions)),
+                    ),
+                )
+
+    def _mark_worked(self, session: Session, pads: Sequence[Pad], now_ms: int) -> None:
+        """Mark known errors whose command, or whose missing program, has run in this session."""
+        errors = [entry for pad in pads for _, entry in pad.errors]
+        worked = {text for pad in pads for text, _ in pad.worked}
+        commands = worked - {entry.command for entry in errors}
+        for part in parts(sorted(map(to_storable, commands))):
+            session.run(
+                self._store.sql(
+                    "UPDATE observer_error_patterns SET last_worked_at = ?"
+                    f" WHERE project_no = :project AND command IN ({marks(len(part))})"
+                    " AND (last_worked_at IS NULL OR last_worked_at < ?)"
+                ),
+                (now_ms, *part, now_ms),
+            )
+        programs = {part.split(" ", 1)[0] for text in worked for part in text.split(" && ")}
+        for entry in errors:
+            programs -= {*lacking(entry.command, entry.line)[:1]}
+        rows = session.all(
+            self._store.sql(
+                "SELECT error_fingerprint, command, error_message FROM observer_error_patterns"
+                " WHERE project_no = :project AND tool_name = 'Bash'"
+                " AND (error_message LIKE ? OR error_message LIKE ? OR error_message LIKE ?)"
+            ),
+            [f"%{words}%" for words in ABSENT_WORDS],
+        )
+        present = {(name,) for name in programs}
+        there = [
+            print_
+            for print_, command, message in rows
+            if lacking(from_storable(command), from_storable(message)) in present
+        ]
+        for part in parts(there):
+            session.run(
+                self._store.sql(
+                    "UPDATE observer_error_patterns SET last_worked_at = ? WHERE"
+                    f" project_no = :project AND error_fingerprint IN ({marks(len(part))})"
+                ),
+                (now_ms, *part),
+            )

@@ -225,6 +225,11 @@ class JobsDone:
         return self.finalized + self.synthesized + self.pruned + self.evicted
 
 
+def non_empty(**fields: Any) -> dict[str, Any]:
+    """Return the fields that have a value."""
+    return {name: value for name, value in fields.items() if value}
+
+
 _NINE_OF_TEN = 1.2816
 
 

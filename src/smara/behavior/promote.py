@@ -70,7 +70,7 @@ def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[Ses
     """The type of a session, and the reason for it."""
     if stated is not None:
         return stated, "it was stated"
-    edited = [path for pad in pads for path, entry in pad["files"] if entry.get("e")]
+    edited = [path for pad in pads for path in pad.edited_files()]
     sources = [path for path in edited if is_source(path) or is_test(path) or is_config(path)]
     cues = {cue for pad in pads for cue in pad.facts.cues}
     reviewed = any(pad.facts.reviewed for pad in pads)

@@ -1,24 +1,45 @@
 """Hold bounded counts of one session while it runs.
 
-A Pad has several ledgers. Each ledger is limited in entries and bytes and drops the
-least informative entry first. Text is redacted before it is shortened and stored.
+A Pad has several ledgers, and facts. Each ledger is limited in entries and bytes and drops
+the least informative entry first. Text is redacted before it is shortened and stored.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from smara.behavior.ledger import (
+    BacktrackEntry,
+    CommitEntry,
+    CorrectionEntry,
+    DeadEndEntry,
+    DurationEntry,
+    E2eEntry,
+    Entry,
+    ErrorEntry,
+    FileEntry,
+    GlobEntry,
+    ImportEntry,
+    Ledger,
+    OutputEntry,
+    PairEntry,
+    ReferenceEntry,
+    SearchEntry,
+    SequenceEntry,
+    Stored,
+    TestEntry,
+    stored_form,
+)
 from smara.core.extract import shorten
 from smara.secrets import redact
 
 _MARGIN = 240
-"""So much more than is kept is looked at: a secret that the cut would halve is seen whole."""
+"""So many characters beyond the cut are examined, so that a secret across it is seen whole."""
 
 
 def quote(text: str, longest: int) -> str:
@@ -29,8 +50,7 @@ def quote(text: str, longest: int) -> str:
 @lru_cache(maxsize=256)
 def _quoted(text: str, longest: int) -> str:
     """The same errors come again and again; looking for secrets is what costs."""
-    line = " ".join(redact(text).text.split())
-    return shorten(line, longest)
+    return shorten(" ".join(redact(text).text.split()), longest)
 
 
 def code(text: str) -> str:
@@ -38,194 +58,88 @@ def code(text: str) -> str:
     return f"`{text.replace('`', chr(39))}`"
 
 
-Entry = dict[str, Any]
-Changes = tuple[list[str] | None, dict[str, Entry]]
-"""The keys of what has left, or ``None`` when everything has, and the entries that came or changed,
-in their order.
-"""
-LONGEST_KEY = 300
-_ENTRY_BYTES = 1_100
-"""A dictionary of up to a dozen numbers, with its slot in the ledger."""
-_LEFT_BYTES = 4 * LONGEST_KEY + 300
-"""The key of an entry that has left, with the slots where changes are noted."""
-_CHANCES = 6
-LARGE = 1_000
-"""From so many entries on, it is worth knowing which of them changed."""
+class PlanSize(NamedTuple):
+    """The number of a plan's items, at first and in the end."""
+
+    first: int
+    final: int
 
 
-class Ledger:
-    """Counts by key.
+class Todo(NamedTuple):
+    """An item of the newest plan."""
 
-    ``n`` of an entry says how often, ``s`` at which step it was last seen. A caller that changes an
-    entry of a large ledger gets it from :meth:`count` or :meth:`find`: only these note the change.
-    """
-
-    __slots__ = (
-        "_changed",
-        "_is_large",
-        "_is_new",
-        "_left",
-        "entries",
-        "entry_bytes",
-        "evicted",
-        "most",
-    )
-
-    def __init__(self, most: int, text_characters: int = 0) -> None:
-        self.entries: OrderedDict[str, Entry] = OrderedDict()
-        self.most = most
-        # A character of a Python text takes up to four bytes; of an entry that has left, the key is
-        # held for a while.
-        self.entry_bytes = _ENTRY_BYTES + 4 * (LONGEST_KEY + text_characters) + _LEFT_BYTES
-        self.evicted = 0
-        self._is_large = most >= LARGE
-        self._is_new = True
-        self._changed: dict[str, None] = {}
-        self._left: dict[str, None] = {}
-
-    @property
-    def bytes(self) -> int:
-        """An upper bound of what it holds in memory."""
-        return len(self.entries) * self.entry_bytes
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def __iter__(self) -> Iterator[tuple[str, Entry]]:
-        return iter(self.entries.items())
-
-    def find(self, key: str) -> Entry | None:
-        key = key[:LONGEST_KEY]
-        entry = self.entries.get(key)
-        if entry is not None:
-            self._changed[key] = None
-        return entry
-
-    def count(self, key: str, step: int) -> Entry:
-        """Count a key once more and return its entry."""
-        if len(key) > LONGEST_KEY:
-            key = key[:LONGEST_KEY]
-        entries = self.entries
-        entry = entries.get(key)
-        if entry is not None:
-            self._changed[key] = None
-            entry["n"] += 1
-            entry["s"] = step
-            return entry
-        if len(entries) >= self.most:
-            self._evict_one()
-        entry = entries[key] = {"n": 1, "s": step, "f": step}
-        self._changed[key] = None
-        return entry
-
-    def shrink(self, kept_share: float) -> None:
-        """Drop all but a share of the entries, least telling first."""
-        for _ in range(len(self.entries) - int(len(self.entries) * kept_share)):
-            self._evict_one()
-        self._is_new = True
-        self._left.clear()
-
-    def kept(self) -> None:
-        """Note that the store has it as it is."""
-        self._is_new = False
-        self._changed.clear()
-        self._left.clear()
-
-    def changes(self) -> Changes:
-        """Return the changes since the last save, or everything."""
-        if self._is_new or not self._is_large:
-            return None, self.entries
-        return list(self._left), {key: self.entries[key] for key in self._changed}
-
-    def apply(self, changes: Changes) -> None:
-        """Apply the changes of an equal ledger."""
-        left, entries = changes
-        if left is None:
-            self.entries = OrderedDict(entries)
-            return
-        for key in left:
-            self.entries.pop(key, None)
-        self.entries.update(entries)
-
-    def _evict_one(self) -> None:
-        """Of the few entries that came longest ago, the one that was counted least goes."""
-        entries, changed, left = self.entries, self._changed, self._left
-        chances = _CHANCES
-        key, entry = entries.popitem(last=False)
-        while entry["n"] > 1 and chances:
-            entries[key] = entry  # behind all others
-            left[key] = None
-            changed.pop(key, None)
-            changed[key] = None
-            key, entry = entries.popitem(last=False)
-            chances -= 1
-        left[key] = None
-        changed.pop(key, None)
-        self.evicted += 1
-        if len(left) > self.most:  # more has changed than has not
-            self._is_new = True
-            left.clear()
+    text: str
+    state: str
 
 
-LIMIT_BYTES = 50 * 1024 * 1024
-VERSION = 2
-"""Version 1 had no changes, but always whole ledgers."""
-_SMALL_BYTES = 4_096
-"""A pad of this size is kept as a whole every time."""
-RECENT = 8
-"""How many of the last tool calls and files are held in their order."""
-QUOTE = 400
-"""The longest quotation, in characters."""
-_FACT_BYTES = 600_000
-"""An upper bound of the facts and short lists beside the ledgers."""
+class RecentFile(NamedTuple):
+    """A file that was touched a short time ago."""
 
-LEDGERS: dict[str, tuple[int, int]] = {
-    "durations": (400, 0),
-    "worked": (400, 0),
-    "chases": (100, 2 * 900),
-    "references": (100, 900),
-    "outputs": (200, 300),
-    "globs": (150, 900),
-    "configs": (50, 0),
-    "backtracks": (60, 4 * QUOTE),
-    "sequences": (400, 4 * QUOTE),
-    "searches": (300, 4 * 300),
-    "abandons": (100, 600),
-    "tests": (200, 3 * QUOTE),
-    "e2e": (60, 3 * QUOTE),
-    "commits": (20, 6 * QUOTE),
-    "dead_ends": (20, 4 * QUOTE),
-    "errors": (150, 6 * QUOTE),
-    "corrections": (30, 3 * QUOTE),
-    "pairs": (3_000, 300),
-    "files": (1_500, 0),
-}
-"""Every ledger with the most entries and the most characters beside the key; what is worth least
-comes first.
-"""
+    path: str
+    at_ms: int
+    is_edit: bool
 
 
-class PadSnapshot(NamedTuple):
-    """A pad's stored form: whole (0), or numbered changes."""
+class RecentEdit(NamedTuple):
+    """An edit by the hashes of the text before and after."""
 
-    number: int
-    data: bytes
+    path: str
+    step: int
+    before: str
+    after: str
+
+
+class OpenSearch(NamedTuple):
+    """The last search, and the files that it named."""
+
+    pattern: str
+    step: int
+    files: list[str]
+
+
+class ImportChain(NamedTuple):
+    """Files that import each other, and the names the last one imports."""
+
+    files: list[str]
+    names: list[str]
+
+
+class OpenFailure(NamedTuple):
+    """A failure that nothing has resolved yet."""
+
+    fingerprint: str
+    command: str
+    step: int
+    edits: list[str]
+    """The files that were changed since."""
+    between: list[str]
+    """The commands that have worked since."""
+    is_simple: bool
+    is_read: bool = False
+    """Whether a file was missing, and ``command`` is its path."""
+
+
+class E2eFailure(NamedTuple):
+    """A failed action on a running program, and the one after it."""
+
+    action: str
+    step: int
+    following: str
+    quote: str
 
 
 @dataclass(slots=True)
 class PadFacts:
     """The single numbers, flags and short lists of a session.
 
-    A step is one tool call; fields that end in a moment of the work hold its step, 0 for never.
-    The names are those of the stored form: renaming one loses it for sessions that are open.
+    The names are those of the stored form: renaming one needs a line in ``_OLD_NAMES``.
     """
 
     step: int = 0
     events: int = 0
-    tokens: int = 0
-    started: int = 0
+    started_at: int = 0
     """The time of the first event, in milliseconds."""
-    last: int = 0
+    last_at: int = 0
     """The time of the newest event, in milliseconds."""
     root: str = ""
     """The folder of the repository."""
@@ -233,10 +147,8 @@ class PadFacts:
     """The first words of the person."""
     prompts: int = 0
     turns: int = 0
-    reads: int = 0
     edits: int = 0
     runs: int = 0
-    fetches: int = 0
     failures: int = 0
     last_edit: int = 0
     last_source_edit: int = 0
@@ -248,13 +160,14 @@ class PadFacts:
     last_commit: int = 0
     green_after: list[int] = field(default_factory=list)
     """How many test runs it took until each green one."""
-    green_at: int = 0
+    green_step: int = 0
     runs_so_far: int = 0
     """Test runs since the last source edit."""
     chain: list[str] = field(default_factory=list)
     """The last commands and edits, for sequences."""
-    e2e_failed: Any = None
-    committed_at: int = 0
+    e2e_failed: E2eFailure | None = None
+    commit_step: int = 0
+    """The step of the last commit whose hash git has printed."""
     reviewed: bool = False
     accepted: bool = False
     cues: list[str] = field(default_factory=list)
@@ -263,138 +176,190 @@ class PadFacts:
     """The hashes of all items of the plan."""
     plan_first: int = 0
     """How many items the plan had at first."""
-    plans: list[Any] = field(default_factory=list)
-    """(items at first, items in the end) of earlier plans."""
-    todos: dict[str, Any] = field(default_factory=dict)
+    plans: list[PlanSize] = field(default_factory=list)
+    """The sizes of earlier plans."""
+    todos: dict[str, Todo] = field(default_factory=dict)
     todos_at: int = 0
+    """The number of prompts when the plan was last changed."""
     plan_task: str = ""
-    asked: str = ""
+    request: str = ""
     """The newest words of the person."""
-    listed: str = ""
-    """What the agent said is left to do."""
+    open_list: str = ""
+    """The agent's words on what is left to do."""
     branch: str = ""
     outside: dict[str, int] = field(default_factory=dict)
     """The step at which the web or an MCP server was first read."""
-    recent_files: list[Any] = field(default_factory=list)
-    """(path, time, whether it was edited) of the last files."""
-    recent_tools: list[str] = field(default_factory=list)
-    open_failures: list[Any] = field(default_factory=list)
-    """Failures that nothing has ended yet."""
-    recent_edits: list[Any] = field(default_factory=list)
-    """(path, step, hash before, hash after) of the last edits."""
-    open_search: Any = None
-    """(pattern, step, files it named) of the last search."""
-    open_glob: Any = None
+    recent_files: list[RecentFile] = field(default_factory=list)
+    open_failures: list[OpenFailure] = field(default_factory=list)
+    recent_edits: list[RecentEdit] = field(default_factory=list)
+    open_search: OpenSearch | None = None
+    open_glob: OpenSearch | None = None
     starts: dict[str, int] = field(default_factory=dict)
-    """When each running call began, by its id."""
-    imports: list[Any] = field(default_factory=list)
-    """(chain of files, names that the last one imports)."""
-    said: list[Any] = field(default_factory=list)
+    """The start times of running calls, by their ids."""
+    imports: list[ImportChain] = field(default_factory=list)
     run_seconds: list[float] = field(default_factory=list)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stored form."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+    def stored_form(self) -> Stored:
+        """Return all facts by name; records become lists in JSON."""
+        return {name: getattr(self, name) for name in self.__match_args__}
 
-    def update(self, stored: Mapping[str, Any]) -> None:
+    def update(self, stored: Stored) -> None:
         """Update from a stored form; ignore unknown facts."""
-        for each in fields(self):
-            if each.name in stored:
-                setattr(self, each.name, stored[each.name])
+        for name in self.__match_args__:
+            if name in stored:
+                value = stored[name]
+                if value and name in _RECORDS:
+                    value = _RECORDS[name](*value)
+                elif value and name in _RECORD_LISTS:
+                    # Before version 3 an open failure was a mapping with its fields in this order.
+                    value = [
+                        _RECORD_LISTS[name](*(each.values() if isinstance(each, dict) else each))
+                        for each in value
+                    ]
+                elif name == "todos":
+                    value = {key: Todo(*each) for key, each in value.items()}
+                setattr(self, name, value)
+
+
+_RECORDS = {"open_search": OpenSearch, "open_glob": OpenSearch, "e2e_failed": E2eFailure}
+_RECORD_LISTS = {
+    "plans": PlanSize, "recent_files": RecentFile, "recent_edits": RecentEdit,
+    "open_failures": OpenFailure, "imports": ImportChain,
+}  # fmt: skip
+
+_COUNTS = {"n": "count", "s": "last_step", "f": "first_step"}
+_FAILURE = {"q": "quote", "since": "since_step", "cmd": "command"}
+_OLD_NAMES: Mapping[str, Mapping[str, str]] = {
+    "durations": {"t": "most_seconds", "b": "least_seconds", "w": "is_work", "x": "timeouts"},
+    "chases": {"c": "chain"},
+    "references": {"m": "modules"},
+    "outputs": {"t": "tokens", "p": "peak_tokens", "pf": "peak_file", "k": "spikes"},
+    "globs": {"o": "opened"},
+    "backtracks": _FAILURE,
+    "searches": {"a": "answers"},
+    "tests": {"red": "red_step", "green": "green_step", "why": "reason", "cmd": "command",
+              "at": "file", "own": "is_own"},
+    "e2e": {"q": "quote"},
+    "dead_ends": _FAILURE,
+    "errors": {"cmd": "command", "env": "is_environment", "done": "resolved_step"},
+    "corrections": {"q": "quote", "lang": "language"},
+    "pairs": {"d": "apart_ms", "l": "lead", "e": "edits"},
+    "files": {"r": "reads", "e": "edits", "x": "refusals", "m": "first_at", "l": "last_at",
+              "es": "first_edit_step", "em": "first_edit_at", "el": "last_edit_at"},
+    "facts": {"started": "started_at", "last": "last_at", "asked": "request",
+              "listed": "open_list", "green_at": "green_step", "committed_at": "commit_step"},
+}  # fmt: skip
+"""The names that fields had in pads before version 3."""
+
+LIMIT_BYTES = 50 * 1024 * 1024
+VERSION = 3
+"""Version 1 had whole ledgers instead of changes; both earlier ones had short names."""
+_SMALL_BYTES = 4_096
+"""A pad of this size is stored as a whole every time."""
+RECENT = 8
+"""The number of the last files that are remembered in their order."""
+QUOTE = 400
+"""The longest quotation, in characters."""
+_FACT_BYTES = 600_000
+"""An upper bound of the facts and short lists beside the ledgers."""
+
+
+class PadSnapshot(NamedTuple):
+    """A pad's stored form: whole (0), or numbered changes."""
+
+    number: int
+    data: bytes
 
 
 class Pad:
-    """The scratchpad of one agent's session.
+    """The scratchpad of one agent's session: ledgers, and ``facts``.
 
-    ``facts`` are single numbers, flags and short lists.
+    Each ledger is made with the most entries and the most characters beside the key.
     """
 
-    __slots__ = ("_saved", "facts", "ledgers", "limit_bytes", "may_overflow")
-
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
+        # When memory is short, the ledgers lose entries in this order.
+        self.durations = Ledger(DurationEntry, 400)
+        self.worked = Ledger(Entry, 400)
+        self.chases = Ledger(ImportEntry, 100, 2 * 900)
+        self.references = Ledger(ReferenceEntry, 100, 900)
+        self.outputs = Ledger(OutputEntry, 200, 300)
+        self.globs = Ledger(GlobEntry, 150, 900)
+        self.configs = Ledger(Entry, 50)
+        self.backtracks = Ledger(BacktrackEntry, 60, 4 * QUOTE)
+        self.sequences = Ledger(SequenceEntry, 400, 4 * QUOTE)
+        self.searches = Ledger(SearchEntry, 300, 4 * 300)
+        self.tests = Ledger(TestEntry, 200, 3 * QUOTE)
+        self.e2e = Ledger(E2eEntry, 60, 3 * QUOTE)
+        self.commits = Ledger(CommitEntry, 20, 6 * QUOTE)
+        self.dead_ends = Ledger(DeadEndEntry, 20, 4 * QUOTE)
+        self.errors = Ledger(ErrorEntry, 150, 6 * QUOTE)
+        self.corrections = Ledger(CorrectionEntry, 30, 3 * QUOTE)
+        self.pairs = Ledger(PairEntry, 3_000, 300)
+        self.files = Ledger(FileEntry, 1_500)
+        self.ledgers: dict[str, Ledger[Entry]] = dict(vars(self))
+        self.facts = PadFacts()
         self.limit_bytes = limit_bytes
         self._saved: list[int] = []
-        self.ledgers = {name: Ledger(most, text) for name, (most, text) in LEDGERS.items()}
-        # With all ledgers full it is below the usual limit: then nobody has to look after every
-        # event.
-        self.may_overflow = (
-            _FACT_BYTES + sum(each.most * each.entry_bytes for each in self.ledgers.values())
-            > limit_bytes
-        )
-        self.facts = PadFacts()
-
-    def __getitem__(self, name: str) -> Ledger:
-        return self.ledgers[name]
+        # With all ledgers full it is below the usual limit: then no event needs a check.
+        full = sum(each.most * each.entry_bytes for each in self.ledgers.values())
+        self.may_overflow = _FACT_BYTES + full > limit_bytes
 
     @property
     def day(self) -> int:
         """The day on which it began."""
-        return int(self.facts.started) // 86_400_000
+        return self.facts.started_at // 86_400_000
 
     @property
     def step(self) -> int:
-        return int(self.facts.step)
+        return self.facts.step
 
     @property
     def held_bytes(self) -> int:
         """An upper bound of what the pad takes in memory."""
         total = _FACT_BYTES
-        for ledger in (
-            self.ledgers.values()
-        ):  # asked after every event: a sum over properties takes three times as long
+        for ledger in self.ledgers.values():
             total += len(ledger.entries) * ledger.entry_bytes
         return total
 
-    @property
-    def evicted(self) -> int:
-        return sum(ledger.evicted for ledger in self.ledgers.values())
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.facts.events
+    def edited_files(self, after_step: int = -1) -> list[str]:
+        """Return the edited files that were last touched after a step."""
+        return [path for path, each in self.files if each.edits and each.last_step > after_step]
 
     def make_room(self) -> None:
         """Drop the least valuable entries until within the limit."""
+        ledgers = list(self.ledgers.values())
         while self.held_bytes > self.limit_bytes:
-            fullest = next((each for each in self.ledgers.values() if len(each) > 8), None)
-            if fullest is None:
-                fullest = max(self.ledgers.values(), key=lambda each: each.bytes)
-                if not len(fullest):
-                    return
-            fullest.shrink(0.5)
+            largest = max(ledgers, key=lambda each: len(each) * each.entry_bytes)
+            if not len(largest):
+                return
+            next((each for each in ledgers if len(each) > 8), largest).shrink(0.5)
 
-    def planned(self) -> tuple[int, int]:
+    def planned(self) -> PlanSize:
         """Return the planned steps, first and ever."""
-        plans = [*self.facts.plans, [self.facts.plan_first, len(self.facts.plan)]]
-        known = [plan for plan in plans if plan[0]]
-        return sum(int(plan[0]) for plan in known), sum(int(plan[1]) for plan in known)
+        plans = [*self.facts.plans, PlanSize(self.facts.plan_first, len(self.facts.plan))]
+        begun = [plan for plan in plans if plan.first]
+        return PlanSize(sum(plan.first for plan in begun), sum(plan.final for plan in begun))
 
     def save(self) -> PadSnapshot:
         """Return what to store now: changes, or the whole."""
-        number = len(self._saved)
-        if number and self._saved[0] >= _SMALL_BYTES:
-            data = self._packed({name: ledger.changes() for name, ledger in self.ledgers.items()})
-            if sum(self._saved[1:]) + len(data) <= self._saved[0]:
-                self._saved.append(len(data))
-                return PadSnapshot(number, self._kept(data))
-        data = self._packed(
-            {
-                name: (None, ledger.entries)
-                for name, ledger in self.ledgers.items()
-                if ledger.entries
-            }
-        )
-        self._saved = [len(data)]
-        return PadSnapshot(0, self._kept(data))
-
-    def _packed(self, ledgers: dict[str, Changes]) -> bytes:
-        whole = {"v": VERSION, "facts": self.facts.to_json(), "changes": ledgers}
-        return zlib.compress(json.dumps(whole, separators=(",", ":")).encode("ascii"), 1)
-
-    def _kept(self, data: bytes) -> bytes:
+        number = len(self._saved) if self._saved and self._saved[0] >= _SMALL_BYTES else 0
+        if number:
+            data = self._pack({name: each.changes() for name, each in self.ledgers.items()})
+            if sum(self._saved[1:]) + len(data) > self._saved[0]:
+                number = 0
+        if not number:
+            ledgers = {name: each for name, each in self.ledgers.items() if len(each)}
+            data = self._pack({name: (None, each.entries) for name, each in ledgers.items()})
+        self._saved = [*self._saved[:number], len(data)]
         for ledger in self.ledgers.values():
-            ledger.kept()
-        return data
+            ledger.mark_stored()
+        return PadSnapshot(number, data)
+
+    def _pack(self, changes: Mapping[str, tuple[list[str] | None, Mapping[str, Entry]]]) -> bytes:
+        whole = {"v": VERSION, "facts": self.facts.stored_form(), "changes": changes}
+        text = json.dumps(whole, separators=(",", ":"), default=stored_form)
+        return zlib.compress(text.encode("ascii"), 1)
 
     @classmethod
     def load(cls, saved: Sequence[bytes], limit_bytes: int = LIMIT_BYTES) -> Pad:
@@ -402,17 +367,33 @@ class Pad:
         pad = cls(limit_bytes)
         for data in saved:
             part = json.loads(zlib.decompress(data))
+            if part["v"] < VERSION:
+                part = _upgraded(part)
             pad.facts.update(part["facts"])
-            changed = (
-                part["changes"]
-                if "changes" in part
-                else {name: (None, each) for name, each in part["ledgers"].items()}
-            )
-            for name, changes in changed.items():
+            for name, (left, entries) in part["changes"].items():
                 if name in pad.ledgers:
-                    pad.ledgers[name].apply(changes)
+                    pad.ledgers[name].apply(left, entries)
             pad._saved.append(len(data))
         for ledger in pad.ledgers.values():
-            ledger.kept()
+            ledger.mark_stored()
         pad.make_room()
         return pad
+
+
+def _upgraded(part: Stored) -> Stored:
+    """Return a stored part of an earlier version with the names of this one."""
+
+    def rename(stored: Stored, name: str) -> Stored:
+        names = {**_COUNTS, **_OLD_NAMES.get(name, {})} if name != "facts" else _OLD_NAMES[name]
+        return {names.get(each, each): value for each, value in stored.items()}
+
+    changes = part.get("changes") or {
+        name: (None, entries) for name, entries in part["ledgers"].items()
+    }
+    return {
+        "facts": rename(part["facts"], "facts"),
+        "changes": {
+            name: (left, {key: rename(each, name) for key, each in entries.items()})
+            for name, (left, entries) in changes.items()
+        },
+    }

@@ -32,20 +32,16 @@ def triggers_of(pads: Sequence[Pad]) -> list[EarlyTrigger]:
     """Return the triggers so far, most urgent first."""
     found: list[EarlyTrigger] = []
     for pad in pads:
-        for _, entry in pad["corrections"]:
-            found.append(EarlyTrigger("self_correction", 0.9, str(entry["q"])))
-            break
-        for pattern, entry in pad["searches"]:
-            if entry["n"] >= _SEARCHES:
+        for _, correction in list(pad.corrections)[:1]:
+            found.append(EarlyTrigger("self_correction", 0.9, correction.quote))
+        for pattern, search in pad.searches:
+            if search.count >= _SEARCHES:
                 found.append(EarlyTrigger("repeated_grep", 0.8, pattern))
-        if len(pad["errors"]) >= _ERRORS:
-            last = max((entry for _, entry in pad["errors"]), key=lambda entry: int(entry["s"]))
-            found.append(EarlyTrigger("error_retry", 0.75, f"{last['cmd']}: {last['line']}"))
-        edited = sum(1 for _, entry in pad["files"] if entry.get("e"))
-        if len(pad["configs"]) and edited >= _EDITS:
-            found.append(
-                EarlyTrigger("config_touch", 0.7, next(path for path, _ in pad["configs"]))
-            )
+        if len(pad.errors) >= _ERRORS:
+            _, last = max(pad.errors, key=lambda item: item[1].last_step)
+            found.append(EarlyTrigger("error_retry", 0.75, f"{last.command}: {last.line}"))
+        if len(pad.configs) and len(pad.edited_files()) >= _EDITS:
+            found.append(EarlyTrigger("config_touch", 0.7, next(iter(pad.configs.entries))))
     return sorted(found, key=lambda each: -each.priority)
 
 

@@ -238,6 +238,17 @@ class BehaviorStore(ProjectStore):
         )
         return row is not None and row[0] is not None
 
+    def mark_edge_promoted(self, session: Session, first: str, second: str, now_ms: int) -> None:
+        """Note that a pair of files has become a memory."""
+        a, b = sorted((first, second))
+        session.run(
+            self.sql(
+                "UPDATE observer_co_access_edges SET promoted_at = ?"
+                " WHERE project_no = :project AND file_a = ? AND file_b = ?"
+            ),
+            (now_ms, to_storable(a), to_storable(b)),
+        )
+
     def promoted_data(self, session: Session, kind: str, limit: int = 200) -> list[dict[str, Any]]:
         """Return the data of promoted findings of a kind."""
         rows = session.all(

@@ -341,7 +341,7 @@ class Synthesis:
                 for pair in (
                     combinations(sorted(draft.files), 2) if draft.type != "prefetch_pattern" else ()
                 ):
-                    self._mark(session, pair, now)
+                    self._store.mark_edge_promoted(session, *pair, now_ms=now)
 
         try:
             self._memories.add_many(
@@ -385,16 +385,6 @@ class Synthesis:
                 ),
             )
             == 1
-        )
-
-    def _mark(self, session: Session, files: Sequence[str], now_ms: int) -> None:
-        first, second = sorted(files)
-        session.run(
-            self._store.sql(
-                "UPDATE observer_co_access_edges SET promoted_at = ?"
-                " WHERE project_no = :project AND file_a = ? AND file_b = ?"
-            ),
-            (now_ms, to_storable(first), to_storable(second)),
         )
 
 

@@ -10,11 +10,26 @@ import sys
 import zlib
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from smara.behavior.ledger import (
+    LARGE,
+    CorrectionEntry,
+    DurationEntry,
+    Entry,
+    ErrorEntry,
+    FileEntry,
+    Ledger,
+    OutputEntry,
+    PairEntry,
+    SearchEntry,
+    TestEntry,
+    stored_form,
+)
 from smara.behavior.record import take
-from smara.behavior.scratchpad import LARGE, LEDGERS, LIMIT_BYTES, Ledger, Pad
+from smara.behavior.scratchpad import LIMIT_BYTES, OpenFailure, Pad, PadFacts, RecentFile, Todo
 from smara.behavior.signals.registry import detect_all
 from smara.core.events import KINDS, HostEvent
 from tests.agent_events import ROOT, Script
@@ -87,6 +102,8 @@ def real_bytes(value: Any, known: set[int] | None = None) -> int:
         inner = sum(real_bytes(key, known) + real_bytes(each, known) for key, each in value.items())
     elif isinstance(value, list | tuple | set):
         inner = sum(real_bytes(each, known) for each in value)
+    elif isinstance(value, Entry | PadFacts):
+        inner = sum(real_bytes(getattr(value, each), known) for each in value.__match_args__)
     return sys.getsizeof(value) + inner
 
 
@@ -101,7 +118,7 @@ def held(pad: Pad) -> int:
 def content(pad: Pad) -> dict[str, Any]:
     """Everything a pad holds, the entries in their order."""
     return {
-        "facts": pad.facts.to_json(),
+        "facts": pad.facts.stored_form(),
         **{name: list(ledger) for name, ledger in pad.ledgers.items()},
     }
 
@@ -150,7 +167,7 @@ def test_what_changed_is_kept_instead_of_the_whole_and_comes_back_as_it_was():
             assert content(Pad.load(kept.parts)) == content(pad)
         if turn % 31 == 30:
             pad = Pad.load(kept.parts)  # another process goes on
-    assert pad["pairs"].evicted > 0
+    assert pad.pairs.evicted > 0
     assert kept.numbers.count(0) < len(kept.numbers) / 4
     assert sum(written) < len(written) * max(written) / 3
     assert sum(map(len, kept.parts[1:])) <= len(kept.parts[0])
@@ -163,33 +180,81 @@ def test_what_changed_is_kept_instead_of_the_whole_and_comes_back_as_it_was():
     )
 )
 def test_a_large_ledger_that_was_kept_change_by_change_is_the_same_in_the_same_order(steps):
-    ledger, other = Ledger(LARGE), Ledger(LARGE)
+    ledger, other = Ledger(SearchEntry, LARGE), Ledger(SearchEntry, LARGE)
     ledger.most = 12  # full at once
     for number, step in enumerate(steps):
         if step == "keep":
-            other.apply(json.loads(json.dumps(ledger.changes())))
-            ledger.kept()
+            other.apply(*json.loads(json.dumps(ledger.changes(), default=stored_form)))
+            ledger.mark_stored()
             assert list(other) == list(ledger)
         elif step == "shrink":
             ledger.shrink(0.5)
         elif step == "find":
             if (entry := ledger.find("k3")) is not None:
-                entry["seen"] = number
+                entry.answers["src/a.py"] = number
         else:
             ledger.count(f"k{step}", number)
 
 
-def test_a_scratchpad_of_the_first_version_is_read():
-    pad = Pad()
-    for event in (
-        Script().edit("src/a.py").edit("src/b.py").fail("make", "Error: could not find x").events
-    ):
-        take(pad, event)
-    ledgers = {name: ledger.entries for name, ledger in pad.ledgers.items() if len(ledger)}
-    first = zlib.compress(
-        json.dumps({"v": 1, "facts": pad.facts.to_json(), "ledgers": ledgers}).encode("ascii")
-    )
-    assert content(Pad.load([first])) == content(pad)
+OLD_ERROR = {"n": 2, "s": 5, "f": 3, "tool": "Bash", "cmd": "make", "line": "no x", "env": True,
+             "how": "edit", "done": 6, "fix": "make", "files": ["a.py"]}  # fmt: skip
+OLD_LEDGERS: dict[str, Any] = {
+    "files": {"a.py": {"n": 2, "s": 4, "f": 1, "r": 1, "e": 1, "x": 1, "m": 7, "l": 9, "es": 4,
+                       "em": 9, "el": 9}},
+    "pairs": {"a.py|b.py": {"n": 1, "s": 4, "f": 4, "d": 12, "l": -1, "e": 1}},
+    "errors": {"f00": OLD_ERROR},
+    "tests": {"t": {"n": 1, "s": 2, "f": 2, "red": 2, "green": 4, "why": "no", "cmd": "pytest",
+                    "at": "t.py", "own": True, "files": ["a.py"]}},
+    "durations": {"make": {"n": 1, "s": 2, "f": 2, "t": 9.5, "b": 9.4, "w": True, "x": 1}},
+    "outputs": {"app": {"n": 1, "s": 2, "f": 2, "t": 40, "p": 30, "pf": "a.py", "k": 1}},
+    "corrections": {"c": {"n": 1, "s": 2, "f": 2, "q": "I was wrong", "lang": "en"}},
+    "abandons": {"gone": {"n": 1}},
+}  # fmt: skip
+OLD_FACTS = {
+    "events": 9, "asked": "go on", "listed": "- [ ] a", "started": 5, "last": 8, "green_at": 3,
+    "committed_at": 2, "recent_tools": ["Read"], "last_test_ok": False,
+    "recent_files": [["a.py", 7, True]], "todos": {"1": ["write it", "open"]},
+    "open_failures": [
+        {"fp": "f00", "cmd": "b.py", "step": 3, "edits": [], "between": ["ls"], "simple": True,
+         "read": True}
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_scratchpad_of_an_earlier_version_is_read_by_the_names_of_today(version):
+    stored = {"v": version, "facts": OLD_FACTS}
+    if version == 1:
+        stored["ledgers"] = OLD_LEDGERS
+    else:
+        stored["changes"] = {name: (None, each) for name, each in OLD_LEDGERS.items()}
+    pad = Pad.load([zlib.compress(json.dumps(stored).encode("ascii"))])
+    facts = pad.facts
+    assert (facts.request, facts.open_list, facts.commit_step) == ("go on", "- [ ] a", 2)
+    assert (facts.started_at, facts.last_at, facts.green_step) == (5, 8, 3)
+    assert facts.last_test_ok is False
+    assert facts.recent_files == [RecentFile("a.py", 7, True)]
+    assert facts.todos == {"1": Todo("write it", "open")}
+    assert facts.open_failures == [OpenFailure("f00", "b.py", 3, [], ["ls"], True, True)]
+    assert dict(pad.files) == {"a.py": FileEntry(2, 4, 1, 1, 1, 1, 7, 9, 4, 9, 9)}
+    assert dict(pad.pairs) == {"a.py|b.py": PairEntry(1, 4, 4, 12, -1, 1)}
+    error = ErrorEntry(2, 5, 3, "Bash", "make", "no x", True, "edit", 6, "make", ["a.py"])
+    assert dict(pad.errors) == {"f00": error}
+    test = TestEntry(1, 2, 2, 2, 4, "no", "pytest", "t.py", True, ["a.py"])
+    assert dict(pad.tests) == {"t": test}
+    assert dict(pad.durations) == {"make": DurationEntry(1, 2, 2, 9.5, 9.4, True, 1)}
+    assert dict(pad.outputs) == {"app": OutputEntry(1, 2, 2, 40, 30, "a.py", 1)}
+    correction = CorrectionEntry(1, 2, 2, "I was wrong", language="en")
+    assert dict(pad.corrections) == {"c": correction}
+    assert content(Pad.load([pad.save().data])) == content(pad)
+
+
+def test_a_field_that_this_version_does_not_know_is_left_out():
+    later = {"v": 9, "facts": {"events": 1, "mood": 2}, "changes": {
+        "worked": (None, {"make": {"count": 3, "weather": "fine"}}), "moods": (None, {}),
+    }}  # fmt: skip
+    pad = Pad.load([zlib.compress(json.dumps(later).encode("ascii"))])
+    assert dict(pad.worked) == {"make": Entry(3)}
 
 
 def test_a_very_long_session_of_ever_new_files_and_errors_stays_within_fifty_megabytes():
@@ -209,28 +274,28 @@ def test_a_very_long_session_of_ever_new_files_and_errors_stays_within_fifty_meg
     for event in script.events:
         take(pad, event)
     assert held(pad) <= pad.held_bytes <= LIMIT_BYTES
-    assert pad.evicted > 0
-    assert len(pad["files"]) <= LEDGERS["files"][0]
+    assert pad.pairs.evicted > 0
+    assert len(pad.files) <= pad.files.most
 
 
 def test_all_ledgers_full_are_within_the_limit():
-    most = sum(Ledger(most, text).entry_bytes * most for most, text in LEDGERS.values())
+    most = sum(each.entry_bytes * each.most for each in Pad().ledgers.values())
     assert most < LIMIT_BYTES
 
 
 def test_making_room_takes_from_what_is_worth_least_first():
     pad = Pad(SMALL)
     for number in range(100):
-        pad["durations"].count(f"command {number}", number)
-        pad["corrections"].count(f"said {number}", number)
+        pad.durations.count(f"command {number}", number)
+        pad.corrections.count(f"said {number}", number)
     pad.limit_bytes = pad.held_bytes - 1
     pad.make_room()
-    assert len(pad["corrections"]) == LEDGERS["corrections"][0]
-    assert len(pad["durations"]) < 100
+    assert len(pad.corrections) == pad.corrections.most
+    assert len(pad.durations) < 100
 
 
 def test_what_was_counted_again_outlasts_what_was_seen_once():
-    ledger = Ledger(10)
+    ledger = Ledger(Entry, 10)
     for _ in range(3):
         ledger.count("often", 1)
     for number in range(40):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smara.actions.paths import module_of
-from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
+from smara.actions.paths import modules_of
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
@@ -21,16 +21,13 @@ SIGNAL = Signal(
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
-        for path, entry in pad["backtracks"]:
-            data = {
-                "file": path,
-                **{name: entry[name] for name in ("q", "cmd", "line") if entry.get(name)},
-            }
+        for path, entry in pad.backtracks:
+            data = non_empty(file=path, q=entry.quote, cmd=entry.command, line=entry.line)
             yield SignalFinding(
                 "backtrack",
                 path,
                 f"a change of {path} was taken back",
-                step=int(entry.get("since") or entry["f"]),
+                step=entry.since_step or entry.first_step,
                 data=data,
             )
 
@@ -46,8 +43,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         f"the last time {code(command)} had failed with {code(line)}."
     )
     data = {"symptom": f"{command}: {line}"}
-    module = module_of(path)
     quotes = (f"taken back: {finding.data.get('q', path)}", f"$ {command}\n{line}")
     return MemoryDraft(
-        "gotcha", content, quotes, files=(path,), modules=(module,) if module else (), data=data
+        "gotcha", content, quotes, files=(path,), modules=modules_of((path,)), data=data
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from smara.actions.paths import is_lock, is_prose, is_test, is_test_of, module_of
+from smara.actions.paths import is_lock, is_prose, is_test, is_test_of, modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, wilson_lower_bound
 from smara.behavior.scratchpad import Pad, code
 
@@ -38,12 +38,11 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     Not a source with its own test, nor what tools write.
     """
     for pad in pads:
-        width = sum(1 for _, entry in pad["files"] if entry.get("e"))
+        width = len(pad.edited_files())
         if width > _MOST_EDITED:
             continue
         pairs = sorted(
-            ((key, each) for key, each in pad["pairs"] if each.get("e")),
-            key=lambda item: -item[1]["e"],
+            ((key, each) for key, each in pad.pairs if each.edits), key=lambda item: -item[1].edits
         )
         for key, entry in pairs[:_MOST_PAIRS]:
             first, second = key.split("|", 1)
@@ -57,14 +56,14 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
             data = {
                 "a": first,
                 "b": second,
-                "count": entry["e"],
-                "lead": entry.get("l", 0),
+                "count": entry.edits,
+                "lead": entry.lead,
                 "day": pad.day,
                 "width": width,
-                "apart_ms": round(entry.get("d", 0) / max(1, entry["n"])),
+                "apart_ms": round(entry.apart_ms / max(1, entry.count)),
             }
             yield SignalFinding(
-                "co_access", key, f"{first} with {second}", step=entry["f"], data=data
+                "co_access", key, f"{first} with {second}", step=entry.first_step, data=data
             )
 
 
@@ -121,10 +120,10 @@ def coupled(pair: Pair, edit_sessions: Mapping[str, int], all_sessions: int) -> 
         "session_count": together,
         "reason": "changed together",
     }
-    modules = tuple(dict.fromkeys(filter(None, map(module_of, (trigger, dependent)))))
     quotes = (f"{trigger} and {dependent} were both edited in {together} sessions",)
+    files = (trigger, dependent)
     return MemoryDraft(
-        "causal_dependency", content, quotes, files=(trigger, dependent), modules=modules, data=data
+        "causal_dependency", content, quotes, files=files, modules=modules_of(files), data=data
     )
 
 

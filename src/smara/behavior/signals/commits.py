@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smara.actions.paths import module_of
+from smara.actions.paths import modules_of
 from smara.behavior.commit_reasons import reason_of, revert_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, quote
@@ -25,8 +25,8 @@ _NEAR = 6
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
         found = 0
-        for sha, entry in pad["commits"]:
-            message = str(entry["message"]).replace(" ¶ ", "\n").replace("¶", "\n")
+        for sha, entry in pad.commits:
+            message = entry.message.replace(" ¶ ", "\n").replace("¶", "\n")
             made = revert_of(message) or reason_of(message)
             if made is None or found >= _MOST:
                 continue
@@ -38,23 +38,22 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
                 "content": made.content,
                 "said": f"{first}\n{made.why}",
                 "fields": made.fields,
-                "files": list(entry.get("files", ())),
+                "files": entry.files,
             }
             yield SignalFinding(
-                "commit", sha, made.content[:160], step=entry["f"], data=data, is_proven=True
+                "commit", sha, made.content[:160], step=entry.first_step, data=data, is_proven=True
             )
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     data = finding.data
     near = tuple(data["files"][:_NEAR])
-    modules = tuple(dict.fromkeys(filter(None, map(module_of, near))))[:3]
     return MemoryDraft(
         data["type"],
         data["content"],
         (quote(data["said"], 400),),
         files=near,
-        modules=modules,
+        modules=modules_of(near)[:3],
         data=data["fields"],
         tags=("commit",),
         source="commit_auto",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smara.actions.paths import is_manifest, is_source, module_of
+from smara.actions.paths import is_manifest, is_source, modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
 from smara.behavior.signals.co_access import is_lifted, support_of
@@ -34,17 +34,17 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     In a session that is no sweep.
     """
     for pad in pads:
-        edited = [path for path, entry in pad["files"] if entry.get("e")]
+        edited = pad.edited_files()
         sources = [path for path in edited if is_source(path)]
         if not sources or len(edited) > _MOST_EDITED:
             continue
-        for path, entry in pad["configs"]:
+        for path, entry in pad.configs:
             data = {"config": path, "sources": sources, "day": pad.day, "width": len(edited)}
             yield SignalFinding(
                 "config_touch",
                 path,
                 f"{path} with {', '.join(sources)}"[:160],
-                step=entry["f"],
+                step=entry.first_step,
                 data=data,
             )
 
@@ -83,12 +83,11 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         "strength": round(strengths[trigger], 2),
         "session_count": total,
     }
-    module = module_of(trigger)
     return MemoryDraft(
         "causal_dependency",
         content,
         (f"{trigger} and {config} were both edited in {total} sessions",),
         files=(trigger, config),
-        modules=(module,) if module else (),
+        modules=modules_of((trigger,)),
         data=data,
     )

@@ -28,20 +28,20 @@ _LEAST_SHARE = 0.4
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect modules with an oversized reading."""
     for pad in pads:
-        for module, entry in pad["outputs"]:
+        for module, entry in pad.outputs:
             # Plans and notes are read once and done with.
-            if entry.get("k") and not is_prose(str(entry.get("pf", ""))):
+            if entry.spikes and not is_prose(entry.peak_file):
                 data = {
                     "module": module,
-                    "tokens": int(entry["t"]),
-                    "peak": int(entry["p"]),
-                    "file": entry.get("pf", ""),
+                    "tokens": entry.tokens,
+                    "peak": entry.peak_tokens,
+                    "file": entry.peak_file,
                 }
                 yield SignalFinding(
                     "context_spike",
                     module,
-                    f"{module}: {entry['p']:,} tokens at once",
-                    step=entry["f"],
+                    f"{module}: {entry.peak_tokens:,} tokens at once",
+                    step=entry.first_step,
                     data=data,
                 )
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from smara.actions.paths import module_of
-from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
+from smara.actions.paths import modules_of
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
@@ -35,20 +35,21 @@ _IMPOSSIBLE = re.compile(
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
-        for key, entry in pad["dead_ends"]:
-            after = [
-                path for path, each in pad["files"] if each.get("e") and each["s"] > entry["f"]
-            ][:4]
-            worked = pad.facts.last_test_ok is True and pad.facts.last_test > entry["f"]
-            names = ("q", "cmd", "line", "edited")
+        for key, entry in pad.dead_ends:
+            worked = pad.facts.last_test_ok is True and pad.facts.last_test > entry.first_step
             data = {
-                **{name: entry[name] for name in names if entry.get(name)},
-                "after": after,
+                **non_empty(q=entry.quote, cmd=entry.command, line=entry.line, edited=entry.edited),
+                "after": pad.edited_files(entry.first_step)[:4],
                 "worked": worked,
+                "task": pad.facts.prompt[:160],
             }
-            data["task"] = pad.facts.prompt[:160]
             yield SignalFinding(
-                "dead_end", key, entry["q"][:160], step=entry["f"], data=data, is_proven=worked
+                "dead_end",
+                key,
+                entry.quote[:160],
+                step=entry.first_step,
+                data=data,
+                is_proven=worked,
             )
 
 
@@ -84,12 +85,11 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         "task_context": str(data.get("task") or "not said"),
     }
     files = tuple(dict.fromkeys([*data.get("edited", ()), *others]))[:4]
-    modules = tuple(dict.fromkeys(filter(None, map(module_of, files))))
     return MemoryDraft(
         "dead_end",
         content,
         (str(data["q"]), f"$ {command}\n{line}"),
         files=files,
-        modules=modules,
+        modules=modules_of(files),
         data=fields,
     )

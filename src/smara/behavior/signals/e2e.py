@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
-from smara.behavior.scratchpad import Pad, code, quote
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
+from smara.behavior.scratchpad import E2eFailure, Pad, code, quote
 from smara.core.events import HostEvent
 
 ObservationType = Literal["precondition", "timing", "ui_behavior", "test_sequence", "mcp_gotcha"]
@@ -51,60 +51,37 @@ _RULES: tuple[tuple[ObservationType, re.Pattern[str]], ...] = (
 )  # fmt: skip
 
 
-def is_looking(tool: str) -> bool:
-    """Return True if an MCP tool looks at a running program."""
-    return tool.startswith("mcp:") and bool(_TOOLS.search(tool.rsplit(":", 1)[-1]))
-
-
 def classify(text: str) -> ObservationType | None:
     """Return a failure's class by its words, or ``None``."""
     return next((kind for kind, pattern in _RULES if pattern.search(text[:1_200])), None)
 
 
-def saw(pad: Pad, event: HostEvent, failed: bool) -> None:
-    """Take the result of such a tool into the scratchpad."""
-    if not is_looking(event.tool):
+def record(pad: Pad, event: HostEvent, failed: bool) -> None:
+    """Record the result of a tool that looks at a program."""
+    name = event.tool.rsplit(":", 1)[-1]
+    if not _TOOLS.search(name):
         return
-    told = event.error or event.tool_output
-    action = _action(event)
-    facts = pad.facts
-    waiting = facts.e2e_failed
+    # An action and on what, as far as its arguments name it.
+    objects = map(event.tool_input.get, ("text", "element", "selector", "name", "url", "label"))
+    action = quote(f"{name} {next(filter(None, objects), '')}".strip(), 120)
+    facts, waiting = pad.facts, pad.facts.e2e_failed
     if failed:
-        kind = classify(told)
+        output = event.error or event.tool_output
+        kind = classify(output)
         if kind is not None:
-            entry = pad["e2e"].count(f"{kind}|{action}", pad.step)
-            entry.update(kind=kind, tool=event.tool[:80], action=action, q=quote(told, 300))
-        facts.e2e_failed = [action, pad.step, "", quote(told, 200)]
+            entry = pad.e2e.count(f"{kind}|{action}", pad.step)
+            entry.kind, entry.tool, entry.action = kind, event.tool[:80], action
+            entry.quote = quote(output, 300)
+        facts.e2e_failed = E2eFailure(action, pad.step, "", quote(output, 200))
     elif waiting is not None:
-        if action == waiting[0]:
-            if waiting[2]:
-                entry = pad["e2e"].count(f"test_sequence|{waiting[2]}|{action}", pad.step)
-                entry.update(
-                    kind="test_sequence",
-                    tool=event.tool[:80],
-                    action=action,
-                    first=waiting[2],
-                    q=waiting[3],
-                )
-            facts.e2e_failed = None
-        elif waiting[2] and waiting[2] != action:
-            facts.e2e_failed = None  # with two actions in between nobody can tell which was needed
-        else:
-            waiting[2] = action
-
-
-def _action(event: HostEvent) -> str:
-    """An action and on what, as far as its arguments name it."""
-    given = event.tool_input
-    named = next(
-        (
-            given[name]
-            for name in ("text", "element", "selector", "name", "url", "label")
-            if given.get(name)
-        ),
-        "",
-    )
-    return quote(f"{event.tool.rsplit(':', 1)[-1]} {named}".strip(), 120)
+        first = waiting.following
+        if action == waiting.action and first:
+            entry = pad.e2e.count(f"test_sequence|{first}|{action}", pad.step)
+            entry.kind, entry.tool, entry.action = "test_sequence", event.tool[:80], action
+            entry.first, entry.quote = first, waiting.quote
+        # With two actions in between it cannot be told which was needed.
+        is_over = action == waiting.action or (first and first != action)
+        facts.e2e_failed = None if is_over else waiting._replace(following=action)
 
 
 SIGNAL = Signal(
@@ -127,19 +104,21 @@ _TOLD = {
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
-        for key, entry in pad["e2e"]:
-            data = {
-                name: entry[name]
-                for name in ("kind", "tool", "action", "first", "q")
-                if entry.get(name)
-            }
-            data["times"] = entry["n"]
-            is_proven = entry["kind"] == "test_sequence" or entry["n"] >= 2
+        for key, entry in pad.e2e:
+            data = non_empty(
+                kind=entry.kind,
+                tool=entry.tool,
+                action=entry.action,
+                first=entry.first,
+                q=entry.quote,
+                times=entry.count,
+            )
+            is_proven = entry.kind == "test_sequence" or entry.count >= 2
             yield SignalFinding(
                 "e2e",
                 key,
-                f"{entry['kind']}: {entry['action']}"[:160],
-                step=entry["f"],
+                f"{entry.kind}: {entry.action}"[:160],
+                step=entry.first_step,
                 data=data,
                 is_proven=is_proven,
             )

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from smara.actions.commands import is_of_the_moment, is_same_program
 from smara.actions.failures import is_option, is_passing
-from smara.actions.paths import module_of
-from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
-from smara.behavior.scratchpad import Entry, Pad, code
+from smara.actions.paths import modules_of
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
+from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
     3,
@@ -25,27 +25,28 @@ _OFTEN = 2
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
-        for print_, entry in pad["errors"]:
+        for print_, entry in pad.errors:
+            data = non_empty(
+                fingerprint=print_,
+                times=entry.count,
+                last_step=entry.resolved_step or entry.last_step,
+                tool=entry.tool,
+                cmd=entry.command,
+                line=entry.line,
+                how=entry.how,
+                fix=entry.fix,
+                files=entry.files,
+                env=entry.is_environment,
+            )
             yield SignalFinding(
                 "error_retry",
                 print_,
-                f"{entry['cmd']}: {entry['line']}"[:160],
-                step=entry["f"],
-                data=_data(print_, entry),
-                is_proven=bool(entry.get("how")),
-                counts_as=2 if entry["n"] >= _OFTEN and entry.get("how") else 1,
+                f"{entry.command}: {entry.line}"[:160],
+                step=entry.first_step,
+                data=data,
+                is_proven=bool(entry.how),
+                counts_as=2 if entry.count >= _OFTEN and entry.how else 1,
             )
-
-
-def _data(print_: str, entry: Entry) -> dict[str, object]:
-    names = ("tool", "cmd", "line", "how", "fix", "files", "env")
-    last = entry.get("done", entry["s"])
-    return {
-        "fingerprint": print_,
-        "times": entry["n"],
-        "last_step": last,
-        **{name: entry[name] for name in names if entry.get(name)},
-    }
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
@@ -62,7 +63,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
             f"There is no {code(command)}; the file is {code(fix)}.",
             (f"{command}: {line}", f"found: {fix}"),
             files=(fix,),
-            modules=_modules((fix,)),
+            modules=modules_of((fix,)),
             data={"symptom": f"reading {command} fails", "workaround": f"read {fix}"},
         )
     if how == "edit":
@@ -146,7 +147,7 @@ def _mended(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         content,
         (f"$ {command}\n{line}",),
         files=(path,),
-        modules=_modules((path,)),
+        modules=modules_of((path,)),
         data={
             "error": line,
             "fix": f"a change of {path}",
@@ -156,7 +157,3 @@ def _mended(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
             "fingerprint": str(data["fingerprint"]),
         },
     )
-
-
-def _modules(files: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(filter(None, map(module_of, files)))

@@ -30,11 +30,11 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     It is hardly ever the same page twice.
     """
     for pad in pads:
-        for url, entry in pad["references"]:
+        for url, entry in pad.references:
             if (site := site_of(url)) is not None:
-                data = {"url": site, "page": url, "modules": list(entry.get("m", ()))}
+                data = {"url": site, "page": url, "modules": entry.modules}
                 yield SignalFinding(
-                    "external_reference", site, url[:160], step=entry["f"], data=data
+                    "external_reference", site, url[:160], step=entry.first_step, data=data
                 )
 
 

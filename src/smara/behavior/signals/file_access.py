@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from smara.actions.paths import module_of
+from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, wilson_lower_bound
 from smara.behavior.scratchpad import Pad, code
 
@@ -34,13 +34,10 @@ _LEAST_SURE, _LEAST_SESSIONS = 0.75, 8
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """The files read while files of a module were changed."""
     for pad in pads:
-        worked_on = {
-            module for path, entry in pad["files"] if entry.get("e") and (module := module_of(path))
-        }
-        read = [path for path, entry in pad["files"] if entry.get("r")][:_MOST_FILES]
-        for module in sorted(worked_on - {"tests"})[:4]:
+        read = [path for path, entry in pad.files if entry.reads][:_MOST_FILES]
+        for module in sorted({*modules_of(pad.edited_files())} - {"tests"})[:4]:
             if len(read) >= _LEAST_FILES:
-                step = min(entry["f"] for _, entry in pad["files"])
+                step = min(entry.first_step for _, entry in pad.files)
                 yield SignalFinding(
                     "file_access",
                     module,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 
-from smara.actions.paths import module_of
+from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
 
@@ -24,14 +24,14 @@ SIGNAL = Signal(
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
-        for pattern, entry in pad["globs"]:
-            if entry.get("o") and _is_meant(pattern, entry["o"]):
-                data = {"pattern": pattern, "file": entry["o"]}
+        for pattern, entry in pad.globs:
+            if entry.opened and _is_meant(pattern, entry.opened):
+                data = {"pattern": pattern, "file": entry.opened}
                 yield SignalFinding(
                     "glob_ignore",
                     pattern,
-                    f"{pattern} did not find {entry['o']}"[:160],
-                    step=entry["f"],
+                    f"{pattern} did not find {entry.opened}"[:160],
+                    step=entry.first_step,
                     data=data,
                 )
 
@@ -61,9 +61,8 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         f"{code(pattern)} does not find what is wanted here: in {len(seen.history)} "
         f"sessions it was {code(path)}."
     )
-    module = module_of(path)
     data = {"symptom": f"{pattern} leads elsewhere", "workaround": f"open {path}"}
     quotes = (f"searched for files: {pattern}; then read: {path}",)
     return MemoryDraft(
-        "gotcha", content, quotes, files=(path,), modules=(module,) if module else (), data=data
+        "gotcha", content, quotes, files=(path,), modules=modules_of((path,)), data=data
     )

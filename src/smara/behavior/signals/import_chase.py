@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from smara.actions.paths import module_of
+from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
 
@@ -23,15 +23,14 @@ SIGNAL = Signal(
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
-        for path, entry in pad["chases"]:
-            chain = list(entry.get("c", ()))
-            if len(chain) >= 3:
+        for path, entry in pad.chases:
+            if len(entry.chain) >= 3:
                 yield SignalFinding(
                     "import_chase",
                     path,
-                    " → ".join(chain)[:160],
-                    step=entry["f"],
-                    data={"chain": chain},
+                    " → ".join(entry.chain)[:160],
+                    step=entry.first_step,
+                    data={"chain": entry.chain},
                 )
 
 
@@ -53,12 +52,11 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         "session_count": total,
         "strength": round(min(counted[path] for path in always) / total, 2),
     }
-    modules = tuple(dict.fromkeys(filter(None, map(module_of, (first, *always)))))
     return MemoryDraft(
         "causal_dependency",
         content,
         (" → ".join([first, *always]),),
         files=(first, *always),
-        modules=modules,
+        modules=modules_of((first, *always)),
         data=data,
     )

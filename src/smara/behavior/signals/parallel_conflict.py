@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from smara.actions.paths import module_of
+from smara.actions.paths import modules_of
+from smara.behavior.ledger import FileEntry
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
-from smara.behavior.scratchpad import Entry, Pad, code
+from smara.behavior.scratchpad import Pad, code
 
 SIGNAL = Signal(
     16,
@@ -26,53 +27,52 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
     At overlapping times, or that changed under an edit.
     """
-    edited: dict[str, list[Entry]] = {}
+    edited: dict[str, list[FileEntry]] = {}
     for pad in pads:
-        for path, entry in pad["files"]:
-            if entry.get("e"):
+        for path, entry in pad.files:
+            if entry.edits:
                 edited.setdefault(path, []).append(entry)
     for pad in pads:
-        for path, entry in pad["files"]:
+        for path, entry in pad.files:
             others = edited.get(path, [])
             is_overlapping = any(
                 other is not entry and _is_beside(entry, other) for other in others
             )
-            if is_overlapping or entry.get("x"):
+            if is_overlapping or entry.refusals:
                 agents = len(others) if is_overlapping else 1
-                refused = sum(
-                    int(each.get("x", 0)) for each in (others if is_overlapping else [entry])
-                )
+                refused = sum(each.refusals for each in (others if is_overlapping else [entry]))
                 data = {
                     "file": path,
                     "agents": agents,
                     "refused": refused,
-                    "from": entry.get("m", 0),
-                    "to": entry.get("l", 0),
+                    "from": entry.first_at,
+                    "to": entry.last_at,
                 }
-                said = f"{path} was changed by two at once"
                 # That an edit was refused is seen, whatever became of the work.
                 yield SignalFinding(
                     "parallel_conflict",
                     path,
-                    said,
-                    step=entry["f"],
+                    f"{path} was changed by two at once",
+                    step=entry.first_step,
                     data=data,
                     is_proven=bool(refused),
                 )
 
 
-def _is_beside(one: Entry, other: Entry) -> bool:
+def _is_beside(one: FileEntry, other: FileEntry) -> bool:
     """Return True if two agents changed a file in turns: one began before the other had done.
 
     An agent that called another one waits for it: its own changes before and after are not beside
     the other's. So one change of each has to lie between two of the other, or one of them must have
     been refused.
     """
-    if not one.get("e") or not other["em"] <= one["el"] or not one["em"] <= other["el"]:
+    begin, end = one.first_edit_at, one.last_edit_at
+    other_begin, other_end = other.first_edit_at, other.last_edit_at
+    if not one.edits or not other_begin <= end or not begin <= other_end:
         return False
-    is_within = other["em"] <= one["em"] and one["el"] <= other["el"]
-    is_around = one["em"] <= other["em"] and other["el"] <= one["el"]
-    return not (is_within or is_around) or bool(one.get("x") or other.get("x"))
+    is_within = other_begin <= begin and end <= other_end
+    is_around = begin <= other_begin and other_end <= end
+    return not (is_within or is_around) or bool(one.refusals or other.refusals)
 
 
 def _sessions_beside(history: Sequence[Mapping[str, Any]]) -> int:
@@ -113,12 +113,11 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         f"{code(path)} was changed by {agents} agents that worked at the same time; give it "
         "to one of them."
     )
-    module = module_of(path)
     data = {
         "symptom": "changes of one agent are lost or refused",
         "workaround": "let one agent change it",
     }
     quotes = (f"{agents} agents edited {path} at overlapping times",)
     return MemoryDraft(
-        "gotcha", content, quotes, files=(path,), modules=(module,) if module else (), data=data
+        "gotcha", content, quotes, files=(path,), modules=modules_of((path,)), data=data
     )

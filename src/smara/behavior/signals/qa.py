@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from smara.actions.failures import constant_part, ends_of
-from smara.actions.paths import is_test, is_test_of, module_of
+from smara.actions.paths import is_test, is_test_of, modules_of
 from smara.actions.reports import failed_tests
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code, quote
@@ -40,28 +40,24 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect tests that turned red and green by small changes."""
     for pad in pads:
         found: set[str] = set()
-        for name, entry in pad["tests"]:
-            changed = [path for path in entry.get("files", ()) if not is_test(path)]
-            if entry.get("at") and all(is_test_of(entry["at"], path) for path in changed):
+        for name, entry in pad.tests:
+            changed = [path for path in entry.files if not is_test(path)]
+            if entry.file and all(is_test_of(entry.file, path) for path in changed):
                 continue  # that a file's own test guards it is no news
-            if (
-                entry.get("own")
-                or not entry.get("green")
-                or not 1 <= len(changed) <= 2
-                or not entry.get("why")
-            ):
+            is_mended = entry.green_step and entry.reason and not entry.is_own
+            if not is_mended or not 1 <= len(changed) <= 2:
                 continue
-            why = constant_part(entry["why"])
+            why = constant_part(entry.reason)
             if why in found or len(found) >= _MOST:
                 continue  # many tests that fail for one reason are one failure
             found.add(why)
-            data = {"test": name, "why": entry["why"], "files": changed}
+            data = {"test": name, "why": entry.reason, "files": changed}
             key = f"{name}|{why}"[:280]
             yield SignalFinding(
                 "qa_report",
                 key,
-                f"{name}: {entry['why']}"[:160],
-                step=entry["red"],
+                f"{name}: {entry.reason}"[:160],
+                step=entry.red_step,
                 data=data,
                 is_proven=True,
             )
@@ -82,13 +78,12 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         "tool": "tests",
         "fingerprint": print_of(data["test"], data["why"]),
     }
-    modules = tuple(dict.fromkeys(filter(None, map(module_of, files))))
     return MemoryDraft(
         "error_pattern",
         content,
         (f"{data['test']}: {data['why']}",),
         files=files,
-        modules=modules,
+        modules=modules_of(files),
         data=fields,
         tags=("qa",),
         source="qa_auto",
@@ -142,13 +137,12 @@ def _issue_draft(finding: SignalFinding) -> MemoryDraft:
         "tool": "qa",
         "fingerprint": print_of(str(data.get("test", path)), str(data["why"])),
     }
-    modules = tuple(filter(None, map(module_of, files)))
     return MemoryDraft(
         "error_pattern",
         content,
         (str(data["issue"]),),
         files=files,
-        modules=modules,
+        modules=modules_of(files),
         data=fields,
         tags=("qa",),
         source="qa_auto",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smara.actions.paths import is_test, module_of, stem_of
+from smara.actions.paths import is_test, modules_of, stem_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
 
@@ -25,21 +25,20 @@ _STEPS = 6
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect a misread file soon followed by its namesake."""
     for pad in pads:
-        changed = [
-            (path, entry) for path, entry in pad["files"] if entry.get("e") and entry.get("r")
-        ]
-        for wrong, entry in pad["files"]:
-            if entry["n"] != 1 or entry.get("e") or not entry.get("r"):
+        changed = [(path, entry) for path, entry in pad.files if entry.edits and entry.reads]
+        for wrong, entry in pad.files:
+            if entry.count != 1 or entry.edits or not entry.reads:
                 continue
             for right, other in changed:
-                if entry["s"] < other["f"] <= entry["s"] + _STEPS and _is_alike(wrong, right):
+                steps = other.first_step - entry.last_step
+                if 0 < steps <= _STEPS and _is_alike(wrong, right):
                     key = f"{wrong}|{right}"
                     data = {"wrong": wrong, "right": right}
                     yield SignalFinding(
                         "read_abandon",
                         key,
                         f"{wrong} read for {right}",
-                        step=entry["f"],
+                        step=entry.first_step,
                         data=data,
                         is_proven=True,
                     )
@@ -58,7 +57,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         f"{code(wrong)} is opened by mistake: in {len(seen.history)} sessions the change "
         f"belonged into {code(right)}."
     )
-    modules = tuple(dict.fromkeys(filter(None, map(module_of, (wrong, right)))))
     data = {"symptom": f"{wrong} is read and left", "workaround": f"go to {right}"}
     quotes = (f"read and left: {wrong}; then changed: {right}",)
-    return MemoryDraft("gotcha", content, quotes, files=(wrong, right), modules=modules, data=data)
+    files = (wrong, right)
+    return MemoryDraft("gotcha", content, quotes, files=files, modules=modules_of(files), data=data)

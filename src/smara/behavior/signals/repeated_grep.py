@@ -33,19 +33,18 @@ _NAME = re.compile(
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect patterns searched repeatedly, or once with an answer."""
     for pad in pads:
-        for pattern, entry in pad["searches"]:
+        for pattern, entry in pad.searches:
             letters = sum(character.isalnum() for character in pattern)
-            if letters < _LEAST_LETTERS or (entry["n"] < _TIMES and not entry.get("a")):
+            if letters < _LEAST_LETTERS or (entry.count < _TIMES and not entry.answers):
                 continue
-            answers = dict(entry.get("a", {}))
-            data = {"pattern": pattern, "times": entry["n"], "answers": answers}
+            data = {"pattern": pattern, "times": entry.count, "answers": entry.answers}
             yield SignalFinding(
                 "repeated_grep",
                 pattern,
                 f"searched for {pattern}"[:160],
-                step=entry["f"],
+                step=entry.first_step,
                 data=data,
-                is_proven=bool(answers),
+                is_proven=bool(entry.answers),
             )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from smara.actions.paths import module_of
-from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
+from smara.actions.paths import modules_of
+from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad
 from smara.knowledge.models import MemoryType
 
@@ -57,11 +57,16 @@ _VAGUE = re.compile(r"^(?:it|this|that|there|they)\b(?! (?:is|are) `)", re.IGNOR
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
-        for key, entry in pad["corrections"]:
-            names = ("q", "wrong", "right", "file", "lang")
-            data = {name: entry[name] for name in names if entry.get(name)}
+        for key, entry in pad.corrections:
+            data = non_empty(
+                q=entry.quote,
+                wrong=entry.wrong,
+                right=entry.right,
+                file=entry.file,
+                lang=entry.language,
+            )
             yield SignalFinding(
-                "self_correction", key, entry["q"][:160], step=entry["f"], data=data
+                "self_correction", key, entry.quote[:160], step=entry.first_step, data=data
             )
 
 
@@ -81,7 +86,6 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         return None
     path = str(finding.data.get("file", ""))
     content = f"Not as first assumed ({wrong}): {right}."
-    module = module_of(path) if path else None
     kind: MemoryType = "gotcha" if path else "module_insight"
     data = {"symptom": f"it is easily taken for: {wrong}"} if kind == "gotcha" else {}
     files = (path,) if path else ()
@@ -90,7 +94,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         content,
         (str(finding.data["q"]),),
         files=files,
-        modules=(module,) if module else (),
+        modules=modules_of(files),
         data=data,
     )
 

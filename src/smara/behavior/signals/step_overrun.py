@@ -42,12 +42,9 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 def main_module(pad: Pad) -> str | None:
     """The module that most of the changed files belong to."""
-    counted = Counter(
-        module
-        for path, entry in pad["files"]
-        if entry.get("e") and (module := module_of(path)) and module != "tests"
-    )
-    return counted.most_common(1)[0][0] if counted else None
+    modules = Counter(filter(None, map(module_of, pad.edited_files())))
+    del modules["tests"]
+    return modules.most_common(1)[0][0] if modules else None
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:

@@ -29,18 +29,18 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """Detect slow commands, and their fast sessions."""
     for pad in pads:
         usual = median(pad.facts.run_seconds or [0.0])
-        for command, entry in pad["durations"]:
-            seconds = float(entry.get("t", 0.0))
+        for command, entry in pad.durations:
+            seconds = entry.most_seconds
             is_slow = seconds >= max(_LEAST_SECONDS, _TIMES_MEDIAN * usual)
-            if is_slow or (entry.get("w") and not is_of_the_moment(command)):
-                data = {"cmd": command, "seconds": seconds, "timed_out": int(entry.get("x", 0))}
-                if entry.get("w"):
-                    data["least"] = float(entry.get("b", seconds))
+            if is_slow or (entry.is_work and not is_of_the_moment(command)):
+                data = {"cmd": command, "seconds": seconds, "timed_out": entry.timeouts}
+                if entry.is_work:
+                    data["least"] = entry.least_seconds
                 yield SignalFinding(
                     "time_anomaly",
                     command,
                     f"{command} took {seconds:.0f} s"[:160],
-                    step=entry["f"],
+                    step=entry.first_step,
                     data=data,
                 )
 

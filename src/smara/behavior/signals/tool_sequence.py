@@ -48,12 +48,12 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
         orders: dict[str, Counter[tuple[str, ...]]] = {}
         first: dict[str, int] = {}
-        for _, entry in pad["sequences"]:
-            runs = runs_of(entry["steps"])
+        for _, entry in pad.sequences:
+            runs = runs_of(entry.steps)
             if len(set(runs)) >= 2:
                 key = " + ".join(sorted(set(runs)))
-                orders.setdefault(key, Counter())[tuple(entry["steps"])] += entry["n"]
-                first[key] = min(first.get(key, entry["f"]), entry["f"])
+                orders.setdefault(key, Counter())[tuple(entry.steps)] += entry.count
+                first[key] = min(first.get(key, entry.first_step), entry.first_step)
         found = sorted(orders.items(), key=lambda item: (-item[1].total(), -len(item[0]), item[0]))
         for key, counted in found[:_MOST]:
             steps = list(counted.most_common(1)[0][0])
