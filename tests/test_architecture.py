@@ -24,7 +24,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
         "providers",
         "tools",
     ),  # a door may call them: `smara import` the readers, `smara mcp` the tools
-    ("memory", "rooms", "aio", "doctor", "testing", "shapes"),
+    ("memory", "rooms", "aio", "doctor", "testing", "shapes", "texts"),
     ("context", "links"),
     ("search",),
     ("meaning",),
@@ -219,6 +219,7 @@ def test_a_door_sees_memory_errors_config_core_and_models_alone():
         "doctor",
         "testing",
         "shapes",
+        "texts",
         "adapters",
         "providers",
         "tools",

@@ -17,7 +17,7 @@ from smara.errors import InvalidInputError
 if TYPE_CHECKING:  # a command that lists threads must not load the models of every room
     from smara.core.freshness import Freshness
     from smara.knowledge.models import Evidence, TypedMemory
-    from smara.messages.models import Message, Part
+    from smara.messages.models import Message
     from smara.observations.models import Observation
     from smara.search.models import Hit
     from smara.tasks.models import Task, TaskDetails, TaskProgress
@@ -136,8 +136,8 @@ def brief_task_json(task: Task, description: str | None = None) -> Json:
     """
     shape = task_json(task)
     is_whole = description is not None
-    shape["description"] = description if is_whole else brief(task.description)
-    shape["summary"] = task.summary if is_whole else brief(task.summary or "")
+    shape["description"] = description if is_whole else shorten(task.description, BRIEF)
+    shape["summary"] = task.summary if is_whole else shorten(task.summary or "", BRIEF)
     shape["dependencies"] = shape["dependencies"][:MOST_AROUND]
     shape["dependencyCount"] = _more_than(MOST_AROUND, task.dependencies)
     shape["compactionLevel"] = task.compaction_level or None
@@ -477,7 +477,20 @@ def message_json(message: Message, names: Names) -> Json:
         "seq": message.seq,
         "role": message.role,
         "content": message.raw_content,
-        "parts": [_part_json(part) for part in message.parts],
+        "parts": [
+            filled(
+                type=part.type,
+                text=part.text,
+                name=part.name,
+                callId=part.call_id,
+                arguments=part.arguments,
+                isError=part.is_error,
+                mediaType=part.media_type,
+                uri=part.uri,
+                sizeBytes=part.size_bytes,
+            )
+            for part in message.parts
+        ],
         "tokenCount": message.token_count,
         "tokenMethod": message.token_method,
         "createdAt": message.created_at,
@@ -492,35 +505,13 @@ def message_json(message: Message, names: Names) -> Json:
 def brief_message_json(message: Message, names: Names, page: int) -> Json:
     """Return a message's shape for an agent, by the page."""
     shape = message_json(message, names)
-    kept = ("id", "threadId", "seq", "role", "createdAt", "taskId")
-    return _paged(
-        "message", lean({name: shape[name] for name in kept}), message.raw_content, page=page
-    )
+    fields = ("id", "threadId", "seq", "role", "createdAt", "taskId")
+    head = lean({name: shape[name] for name in fields})
+    return paged_json("message", head, message.raw_content, page=page)
 
 
-def _part_json(part: Part) -> Json:
-    return filled(
-        type=part.type,
-        text=part.text,
-        name=part.name,
-        callId=part.call_id,
-        arguments=part.arguments,
-        isError=part.is_error,
-        mediaType=part.media_type,
-        uri=part.uri,
-        sizeBytes=part.size_bytes,
-    )
-
-
-def record_json(shape: Json, text: str, page: int) -> Json:
-    """Return a record's shape for an agent.
-
-    A memory, task, observation or code.
-    """
-    return _paged("record", shape, text, page=page)
-
-
-def _paged(name: str, shape: Json, text: str, page: int) -> Json:
+def paged_json(name: str, shape: Json, text: str, page: int) -> Json:
+    """Return a page of a record's text for an agent."""
     content, paging = page_of(text, page)
     cut = {"contentRange": paging["range"]} if page > 1 or "nextPage" in paging else {}
     return {
@@ -564,11 +555,6 @@ def page_of(text: str, page: int, size: int = PAGE_CHARACTERS) -> tuple[str, Jso
     end = min(start + size, len(text))
     following = {"nextPage": page + 1} if end < len(text) else {}
     return text[start:end], {"range": [start, end, len(text)], **following}
-
-
-def brief(text: str, width: int = BRIEF) -> str:
-    """Return the beginning of a text."""
-    return shorten(text, width)
 
 
 def shares(lengths: list[int], budget: int) -> list[int]:

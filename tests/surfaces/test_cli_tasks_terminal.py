@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 import smara as library
-from smara.surfaces.cli.render.tasks import cells, cut
+from smara.surfaces.cli.render import cells, cut
 from tests.surfaces.shell import _read_all, command, environment, on_terminal, plain, smara
 from tests.surfaces.test_terminal import HOSTILE, OURS, controls
 

@@ -232,7 +232,7 @@ CODE = {
         r"def sell\(thing\)",
         "1 dependent.",
         "used by",
-        "  till.py:5  put",
+        "  till.py:5 put",
     ],
     "graph locate": ["score  place        in    why *", "1.00   shop.py:1-5  sell  .*"],
     "graph map": ["shop.py", r"  def sell\(thing\)", "19 tokens: 2 of 2 names in 2 of 3 files."],

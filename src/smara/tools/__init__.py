@@ -8,8 +8,7 @@ shape; `smara mcp` serves the same tools to any host that speaks MCP.
 
 from __future__ import annotations
 
-from smara.tools.catalogue import Profile
-from smara.tools.models import Tool, ToolContext, ToolResult
+from smara.tools.catalogue import Profile, Tool, ToolContext, ToolResult
 from smara.tools.schemas import (
     anthropic_tools,
     description,

@@ -17,10 +17,9 @@ from smara.shapes import (
     brief_observation_json,
     brief_task_json,
     filled,
-    record_json,
+    paged_json,
 )
-from smara.tools.catalogue import MOST_DEEP
-from smara.tools.models import Json, ToolContext
+from smara.tools.catalogue import MOST_DEEP, Json, ToolContext
 from smara.tools.tasks import require_query
 
 MOST_BEHIND = 10
@@ -68,7 +67,7 @@ def read(memory: Memory, arguments: Json, context: ToolContext) -> Json:
         found = _record(memory, arguments["id"])
         if found is None:
             raise
-    return record_json(*found, page)
+    return paged_json("record", *found, page)
 
 
 def _record(memory: Memory, record_id: str) -> tuple[Json, str] | None:

@@ -18,8 +18,15 @@ from smara.core.prompts import load_prompt
 from smara.errors import InvalidInputError
 from smara.knowledge.kinds import KINDS
 from smara.shapes import encodable
-from smara.tools.catalogue import EVERY_TOOL, TOOLS, Profile, tools_of
-from smara.tools.models import CatalogueAction, Json, Tool
+from smara.tools.catalogue import (
+    EVERY_TOOL,
+    TOOLS,
+    CatalogueAction,
+    Json,
+    Profile,
+    Tool,
+    tools_of,
+)
 
 Form = Literal["flat", "union"]
 _PROMPTS = Path(__file__).parent / "prompts"

@@ -15,8 +15,7 @@ from smara.shapes import (
     filled,
 )
 from smara.tasks.models import Task
-from smara.tools.catalogue import MOST_DEEP, NEXT
-from smara.tools.models import Json, ToolContext
+from smara.tools.catalogue import MOST_DEEP, NEXT, Json, ToolContext
 from smara.tools.schemas import INVALID_QUERY
 
 BLANK_QUERY_HINT = (

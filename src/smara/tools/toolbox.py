@@ -14,8 +14,7 @@ from smara.errors import DatabaseError, SmaraError
 from smara.memory import Memory
 from smara.shapes import encodable
 from smara.tools import code, memories, tasks
-from smara.tools.catalogue import Profile, tools_of
-from smara.tools.models import Json, ToolContext, ToolResult
+from smara.tools.catalogue import Json, Profile, ToolContext, ToolResult, tools_of
 from smara.tools.render import render
 from smara.tools.schemas import action_of, read_call, unknown_tool
 
@@ -37,7 +36,7 @@ _PERFORM: dict[str, dict[str, Perform]] = {
     "memory-record": {"record": memories.record, "used": memories.mark_used,
     "context": memories.context},
     "code-query": {
-        "impact": code.impact, "deps": code.deps, "map": code.map_code,
+        "impact": code.walk, "deps": code.walk, "map": code.map_code,
         "symbol": code.symbol,
     },
 }  # fmt: skip
@@ -75,8 +74,10 @@ class Toolbox:
             named = ToolContext(complete.get("sessionId"), complete.get("threadId"))
             caller = named.over(context or ToolContext()).over(self._context)
             caller = replace(caller, session_id=caller.session_id or self._memory.settings.session)
-            self._seen(caller.session_id)
-            answer = _PERFORM[tool.name][action](self._memory, complete, caller)
+            if caller.session_id is not None:
+                self._see(caller.session_id)
+            arguments = {**complete, "action": action}
+            answer = _PERFORM[tool.name][action](self._memory, arguments, caller)
         except SmaraError as error:
             return refusal(action, error)
         except Exception as error:  # noqa: BLE001 - the edge of the tools: an agent must be able to go on
@@ -87,10 +88,8 @@ class Toolbox:
         clean: Json = encodable({"action": action, "success": True, **answer})
         return ToolResult(False, clean, render(clean))
 
-    def _seen(self, session_id: str | None) -> None:
-        """A sign of life, so that the session's claims do not expire; no reason to fail a call."""
-        if session_id is None:
-            return
+    def _see(self, session_id: str) -> None:
+        """Note a sign of life, so that claims do not expire; no reason to fail a call."""
         try:
             self._memory.tasks.seen(session_id)
         except DatabaseError as error:

@@ -76,7 +76,7 @@ def test_show_of_a_task_with_many_around_it_names_some_and_counts_all(ask):
     shown = ask.query("show", id=epic)
     assert (len(shown["children"]), shown["childrenCount"]) == (20, 25)
     assert (len(shown["blockingTasks"]), shown["blockingTasksCount"]) == (20, 25)
-    assert "parts (25, the first of them):" in ask.call("task-query", "show", id=epic).text
+    assert "children (25, the first of them):" in ask.call("task-query", "show", id=epic).text
 
 
 def test_show_gives_metadata_and_lists_do_not(ask, memory):

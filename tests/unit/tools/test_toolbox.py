@@ -151,7 +151,7 @@ ANSWERS = {
     "ready": ("1 ready, 1 blocked.", "{form} P1 bug open  Login form #ui", "  what it is"),
     "show": (
         "{form} P1 bug open  Login form #ui",
-        "waiting for it:",
+        "blocks:",
         "  {notes} P2 task open  Notes",
         "what it is",
     ),
@@ -177,8 +177,8 @@ def test_text_of_a_claim_names_the_holder_and_of_a_page_the_next(ask):
     assert ask.call("task-query", "ready").text.endswith("More: the same call with page 2.")
 
 
-def test_text_of_a_search_shows_rank_source_and_where(ask, memory):
+def test_text_of_a_search_shows_rank_role_and_where(ask, memory):
     message = memory.messages.add(thread_id="login", role="user", content="the walrus\nsecond line")
     text = ask.call("memory-search", "search", query="walrus").text
-    assert f"[1] user · 2025-10-09 08:53Z · thread login · raw · id {message.id}" in text
+    assert f"[1] user · thread login · 2025-10-09 08:53Z · id {message.id}" in text
     assert "the walrus\nsecond line" in text

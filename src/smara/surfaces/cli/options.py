@@ -6,11 +6,11 @@ It also completes and resolves the ids of threads, tasks, memories and messages.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -21,9 +21,7 @@ from smara.memory import Memory, open_memory
 from smara.messages.models import Message
 from smara.surfaces.cli import output
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
+Command = Callable[..., Any]
 Reply = Iterator[Any]
 """A command's answer: it yields its data once, then prints the lines that people read."""
 
@@ -77,7 +75,7 @@ class Invocation:
             raise click.exceptions.Exit(self.exit_code)
 
 
-def common(function: F) -> Callable[..., Any]:
+def common(function: Command) -> Command:
     """Give a command ``--db``, ``--project`` and ``--json``, and print its reply.
 
     The command gets an ``Invocation`` first and yields its data: with ``--json`` that is the
@@ -118,76 +116,94 @@ def _first(after: str | None, before: str | None) -> str | None:
     return after if after is not None else before
 
 
-def standard_input() -> str:
-    """All of standard input.
+class OrderedGroup(click.Group):
+    """A group that lists its commands in the order of their use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Join several options to one decorator."""
+
+    def add(function: Command) -> Command:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+offset_option = click.option(
+    "--offset", type=click.IntRange(0), metavar="N", default=0, help="Skip the first N."
+)
+actor_option = click.option(
+    "--actor", metavar="NAME", help="Who does it; also SMARA_ACTOR. Without it, you."
+)
+
+
+def limit_option(
+    default: int, most: int | None = None, help: str | None = None
+) -> Callable[[Command], Command]:
+    """Return the option ``--limit`` with its default, and the most it takes."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(1, most),
+        metavar="N",
+        default=default,
+        show_default=True,
+        help=help,
+    )
+
+
+def text_or_input(text: str | None) -> str | None:
+    """Return the text, or all of standard input for ``-``.
 
     Bytes that are not UTF-8 are kept, as lone surrogates, rather than refused.
     """
+    if text != "-":
+        return text
     return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
 
 
-def complete_thread(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Thread ids for the shell; nothing when the store cannot be opened."""
-    return _completed(
-        ctx,
-        lambda memory: [
-            CompletionItem(thread.id)
-            for thread in memory.threads.list(limit=200)
-            if thread.id.startswith(incomplete)
-        ],
-    )
+def _completer(
+    find: Callable[[Memory], Iterable[tuple[str, str | None]]],
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Return a shell completion over ids; nothing when the store cannot be opened."""
 
-
-def complete_task(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Task ids for the shell, unfinished ones first.
-
-    Nothing when the store cannot be opened.
-    """
-    wanted = incomplete.casefold()
-    return _completed(
-        ctx,
-        lambda memory: [
-            CompletionItem(task.short_id, help=task.title)
-            for task in memory.tasks.list(limit=1000)
-            if task.short_id.casefold().startswith(wanted)
-        ],
-    )
-
-
-def complete_memory(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Memory ids for the shell, the newest first.
-
-    Nothing when the store cannot be opened.
-    """
-    wanted = incomplete.casefold()
-    return _completed(
-        ctx,
-        lambda memory: [
-            CompletionItem(each.short_id, help=each.label)
-            for each in memory.memories.list(state="all", limit=1000)
-            if each.short_id.casefold().startswith(wanted)
-        ],
-    )
-
-
-def _completed(
-    ctx: click.Context, find: Callable[[Memory], list[CompletionItem]]
-) -> list[CompletionItem]:
-    above = ctx.find_root().params
-    try:
-        db, project = (_first(ctx.params.get(name), above.get(name)) for name in ("db", "project"))
-        if not store_exists(load_settings(db=db)):
+    def complete(
+        ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        above, start = ctx.find_root().params, incomplete.casefold()
+        try:
+            db, project = (
+                _first(ctx.params.get(name), above.get(name)) for name in ("db", "project")
+            )
+            if not store_exists(load_settings(db=db)):
+                return []
+            with open_memory(db, project=project, embed_in_background=False) as memory:
+                return [
+                    CompletionItem(name, help=title)
+                    for name, title in find(memory)
+                    if name.casefold().startswith(start)
+                ]
+        except Exception:
             return []
-        with open_memory(db, project=project, embed_in_background=False) as memory:
-            return find(memory)
-    except Exception:
-        return []
+
+    return complete
+
+
+complete_thread = _completer(
+    lambda memory: ((each.id, None) for each in memory.threads.list(limit=200))
+)
+complete_task = _completer(
+    lambda memory: ((each.short_id, each.title) for each in memory.tasks.list(limit=1000))
+)
+complete_memory = _completer(
+    lambda memory: (
+        (each.short_id, each.label) for each in memory.memories.list(state="all", limit=1000)
+    )
+)
 
 
 def find_message(memory: Memory, message_id: str) -> Message:

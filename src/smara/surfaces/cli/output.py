@@ -11,11 +11,14 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from functools import partial
 from typing import Any, TextIO
 from unicodedata import category
 
 import click
+
+from smara import texts
+from smara.core.extract import one_line
 
 SCHEMA = 1
 _JOINERS = "\u200c\u200d"  # scripts and emoji need them, and they move no other text
@@ -105,7 +108,8 @@ def table(
 
 def row(values: Iterable[Any]) -> None:
     """Print one tab-separated line, for a pipe."""
-    say(_tabbed(values))
+    cells = (_cell(value).replace("\t", " ").splitlines() for value in values)
+    say("\t".join(map(" ".join, cells)))
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> None:
@@ -116,14 +120,9 @@ def facts(rows: Sequence[tuple[str, str]]) -> None:
     width = max(len(name) for name, _ in rows) + 2
     for name, value in rows:
         if not is_terminal():
-            say(_tabbed((name, value)))
+            row((name, value))
         elif value:
             say(f"{name:<{width}}{value}")
-
-
-def _tabbed(values: Iterable[Any]) -> str:
-    """Return the values as one tab-separated line."""
-    return "\t".join(" ".join(_cell(value).replace("\t", " ").splitlines()) for value in values)
 
 
 def _cell(value: Any) -> str:
@@ -152,12 +151,15 @@ def terminal_width(at_most: int = 100) -> int:
     return max(20, min(at_most, shutil.get_terminal_size().columns))
 
 
-def moment(milliseconds: int) -> str:
-    """Return a time as text, in the local time zone."""
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M")
-    except (OverflowError, OSError, ValueError):
-        return str(milliseconds)
+moment = partial(texts.moment, is_local=True)
+"""Return a time as text, in the local time zone."""
+
+
+def message_head(message: Any) -> str:
+    """Return who said a message or a hit, where and when."""
+    return texts.message_head(
+        message.role, message.thread_id, message.seq, message.created_at, is_local=True
+    )
 
 
 def size(count: float) -> str:
@@ -167,12 +169,6 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return ""
-
-
-def short(text: str, width: int) -> str:
-    """Return a text as one line of at most ``width`` characters."""
-    line = " ".join(text[: width * 4].split())
-    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def count(number: int, noun: str, many: str | None = None) -> str:
@@ -203,5 +199,5 @@ def bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(short(printable(label, sys.stderr), 50), total=None)
+        task = progress.add_task(one_line(printable(label, sys.stderr), 50), total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

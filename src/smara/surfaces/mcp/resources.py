@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from smara.core.extract import one_line
+from smara.core.extract import one_line, shorten
 from smara.core.prompts import load_prompt
 from smara.errors import InvalidInputError, NotFoundError
 from smara.memory import Memory
 from smara.messages.models import Message
-from smara.shapes import Names, brief, brief_message_json, brief_task_json
-from smara.tasks.models import TaskEvent
+from smara.shapes import Names, brief_message_json, brief_task_json
+from smara.texts import AROUND, moment, task_line, task_times
 from smara.tools import ToolContext
-from smara.tools.models import Json
-from smara.tools.render import moment, task_line
 from smara.tools.tasks import show
 
 MARKDOWN = "text/markdown"
@@ -67,47 +65,32 @@ def address(kind: str, name: str, page: int = 1) -> str:
 
 
 def task_page(memory: Memory, name: str, page: int = 1) -> str:
-    """One task."""
+    """Render one task."""
     answer = show(memory, {"id": name, "page": page}, ToolContext())
     task = answer["task"]
-    lines = [f"# {task['id']} {one_line(task['title'])}", "", *_facts(task, answer)]
-    for key, told in _AROUND.items():
-        if answer.get(key):
-            lines += ["", f"## {told}", "", *(f"- {task_line(each)}" for each in answer[key])]
-    for key, told in (("summary", "Summary"), ("description", "Description")):
-        if task.get(key):
-            lines += ["", f"## {told}", "", task[key]]
-    if task.get("linkedMessageIds"):
-        lines += [
-            "",
-            "## Linked messages",
-            "",
-            *(f"- {address('messages', each)}" for each in task["linkedMessageIds"]),
-        ]
-    return _page(lines, "tasks", task["id"], following=answer.get("nextPage"))
-
-
-_AROUND = {
-    "blockingTasks": "Blocked by", "children": "Parts", "parents": "Part of",
-    "dependents": "Waiting for it",
-    "related": "Related",
-}  # fmt: skip
-
-
-def _facts(task: Json, answer: Json) -> Iterable[str]:
-    yield f"- {task['status']}, priority {task['priority']}, {task['type']}"
+    lines = [
+        f"# {task['id']} {one_line(task['title'])}",
+        "",
+        f"- {task['status']}, priority {task['priority']}, {task['type']}",
+    ]
     if task["status"] == "in_progress":
-        yield f"- held by {one_line(task.get('sessionId') or task.get('assignee', ''))}"
+        lines.append(f"- held by {one_line(task.get('sessionId') or task.get('assignee', ''))}")
     if task.get("labels"):
-        yield f"- labels: {', '.join(map(one_line, task['labels']))}"
+        lines.append(f"- labels: {', '.join(map(one_line, task['labels']))}")
     if "progress" in answer:
-        yield f"- {answer['progress']['closed']} of {answer['progress']['total']} parts closed"
-    closed = (
-        f", closed {moment(task['closedAt'])} ({task.get('closeReason')})"
-        if "closedAt" in task
-        else ""
-    )
-    yield f"- created {moment(task['createdAt'])}, changed {moment(task['updatedAt'])}{closed}"
+        done = answer["progress"]
+        lines.append(f"- {done['closed']} of {done['total']} children closed")
+    lines.append(f"- {', '.join(task_times(task))}")
+    for key, title in AROUND.items():
+        if answer.get(key):
+            lines += ["", f"## {title}", "", *(f"- {task_line(each)}" for each in answer[key])]
+    for key in ("summary", "description"):
+        if task.get(key):
+            lines += ["", f"## {key.capitalize()}", "", task[key]]
+    if task.get("linkedMessageIds"):
+        linked = (f"- {address('messages', each)}" for each in task["linkedMessageIds"])
+        lines += ["", "## Linked messages", "", *linked]
+    return _page(lines, "tasks", task["id"], following=answer.get("nextPage"))
 
 
 def thread_page(memory: Memory, name: str, page: int = 1) -> str:
@@ -130,15 +113,15 @@ def thread_page(memory: Memory, name: str, page: int = 1) -> str:
 
 
 def message_lines(message: Message, at_most: int = _MOST_OF_A_MESSAGE) -> list[str]:
-    """A message among others: who, when, and its beginning."""
-    text = brief(message.raw_content, at_most)
-    rest = [f"({len(message.raw_content):,} characters: {address('messages', message.id)})"]
+    """Render a message among others: who, when, and its beginning."""
+    text = message.raw_content
+    rest = [f"({len(text):,} characters: {address('messages', message.id)})"]
     return [
         "",
         f"## {message.seq}. {message.role}, {moment(message.created_at)}",
         "",
-        text,
-        *(rest if len(message.raw_content) > at_most else []),
+        shorten(text, at_most),
+        *(rest if len(text) > at_most else []),
     ]
 
 
@@ -242,11 +225,19 @@ def hand_over(memory: Memory, arguments: Mapping[str, str], context: ToolContext
             "The prompt hand-over needs the argument task: the id of the task to hand over."
         )
     task = memory.tasks.get(task_id)
-    history = [
-        _event_line(event) for event in reversed(memory.tasks.history(task_id, limit=_MOST_EVENTS))
-    ]
+    history = []
+    for event in reversed(memory.tasks.history(task_id, limit=_MOST_EVENTS)):
+        changes = ", ".join(
+            f"{name}: {shorten(one_line(str(value)), 80)}"
+            for name, value in event.after.items()
+            if not name.endswith("_no")
+        )
+        who = f"{event.actor} (session {event.session_id})" if event.session_id else event.actor
+        undone = ", later undone" if event.is_undone else ""
+        about = f": {changes}" if changes else ""
+        history.append(f"- {moment(event.at)} {event.kind} by {one_line(who)}{undone}{about}")
     linked = memory.links.messages(task_id, limit=1_000)[-_MOST_LINKED:]
-    said = [
+    lines = [
         line for each in linked for line in message_lines(each.message, _MOST_OF_A_PROMPT_MESSAGE)
     ]
     return load_prompt(_TEXTS, "hand-over").render(
@@ -254,21 +245,8 @@ def hand_over(memory: Memory, arguments: Mapping[str, str], context: ToolContext
             "id": task.short_id,
             "task": task_page(memory, task.id),
             "history": "\n".join(history) or "Nothing has happened to it yet.",
-            "messages": "\n".join(said).strip() or "No messages are linked to it.",
+            "messages": "\n".join(lines).strip() or "No messages are linked to it.",
         }
-    )
-
-
-def _event_line(event: TaskEvent) -> str:
-    told = {name: value for name, value in event.after.items() if not name.endswith("_no")}
-    changed = ", ".join(
-        f"{name}: {brief(one_line(str(value)), 80)}" for name, value in told.items()
-    )
-    who = f"{event.actor} (session {event.session_id})" if event.session_id else event.actor
-    undone = ", later undone" if event.is_undone else ""
-    return (
-        f"- {moment(event.at)} {event.kind} by "
-        f"{one_line(who)}{undone}{': ' if changed else ''}{changed}"
     )
 
 

@@ -8,12 +8,11 @@ from typing import Any
 import click
 
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common
+from smara.surfaces.cli.options import Invocation, Reply, common, limit_option
 
-
-@click.group("behavior")
-def behavior_command() -> None:
-    """Show what Smara learns from the work of agents, and why."""
+behavior_command = click.Group(
+    "behavior", help="Show what Smara learns from the work of agents, and why."
+)
 
 
 @behavior_command.command("status")
@@ -49,9 +48,7 @@ def status(call: Invocation) -> Reply:
 
 
 @behavior_command.command("sessions")
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="Show at most N."
-)
+@limit_option(20, 1_000, help="Show at most N.")
 @common
 def sessions(call: Invocation, limit: int) -> Reply:
     """List watched sessions, newest first."""
@@ -148,13 +145,7 @@ def finalize(call: Invocation, session_id: str | None) -> Reply:
 
 @behavior_command.command("habits")
 @click.option("--file", "path", help="Only files that are used together with this one.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 1_000),
-    default=10,
-    show_default=True,
-    help="Show at most N of each kind.",
-)
+@limit_option(10, 1_000, help="Show at most N of each kind.")
 @common
 def habits(call: Invocation, path: str | None, limit: int) -> Reply:
     """Show habits over all sessions: files, failing commands, modules.

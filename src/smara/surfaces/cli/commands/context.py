@@ -13,13 +13,14 @@ from typing import Any
 import click
 
 from smara.context.models import Context, Receipt, ReceiptTotals
+from smara.core.extract import one_line
 from smara.core.host_table import AGENTS
 from smara.core.tokens import counter_for
 from smara.memory import Memory
 from smara.observations.models import MODES, AgentMode
 from smara.providers.models import ChatMessage, ResumableProvider
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common, complete_thread
+from smara.surfaces.cli.options import Invocation, Reply, common, complete_thread, limit_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,7 @@ class _Piece:
     seq: int | None = None
 
 
-@click.group("context")
-def context_command() -> None:
-    """Preview what an agent is given."""
+context_command = click.Group("context", help="Preview what an agent is given.")
 
 
 @context_command.command("preview")
@@ -279,16 +278,14 @@ class _Receipts(click.Group):
         return super().parse_args(ctx, args if is_named else ["list", *args])
 
 
-@click.group("receipts", cls=_Receipts)
-def receipts_command() -> None:
-    """Show what was injected into sessions, why, and whether it was used."""
+receipts_command = _Receipts(
+    "receipts", help="Show what was injected into sessions, why, and whether it was used."
+)
 
 
 @receipts_command.command("list")
 @click.option("--session", "session_id", metavar="ID", help="Only from this session.")
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="Show at most N."
-)
+@limit_option(20, 1_000, help="Show at most N.")
 @click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Skip the newest N.")
 @common
 def list_receipts(call: Invocation, session_id: str | None, limit: int, offset: int) -> Reply:
@@ -322,7 +319,7 @@ def list_receipts(call: Invocation, session_id: str | None, limit: int, offset: 
     names = _COLUMNS if wide else tuple(name for name in _COLUMNS if name not in _ONLY_WIDE)
     rows = []
     for each in page:
-        first = output.short(next((item.text for item in each.items if item.text), ""), 48)
+        first = one_line(next((item.text for item in each.items if item.text), ""), 48)
         more = f" + {len(each.items) - 1}" if len(each.items) > 1 else ""
         row = {
             "receipt": each.id,
@@ -351,7 +348,7 @@ def _state(receipt: Receipt) -> str:
     if not receipt.is_said:
         return f"withheld ({receipt.arm})"
     if receipt.is_used:
-        return f"used ({output.short(receipt.used_how, 20)})"
+        return f"used ({one_line(receipt.used_how, 20)})"
     if any(each.outcome == "repeated" for each in receipt.items):
         return "repeated"
     if receipt.reached_at is not None:

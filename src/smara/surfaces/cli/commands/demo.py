@@ -9,6 +9,7 @@ import time
 
 import click
 
+from smara.core.extract import one_line
 from smara.memory import Memory
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common
@@ -166,10 +167,10 @@ class _Narrator:
             + click.style(f"   {what} · {elapsed:.1f} ms", dim=True),
             0.3,
         )
-        self._say(_set(output.short(snippet, 160), 4))
+        self._say(_set(one_line(snippet, 160), 4))
 
     def quoted(self, text: str) -> None:
-        self._say(click.style(_set(output.short(text, 240), 4), dim=True))
+        self._say(click.style(_set(one_line(text, 240), 4), dim=True))
 
     def code(self, text: str) -> None:
         self._say("\n".join("    " + line for line in text.splitlines()))

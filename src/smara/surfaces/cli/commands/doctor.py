@@ -72,9 +72,7 @@ def doctor_command(call: Invocation, fix: bool) -> Reply:
     click.echo(f"\n{verdict} found." if verdict else "\nNo problems found.", err=True)
 
 
-@click.group("index")
-def index_command() -> None:
-    """Check, rebuild or optimize the search index."""
+index_command = click.Group("index", help="Check, rebuild or optimize the search index.")
 
 
 @index_command.command("check")

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import click
 
-from smara.codegraph.models import ImpactWalk, IndexReport
+from smara.codegraph.models import IndexReport
 from smara.memory import Memory
-from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common
+from smara.surfaces.cli import output, render
+from smara.surfaces.cli.options import Invocation, Reply, common, limit_option, text_or_input
 from smara.surfaces.cli.output import bar
-from smara.surfaces.cli.render import graph
+from smara.texts import place
 
 _TARGET = click.argument("target")
-_DEPTH = "The number of steps, up to 20."
-_MANY = click.IntRange(1, 10_000)
+_FEW = 4
+_limit = partial(limit_option, most=10_000, help="Show at most N.")
 
 
 @contextmanager
@@ -39,95 +39,69 @@ def _catch_up(call: Invocation, memory: Memory) -> None:
         call.warnings.append(f"{note[0].upper()}{note[1:]}.")
 
 
-def _limit(default: int) -> Callable[[Any], Any]:
-    return click.option(
-        "--limit",
-        type=_MANY,
-        default=default,
-        show_default=True,
-        metavar="N",
-        help="Show at most N.",
-    )
+def _walk(name: str, verb: str, words: tuple[str, str], depth: int, help: str) -> click.Command:
+    """Return a command that walks the graph from TARGET by a query of ``CodeQueries``."""
 
-
-def _depth(default: int) -> Callable[[Any], Any]:
-    return click.option(
+    @_TARGET
+    @click.option(
         "--depth",
         type=click.IntRange(1, 20),
-        default=default,
+        default=depth,
         show_default=True,
         metavar="N",
-        help=_DEPTH,
+        help="The number of steps, up to 20.",
     )
+    @_limit(200)
+    @common
+    def walk(
+        call: Invocation, target: str, depth: int, limit: int, picture: str | None = None
+    ) -> Reply:
+        with _query(call) as (_, asking):
+            result = getattr(asking, verb)(target, depth, limit)
+            drawn = asking.draw(result, picture) if picture else None
+        if drawn is not None:
+            yield {"picture": picture, "text": drawn}
+            output.say(drawn)
+            return
+        yield render.walk_json(result)
+        render.print_walk(result, *words, is_backward=verb != "deps")
+
+    if verb == "impact":
+        walk = click.option(
+            "--picture",
+            type=click.Choice(["dot", "mermaid"]),
+            help="Draw a graph for Graphviz or Markdown instead.",
+        )(walk)
+    return click.command(name, help=help)(walk)
 
 
-def _reply(walk: ImpactWalk, one: str, many: str, is_backward: bool = True) -> Reply:
-    yield graph.walk_json(walk)
-    if output.is_terminal():
-        graph.say_walk(walk, one, many, is_backward=is_backward)
-    else:
-        output.table(graph.WALK_COLUMNS, graph.walk_rows(walk.reached, is_backward))
-
-
-@click.command("impact")
-@_TARGET
-@_depth(3)
-@_limit(200)
-@click.option(
-    "--picture",
-    type=click.Choice(["dot", "mermaid"]),
-    help="Draw a graph for Graphviz or Markdown instead.",
-)
-@common
-def impact(call: Invocation, target: str, depth: int, limit: int, picture: str | None) -> Reply:
-    """Show what may break when TARGET changes, and why.
+impact = _walk(
+    "impact",
+    "impact",
+    ("depends on it", "depend on it"),
+    depth=3,
+    help="""Show what may break when TARGET changes, and why.
 
     TARGET is a file, a folder, a name, PATH:NAME or PATH:LINE.
-    """
-    with _query(call) as (_, asking):
-        walk = asking.impact(target, depth, limit)
-        drawn = asking.draw(walk, picture) if picture else None
-    if drawn is None:
-        yield from _reply(walk, one="depends on it", many="depend on it")
-    else:
-        yield {"picture": picture, "text": drawn}
-        output.say(drawn)
-
-
-@click.command("deps")
-@_TARGET
-@_depth(1)
-@_limit(200)
-@common
-def deps(call: Invocation, target: str, depth: int, limit: int) -> Reply:
-    """List what TARGET depends on."""
-    with _query(call) as (_, asking):
-        walk = asking.deps(target, depth, limit)
-    return _reply(walk, one="is used by it", many="are used by it", is_backward=False)
-
-
-@click.command("callers")
-@_TARGET
-@_depth(1)
-@_limit(200)
-@common
-def callers(call: Invocation, target: str, depth: int, limit: int) -> Reply:
-    """List the callers of TARGET."""
-    with _query(call) as (_, asking):
-        walk = asking.callers(target, depth, limit)
-    return _reply(walk, one="calls it", many="call it")
-
-
-@click.command("tests")
-@_TARGET
-@_depth(3)
-@_limit(200)
-@common
-def tests(call: Invocation, target: str, depth: int, limit: int) -> Reply:
-    """List the tests that reach TARGET, nearest first."""
-    with _query(call) as (_, asking):
-        walk = asking.tests_for(target, depth, limit)
-    return _reply(walk, one="tests it", many="test it")
+    """,
+)
+deps = _walk(
+    "deps",
+    "deps",
+    ("is used by it", "are used by it"),
+    depth=1,
+    help="List what TARGET depends on.",
+)
+callers = _walk(
+    "callers", "callers", ("calls it", "call it"), depth=1, help="List the callers of TARGET."
+)
+tests = _walk(
+    "tests",
+    "tests_for",
+    ("tests it", "test it"),
+    depth=3,
+    help="List the tests that reach TARGET, nearest first.",
+)
 
 
 @click.command("symbol")
@@ -137,9 +111,9 @@ def symbol(call: Invocation, target: str) -> Reply:
     """Show TARGET: its signature, callers, tests and memories."""
     with _query(call) as (memory, asking):
         card = asking.symbol(target)
-        known = memory.code_knowledge.about([card.node])
-    yield graph.card_json(card, known)
-    graph.say_card(card, known)
+        links = memory.code_knowledge.about([card.node])
+    yield render.card_json(card, links)
+    render.print_card(card, links)
 
 
 @click.command("map")
@@ -252,11 +226,11 @@ def entries(call: Invocation, limit: int) -> Reply:
         found = asking.entry_points(limit)
     yield {
         "entryPoints": [
-            graph.mention_json(each.node) | {"why": each.why, "reaches": each.reaches}
+            render.node_json(each.node) | {"why": each.why, "reaches": each.reaches}
             for each in found
         ]
     }
-    rows = [(graph.place(each.node), each.node.qualname, each.why, each.reaches) for each in found]
+    rows = [(place(each.node), each.node.qualname, each.why, each.reaches) for each in found]
     output.table(("where", "name", "why", "reaches"), rows, folding=("where", "name"))
 
 
@@ -269,7 +243,7 @@ def cochange(call: Invocation, file: str, limit: int) -> Reply:
     with _query(call) as (_, asking):
         asking.read_history()
         found = asking.cochange(file, limit)
-    yield {"file": file, "files": [graph.cochange_json(each) for each in found]}
+    yield {"file": file, "files": [render.cochange_json(each) for each in found]}
     output.table(
         ("confidence", "together", "file", "last"),
         [
@@ -300,7 +274,7 @@ def modules(call: Invocation, folders: tuple[str, ...], describe: bool, limit: i
                 "isStale": each.is_stale,
                 "files": each.files,
                 "symbols": each.symbols,
-                "central": [graph.mention_json(node) for node in each.central],
+                "central": [render.node_json(node) for node in each.central],
                 "uses": [{"path": path, "edges": count} for path, count in each.uses],
                 "usedBy": [{"path": path, "edges": count} for path, count in each.used_by],
                 "entryPoints": list(each.entry_points),
@@ -316,7 +290,23 @@ def modules(call: Invocation, folders: tuple[str, ...], describe: bool, limit: i
         )
         return
     for each in found:
-        graph.say_module(each)
+        output.say(f"{each.path}", bold=True)
+        stale = " (described for older code)" if each.is_stale else ""
+        output.say(output.paragraph(f"{each.purpose}{stale}", "  ", "  "))
+        rows = [
+            ("names", ", ".join(node.qualname for node in each.central[:_FEW])),
+            ("uses", ", ".join(path for path, _ in each.uses)),
+            ("used by", ", ".join(path for path, _ in each.used_by)),
+            ("entries", ", ".join(each.entry_points[:_FEW])),
+            *(
+                ("flow", " → ".join(name.rpartition(":")[2] for name in flow))
+                for flow in each.flows
+            ),
+        ]
+        for name, value in rows:
+            if value:
+                output.say(output.paragraph(value, f"  {name:<8}", " " * 10), dim=name != "names")
+        output.say()
 
 
 QUERIES: list[click.Command] = [
@@ -327,7 +317,7 @@ QUERIES: list[click.Command] = [
 
 @click.command("locate")
 @click.argument("text")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=10, show_default=True, metavar="N")
+@limit_option(10, 1_000)
 @click.option("--tests", is_flag=True, help="Search tests, too.")
 @common
 def locate(call: Invocation, text: str, limit: int, tests: bool) -> Reply:
@@ -336,10 +326,9 @@ def locate(call: Invocation, text: str, limit: int, tests: bool) -> Reply:
     TEXT is an issue, an error with its traceback or a question; - reads it from
     standard input.
     """
-    said = sys.stdin.read() if text == "-" else text
     with call.memory() as memory:
         _catch_up(call, memory)
-        found = memory.code.locate(said, limit, tests=tests)
+        found = memory.code.locate(text_or_input(text) or "", limit, tests=tests)
     yield {
         "files": [
             {
@@ -362,9 +351,7 @@ def locate(call: Invocation, text: str, limit: int, tests: bool) -> Reply:
     output.table(("score", "place", "in", "why"), rows, folding=("place", "in", "why"))
 
 
-@click.group("graph")
-def graph_command() -> None:
-    """Index the code and query its dependencies."""
+graph_command = click.Group("graph", help="Index the code and query its dependencies.")
 
 
 @graph_command.command("index")

@@ -17,6 +17,7 @@ from smara.adapters.host import Here
 from smara.adapters.host_specs import TRANSCRIPTS
 from smara.adapters.importer import ImportReport
 from smara.adapters.sniff import FORMATS
+from smara.core.extract import one_line
 from smara.errors import InvalidInputError, SmaraError
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common
@@ -102,7 +103,7 @@ def _print_git(report: GitReport) -> None:
         return
     new = [row[1:] for row in rows if row[0] == "added"]
     if new:
-        shown = [(*row[:3], output.short(str(row[3]), 200)) for row in new[:_SHOWN]]
+        shown = [(*row[:3], one_line(str(row[3]), 200)) for row in new[:_SHOWN]]
         output.table(("memory", "type", "commit", "content"), shown, folding=("content",))
         if len(new) > _SHOWN:
             output.say(f"… and {len(new) - _SHOWN:,} more", dim=True)

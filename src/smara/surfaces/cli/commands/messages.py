@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from smara.core.extract import one_line
 from smara.errors import InvalidInputError
 from smara.messages.models import ROLES, Compaction, Role, Thread
 from smara.shapes import Names, message_json
@@ -19,19 +20,17 @@ from smara.surfaces.cli.options import (
     complete_thread,
     find_message,
     find_task_id,
-    standard_input,
+    limit_option,
+    text_or_input,
 )
 
-
-@click.group("threads")
-def threads_command() -> None:
-    """List, show and change threads."""
+threads_command = click.Group("threads", help="List, show and change threads.")
 
 
 @threads_command.command("list")
 @click.option("--resource", metavar="ID", help="Only threads of this resource.")
 @click.option("--kind", type=click.Choice(["conversation", "subagent", "compaction"]))
-@click.option("--limit", type=click.IntRange(1), metavar="N", default=50, show_default=True)
+@limit_option(50)
 @common
 def list_threads(call: Invocation, resource: str | None, kind: str | None, limit: int) -> Reply:
     """List threads, the most recently used first."""
@@ -47,7 +46,7 @@ def list_threads(call: Invocation, resource: str | None, kind: str | None, limit
             thread.kind,
             thread.message_count,
             output.moment(thread.updated_at),
-            output.short(thread.title or "", 80),
+            one_line(thread.title or "", 80),
         )
         for thread in threads
     ]
@@ -64,8 +63,7 @@ def show_thread(call: Invocation, thread_id: str) -> Reply:
     with call.memory() as memory:
         thread = memory.threads.get(thread_id)
         compactions = memory.compactions.list(thread_id)
-    data = _thread_json(thread) | {"compactions": [_compaction_json(each) for each in compactions]}
-    yield data
+    yield _thread_json(thread) | {"compactions": [_compaction_json(each) for each in compactions]}
     output.facts(
         [
             ("thread", thread.id),
@@ -94,9 +92,7 @@ def update_thread(call: Invocation, thread_id: str, title: str) -> Reply:
     output.say(f"Renamed {thread.id} to {thread.title!r}.")
 
 
-@click.group("messages")
-def messages_command() -> None:
-    """Add, list and show messages."""
+messages_command = click.Group("messages", help="Add, list and show messages.")
 
 
 @messages_command.command("add")
@@ -126,12 +122,11 @@ def add_message(
 
     A new thread is created on first use.
     """
-    text = standard_input() if content == "-" else content
     with call.memory() as memory:
         message = memory.messages.add(
             thread_id=thread_id,
             role=role,
-            content=text,
+            content=text_or_input(content) or "",
             resource_id=resource,
             client_id=client_id,
             task_id=find_task_id(memory, task_id),
@@ -143,14 +138,7 @@ def add_message(
 
 @messages_command.command("list")
 @click.option("--thread", "thread_id", metavar="ID", required=True, shell_complete=complete_thread)
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    metavar="N",
-    default=20,
-    show_default=True,
-    help="Show at most N, the newest.",
-)
+@limit_option(20, help="Show at most N, the newest.")
 @click.option(
     "--before", type=int, metavar="SEQ", help="Only messages before this sequence number."
 )
@@ -174,7 +162,7 @@ def list_messages(
             message.role,
             output.moment(message.created_at),
             message.token_count,
-            output.short(message.raw_content, 200),
+            one_line(message.raw_content, 200),
         )
         for message in messages
     ]
@@ -200,11 +188,7 @@ def show_message(call: Invocation, message_id: str, around: int) -> Reply:
         shapes = [message_json(each, names) for each in shown]
     yield shapes if around else shapes[0]
     for each in shown:
-        output.say(
-            f"— {each.role} · {each.thread_id}:{each.seq} · {output.moment(each.created_at)}"
-            f" · {each.token_count} tokens",
-            bold=True,
-        )
+        output.say(f"— {output.message_head(each)} · {each.token_count} tokens", bold=True)
         output.say(each.raw_content)
         output.say()
 
@@ -259,7 +243,7 @@ def compact_command(
         f"{done.messages_whole:,} kept in full."
     )
     rows = [
-        (each.id, each.level, f"{each.start_seq}–{each.end_seq}", output.short(each.summary, 160))
+        (each.id, each.level, f"{each.start_seq}–{each.end_seq}", one_line(each.summary, 160))
         for each in done.compactions
     ]
     if rows:

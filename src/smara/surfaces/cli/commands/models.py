@@ -14,7 +14,7 @@ from smara.errors import ModelUnavailableError
 from smara.meaning.models import EmbeddingProgress
 from smara.memory import Memory
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common
+from smara.surfaces.cli.options import Invocation, Reply, common, limit_option
 from smara.surfaces.cli.output import bar
 
 _CALL_KEYS = {
@@ -64,9 +64,9 @@ def _used(window: dict[str, Any]) -> str:
     )
 
 
-@click.group("models")
-def models_command() -> None:
-    """Show models, their budget and calls; pause and resume them."""
+models_command = click.Group(
+    "models", help="Show models, their budget and calls; pause and resume them."
+)
 
 
 @models_command.command("show")
@@ -87,9 +87,7 @@ def show(call: Invocation) -> Reply:
 
 
 @models_command.command("calls")
-@click.option(
-    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Show at most N."
-)
+@limit_option(20, 1000, help="Show at most N.")
 @common
 def calls(call: Invocation, limit: int) -> Reply:
     """List the newest model calls of this project, with their cost."""
@@ -143,9 +141,9 @@ def resume(call: Invocation) -> Reply:
     output.say("Resumed model calls." if was_paused else "Models were not paused.")
 
 
-@click.group("embeddings")
-def embeddings_command() -> None:
-    """Show, create and replace the vectors of stored records."""
+embeddings_command = click.Group(
+    "embeddings", help="Show, create and replace the vectors of stored records."
+)
 
 
 @embeddings_command.command("status")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from smara.core.extract import one_line
 from smara.errors import BusyError, ConfigError, SmaraError
 from smara.memory import Memory
 from smara.observations.models import (
@@ -15,19 +16,21 @@ from smara.observations.models import (
     STATES,
     AgentMode,
     CycleOutcome,
-    Observation,
     ObservationFailure,
     ObservationWarning,
 )
 from smara.shapes import Names, message_json, observation_json
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common, complete_thread
-from smara.surfaces.cli.render.memories import code_line, code_word
-
-_OFFSET = click.option(
-    "--offset", type=click.IntRange(0), metavar="N", default=0, help="Skip the first N."
+from smara.surfaces.cli.options import (
+    Invocation,
+    Reply,
+    common,
+    complete_thread,
+    limit_option,
+    offset_option,
 )
-
+from smara.surfaces.cli.render import code_line
+from smara.texts import code_word, observation_head, span
 
 _BUSY = ("in_progress", "lease_lost")
 
@@ -84,15 +87,9 @@ def _recovery(outcome: CycleOutcome) -> list[str]:
     return [f"{owner} had stopped while observing; its claim was cleared, nothing was lost."]
 
 
-def _source(observation: Observation) -> str:
-    """Return the messages an observation comes from, as ``first–last``."""
-    first, last = observation.first_seq, observation.last_seq
-    return str(first) if first == last else f"{first}–{last}"
-
-
-@click.group("observations")
-def observations_command() -> None:
-    """List observations, explain them, and show what failed."""
+observations_command = click.Group(
+    "observations", help="List observations, explain them, and show what failed."
+)
 
 
 @observations_command.command("list")
@@ -111,8 +108,8 @@ def observations_command() -> None:
     help=f"One of {', '.join(CATEGORIES)}.",
 )
 @click.option("--priority", type=click.Choice(PRIORITIES))
-@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True)
-@_OFFSET
+@limit_option(50, 1000)
+@offset_option
 @common
 def list_observations(
     call: Invocation,
@@ -137,25 +134,20 @@ def list_observations(
         )
         code = memory.observations.freshness(found[:limit])
     shown, following = found[:limit], offset + limit if len(found) > limit else None
-    yield {
-        "observations": [observation_json(each, code.get(each.id)) for each in shown],
-        "nextOffset": following,
-    }
+    shapes = [observation_json(each, code.get(each.id)) for each in shown]
+    yield {"observations": shapes, "nextOffset": following}
     if not shown and output.is_terminal():
         output.say("No observations yet. Run `smara observe THREAD` or `smara worker`.")
         return
     if output.is_terminal():
-        for each in shown:
+        for shape in shapes:
             # A table of nine columns would leave the text no space.
-            where = f"{each.thread_id}:{_source(each)}" if each.thread_id else "several threads"
-            mark = "" if each.state == "active" else f" · {each.state}"
-            head = f"{output.moment(each.said_at)} · {each.priority} · {each.category}{mark}"
-            output.say(f"{head} · {where}", bold=True)
-            output.say(output.paragraph(" ".join(each.text.split()), "   ", "   "))
-            freshness = code.get(each.id)
-            if freshness is not None and freshness.hedge is not None:
-                output.say(output.paragraph(freshness.hedge, "   but: ", "   "), fg="yellow")
-            output.say(f"   {each.id}", dim=True)
+            output.say(observation_head(shape, is_local=True), bold=True)
+            output.say(output.paragraph(one_line(shape["text"]), "   ", "   "))
+            hedge = (shape["code"] or {}).get("hedge")
+            if hedge is not None:
+                output.say(output.paragraph(hedge, "   but: ", "   "), fg="yellow")
+            output.say(f"   {shape['id']}", dim=True)
     else:
         output.table(
             ("id", "said", "priority", "category", "state", "thread", "messages", "text", "code"),
@@ -167,11 +159,11 @@ def list_observations(
                     each.category,
                     each.state,
                     each.thread_id,
-                    _source(each),
+                    span(each.first_seq, each.last_seq),
                     each.text,
-                    code_word(code.get(each.id)),
+                    code_word(shape["code"]),
                 )
-                for each in shown
+                for each, shape in zip(shown, shapes, strict=True)
             ],
         )
     _print_next(following)
@@ -200,7 +192,7 @@ def show(call: Invocation, observation_id: str) -> Reply:
             ("category", found.category),
             ("mode", found.mode),
             ("thread", found.thread_id or ""),
-            ("messages", _source(found)),
+            ("messages", span(found.first_seq, found.last_seq)),
             ("said", output.moment(found.said_at)),
             ("refers to", found.refers_to or ""),
             ("code", code_line(code)),
@@ -221,8 +213,8 @@ def show(call: Invocation, observation_id: str) -> Reply:
 
 @observations_command.command("why")
 @click.argument("observation_id", metavar="ID")
-@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=20, show_default=True)
-@_OFFSET
+@limit_option(20, 1000)
+@offset_option
 @common
 def why(call: Invocation, observation_id: str, limit: int, offset: int) -> Reply:
     """Show the messages behind an observation, in full, page by page."""
@@ -263,10 +255,7 @@ def why(call: Invocation, observation_id: str, limit: int, offset: int) -> Reply
                 )
             )
             continue
-        output.say(
-            f"— {each.role} · {each.thread_id}:{each.seq} · {output.moment(each.created_at)}",
-            bold=True,
-        )
+        output.say(f"— {output.message_head(each)}", bold=True)
         output.say(each.raw_content)
         output.say()
     _print_next(following)
@@ -309,7 +298,7 @@ def status(call: Invocation, thread_id: str) -> Reply:
 
 
 @observations_command.command("failures")
-@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True)
+@limit_option(50, 1000)
 @common
 def failures(call: Invocation, limit: int) -> Reply:
     """List failed observations: what is retried, given up or left out."""

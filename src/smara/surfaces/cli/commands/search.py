@@ -10,9 +10,10 @@ from typing import Any
 
 import click
 
+from smara.core.extract import one_line
 from smara.core.text import spans
 from smara.messages.models import ROLES
-from smara.search.models import KINDS, PHASES, Answer, Hit
+from smara.search.models import KINDS, PHASES, Hit
 from smara.shapes import Names, hit_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import (
@@ -22,7 +23,9 @@ from smara.surfaces.cli.options import (
     complete_task,
     complete_thread,
     find_task_id,
+    limit_option,
 )
+from smara.texts import dotted, hit_head
 
 _DEEP_SECONDS = 30.0
 NOTHING_FOUND = "No matches. Try fewer or other words, or a part of a name."
@@ -30,7 +33,7 @@ NOTHING_FOUND = "No matches. Try fewer or other words, or a part of a name."
 
 @click.command("search")
 @click.argument("query")
-@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=10, show_default=True)
+@limit_option(10, 1000)
 @click.option(
     "--thread",
     "thread_id",
@@ -165,7 +168,7 @@ def search_command(
                 each.rank,
                 f"{each.score:.2f}",
                 each.thread_id,
-                output.short(each.title or "", 50),
+                one_line(each.title or "", 50),
                 "; ".join(each.why),
             )
             for each in threads
@@ -187,67 +190,64 @@ def search_command(
             err=True,
         )
     else:
+        trace = answer.trace
+        explained = {
+            "terms": trace.terms,
+            "postings": trace.postings,
+            "candidates": trace.candidates,
+            "isComplete": trace.is_complete,
+            "notes": list(trace.notes),
+            "queryType": trace.query_type,
+            "usedMeaning": trace.used_meaning,
+            "stages": list(trace.stages),
+        }
         data = {"results": results, "totalHits": answer.total_hits}
-        yield data | ({"trace": _trace_json(answer)} if explain else {})
-        _print(answer, full, explain)
-
-
-def _trace_json(answer: Answer) -> dict[str, Any]:
-    trace = answer.trace
-    return {
-        "terms": trace.terms,
-        "postings": trace.postings,
-        "candidates": trace.candidates,
-        "isComplete": trace.is_complete,
-        "notes": list(trace.notes),
-        "queryType": trace.query_type,
-        "usedMeaning": trace.used_meaning,
-        "stages": list(trace.stages),
-    }
-
-
-def _print(answer: Answer, full: bool, explain: bool) -> None:
-    if not answer:
-        click.echo(NOTHING_FOUND, err=True)
-    is_terminal = output.is_terminal()
-    for hit in answer:
-        output.say(
-            f"{hit.rank}. {_head(hit)} · {output.moment(hit.created_at)} · {hit.score:.2f}",
-            bold=True,
-        )
-        lines = [hit.snippet]
-        if full:
-            lines = hit.content.replace("\r\n", "\n").split("\n")
-        elif is_terminal:
-            width = output.terminal_width() - 3
-            lines = textwrap.wrap(hit.snippet, width, break_on_hyphens=False)
-        for line in lines:
-            click.echo(f"   {_highlight(line, hit) if is_terminal else output.printable(line)}")
+        yield data | ({"trace": explained} if explain else {})
+        if not answer:
+            click.echo(NOTHING_FOUND, err=True)
+        for hit, shape in zip(answer, results, strict=True):
+            _print_hit(hit, shape, full, explain=explain)
         if explain:
-            output.say(f"   why: {'; '.join(hit.why)}")
-            output.say(f"   score: {_score(hit)}")
-        if hit.metadata.get("hedge"):
-            output.say(output.paragraph(str(hit.metadata["hedge"]), "   but: ", "   "), fg="yellow")
-        output.say()
+            for stage in trace.stages:
+                output.say(stage)
+            cut = "" if trace.is_complete else "; the search was cut short"
+            output.say(f"{output.count(answer.total_hits, 'match', 'matches')}{cut}.")
+
+
+def _print_hit(hit: Hit, shape: dict[str, Any], full: bool, explain: bool) -> None:
+    is_terminal = output.is_terminal()
+    head = hit_head(shape, _place(hit), is_local=True)
+    output.say(f"{hit.rank}. {head} · {hit.score:.2f}", bold=True)
+    lines = [hit.snippet]
+    if full:
+        lines = hit.content.replace("\r\n", "\n").split("\n")
+    elif is_terminal:
+        lines = textwrap.wrap(hit.snippet, output.terminal_width() - 3, break_on_hyphens=False)
+    for line in lines:
+        pieces, at = [], 0
+        for start, end in spans(line, hit.terms) if is_terminal else ():
+            word = click.style(output.printable(line[start:end]), fg="yellow", bold=True)
+            pieces += [output.printable(line[at:start]), word]
+            at = end
+        click.echo("   " + "".join([*pieces, output.printable(line[at:])]))
     if explain:
-        for stage in answer.trace.stages:
-            output.say(stage)
-        cut = "" if answer.trace.is_complete else "; the search was cut short"
-        output.say(f"{output.count(answer.total_hits, 'match', 'matches')}{cut}.")
+        output.say(f"   why: {'; '.join(hit.why)}")
+        output.say(f"   score: {_score(hit)}")
+    if hit.metadata.get("hedge"):
+        output.say(output.paragraph(str(hit.metadata["hedge"]), "   but: ", "   "), fg="yellow")
+    output.say()
 
 
-def _head(hit: Hit) -> str:
-    """Return the kind and the place of a hit, in a few words."""
+def _place(hit: Hit) -> str:
+    """Return where a hit is: in a thread, or the id and the state of a record."""
     if hit.seq is not None:
-        return f"{hit.role} · {hit.thread_id}:{hit.seq}"
+        return f"{hit.thread_id}:{hit.seq}"
     if hit.source == "task":
-        return f"task {hit.metadata.get('shortId', hit.id)} · {hit.metadata.get('status')}"
+        return dotted(hit.metadata.get("shortId", hit.id), hit.metadata.get("status"))
     if hit.source == "code":
-        mark = " · the file has changed" if hit.metadata.get("isStale") else ""
-        return f"code · {hit.title or hit.type}{mark} · {hit.id}"
-    kind = f"{hit.source} · {hit.type}" if hit.type else hit.source
-    mark = "" if hit.is_confirmed else " · unconfirmed"
-    return f"{kind}{mark} · {hit.thread_id or hit.id}"
+        stale = "the file has changed" if hit.metadata.get("isStale") else ""
+        return dotted(hit.title, stale, hit.id)
+    return hit.thread_id or hit.id
 
 
 def _score(hit: Hit) -> str:
@@ -262,19 +262,9 @@ def _score(hit: Hit) -> str:
     )
 
 
-def _highlight(text: str, hit: Hit) -> str:
-    """Return the text with the words of the query in bold."""
-    pieces, at = [], 0
-    for start, end in spans(text, hit.terms):
-        word = click.style(output.printable(text[start:end]), fg="yellow", bold=True)
-        pieces += [output.printable(text[at:start]), word]
-        at = end
-    return "".join([*pieces, output.printable(text[at:])])
-
-
 @click.command("complete")
 @click.argument("prefix")
-@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=20, show_default=True)
+@limit_option(20, 1000)
 @common
 def complete_command(call: Invocation, prefix: str, limit: int) -> Reply:
     """List words and names of this project that begin with PREFIX."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,15 @@ from smara.errors import ConflictError, InvalidInputError
 from smara.memory import Memory
 from smara.shapes import working_json
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common, complete_thread
+from smara.surfaces.cli.options import (
+    Invocation,
+    Reply,
+    common,
+    complete_thread,
+    limit_option,
+    text_or_input,
+    together,
+)
 from smara.working.models import (
     FORMATS,
     TEMPLATE_NAMES,
@@ -25,47 +31,35 @@ from smara.working.models import (
     WorkingVersion,
 )
 
-Command = Callable[..., Any]
-
-
-@click.group("working")
-def working_command() -> None:
-    """Show and edit working memory: a page per resource and per thread.
+working_command = click.Group(
+    "working",
+    help="""Show and edit working memory: a page per resource and per thread.
 
     Without --thread it is the page of the resource, which its threads share.
-    """
+    """,
+)
 
 
-def of_a_page(function: Command) -> Command:
-    """Give a command the options that name a page."""
-    for option in (
-        click.option(
-            "--thread",
-            "thread_id",
-            metavar="ID",
-            shell_complete=complete_thread,
-            help="The page of this thread.",
-        ),
-        click.option("--resource", "resource_id", metavar="ID", help="The page of this resource."),
-    ):
-        function = option(function)
-    return function
-
-
-def of_a_change(function: Command) -> Command:
-    """Give a command the options of a change."""
-    for option in (
-        click.option("--reason", metavar="TEXT", help="The reason, kept in the history."),
-        click.option("--actor", metavar="NAME", help="Who changes it, kept in the history."),
-        click.option(
-            "--expected-version",
-            type=click.IntRange(0),
-            metavar="N",
-            help="Refuse unless the page is at this version.",
-        ),
-    ):
-        function = option(function)
-    return function
+of_a_page = together(
+    click.option("--resource", "resource_id", metavar="ID", help="The page of this resource."),
+    click.option(
+        "--thread",
+        "thread_id",
+        metavar="ID",
+        shell_complete=complete_thread,
+        help="The page of this thread.",
+    ),
+)
+of_a_change = together(
+    click.option(
+        "--expected-version",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Refuse unless the page is at this version.",
+    ),
+    click.option("--actor", metavar="NAME", help="Who changes it, kept in the history."),
+    click.option("--reason", metavar="TEXT", help="The reason, kept in the history."),
+)
 
 
 @working_command.command("show")
@@ -169,7 +163,7 @@ def edit(call: Invocation, section: str | None, content: str | None, **given: An
         if section is None:
             page = _edit_by_hand(memory, given)
         else:
-            value: Any = _read("-") if content == "-" else content
+            value: Any = text_or_input(content)
             place = {name: given[name] for name in ("resource_id", "thread_id")}
             if memory.working.get(**place).format == "json":
                 with suppress(ValueError):  # a value that is not JSON is text
@@ -180,14 +174,7 @@ def edit(call: Invocation, section: str | None, content: str | None, **given: An
 
 @working_command.command("history")
 @of_a_page
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    metavar="N",
-    default=20,
-    show_default=True,
-    help="Show at most N, the newest.",
-)
+@limit_option(20, help="Show at most N, the newest.")
 @click.option(
     "--before", type=click.IntRange(1), metavar="N", help="Only versions before this one."
 )
@@ -249,9 +236,8 @@ def _edit_by_hand(memory: Memory, given: dict[str, Any]) -> WorkingMemory:
 
 
 def _read(file: str) -> str:
-    # Bytes that are not UTF-8 are kept, as lone surrogates, rather than refused.
-    data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    return data.decode("utf-8", "surrogateescape")
+    text = text_or_input("-") if file == "-" else None
+    return text if text is not None else Path(file).read_text("utf-8", "surrogateescape")
 
 
 def _reply(page: WorkingMemory) -> Reply:

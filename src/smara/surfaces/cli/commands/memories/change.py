@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -14,7 +13,6 @@ import click
 from smara.adapters.instructions import type_of
 from smara.errors import InvalidInputError
 from smara.knowledge.models import SCOPES, SOURCES, TYPES, VISIBILITIES, TypedMemory
-from smara.memory import Memory
 from smara.shapes import memory_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.memories.show import (
@@ -22,13 +20,19 @@ from smara.surfaces.cli.commands.memories.show import (
     memory_argument,
     memory_arguments,
     reply_added,
-    text_or_input,
-    with_actor,
     worth_of,
 )
-from smara.surfaces.cli.options import Invocation, Reply, common, complete_memory, standard_input
-from smara.surfaces.cli.render import memories
-from smara.surfaces.cli.render.tasks import say_more
+from smara.surfaces.cli.options import (
+    Invocation,
+    Reply,
+    actor_option,
+    common,
+    complete_memory,
+    limit_option,
+    offset_option,
+    text_or_input,
+)
+from smara.surfaces.cli.render import memories_changed, print_memories, say_more
 
 _TYPES = click.Choice(TYPES)
 
@@ -70,7 +74,7 @@ def remember_command(
     A newer statement replaces an older one that it contradicts; both are
     kept. `smara memories` lists, edits and forgets them.
     """
-    text = standard_input() if words == ("-",) else " ".join(words)
+    text = text_or_input(" ".join(words)) or ""
     if not text.strip():
         raise InvalidInputError(
             "The text is empty. Give a sentence, or - to read it from standard input."
@@ -148,14 +152,12 @@ def remember_command(
     help="A memory it replaces.",
 )
 @common
-@with_actor
+@actor_option
 def add(
     call: Invocation,
-    who: dict[str, Any],
     text: str,
     type_: Any,
     data: str | None,
-    session_id: str | None,
     source: Any,
     **fields: Any,
 ) -> Reply:
@@ -165,7 +167,6 @@ def add(
     the rules for agents: it must be specific, new and have evidence, and
     a person confirms it in the review.
     """
-    by: Any = "person" if source == "user_taught" else "agent"
     try:
         value = {} if data is None else json.loads(data)
     except ValueError as error:
@@ -182,9 +183,7 @@ def add(
             type=type_,
             source=source,
             data=value,
-            session_id=session_id,
-            actor=who["actor"],
-            by=by,
+            by="person" if source == "user_taught" else "agent",
             **fields,
         ),
     )
@@ -221,13 +220,13 @@ def add(
 )
 @click.option("--citation", metavar="TEXT", help="A short form of it, at most 40 characters.")
 @common
-@with_actor
+@actor_option
 def edit(
     call: Invocation,
-    who: dict[str, Any],
     memory_id: str,
     text: str | None,
     type_: Any,
+    actor: str | None,
     add_tag: tuple[str, ...],
     remove_tag: tuple[str, ...],
     files: tuple[str, ...],
@@ -250,13 +249,15 @@ def edit(
         if not changes:
             changes = _edit_by_hand(found, "--text, --type, --file, --add-tag …")
         edited = (
-            memory.memories.update(found.id, version=found.version, **changes, **who)
+            memory.memories.update(
+                found.id, version=found.version, by="person", actor=actor, **changes
+            )
             if changes
             else found
         )
         shapes = memories_json(memory, [edited])
     yield {"memories": shapes}
-    memories.changed([edited], "Changed" if edited.version != found.version else "Unchanged:")
+    memories_changed([edited], "Changed" if edited.version != found.version else "Unchanged:")
 
 
 def _edit_by_hand(memory: TypedMemory, options: str) -> dict[str, Any]:
@@ -268,99 +269,54 @@ def _edit_by_hand(memory: TypedMemory, options: str) -> dict[str, Any]:
 
 
 def _reply(
-    call: Invocation,
-    memory_ids: tuple[str, ...],
-    verb: str,
-    change: Callable[[Memory, str], TypedMemory],
+    call: Invocation, memory_ids: tuple[str, ...], verb: str, method: str, **given: Any
 ) -> Reply:
-    """Change some memories and answer with them; a wrong id is found before any change."""
+    """Change some memories by a method of ``Memories`` and answer with them."""
     with call.memory() as memory:
+        # A wrong id is found before any change.
         ids = [memory.memories.get(each).id for each in memory_ids]
-        changed = [change(memory, each) for each in ids]
+        changed = [getattr(memory.memories, method)(each, by="person", **given) for each in ids]
         shapes = memories_json(memory, changed)
     yield {"memories": shapes}
-    memories.changed(changed, verb)
+    memories_changed(changed, verb)
 
 
-@click.command("pin")
-@memory_arguments
-@common
-@with_actor
-def pin(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> Reply:
-    """Keep memories from fading."""
-    return _reply(
-        call, memory_ids, "Pinned", change=lambda memory, each: memory.memories.pin(each, **who)
-    )
+def _change(name: str, verb: str, help: str) -> click.Command:
+    """Return the command that changes memories by the method of its name."""
+
+    @memory_arguments
+    @common
+    @actor_option
+    def change(call: Invocation, memory_ids: tuple[str, ...], **given: Any) -> Reply:
+        return _reply(call, memory_ids, verb, method=name, **given)
+
+    if name in ("forget", "reject"):
+        why = click.option(
+            "--why", metavar="TEXT", default="", help="The reason, kept in the history."
+        )
+        change = why(change)
+    return click.command(name, help=help)(change)
 
 
-@click.command("unpin")
-@memory_arguments
-@common
-@with_actor
-def unpin(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> Reply:
-    """Let pinned memories fade again."""
-    return _reply(
-        call, memory_ids, "Unpinned", change=lambda memory, each: memory.memories.unpin(each, **who)
-    )
-
-
-@click.command("verify")
-@memory_arguments
-@common
-@with_actor
-def verify(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> Reply:
+pin = _change("pin", "Pinned", "Keep memories from fading.")
+unpin = _change("unpin", "Unpinned", "Let pinned memories fade again.")
+verify = _change(
+    "verify",
+    "Verified",
     """Confirm that memories are true as of now.
 
     They become confirmed whatever their source, and fade from today.
-    """
-    return _reply(
-        call,
-        memory_ids,
-        "Verified",
-        change=lambda memory, each: memory.memories.verify(each, **who),
-    )
-
-
-@click.command("forget")
-@memory_arguments
-@click.option("--why", metavar="TEXT", default="", help="The reason, kept in the history.")
-@common
-@with_actor
-def forget(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...], why: str) -> Reply:
-    """Forget memories; `restore` brings them back."""
-    return _reply(
-        call,
-        memory_ids,
-        "Forgot",
-        change=lambda memory, each: memory.memories.forget(each, why, **who),
-    )
-
-
-@click.command("restore")
-@memory_arguments
-@common
-@with_actor
-def restore(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> Reply:
-    """Restore forgotten memories."""
-    return _reply(
-        call,
-        memory_ids,
-        "Restored",
-        change=lambda memory, each: memory.memories.restore(each, **who),
-    )
+    """,
+)
+forget = _change("forget", "Forgot", "Forget memories; `restore` brings them back.")
+restore = _change("restore", "Restored", "Restore forgotten memories.")
 
 
 @click.group("review", invoke_without_command=True)
 @click.option("--type", "type_", type=click.Choice(TYPES), metavar="T", help="Only of this type.")
 @click.option("--session", "session_id", metavar="ID", help="Only from this session.")
-@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=20, show_default=True)
-@click.option(
-    "--offset",
-    type=click.IntRange(0),
-    metavar="N",
-    default=0,
-    help="Skip the first N.",
-)
+@limit_option(20, 1000)
+@offset_option
 @common
 def review(call: Invocation, type_: Any, session_id: str | None, limit: int, offset: int) -> Reply:
     """List memories to review; accept, edit or reject them.
@@ -386,7 +342,7 @@ def review(call: Invocation, type_: Any, session_id: str | None, limit: int, off
         total = memory.memories.totals().to_review
     listed = [memory_json(each, worth[each.id], code.get(each.id)) for each in page]
     yield {"memories": listed, "nextOffset": page.next_offset, "toReview": total}
-    memories.print_list(page, worth, True, code=code)
+    print_memories(page, worth, is_in_review=True, code=code)
     if not page:
         say_more("Nothing to review.")
         return
@@ -407,13 +363,13 @@ def review(call: Invocation, type_: Any, session_id: str | None, limit: int, off
 )
 @click.option("--session", "session_id", metavar="ID", help="With --all: only from this session.")
 @common
-@with_actor
+@actor_option
 def accept_reviewed(
     call: Invocation,
-    who: dict[str, Any],
     memory_ids: tuple[str, ...],
     all_of_them: bool,
     session_id: str | None,
+    actor: str | None,
 ) -> Reply:
     """Accept memories as true.
 
@@ -422,20 +378,15 @@ def accept_reviewed(
     if all_of_them == bool(memory_ids):
         raise InvalidInputError("Name the memories to accept, or give --all; not both.")
     if not all_of_them:
-        yield from _reply(
-            call,
-            memory_ids,
-            "Accepted",
-            change=lambda memory, each: memory.memories.accept(each, **who),
-        )
+        yield from _reply(call, memory_ids, "Accepted", method="accept", actor=actor)
         return
     with call.memory() as memory:
-        done = memory.memories.accept_all(session_id=session_id, **who)
+        done = memory.memories.accept_all(session_id=session_id, by="person", actor=actor)
     yield {
         "memories": [memory_json(each) for each in done.accepted],
         "left": [{"memory": memory_json(each), "why": why} for each, why in done.left],
     }
-    memories.changed(done.accepted, "Accepted")
+    memories_changed(done.accepted, "Accepted")
     for each, why in done.left:
         click.echo(output.printable(f"left: {each.short_id}: {why}"), err=not output.is_terminal())
     if output.is_terminal():
@@ -464,15 +415,15 @@ def accept_reviewed(
     "--tag", "tags", metavar="TEXT", multiple=True, help="The tags, replacing the old ones."
 )
 @common
-@with_actor
+@actor_option
 def edit_reviewed(
     call: Invocation,
-    who: dict[str, Any],
     memory_id: str,
     text: str | None,
     type_: Any,
     files: tuple[str, ...],
     tags: tuple[str, ...],
+    actor: str | None,
 ) -> Reply:
     """Accept a memory with changes."""
     changes = {
@@ -486,54 +437,42 @@ def edit_reviewed(
         given = {name: value for name, value in changes.items() if value is not None}
         given = given or _edit_by_hand(found, "--text, --type, --file or --tag.")
         accepted = (
-            [memory.memories.accept(found.id, version=found.version, **given, **who)]
+            [
+                memory.memories.accept(
+                    found.id, version=found.version, by="person", actor=actor, **given
+                )
+            ]
             if given
             else []
         )
         shapes = memories_json(memory, accepted)
     yield {"memories": shapes}
-    memories.changed(accepted, "Accepted")
+    memories_changed(accepted, "Accepted")
     if not accepted:
         output.say("Nothing was changed.")
 
 
-@review.command("reject")
-@memory_arguments
-@click.option("--why", metavar="TEXT", default="", help="The reason, kept in the history.")
-@common
-@with_actor
-def reject_reviewed(
-    call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...], why: str
-) -> Reply:
-    """Reject memories. The same text is not learned again."""
-    return _reply(
-        call,
-        memory_ids,
-        "Rejected",
-        change=lambda memory, each: memory.memories.reject(each, why, **who),
-    )
-
-
-@review.command("undo")
-@memory_arguments
-@common
-@with_actor
-def undo_review(call: Invocation, who: dict[str, Any], memory_ids: tuple[str, ...]) -> Reply:
-    """Undo the last change of each memory.
+review.add_command(
+    _change("reject", "Rejected", "Reject memories. The same text is not learned again.")
+)
+review.add_command(
+    _change(
+        "undo",
+        "Reverted",
+        """Undo the last change of each memory.
 
     Repeat it to go further back.
-    """
-    return _reply(
-        call, memory_ids, "Reverted", change=lambda memory, each: memory.memories.undo(each, **who)
+    """,
     )
+)
 
 
 @click.command("trust")
 @click.argument("level", required=False, type=click.IntRange(1, 4), metavar="[LEVEL]")
 @click.option("--decline", is_flag=True, help="Decline the offer of a more careful level.")
 @common
-@with_actor
-def trust(call: Invocation, who: dict[str, Any], level: int | None, decline: bool) -> Reply:
+@actor_option
+def trust(call: Invocation, level: int | None, decline: bool, actor: str | None) -> Reply:
     """Show or set how far memories are trusted in this project.
 
     LEVEL is 1 cautious, 2 standard or 3 confident, which sessions earn, or
@@ -543,7 +482,7 @@ def trust(call: Invocation, who: dict[str, Any], level: int | None, decline: boo
         raise InvalidInputError("Give a level, or --decline; not both.")
     with call.memory() as memory:
         if level is not None:
-            status = memory.memories.set_trust_level(level, **who)
+            status = memory.memories.set_trust_level(level, by="person", actor=actor)
         elif decline:
             status = memory.memories.decline_offer()
         else:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common
-from smara.surfaces.cli.render.memories import shown_lines
-from smara.surfaces.cli.render.tasks import say_more, styled
+from smara.surfaces.cli.options import Invocation, Reply, actor_option, common
+from smara.surfaces.cli.render import say_more, shown_lines, styled
 
 if TYPE_CHECKING:
     from smara.adapters.instructions.importer import InstructionReport, StatementChange
@@ -41,7 +40,7 @@ _LISTED = ("added", "changed", "returned", "removed", "stale", "refused")
 @click.option(
     "--all", "with_all", is_flag=True, help="List every statement, and what was left out."
 )
-@click.option("--actor", metavar="NAME", help="Who does it; also SMARA_ACTOR. Without it, you.")
+@actor_option
 @common
 def import_files(
     call: Invocation,
@@ -96,9 +95,9 @@ def print_report(
             output.say(line, dim=True)
         output.say()
     counts = report.counts
-    told = "; ".join(f"{counts[name]:,} {_SHOWN[name][2]}" for name in _SHOWN if counts[name])
+    outcomes = "; ".join(f"{counts[name]:,} {_SHOWN[name][2]}" for name in _SHOWN if counts[name])
     would = "Dry run, nothing was changed. " if report.is_dry_run else ""
-    line = f"{would}{output.count(len(report.files), 'file')}: {told or 'nothing to import'}."
+    line = f"{would}{output.count(len(report.files), 'file')}: {outcomes or 'nothing to import'}."
     if not output.is_terminal():
         click.echo(line, err=True)
         return
@@ -120,7 +119,7 @@ def _print_changes(report: InstructionReport, with_all: bool) -> None:
         for change in changes:
             sign, color, _ = _SHOWN[change.outcome]
             line = change.places[0].rpartition(":")[2] if change.places else ""
-            first, *others = shown_lines(change.text, output.terminal_width() - _TEXT_AT, 2)
+            first, *others = shown_lines(change.text, output.terminal_width() - _TEXT_AT)
             head = f"{sign} {line:>7}  {change.type:<15}"
             click.echo(f"{styled(head, fg=color)}  {first}")
             for other in others:

@@ -1,55 +1,46 @@
-"""Define `smara memories list`, `search`, `show`, `why` and `audit`.
+"""Define the commands that show memories: list, search, show, why and audit.
 
-The arguments that all memory commands share are here, too.
+What all memory commands share is here, too.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from smara.core.extract import one_line
 from smara.core.freshness import Freshness
 from smara.errors import InvalidInputError
 from smara.knowledge.models import SOURCES, TIERS, TYPES, AddResult, TypedMemory
 from smara.memory import Memory
 from smara.shapes import evidence_json, memory_json
 from smara.surfaces.cli import output
-from smara.surfaces.cli.options import Invocation, Reply, common, complete_memory, standard_input
-from smara.surfaces.cli.render import memories
-from smara.surfaces.cli.render.memories import code_line
-from smara.surfaces.cli.render.tasks import say_more
-
-F = TypeVar("F", bound=Callable[..., Any])
-PERSON: dict[str, Any] = {"by": "person"}
-"""Whoever types at the command line is a person; agents have their own door."""
+from smara.surfaces.cli.options import (
+    Invocation,
+    Reply,
+    common,
+    complete_memory,
+    limit_option,
+    offset_option,
+)
+from smara.surfaces.cli.render import (
+    code_line,
+    heading,
+    legend,
+    mark,
+    print_memories,
+    say_more,
+    trust_of,
+)
+from smara.texts import memory_facts, memory_state
 
 memory_argument = click.argument("memory_id", metavar="MEMORY", shell_complete=complete_memory)
 memory_arguments = click.argument(
     "memory_ids", metavar="MEMORY...", nargs=-1, required=True, shell_complete=complete_memory
 )
-
-
-def with_actor(function: F) -> Callable[..., Any]:
-    """Give a command ``--actor`` and pass it on as ``who``.
-
-    Stands below ``common``.
-    """
-
-    @click.option("--actor", metavar="NAME", help="Who does it; also SMARA_ACTOR. Without it, you.")
-    @wraps(function)
-    def wrapped(call: Invocation, actor: str | None, **options: Any) -> Any:
-        return function(call, who={"actor": actor, **PERSON}, **options)
-
-    return wrapped
-
-
-def text_or_input(text: str | None) -> str | None:
-    """Return the text, or standard input for ``-``."""
-    return standard_input() if text == "-" else text
 
 
 def worth_of(memory: Memory, memories: Iterable[TypedMemory]) -> dict[str, float]:
@@ -70,56 +61,7 @@ _TAINT = {
 }  # fmt: skip
 
 
-def print_card(
-    memory: TypedMemory,
-    confidence: float,
-    chain: Sequence[TypedMemory],
-    code: Freshness | None = None,
-) -> None:
-    """Print a memory with all its fields.
-
-    Names and values in a pipe.
-    """
-    if not output.is_terminal():
-        for name_and_value in rows(memory, confidence, code):
-            output.row(name_and_value)
-        return
-    click.echo(f"{memories.mark(memory)} ", nl=False)
-    lines = memory.content.split("\n")
-    output.say(output.paragraph(f"{memory.short_id}  {lines[0]}", "", "  ").lstrip(), bold=True)
-    for line in lines[1:]:
-        output.say(f"  {line}")
-    output.say()
-    shown = [
-        (name, str(value))
-        for name, value in rows(memory, confidence, code)[2:]
-        if value not in (None, "")
-    ]
-    for name, value in shown:
-        if name not in ("evidence", "data"):
-            output.say(output.paragraph(f"{name:<12}{value}", "  ", " " * 14))
-    _print_data(memory)
-    if memory.evidence:
-        _heading("Evidence")
-    for evidence in memory.evidence:
-        # Twelve characters of a commit are enough to find it.
-        place = str(evidence).replace(evidence.commit or "", (evidence.commit or "")[:12])
-        output.say(output.paragraph(place, "    ", "      "))
-        if evidence.quote and " ".join(evidence.quote.split()) != " ".join(memory.content.split()):
-            quote = output.paragraph(output.short(evidence.quote, 300), "      “", "      ")
-            output.say(quote, dim=True)
-    if len(chain) > 1:
-        _heading("Replaced versions")
-        for each in chain:
-            here = " (this)" if each.id == memory.id else ""
-            output.say(
-                output.paragraph(
-                    f"{each.short_id}{here}  {' '.join(each.content.split())}", "    ", "      "
-                )
-            )
-
-
-def rows(
+def _rows(
     memory: TypedMemory, confidence: float, code: Freshness | None = None
 ) -> list[tuple[str, Any]]:
     """Return the names and values of a memory."""
@@ -145,7 +87,7 @@ def rows(
         ("trust", trust),
         ("confirmed", confirmed),
         ("review", review),
-        ("state", memories.state_of(memory)),
+        ("state", memory_state(memory_json(memory))),
         ("stale", memory.stale_because if memory.is_stale else ""),
         ("code", code_line(code)),
         ("files", ", ".join(memory.files)),
@@ -165,32 +107,6 @@ def rows(
         ("data", json.dumps(dict(memory.data), ensure_ascii=False) if memory.data else ""),
         ("uuid", memory.id),
     ]
-
-
-def _print_data(memory: TypedMemory) -> None:
-    """Print the fields of the memory's type; steps only if its text does not have them."""
-    shown = {
-        name: value
-        for name, value in memory.data.items()
-        if name != "steps"
-        or not all(str(step["description"]).split("\n")[0] in memory.content for step in value)
-    }
-    if shown:
-        _heading("More")
-    for name, value in shown.items():
-        if name == "steps":
-            for step in value:
-                output.say(
-                    output.paragraph(f"{step['order']}. {step['description']}", "    ", "       ")
-                )
-            continue
-        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        output.say(output.paragraph(f"{name.replace('_', ' ')}: {text}", "    ", "      "))
-
-
-def _heading(title: str) -> None:
-    output.say()
-    output.say(f"  {title}", bold=True)
 
 
 def reply_added(
@@ -236,34 +152,27 @@ def reply_added(
         output.row((found.short_id, added.outcome, found.type, found.content))
         return
     head = f"{verb} {found.short_id}" if added.outcome == "added" else f"Already {found.short_id}"
-    output.say(output.paragraph(f"{head}: {' '.join(found.content.split())}", "", "  "), bold=True)
-    output.say(output.paragraph(memories.facts(found, confidence), "  ", "  "), dim=True)
-    notes = []
+    output.say(output.paragraph(f"{head}: {one_line(found.content)}", "", "  "), bold=True)
+    about = memory_facts(memory_json(found, confidence))
+    output.say(output.paragraph(about, "  ", "  "), dim=True)
     if guessed:
-        notes.append(
+        note = (
             f"The type is a guess ({', '.join(guessed)}). Change it with `smara memories edit "
             f"{found.short_id} --type T`."
         )
+        output.say(output.paragraph(note, "  ", "  "), dim=True)
     if code is not None:
         places = ", ".join(each.now or each.was for each in code.anchors)
-        notes.append(f"It is tied to {places}; you are told when that code changes.")
-    for note in notes:
+        note = f"It is tied to {places}; you are told when that code changes."
         output.say(output.paragraph(note, "  ", "  "), dim=True)
     for other in others:
         how = "Replaces" if other.id in added.superseded else "Contradicts"
-        line = f"{how} {other.short_id}: {' '.join(other.content.split())}"
+        line = f"{how} {other.short_id}: {one_line(other.content)}"
         output.say(output.paragraph(line, "  ", "    "))
     if added.disputes:
         click.echo("  Run `smara memories review` to decide which of them is true.")
 
 
-_OFFSET = click.option(
-    "--offset",
-    type=click.IntRange(0),
-    metavar="N",
-    default=0,
-    help="Skip the first N.",
-)
 _TYPE = click.option(
     "--type", "type_", type=click.Choice(TYPES), metavar="T", help=f"One of {', '.join(TYPES)}."
 )
@@ -290,8 +199,8 @@ MEASURES = (
 @click.option("--forgotten", is_flag=True, help="List forgotten memories instead.")
 @click.option("--all", "with_all", is_flag=True, help="List forgotten memories, too.")
 @click.option("--by-confidence", is_flag=True, help="Sort by confidence instead of age.")
-@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=30, show_default=True)
-@_OFFSET
+@limit_option(30, 1000)
+@offset_option
 @common
 def list_memories(
     call: Invocation,
@@ -326,7 +235,7 @@ def list_memories(
         totals = memory.memories.totals()
     listed = [memory_json(each, worth[each.id], code.get(each.id)) for each in page]
     yield {"memories": listed, "nextOffset": page.next_offset}
-    memories.print_list(page, worth, code=code)
+    print_memories(page, worth, code=code)
     if page.next_offset is not None:
         say_more(f"There are more: use --offset {page.next_offset} or a larger --limit.")
     elif not page and output.is_terminal():
@@ -338,7 +247,7 @@ def list_memories(
             output.say("All memories are forgotten; --all lists them.")
     elif output.is_terminal():
         output.say()
-        click.echo(memories.legend(page))
+        click.echo(legend(map(trust_of, page)))
         if totals.to_review:
             say_more(f"{totals.to_review:,} to review: `smara memories review`.")
 
@@ -353,7 +262,7 @@ def list_memories(
     multiple=True,
     help="Only memories about this file; may be repeated.",
 )
-@click.option("--limit", type=click.IntRange(1, 200), metavar="N", default=10, show_default=True)
+@limit_option(10, 200)
 @common
 def search(call: Invocation, query: str, type_: Any, files: tuple[str, ...], limit: int) -> Reply:
     """Search memories, best match first."""
@@ -378,7 +287,7 @@ def search(call: Invocation, query: str, type_: Any, files: tuple[str, ...], lim
         output.say("No memories match. Try other words; `smara search` searches messages, too.")
         return
     code = {each.memory.id: each.code for each in answer.hits if each.code is not None}
-    memories.print_list(found, {each.memory.id: each.confidence for each in answer.hits}, code=code)
+    print_memories(found, {each.memory.id: each.confidence for each in answer.hits}, code=code)
 
 
 @click.command("show")
@@ -393,9 +302,54 @@ def show(call: Invocation, memory_id: str) -> Reply:
             memory.memories.confidence(found).value,
             memory.memories.freshness([found]).get(found.id),
         )
-    data = memory_json(found, confidence, code) | {"chain": [each.short_id for each in chain]}
-    yield data
-    print_card(found, confidence, chain, code=code)
+    yield memory_json(found, confidence, code) | {"chain": [each.short_id for each in chain]}
+    facts = _rows(found, confidence, code)
+    if not output.is_terminal():
+        for fact in facts:
+            output.row(fact)
+        return
+    click.echo(f"{mark(trust_of(found))} ", nl=False)
+    lines = found.content.split("\n")
+    output.say(output.paragraph(f"{found.short_id}  {lines[0]}", "", "  ").lstrip(), bold=True)
+    for line in lines[1:]:
+        output.say(f"  {line}")
+    output.say()
+    for name, value in facts[2:]:
+        if value not in (None, "") and name not in ("evidence", "data"):
+            output.say(output.paragraph(f"{name:<12}{value}", "  ", " " * 14))
+    _print_data(found)
+    if found.evidence:
+        heading("Evidence")
+    for evidence in found.evidence:
+        # Twelve characters of a commit are enough to find it.
+        place = str(evidence).replace(evidence.commit or "", (evidence.commit or "")[:12])
+        output.say(output.paragraph(place, "    ", "      "))
+        if evidence.quote and one_line(evidence.quote) != one_line(found.content):
+            quote = output.paragraph(one_line(evidence.quote, 300), "      “", "      ")
+            output.say(quote, dim=True)
+    if len(chain) > 1:
+        heading("Replaced versions")
+        for each in chain:
+            here = " (this)" if each.id == found.id else ""
+            line = f"{each.short_id}{here}  {one_line(each.content)}"
+            output.say(output.paragraph(line, "    ", "      "))
+
+
+def _print_data(memory: TypedMemory) -> None:
+    """Print the fields of the memory's type; steps only if its text does not have them."""
+    lines = []
+    for name, value in memory.data.items():
+        if name == "steps":
+            steps = [(step["order"], str(step["description"])) for step in value]
+            if not all(text.split("\n")[0] in memory.content for _, text in steps):
+                lines += [(f"{order}. {text}", " " * 7) for order, text in steps]
+            continue
+        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        lines.append((f"{name.replace('_', ' ')}: {text}", " " * 6))
+    if lines:
+        heading("More")
+    for line, indent in lines:
+        output.say(output.paragraph(line, "    ", indent))
 
 
 @click.command("why")
@@ -524,5 +478,5 @@ def audit(call: Invocation, examples: int) -> Reply:
             output.say()
             output.say(name.replace("_", " ").capitalize(), bold=True)
             for example in each.examples:
-                said = f"{' '.join(example.memory_ids)}  {example.text}: {example.why}"
-                output.say(output.paragraph(said, "  ", "    "))
+                line = f"{' '.join(example.memory_ids)}  {example.text}: {example.why}"
+                output.say(output.paragraph(line, "  ", "    "))

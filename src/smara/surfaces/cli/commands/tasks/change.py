@@ -1,4 +1,4 @@
-"""Define the commands that add, claim, update and close tasks."""
+"""Define the commands that change tasks: add, claim, close, depend, link."""
 
 from __future__ import annotations
 
@@ -11,16 +11,30 @@ import click
 from smara.errors import InvalidInputError, NotFoundError
 from smara.shapes import task_json
 from smara.surfaces.cli import output
-from smara.surfaces.cli.commands.tasks.show import (
-    event_text,
-    priority_of,
-    task_argument,
+from smara.surfaces.cli.commands.tasks.show import event_text, priority_of, task_argument
+from smara.surfaces.cli.options import (
+    Invocation,
+    Reply,
+    actor_option,
+    common,
+    complete_task,
+    complete_thread,
+    find_message,
     text_or_input,
-    with_actor,
+    together,
 )
-from smara.surfaces.cli.options import Invocation, Reply, common, complete_task, complete_thread
-from smara.surfaces.cli.render import tasks
-from smara.tasks.models import CLOSE_REASONS, DEFAULT_PRIORITY, TYPES
+from smara.surfaces.cli.render import changed
+from smara.tasks.models import CLOSE_REASONS, DEFAULT_PRIORITY, DEPENDENCY_TYPES, RELATIONS, TYPES
+
+with_actor = together(
+    actor_option,
+    click.option(
+        "--session",
+        "session_id",
+        metavar="ID",
+        help="The agent session that does it; also SMARA_SESSION.",
+    ),
+)
 
 
 @click.command("add")
@@ -58,7 +72,6 @@ from smara.tasks.models import CLOSE_REASONS, DEFAULT_PRIORITY, TYPES
 @with_actor
 def add(
     call: Invocation,
-    who: dict[str, Any],
     title: str,
     description: str,
     type_: Any,
@@ -67,6 +80,7 @@ def add(
     assignee: str | None,
     parent: str | None,
     needs: tuple[str, ...],
+    **who: Any,
 ) -> Reply:
     """Add a task and print its id."""
     with call.memory() as memory:
@@ -82,7 +96,7 @@ def add(
             **who,
         )
     yield task_json(task)
-    tasks.changed(task, f"Added {task.short_id}: {task.title}")
+    changed(task, f"Added {task.short_id}: {task.title}")
 
 
 @click.command("close")
@@ -96,11 +110,11 @@ def add(
 @with_actor
 def close(
     call: Invocation,
-    who: dict[str, Any],
     task_id: str,
     summary: str | None,
     reason: Any,
     force: bool,
+    **who: Any,
 ) -> Reply:
     """Close a task with a summary of the result."""
     text = text_or_input(summary)
@@ -120,19 +134,26 @@ def close(
         freed = [each.short_id for each in ready if each.id in before]
     more = f" Ready now: {', '.join(freed)}." if freed else ""
     yield task_json(task)
-    tasks.changed(task, f"Closed {task.short_id}: {task.title}.{more}")
+    changed(task, f"Closed {task.short_id}: {task.title}.{more}")
 
 
-@click.command("reopen")
-@task_argument
-@common
-@with_actor
-def reopen(call: Invocation, who: dict[str, Any], task_id: str) -> Reply:
-    """Reopen a closed task; its summary stays."""
-    with call.memory() as memory:
-        task = memory.tasks.reopen(task_id, **who)
-    yield task_json(task)
-    tasks.changed(task, f"Reopened {task.short_id}: {task.title}")
+def _revive(name: str, verb: str, help: str) -> click.Command:
+    """Return the command that brings a task back by the method of its name."""
+
+    @task_argument
+    @common
+    @with_actor
+    def revive(call: Invocation, task_id: str, **who: Any) -> Reply:
+        with call.memory() as memory:
+            task = getattr(memory.tasks, name)(task_id, **who)
+        yield task_json(task)
+        changed(task, f"{verb} {task.short_id}: {task.title}")
+
+    return click.command(name, help=help)(revive)
+
+
+reopen = _revive("reopen", "Reopened", "Reopen a closed task; its summary stays.")
+restore = _revive("restore", "Restored", "Show a compacted task in full again.")
 
 
 @click.command("update")
@@ -154,7 +175,6 @@ def reopen(call: Invocation, who: dict[str, Any], task_id: str) -> Reply:
 @with_actor
 def update(
     call: Invocation,
-    who: dict[str, Any],
     task_id: str,
     title: str | None,
     description: str | None,
@@ -164,6 +184,7 @@ def update(
     remove_label: tuple[str, ...],
     assignee: str | None,
     meta: tuple[str, ...],
+    **who: Any,
 ) -> Reply:
     """Change the named fields of a task."""
     fields: dict[str, Any] = {
@@ -185,7 +206,7 @@ def update(
         task = memory.tasks.update(task_id, **fields, **who)
         is_new = task.updated_at != before.updated_at or task_json(task) != task_json(before)
     yield task_json(task)
-    tasks.changed(task, f"{'Changed' if is_new else 'Unchanged:'} {task.short_id}: {task.title}")
+    changed(task, f"{'Changed' if is_new else 'Unchanged:'} {task.short_id}: {task.title}")
 
 
 def _pair(given: str) -> tuple[str, Any]:
@@ -205,7 +226,7 @@ def _pair(given: str) -> tuple[str, Any]:
 @click.option("--force", is_flag=True, help="Undo it even if another session works on the task.")
 @common
 @with_actor
-def undo(call: Invocation, who: dict[str, Any], task_id: str, force: bool) -> Reply:
+def undo(call: Invocation, task_id: str, force: bool, **who: Any) -> Reply:
     """Undo the last change of a task.
 
     Repeat it to go further back.
@@ -215,7 +236,7 @@ def undo(call: Invocation, who: dict[str, Any], task_id: str, force: bool) -> Re
         newest = memory.tasks.history(task.id, limit=1)
     change = f" ({event_text(newest[0])})" if newest and event_text(newest[0]) else ""
     yield task_json(task)
-    tasks.changed(task, f"Reverted the last change of {task.short_id}{change}.")
+    changed(task, f"Reverted the last change of {task.short_id}{change}.")
 
 
 @click.command("compact")
@@ -233,18 +254,6 @@ def compact(call: Invocation) -> Reply:
     output.say(
         f"Compacted {output.count(count, 'task')}. `smara tasks restore TASK` shows one in full."
     )
-
-
-@click.command("restore")
-@task_argument
-@common
-@with_actor
-def restore(call: Invocation, who: dict[str, Any], task_id: str) -> Reply:
-    """Show a compacted task in full again."""
-    with call.memory() as memory:
-        task = memory.tasks.restore(task_id, **who)
-    yield task_json(task)
-    tasks.changed(task, f"Restored {task.short_id}: {task.title}")
 
 
 @click.command("claim")
@@ -265,12 +274,12 @@ def restore(call: Invocation, who: dict[str, Any], task_id: str) -> Reply:
 @with_actor
 def claim(
     call: Invocation,
-    who: dict[str, Any],
     task_id: str | None,
     is_next: bool,
     type_: Any,
     label: str | None,
     thread_id: str | None,
+    **who: Any,
 ) -> Reply:
     """Claim a ready task for yourself.
 
@@ -299,7 +308,7 @@ def claim(
         # Who claimed it before keeps it; the thread is linked in any case.
         task = memory.links.claim(task.id, thread_id=thread_id, **who)
     yield task_json(task)
-    tasks.changed(
+    changed(
         task,
         f"Claimed {task.short_id}: {task.title}. `smara tasks show {task.short_id}` shows details.",
     )
@@ -314,11 +323,11 @@ def claim(
 @with_actor
 def release(
     call: Invocation,
-    who: dict[str, Any],
     task_id: str,
     to_session: str | None,
     to_assignee: str | None,
     force: bool,
+    **who: Any,
 ) -> Reply:
     """Release a claimed task, or hand it over."""
     with call.memory() as memory:
@@ -330,4 +339,103 @@ def release(
             task = memory.tasks.release(task_id, force=force, **who)
     yield task_json(task)
     how = f"Handed over to {task.holder}:" if task.holder else "Released"
-    tasks.changed(task, f"{how} {task.short_id}: {task.title}")
+    changed(task, f"{how} {task.short_id}: {task.title}")
+
+
+_needed_argument = click.argument("depends_on", metavar="NEEDED", shell_complete=complete_task)
+_DEPENDENCY_ADDED = {
+    "blocks": "{0} is now blocked until {1} is closed.",
+    "parent-child": "{0} is now a child of {1}.",
+    "related": "{0} is now related to {1}.",
+}
+
+
+dep = click.Group("dep", help="Add or remove dependencies: TASK needs NEEDED.")
+
+
+@dep.command("add")
+@task_argument
+@_needed_argument
+@click.option(
+    "--type",
+    "type_",
+    type=click.Choice(DEPENDENCY_TYPES),
+    default="blocks",
+    show_default=True,
+    help="parent-child: NEEDED is the parent.",
+)
+@common
+@with_actor
+def add_dependency(
+    call: Invocation, task_id: str, depends_on: str, type_: Any, **who: Any
+) -> Reply:
+    """Make TASK depend on NEEDED. A cycle is refused, with its path."""
+    with call.memory() as memory:
+        task = memory.tasks.depend(task_id, depends_on, type=type_, **who)
+        other = memory.tasks.get(depends_on)
+    yield task_json(task)
+    changed(task, _DEPENDENCY_ADDED[type_].format(task.short_id, other.short_id))
+
+
+@dep.command("remove")
+@task_argument
+@_needed_argument
+@click.option(
+    "--type",
+    "type_",
+    type=click.Choice(DEPENDENCY_TYPES),
+    help="Remove only this type; by default all.",
+)
+@common
+@with_actor
+def remove_dependency(
+    call: Invocation, task_id: str, depends_on: str, type_: Any, **who: Any
+) -> Reply:
+    """Remove the dependency of TASK on NEEDED."""
+    with call.memory() as memory:
+        before = memory.tasks.get(task_id)
+        task = memory.tasks.undepend(task_id, depends_on, type=type_, **who)
+        other = memory.tasks.get(depends_on)
+    yield task_json(task)
+    was_there = len(task.dependencies) < len(before.dependencies)
+    verb = "no longer depends on" if was_there else "does not depend on"
+    changed(task, f"{task.short_id} {verb} {other.short_id}.")
+
+
+@click.command("link")
+@task_argument
+@click.argument("message_id", metavar="MESSAGE")
+@click.option("--relation", type=click.Choice(RELATIONS), default="reference", show_default=True)
+@click.option("--remove", "is_removed", is_flag=True, help="Remove the link.")
+@common
+@with_actor
+def link(
+    call: Invocation,
+    task_id: str,
+    message_id: str,
+    relation: Any,
+    is_removed: bool,
+    **who: Any,
+) -> Reply:
+    """Link a message to a task.
+
+    MESSAGE is the id of a message, or THREAD:SEQ.
+    """
+    with call.memory() as memory:
+        task = memory.tasks.get(task_id)
+        message = find_message(memory, message_id)
+        if is_removed:
+            memory.links.remove(task.id, message.id, **who)
+        else:
+            memory.links.add(task.id, message.id, relation=relation, **who)
+    yield {
+        "taskId": task.short_id,
+        "messageId": message.id,
+        "relation": None if is_removed else relation,
+    }
+    if output.is_terminal():
+        name = f"{message.thread_id}:{message.seq}"
+        how = f"Unlinked {name} from" if is_removed else f"Linked {name} ({relation}) to"
+        output.say(output.paragraph(f"{how} {task.short_id}: {task.title}", "", ""))
+    else:
+        output.row((task.short_id, message.id, "" if is_removed else relation))

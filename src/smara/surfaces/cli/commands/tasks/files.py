@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from smara.core.extract import one_line
 from smara.errors import InvalidInputError
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common
@@ -44,7 +45,7 @@ def import_tasks(call: Invocation, files: tuple[str, ...]) -> Reply:
     reports: list[BeadsReport] = []
     with call.memory() as memory:
         for path in files:
-            with bar(output.short(os.path.basename(path), 40)) as progress:
+            with bar(one_line(os.path.basename(path), 40)) as progress:
                 reports.append(import_beads(memory, path, progress=progress))
     yield {"files": [_report_json(each) for each in reports]}
     if not output.is_terminal():

@@ -1,26 +1,39 @@
-"""Define `smara tasks list`, `ready`, `show`, `history` and `search`.
-
-The arguments that all task commands share are here, too.
-"""
+"""Define the commands that show tasks: list, ready, show, history, search, tree."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import click
 
+from smara.core.extract import one_line
 from smara.links.models import LinkedMessage
-from smara.shapes import Names, details_json, hit_json, task_json
+from smara.shapes import Names, details_json, hit_json, mention_json, progress_json, task_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.search import NOTHING_FOUND
-from smara.surfaces.cli.options import Invocation, Reply, common, complete_task, standard_input
-from smara.surfaces.cli.render import tasks as task_lines
-from smara.tasks.models import STATUSES, TYPES, Task, TaskDetails, TaskEvent
-
-F = TypeVar("F", bound=Callable[..., Any])
+from smara.surfaces.cli.options import (
+    Invocation,
+    Reply,
+    common,
+    complete_task,
+    limit_option,
+    offset_option,
+)
+from smara.surfaces.cli.render import (
+    bar,
+    heading,
+    legend,
+    mark,
+    print_branch,
+    print_tasks,
+    say_more,
+    state_of,
+)
+from smara.tasks.models import STATUSES, TYPES, TaskDetails, TaskEvent, TreeNode
+from smara.texts import AROUND, dotted, task_times
 
 
 def priority_of(given: str | int) -> int:
@@ -36,28 +49,7 @@ def priority_of(given: str | int) -> int:
 task_argument = click.argument("task_id", metavar="TASK", shell_complete=complete_task)
 
 
-def with_actor(function: F) -> Callable[..., Any]:
-    """Give a command ``--actor`` and ``--session`` as ``who``. Stands below ``common``."""
-
-    @click.option("--actor", metavar="NAME", help="Who does it; also SMARA_ACTOR. Without it, you.")
-    @click.option(
-        "--session",
-        "session_id",
-        metavar="ID",
-        help="The agent session that does it; also SMARA_SESSION.",
-    )
-    @wraps(function)
-    def wrapped(call: Invocation, actor: str | None, session_id: str | None, **options: Any) -> Any:
-        return function(call, who={"actor": actor, "session_id": session_id}, **options)
-
-    return wrapped
-
-
-def text_or_input(text: str | None) -> str | None:
-    """Return the text, or standard input for ``-``."""
-    return standard_input() if text == "-" else text
-
-
+STATES = ("open", "in progress", "blocked", "closed")
 _ITEM = re.compile(r"\s*((?:[-*+]|\d+[.)])\s+)\S")
 """A list item; its further lines are indented to its first word."""
 
@@ -70,8 +62,8 @@ def _print_card(
 ) -> None:
     """Print a task on a terminal; ``blocked`` has the ids of blocked tasks around it."""
     task = details.task
-    state = task_lines.state_of(task, details.is_blocked)
-    click.echo(f"{task_lines.mark(state)} ", nl=False)
+    state = state_of(task, details.is_blocked)
+    click.echo(f"{mark(state)} ", nl=False)
     head = f"{task.short_id}  {task.title}"
     output.say(output.paragraph(head, "", "  ").lstrip(), bold=True)
     facts = [
@@ -81,44 +73,8 @@ def _print_card(
         f"session {task.session_id}" if task.session_id else "",
         *(f"#{label}" for label in task.labels),
     ]
-    by = f" by {task.created_by}" if task.created_by else ""
-    times = [
-        f"created {output.moment(task.created_at)}{by}",
-        f"changed {output.moment(task.updated_at)}",
-    ]
-    if task.closed_at is not None:
-        times.append(f"closed {output.moment(task.closed_at)} ({task.close_reason})")
-    for line in (" · ".join(filter(None, facts)), " · ".join(times)):
+    for line in (dotted(*facts), dotted(*task_times(task_json(task), is_local=True))):
         output.say(output.paragraph(line, "  ", "  "), dim=True)
-    _print_text(task, is_full)
-    children = {each.id for each in details.children}
-    parents = {each.id for each in details.parents}
-    progress = task_lines.bar(details.progress) if details.progress is not None else ""
-    sections: list[tuple[str, str, Sequence[Task]]] = [
-        ("Blocked by", "", [each for each in details.blocking_tasks if each.id not in children]),
-        ("Children", progress, details.children),
-        ("Blocks", "", [each for each in details.dependents if each.id not in parents]),
-        ("Part of", "", details.parents),
-        ("Related", "", details.related),
-    ]
-    for title, more, tasks in sections:
-        if tasks:
-            _heading(title, more)
-            task_lines.print_lines(tasks, blocked, "    ")
-    if messages:
-        count = len(details.linked_message_ids)
-        _heading("Messages", "" if count <= len(messages) else f"the newest of {count}")
-    for linked in messages:
-        message = linked.message
-        output.say(
-            f"    {message.role} · {message.thread_id}:{message.seq} · "
-            f"{output.moment(message.created_at)} · {linked.relation}"
-        )
-        text = output.short(message.raw_content, output.terminal_width() - 6)
-        output.say(f"      {text}", dim=True)
-
-
-def _print_text(task: Task, is_full: bool) -> None:
     text = task.full_description if is_full else task.description
     if text.strip():
         output.say()
@@ -132,13 +88,30 @@ def _print_text(task: Task, is_full: bool) -> None:
         length = len(task.full_description)
         output.say(f"  Shortened; --full shows all {length:,} characters.", dim=True)
     if task.summary:
-        _heading("Summary")
+        heading("Summary")
         output.say(output.paragraph(" ".join(task.summary.split()), "    ", "    "))
-
-
-def _heading(title: str, more: str = "") -> None:
-    output.say()
-    click.echo(f"  {click.style(title, bold=True)}" + (f"  {more}" if more else ""))
+    children = {each.id for each in details.children}
+    parents = {each.id for each in details.parents}
+    progress = bar(details.progress) if details.progress is not None else ""
+    around = {
+        "blockingTasks": [each for each in details.blocking_tasks if each.id not in children],
+        "children": details.children,
+        "dependents": [each for each in details.dependents if each.id not in parents],
+        "parents": details.parents,
+        "related": details.related,
+    }
+    for name, title in AROUND.items():
+        if around[name]:
+            heading(title, progress if name == "children" else "")
+            print_tasks(around[name], blocked, "    ")
+    if messages:
+        count = len(details.linked_message_ids)
+        heading("Messages", "" if count <= len(messages) else f"the newest of {count}")
+    for linked in messages:
+        message = linked.message
+        output.say(f"    {dotted(output.message_head(message), linked.relation)}")
+        text = one_line(message.raw_content, output.terminal_width() - 6)
+        output.say(f"      {text}", dim=True)
 
 
 def _print_facts(details: TaskDetails, is_full: bool) -> None:
@@ -161,11 +134,16 @@ def _print_facts(details: TaskDetails, is_full: bool) -> None:
         ("closed", "" if task.closed_at is None else output.moment(task.closed_at)),
         ("reason", task.close_reason),
         ("summary", task.summary),
-        ("blocked by", _ids(details.blocking_tasks)),
-        ("blocks", _ids(details.dependents)),
-        ("children", _ids(details.children)),
-        ("parents", _ids(details.parents)),
-        ("related", _ids(details.related)),
+        *(
+            (title, " ".join(each.short_id for each in tasks))
+            for title, tasks in (
+                ("blocked by", details.blocking_tasks),
+                ("blocks", details.dependents),
+                ("children", details.children),
+                ("parents", details.parents),
+                ("related", details.related),
+            )
+        ),
         (
             "progress",
             f"{details.progress.closed}/{details.progress.total}" if details.progress else "",
@@ -180,13 +158,6 @@ def _print_facts(details: TaskDetails, is_full: bool) -> None:
         output.say(text)
 
 
-def _ids(tasks: Sequence[Task]) -> str:
-    return " ".join(task.short_id for task in tasks)
-
-
-_LIMIT = click.option("--limit", type=click.IntRange(1), metavar="N", default=50, show_default=True)
-
-
 @click.command("list")
 @click.option("--status", type=click.Choice(STATUSES), help="Only tasks of this status.")
 @click.option("--type", "type_", type=click.Choice(TYPES), help="Only tasks of this type.")
@@ -199,14 +170,8 @@ _LIMIT = click.option("--limit", type=click.IntRange(1), metavar="N", default=50
     "--parent", metavar="TASK", help="Only children of this task.", shell_complete=complete_task
 )
 @click.option("--all", "with_closed", is_flag=True, help="Show closed tasks, too.")
-@_LIMIT
-@click.option(
-    "--offset",
-    type=click.IntRange(0),
-    metavar="N",
-    default=0,
-    help="Skip the first N.",
-)
+@limit_option(50)
+@offset_option
 @common
 def list_tasks(
     call: Invocation,
@@ -240,12 +205,12 @@ def list_tasks(
         blocked = memory.tasks.blocked(tasks)
     listed = [task_json(task) | {"isBlocked": task.id in blocked} for task in tasks]
     yield {"tasks": listed, "nextOffset": following}
-    _print(tasks, blocked)
+    print_tasks(tasks, blocked)
     if following is not None:
         count = totals.all if with_closed else totals.open + totals.in_progress
         count = count if status is None else int(getattr(totals, status))
         more = "There are" if is_filtered else f"{count - following:,}"
-        task_lines.say_more(f"{more} more: use --offset {following} or a larger --limit.")
+        say_more(f"{more} more: use --offset {following} or a larger --limit.")
     elif not tasks and output.is_terminal():
         if not totals.all:
             output.say('No tasks yet. Add the first: `smara tasks add "Fix the login"`.')
@@ -256,25 +221,12 @@ def list_tasks(
             output.say(f"Nothing left to do; {closed}. --all shows them.")
     elif output.is_terminal():
         output.say()
-        click.echo(task_lines.legend())
-
-
-def _print(tasks: list[Task], blocked: set[str]) -> None:
-    if output.is_terminal():
-        task_lines.print_lines(tasks, blocked)
-    else:
-        output.table(task_lines.COLUMNS, task_lines.columns(tasks, blocked))
+        click.echo(legend(STATES))
 
 
 @click.command("ready")
-@click.option("--limit", type=click.IntRange(1), metavar="N", default=10, show_default=True)
-@click.option(
-    "--offset",
-    type=click.IntRange(0),
-    metavar="N",
-    default=0,
-    help="Skip the first N.",
-)
+@limit_option(10)
+@offset_option
 @click.option("--type", "type_", type=click.Choice(TYPES), help="Only tasks of this type.")
 @click.option("--label", metavar="TEXT", help="Only tasks with this label.")
 @click.option("--assignee", metavar="NAME", help="Only tasks of this person.")
@@ -288,24 +240,23 @@ def ready(
             limit=limit, offset=offset, type=type_, label=label, assignee=assignee
         )
         totals = memory.tasks.totals()
-    data = {
+    yield {
         "tasks": [task_json(task) for task in page],
         "readyCount": page.ready_count,
         "blockedCount": page.blocked_count,
         "nextOffset": page.next_offset,
     }
-    yield data
-    _print(list(page), set())
+    print_tasks(page, set())
     counts = (
         f"{page.ready_count:,} ready, {page.blocked_count:,} blocked, {totals.in_progress:,} "
         "in progress."
     )
     if page:
-        task_lines.say_more(f"{counts} `smara tasks claim --next` claims the first.")
+        say_more(f"{counts} `smara tasks claim --next` claims the first.")
     elif output.is_terminal():
         output.say(counts)
     else:
-        task_lines.say_more(counts)
+        say_more(counts)
 
 
 @click.command("show")
@@ -330,7 +281,7 @@ def show(call: Invocation, task_id: str, full: bool) -> Reply:
 
 @click.command("history")
 @task_argument
-@_LIMIT
+@limit_option(50)
 @common
 def history(call: Invocation, task_id: str, limit: int) -> Reply:
     """List the changes of a task, newest first."""
@@ -396,12 +347,12 @@ _NOTHING: tuple[Any, ...] = (None, "", [])
 def _short(value: Any) -> str:
     if value in _NOTHING:
         return "none"
-    return output.short(", ".join(map(str, value)) if isinstance(value, list) else str(value), 60)
+    return one_line(", ".join(map(str, value)) if isinstance(value, list) else str(value), 60)
 
 
 @click.command("search")
 @click.argument("query")
-@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=10, show_default=True)
+@limit_option(10, 1000)
 @click.option("--status", type=click.Choice(STATUSES), help="Only tasks of this status.")
 @click.option("--messages", "with_messages", is_flag=True, help="Search messages, too.")
 @common
@@ -457,7 +408,7 @@ def search(call: Invocation, query: str, limit: int, status: Any, with_messages:
         output.table(("rank", "score", "task", "status", "title", "snippet"), rows)
         return
     for hit in answer:
-        task_lines.print_lines([hit.task], blocked)
+        print_tasks([hit.task], blocked)
         snippet = hit.snippet.removeprefix(hit.task.title).strip()  # the line above has the title
         if snippet:
             output.say(output.paragraph(snippet, "    ", "    "), dim=True)
@@ -465,8 +416,86 @@ def search(call: Invocation, query: str, limit: int, status: Any, with_messages:
         output.say()
         output.say("Messages", bold=True)
     for message in answer.messages or ():
-        output.say(
-            f"  {message.role} · {message.thread_id}:{message.seq} · "
-            f"{output.moment(message.created_at)}"
-        )
+        output.say(f"  {output.message_head(message)}")
         output.say(output.paragraph(message.snippet, "    ", "    "), dim=True)
+
+
+@click.command("tree")
+@click.argument("task_id", metavar="[TASK]", required=False, shell_complete=complete_task)
+@click.option(
+    "--all",
+    "with_closed",
+    is_flag=True,
+    help="Show closed branches, too; for one task they always are.",
+)
+@click.option(
+    "--critical", is_flag=True, help="Show the longest chain of tasks that block each other."
+)
+@common
+def tree(call: Invocation, task_id: str | None, with_closed: bool, critical: bool) -> Reply:
+    """Show tasks as a tree, with their children and what they need."""
+    with call.memory() as memory:
+        path = memory.tasks.critical_path(task_id) if critical else []
+        blocked = memory.tasks.blocked(path)
+        nodes = [] if critical else memory.tasks.tree(task_id)
+    if critical:
+        yield {"criticalPath": [mention_json(task) for task in path]}
+        print_tasks(path, blocked, is_numbered=True)
+        if output.is_terminal():
+            count = output.count(len(path), "task")
+            order = f"\n{count} in order, each blocking the next."
+            output.say(order if path else "No task blocks another.", dim=bool(path))
+        return
+    if task_id is None and not with_closed:
+        nodes = list(_unfinished(nodes))
+    yield {"nodes": [_node_json(node) for node in nodes]}
+    if not output.is_terminal():
+        columns = (
+            "depth", "relation", "task", "status", "blocked", "priority", "type", "progress",
+            "title",
+        )  # fmt: skip
+        output.table(columns, list(_rows(nodes)))
+    elif nodes:
+        for node in nodes:
+            print_branch(node)
+        output.say()
+        click.echo(legend(STATES))
+    else:
+        output.say("Nothing left to do. --all shows closed tasks.")
+
+
+def _node_json(node: TreeNode) -> dict[str, Any]:
+    """Return a task of a tree with the tasks below it."""
+    return {
+        **mention_json(node.task),
+        "relation": node.relation,
+        "isBlocked": node.is_blocked,
+        "progress": progress_json(node.progress),
+        "isRepeated": node.is_repeated,
+        "nodes": [_node_json(each) for each in node.nodes],
+    }
+
+
+def _unfinished(nodes: Iterable[TreeNode]) -> Iterator[TreeNode]:
+    """Return the branches with unfinished tasks."""
+    for node in nodes:
+        below = tuple(_unfinished(node.nodes))
+        if below or node.task.status != "closed":
+            yield replace(node, nodes=below)
+
+
+def _rows(nodes: Iterable[TreeNode], depth: int = 0) -> Iterator[tuple[object, ...]]:
+    for node in nodes:
+        task, progress = node.task, node.progress
+        yield (
+            depth,
+            node.relation,
+            task.short_id,
+            task.status,
+            "yes" if node.is_blocked else "",
+            task.priority,
+            task.type,
+            f"{progress.closed}/{progress.total}" if progress else "",
+            task.title,
+        )
+        yield from _rows(node.nodes, depth + 1)

@@ -1,1 +1,0 @@
-"""Render values as JSON and as lines of a terminal."""
