@@ -116,6 +116,10 @@ _NAMES = (
     "message",
     "returnDisplay",
 )  # fmt: skip
+REFUSAL = "The user doesn't want to proceed with this tool use"
+"""How the result of a call begins that its user did not allow; no hook runs for it."""
+PERSISTED = "<persisted-output>"
+"""How a result begins whose output was so long that the host put it into a file."""
 _WRAPPED = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.S)
 """What Gemini CLI puts around whatever a tool brought from outside."""
 _HEADING = re.compile(
@@ -123,6 +127,12 @@ _HEADING = re.compile(
     r"count)[^\n]{0,100}\n){1,6}Output:\n"
 )
 """What Codex writes above the output of a command."""
+_ERROR_TAGS = ("<tool_use_error>", "</tool_use_error>")
+"""What Claude Code puts around an error in a transcript, and leaves out in a hook."""
+_BACKGROUND = "Command running in background with ID: "
+"""What Claude Code writes in the place of an output that is not there yet."""
+_LINE_NUMBERS = re.compile(r"^ *\d+[→\t]", re.M)
+_REMINDER = re.compile(r"\n\n<system-reminder>.*\Z", re.S)
 _NUMBERS = re.compile(r"\n(?:Process Group PGID|Background PIDs): [\d, ]+(?=\n|\Z)")
 """Lines that differ from run to run, so that one error would look like many."""
 
@@ -145,6 +155,11 @@ def text_of(response: Any) -> str:
         return "\n".join(filter(None, (response["stdout"], response.get("stderr") or "")))
     if isinstance(response.get("file"), Mapping):
         return text_of(response["file"])
+    if isinstance(response.get("filenames"), list) and not response.get("content"):
+        return "\n".join(map(str, response["filenames"])) or "No files found"
+    task = response.get("task")
+    if isinstance(task, Mapping) and "subject" in task:
+        return f"Task #{task.get('id')} created: {task['subject']}"
     found = next(
         (response[name] for name in _NAMES if response.get(name) not in (None, "", [], {})), None
     )
@@ -199,15 +214,32 @@ def bare(text: str) -> str:
     'no such file'
     >>> bare("Wall time: 1 s\\nProcess exited with code 2\\nOutput:\\nno such file")
     'no such file'
+    >>> bare("<tool_use_error>File does not exist.</tool_use_error>")
+    'File does not exist.'
     """  # noqa: E501
     heading = _HEADING.match(text)
     if heading:
         return text[heading.end() :]
+    if text.startswith(_BACKGROUND):
+        return ""
+    if text.startswith(_ERROR_TAGS[0]):
+        return text.removeprefix(_ERROR_TAGS[0]).removesuffix(_ERROR_TAGS[1])
     wrapped = _WRAPPED.match(text)
     if wrapped:
         return _NUMBERS.sub("", wrapped[1])
     ended = closing_mark(text)
     return text[: ended.start()] if ended else text
+
+
+def file_text(output: str) -> str:
+    """Return a file's text without the line numbers and reminders that a host adds.
+
+    >>> file_text("     1→import os\\n     2→print()\\n\\n<system-reminder>Beware</system-reminder>")
+    'import os\\nprint()'
+    """  # noqa: E501
+    if not _LINE_NUMBERS.match(output):
+        return output
+    return _LINE_NUMBERS.sub("", _REMINDER.sub("", output))
 
 
 def _first(response: Mapping[str, Any], names: tuple[str, ...]) -> Any:

@@ -153,6 +153,7 @@ class Fields(NamedTuple):
         "tool_response", "toolResult", "tool_result", "result_json", "output", "tool_output",
     )  # fmt: skip
     tool_use_id: tuple[str, ...] = ("tool_use_id", "toolUseId", "toolCallId", "callID")
+    duration_ms: tuple[str, ...] = ("duration_ms", "duration")
     parent_id: tuple[str, ...] = ("parentAgentId", "parent_agent_id")
     """Of a sub-agent with a session of its own: the session that started it."""
     error: tuple[str, ...] = ("error", "error_message", "error_details")

@@ -8,12 +8,12 @@ bounded; what it skips is reported and is learned by importing again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from smara.actions.intake import SILENT_SESSION_MS
-from smara.actions.tool_output import bare
+from smara.actions.tool_output import PERSISTED, REFUSAL, bare, file_text
 from smara.adapters.host_specs import HOOKS, host_of_format
 from smara.adapters.records import Imported, Record
 from smara.adapters.sniff import read_records
@@ -26,6 +26,7 @@ from smara.messages.models import NewMessage, NewThread, Part
 
 OUTPUT_CHARACTERS = 200_000
 _MOST_CALLS = 10_000
+_STREAMS = ("stdout", "stderr")
 _SAID_BY_A_PERSON = (None, "command", "queued_prompt", "shell_input", "user_message")
 
 
@@ -50,7 +51,8 @@ class _ThreadState:
     cwd: str
     at_ms: int
     is_in_turn: bool = False
-    calls: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    calls: dict[str, tuple[str, Mapping[str, Any], int]] = field(default_factory=dict)
+    """The tool, arguments and time of calls without a result yet, by their ids."""
 
 
 class EventReader:
@@ -58,6 +60,7 @@ class EventReader:
 
     def __init__(self, otherwise_at_ms: int = 0) -> None:
         self._places: dict[str, _ThreadState] = {}
+        self._sessions: set[str] = set()
         self._otherwise = otherwise_at_ms
 
     def read(self, record: Record) -> Iterator[HostEvent]:
@@ -85,8 +88,11 @@ class EventReader:
             place = self._places[thread.id] = _ThreadState(
                 str(thread.metadata.get("cwd") or ""), thread.created_at or self._otherwise
             )
-            if thread.kind == "conversation":
-                yield teller.event("session_start", place, source="import", what="start")
+            if teller.session_id not in self._sessions:
+                # Under one key whichever file comes first: it shows that a transcript was read.
+                self._sessions.add(teller.session_id)
+                key = event_key(teller.session_id, "session_start", "import")
+                yield teller.event("session_start", place, source="import", key=key)
         place.at_ms = message.created_at or place.at_ms
         place.cwd = str(message.metadata.get("cwd") or place.cwd)
         yield from _of_message(teller, place, message)
@@ -158,8 +164,10 @@ def _of_message(
     for number, part in enumerate(parts):
         if part.type == "tool_call":
             yield _asked(teller, place, part, number=number)
-        elif part.type == "tool_result" and part.name not in ("stdout", "stderr", "message"):
-            yield from _answered(teller, place, part, message=message)
+        elif part.type != "tool_result" or kind == "running_output":
+            continue  # of a running command the result comes later
+        elif part.name not in (*_STREAMS, "message"):
+            yield from _answered(teller, place, part, parts=parts)
 
 
 def _asked(teller: _MessageEvents, place: _ThreadState, part: Part, number: int) -> HostEvent:
@@ -169,7 +177,7 @@ def _asked(teller: _MessageEvents, place: _ThreadState, part: Part, number: int)
     if use_id:
         if len(place.calls) >= _MOST_CALLS:
             del place.calls[next(iter(place.calls))]
-        place.calls[use_id] = (tool, given)
+        place.calls[use_id] = (tool, given, place.at_ms)
     key = event_key(teller.session_id, "tool_pre", use_id) if use_id else ""
     return teller.event(
         "tool_pre",
@@ -183,19 +191,19 @@ def _asked(teller: _MessageEvents, place: _ThreadState, part: Part, number: int)
 
 
 def _answered(
-    teller: _MessageEvents, place: _ThreadState, part: Part, message: NewMessage
+    teller: _MessageEvents, place: _ThreadState, part: Part, parts: Sequence[Part]
 ) -> Iterator[HostEvent]:
-    """A result; without its call nothing can be learned from it, and of a running command it comes
-    later.
-    """
+    """Yield a result; without its call nothing can be learned from it."""
     use_id = part.call_id or ""
-    call = (
-        place.calls.pop(use_id, None) if message.metadata.get("kind") != "running_output" else None
-    )
-    if call is None:
+    call = place.calls.pop(use_id, None)
+    if call is None or part.text.startswith(REFUSAL):
         return
-    tool, given = call
-    output = bare(part.text)[:OUTPUT_CHARACTERS]
+    tool, given, began_at = call
+    words = bare(part.text)
+    if words.startswith(PERSISTED):  # the model saw its beginning alone
+        whole = [each.text for each in parts if each.name in _STREAMS]
+        words = "\n".join(whole) or words
+    output = (file_text(words) if tool == "Read" else words)[:OUTPUT_CHARACTERS]
     yield teller.event(
         "tool_fail" if part.is_error else "tool_post",
         place,
@@ -204,8 +212,40 @@ def _answered(
         tool_use_id=use_id,
         tool_output=output,
         error=output if part.is_error else None,
+        duration_ms=max(0, place.at_ms - began_at),
         key=event_key(teller.session_id, "tool_post", use_id),
     )
+
+
+def end_at_silences(
+    memory: Memory, session_id: str, events: Sequence[HostEvent]
+) -> tuple[int, Sequence[HostEvent]]:
+    """Observe a session up to its last long silence, and finalize it at each.
+
+    Hooks and imports end a session by this same rule.
+
+    Args:
+        memory: The memory that learns.
+        session_id: The session.
+        events: Its events in order, none of which was ingested before.
+
+    Returns:
+        The number of events taken, and those after the last silence, which are left to do.
+    """
+    try:
+        last_ms = memory.behavior.session(session_id).last_event_at
+    except NotFoundError:
+        last_ms = events[0].at_ms if events else 0
+    start = taken = 0
+    for number, event in enumerate(events):
+        if event.subagent_id:
+            continue
+        if event.at_ms - last_ms > SILENT_SESSION_MS:
+            taken += memory.behavior.observe_batch(events[start:number]).taken
+            memory.behavior.finalize(session_id)
+            start = number
+        last_ms = event.at_ms
+    return taken, events[start:]
 
 
 MOST_SESSIONS = 200
@@ -235,12 +275,10 @@ class _Watched:
     after_ms: int = -1
     """Only what happened later is new."""
     is_open: bool = False
-    """It was heard of and not decided on. Hooks may have told it: of calls alone both tellings are
-    known to be one.
-    """
-    heard_ms: int = -1
-    """When it was last heard of; of hosts that give calls no id, only what happened later is new
-    even so.
+    """It was heard of and not decided on."""
+    hooked_ms: int = -1
+    """When hooks last told of it, if they did without its transcript. Of calls alone both tellings
+    are known to be one; of hosts that give calls no id, only what happened later is new even so.
     """
     is_left_out: bool = False
     is_new: bool = False
@@ -281,7 +319,7 @@ class Learner:
         for event in self._reader.read(record):
             watched = self._sessions.get(event.session_id)
             if watched is None:
-                watched = self._sessions[event.session_id] = self._look(event.session_id)
+                watched = self._sessions[event.session_id] = self._look(event)
             if self._wants(watched, event):
                 watched.last_ms = max(watched.last_ms, event.at_ms)
                 self._pending.append(event)
@@ -296,7 +334,9 @@ class Learner:
             by_session.setdefault(event.session_id, []).append(event)
         for session_id, events in by_session.items():
             try:
-                taken = self._memory.behavior.observe_batch(events).taken
+                fresh = self._memory.intake.fresh(events)
+                taken, rest = end_at_silences(self._memory, session_id, fresh)
+                taken += self._memory.behavior.observe_batch(rest).taken
             except SmaraError as error:
                 self._trouble(session_id, error)
                 continue
@@ -328,9 +368,9 @@ class Learner:
         self.learned.left_out = sum(watched.is_left_out for watched in self._sessions.values())
         return self.learned
 
-    def _look(self, session_id: str) -> _Watched:
+    def _look(self, first: HostEvent) -> _Watched:
         try:
-            known = self._memory.behavior.session(session_id)
+            known = self._memory.behavior.session(first.session_id)
         except NotFoundError:
             count = sum(each.is_new for each in self._sessions.values())
             is_too_much = (
@@ -339,20 +379,21 @@ class Learner:
             )
             return _Watched(is_left_out=is_too_much, is_new=not is_too_much)
         except SmaraError as error:
-            self._trouble(session_id, error)
+            self._trouble(first.session_id, error)
             return _Watched(is_left_out=True)
         if known.state == "final":
             return _Watched(after_ms=known.last_event_at)
-        return _Watched(is_open=True, heard_ms=known.last_event_at)
+        is_hooked = bool(self._memory.intake.fresh([first]))  # no transcript of it was read yet
+        return _Watched(is_open=True, hooked_ms=known.last_event_at if is_hooked else -1)
 
     def _wants(self, watched: _Watched, event: HostEvent) -> bool:
         if watched.is_left_out or event.at_ms <= watched.after_ms:
             return False
+        if watched.hooked_ms < 0:
+            return True
         # Without its id, nothing shows that a call is the one that a hook has told of.
         has_ids = HOOKS[event.agent].has_call_ids
-        if watched.is_open and not has_ids and event.at_ms <= watched.heard_ms:
-            return False
-        return not watched.is_open or event.kind in _TOOL_KINDS
+        return event.kind in _TOOL_KINDS and (has_ids or event.at_ms > watched.hooked_ms)
 
     def _trouble(self, session_id: str, error: SmaraError) -> None:
         if len(self.learned.problems) < 10:

@@ -77,9 +77,12 @@ def record_run(pad: Pad, event: HostEvent, command: Command, failed: bool) -> No
 
 def _time(pad: Pad, event: HostEvent, command: Command) -> None:
     began = pad.facts.starts.pop(event.tool_use_id[:64], None) if event.tool_use_id else None
-    if began is None or event.at_ms < began:
+    if event.duration_ms is not None:
+        seconds = event.duration_ms / 1000
+    elif began is not None and event.at_ms >= began:
+        seconds = (event.at_ms - began) / 1000
+    else:
         return
-    seconds = (event.at_ms - began) / 1000
     rounded = round(seconds, 1)
     pad.facts.run_seconds = [*pad.facts.run_seconds, rounded][-64:]
     entry = pad.durations.count(command.text, pad.step)

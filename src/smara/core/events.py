@@ -70,6 +70,8 @@ class HostEvent:
     """What the agent said or thought, or the summary of a compaction."""
     model: str = ""
     tokens: int | None = None
+    duration_ms: int | None = None
+    """How long a tool call took."""
     key: str = ""
     """The same for every telling of one event; made of the event itself when nobody gives it."""
 

@@ -139,6 +139,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
         "tool_output",
     ),
     "tool_use_id": ("tool_use_id", "toolUseId", "toolCallId", "callID"),
+    "duration_ms": ("duration_ms", "duration"),
     "parent_id": ("parentAgentId", "parent_agent_id"),
     "error": ("error", "error_message", "error_details"),
     "subagent_id": ("agent_id", "agentId", "subagent_id"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from smara.adapters.hosts.session import told_in
+from smara.adapters.hosts.session import blocks_in
 
 AT, AT_MS = "2026-03-02T09:00:00.250Z", 1_772_442_000_250
 ONE, TWO = "<smara-memory>\n- One.\n</smara-memory>", "<smara-memory>\n- Two.\n</smara-memory>"
@@ -58,15 +58,15 @@ def written(path: Path, *records: object) -> str:
 )
 def test_words_that_a_hook_told(record, blocks, tmp_path):
     path = written(tmp_path / "t.jsonl", {"type": "mode"}, record)
-    assert told_in(path) == [(AT_MS, block) for block in blocks]
+    assert blocks_in(path) == [(AT_MS, block) for block in blocks]
 
 
 def test_a_record_that_cannot_be_read_holds_nothing(tmp_path):
     (tmp_path / "damaged").write_bytes(
         b'{"type": "attachment", "<smara-memory>\n\xff<smara-memory>'
     )
-    assert told_in(str(tmp_path / "damaged")) == []
-    assert told_in(str(tmp_path / "missing")) == []
+    assert blocks_in(str(tmp_path / "damaged")) == []
+    assert blocks_in(str(tmp_path / "missing")) == []
 
 
 def test_copilot_and_gemini_keep_what_hooks_told_within_marks_of_their_own(tmp_path):
@@ -108,4 +108,4 @@ def test_copilot_and_gemini_keep_what_hooks_told_within_marks_of_their_own(tmp_p
     ]
     path = tmp_path / "events.jsonl"
     path.write_text("".join(json.dumps(each) + "\n" for each in records))
-    assert [words for _, words in told_in(str(path))] == [block] * 4
+    assert [words for _, words in blocks_in(str(path))] == [block] * 4

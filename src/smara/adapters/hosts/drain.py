@@ -11,10 +11,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from zlib import crc32
 
-from smara.actions.models import JobKind
 from smara.adapters.hosts.event_queue import (
     ProjectRouter,
     SpoolFile,
@@ -26,7 +25,10 @@ from smara.adapters.hosts.event_queue import (
 from smara.adapters.hosts.exit_codes import with_exits
 from smara.adapters.hosts.reply import NOTICE
 from smara.adapters.hosts.session import ReadableTranscripts, jobs_of, run_jobs, store_turns
+from smara.adapters.replay import end_at_silences
+from smara.behavior.store import by_session
 from smara.core import log
+from smara.core.events import HostEvent
 from smara.database.leases import Lease, host_name, is_gone
 from smara.errors import DatabaseError, SmaraError
 from smara.memory import Memory
@@ -58,11 +60,12 @@ def drain(
     folder: str,
     deadline_seconds: float = 60.0,
     clock: Callable[[], float] = time.monotonic,
-    kinds: tuple[JobKind, ...] = ("transcript", "finalize"),
+    is_quick: bool = False,
 ) -> DrainReport:
     """Drain the spool and run due jobs within the deadline.
 
-    Raises a database's trouble; nothing is lost by it.
+    Raises a database's trouble; nothing is lost by it. ``is_quick`` leaves long transcripts and
+    what is not urgent for another time.
     """
     done = DrainReport()
     lease = _lease(memory, folder)
@@ -72,15 +75,13 @@ def drain(
     until = clock() + deadline_seconds
     walls = ProjectRouter(memory)
     try:
-        # What is due by now goes first: new events put a transcript's next reading off, again and
-        # again.
-        run_jobs(memory, done, kinds, has_time=lambda: clock() < until)
+        # Transcripts that are due go first, because new events put their next reading off, again
+        # and again. A session ends afterwards: events that wait may show that it goes on.
+        run_jobs(memory, done, lambda: clock() < until, is_quick=is_quick, kinds=("transcript",))
         lease = _take_all(walls, folder, done, lease=lease, has_time=lambda: clock() < until)
         for project in walls.projects():
-            run_jobs(project, done, kinds, has_time=lambda: clock() < until)
-            if (
-                "transcript" in kinds and clock() < until
-            ):  # there is time for more than the most urgent
+            run_jobs(project, done, lambda: clock() < until, is_quick=is_quick)
+            if not is_quick and clock() < until:
                 project.behavior.run_due()
         sweep(folder, time.time())
     finally:
@@ -154,9 +155,15 @@ def _take_in(
     done: DrainReport,
     lease: Lease,
 ) -> None:
-    told = transcripts.located(with_exits([event for file in files for event in file.events]))
+    events = transcripts.locate(with_exits([event for file in files for event in file.events]))
+    # A transcript tells its events under the same keys; these must not count as its repeats.
+    told = [
+        replace(event, key=f"hook:{event.key}") if transcripts(event.transcript_path) else event
+        for event in events
+    ]
     fresh = project.intake.fresh(told)
-    stored = store_turns(project, fresh, transcripts)
+    untold = [event for event in fresh if not transcripts(event.transcript_path)]
+    stored = store_turns(project, untold)
     for file in files:  # before the events: these may show that what was said is used
         if (file.agent, file.event) == NOTICE:
             # Something was said as it had been prepared: its receipt is written now.
@@ -171,8 +178,11 @@ def _take_in(
     if fresh:  # safe to repeat, and so done before the events count as ingested
         project.moments.heed(fresh)
     jobs = jobs_of(fresh, transcripts)
+    rest: list[HostEvent] = []
+    for session_id, events in by_session(untold).items():
+        rest += end_at_silences(project, session_id, events)[1]
     project.behavior.observe_batch(
-        fresh, also=lambda session: project.intake.end(session, told, fresh, jobs, lease=lease)
+        rest, also=lambda session: project.intake.end(session, told, fresh, jobs, lease=lease)
     )
     for file in files:
         remove(file.path)

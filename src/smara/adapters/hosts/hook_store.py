@@ -103,7 +103,7 @@ def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
             ):
                 from smara.adapters.hosts.drain import drain  # it loads all that reads transcripts
 
-                drain(memory, folder, CATCH_UP_SECONDS * patience(), kinds=("finalize",))
+                drain(memory, folder, CATCH_UP_SECONDS * patience(), is_quick=True)
             said = _ask(memory.moments, told, folder)
             _hand_over(memory.moments, said, told, folder=folder)
             if said is not None and said.text.strip():

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
-from smara.actions.tool_output import failure_of, text_of
+from smara.actions.tool_output import failure_of, file_text, text_of
 from smara.adapters.hook_output import own_words
 from smara.adapters.host import Fields, Hooks
 from smara.adapters.host_specs import HOOKS
@@ -134,12 +134,14 @@ def _with_tool(made: HostEvent, event: str, payload: Mapping[str, Any], hooks: H
     if event in hooks.event_tools:
         given = {key: payload[key] for key in hooks.event_arguments if key in payload}
     response = _first(payload, fields.tool_output)
-    output = text_of(response)[:_OUTPUT_CHARACTERS]
+    words = text_of(response)
+    output = (file_text(words) if tool == "Read" else words)[:_OUTPUT_CHARACTERS]
     error = made.error
     if made.kind == "tool_post" and error is None:
         error = failure_of(payload, response, tool)
     kind: Kind = "tool_fail" if made.kind == "tool_post" and error is not None else made.kind
     use_id = _text(payload, fields.tool_use_id)
+    took = _first(payload, fields.duration_ms)
     return replace(
         made,
         kind=kind,
@@ -148,6 +150,7 @@ def _with_tool(made: HostEvent, event: str, payload: Mapping[str, Any], hooks: H
         tool_output=output,
         error=error,
         tool_use_id=use_id,
+        duration_ms=int(took) if isinstance(took, int | float) and 0 <= took < 1e12 else None,
         key=event_key(made.session_id, _once(kind), use_id) if use_id else made.key,
     )
 
