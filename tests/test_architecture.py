@@ -30,7 +30,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("meaning",),
     ("observations", "behavior"),
     ("messages", "tasks", "working", "knowledge", "codegraph"),
-    ("actions",),
+    ("actions", "journal"),
     ("secrets", "models"),
     ("database",),
     ("core", "errors", "config", "environment"),

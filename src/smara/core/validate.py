@@ -16,3 +16,12 @@ def one_of(value: object, allowed: tuple[str, ...], what: str) -> str:
         names = ", ".join(allowed)
         raise invalid(f"{what} must be one of {names}; got {value!r}", f"Use one of {names}.", what)
     return value
+
+
+def check_page(limit: object, offset: object = 0) -> None:
+    """Raise ``InvalidInputError`` for an impossible page."""
+    for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
+            raise InvalidInputError(
+                f"{name} must be a whole number, at least {least}; got {value!r}.", field=name
+            )

@@ -9,6 +9,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
     from typing import Any, Protocol
 
@@ -20,6 +21,17 @@ else:
     Protocol = object
 
 _BUSY_MS = 50
+TASKS = ("task_events",)
+MEMORIES = ("memory_events", "memory_tombstones", "memory_trust_events")
+"""The tables that get a row with every change of a room: an event, or what is left of a memory."""
+_UNCHANGED = (
+    "SELECT count(*) FROM memories m WHERE m.project_no = :project AND m.id IN (SELECT value FROM "
+    "json_each(:ids))"
+    " AND m.deprecated_at IS NULL"
+    " AND NOT EXISTS (SELECT 1 FROM memory_events e WHERE e.memory_no = m.no AND e.no > :mark)"
+    " AND NOT EXISTS (SELECT 1 FROM memory_trust_events WHERE no > :trust AND +project_no = "
+    ":project)"
+)
 
 
 class Probe(Protocol):
@@ -92,3 +104,29 @@ def open_probe(path: str, project_no: int, schema: int) -> SqliteProbe | None:
         pass
     connection.close()
     return None
+
+
+def last_rows(look: Probe, tables: Sequence[str]) -> list[int]:
+    """Return the number of the newest row of a project in each table."""
+    # A plus keeps the planner at the end of the table, where the newest stand, away from sorting
+    # a whole history.
+    statement = "SELECT no FROM {} WHERE +project_no = :project ORDER BY no DESC LIMIT 1"
+    return [look.number(statement.format(table)) for table in tables]
+
+
+def has_changed(look: Probe, tables: Sequence[str], since: Sequence[int]) -> bool:
+    """Return True if a table has a newer row of the project."""
+    newer = " OR ".join(
+        f"EXISTS (SELECT 1 FROM {table} WHERE no > :{table} AND +project_no = :project)"
+        for table in tables
+    )
+    return bool(look.number(f"SELECT {newer}", **dict(zip(tables, since, strict=True))))
+
+
+def are_memories_unchanged(look: Probe, ids: Sequence[str], since: Sequence[int]) -> bool:
+    """Return True if these memories are in force and untouched."""
+    if not ids:
+        return True
+    from json import dumps
+
+    return look.number(_UNCHANGED, ids=dumps(ids), mark=since[0], trust=since[2]) == len(set(ids))

@@ -1,19 +1,24 @@
 """Give every room's store its project scope and id lookup.
 
 `ProjectStore` inserts the project into statements. `NamedStore` also finds rows by UUID,
-short id or a prefix of either.
+short id or a prefix of either. `JournalStore` also has their events; see `smara.journal`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from smara.core.escape import from_storable
 from smara.core.ids import SHORTEST_PREFIX, code_of, key_of, length_for
 from smara.core.scope import Scope, is_id, scoped_sql
-from smara.database.database import Database, Session
+from smara.database.database import Database, Row, Session, marks, parts
 from smara.errors import InvalidInputError, NotFoundError
 
+RecordT = TypeVar("RecordT")
+StoredT = TypeVar("StoredT", bound=tuple[int, Any])
+StateT = TypeVar("StateT")
 _MOST_CANDIDATES = 8
 _LONGEST_NAME = 100
 
@@ -132,6 +137,172 @@ class NamedStore(ProjectStore):
             return self.find_no(session, text)
         except InvalidInputError:
             return None
+
+
+class Event(NamedTuple):
+    """One change of one row: who, when, before and after."""
+
+    no: int
+    row_no: int
+    operation: Any
+    id: str
+    kind: Any
+    actor: str
+    by: Any
+    session_id: str | None
+    at: int
+    before: dict[str, Any]
+    after: dict[str, Any]
+    is_undone: bool
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What every room tells of an event."""
+        names = ("id", "kind", "actor", "session_id", "at", "before", "after", "is_undone")
+        return {name: getattr(self, name) for name in names}
+
+
+class JournalStore(NamedStore, Generic[RecordT, StoredT, StateT]):
+    """The rows of one project, their events, and a state that is kept once.
+
+    The events of ``task`` rows are in ``task_events``, by ``task_no``.
+    """
+
+    SELECT: ClassVar[str]
+    """The columns and tables of a row; the last two columns are its number and its project."""
+    STATE: ClassVar[str]
+    """The table with the state of each project."""
+    State: ClassVar[Any]
+    """The state, a named tuple whose fields are columns."""
+    OPERATION: ClassVar[str] = "no"
+    """The column that joins the events of one operation; an event is one by itself."""
+    ACTED_AS: ClassVar[str] = "'agent'"
+    UNDO_COMMAND: ClassVar[str]
+    UNMADE_HINT: ClassVar[str]
+    """What to do when there is nothing to undo, in an error."""
+
+    def records(
+        self, session: Session, rows: Sequence[Row], has_relations: bool = True
+    ) -> list[StoredT]:
+        """Return the records of rows of ``SELECT``, with their numbers."""
+        raise NotImplementedError
+
+    def plain(self, record: RecordT, name: str) -> Any:
+        """Return a field of a record as the JSON of an event holds it."""
+        return plain_value(getattr(record, name))
+
+    def select(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[StoredT]:
+        """Return records by the rest of a statement."""
+        where = f"{self.SELECT} WHERE {self.ALIAS}.project_no = :project{rest}"
+        return self.records(session, session.all(self.sql(where), values))
+
+    def by_numbers(
+        self, session: Session, numbers: Iterable[int], has_relations: bool = True
+    ) -> dict[int, RecordT]:
+        """Return records by number, in the order of the numbers."""
+        order = list(dict.fromkeys(numbers))
+        found: dict[int, RecordT] = {}
+        for part in parts(order):
+            # The plus keeps SQLite from reading a whole project by an index that begins with it.
+            where = f"+{self.ALIAS}.project_no = :project AND {self.ALIAS}.no IN"
+            statement = self.sql(f"{self.SELECT} WHERE {where} ({marks(len(part))})")
+            found.update(self.records(session, session.all(statement, part), has_relations))
+        return {no: found[no] for no in order if no in found}
+
+    def stored(self, session: Session, no: int) -> StoredT:
+        """Return the record of a number, with the number."""
+        return self.select(session, f" AND {self.ALIAS}.no = ?", (no,))[0]
+
+    def find(self, session: Session, given: object) -> RecordT | None:
+        """Return the record that is called so, or ``None``."""
+        no = self.find_no(session, given)
+        return None if no is None else self.by_numbers(session, (no,))[no]
+
+    def require(self, session: Session, given: object) -> StoredT:
+        """Return the record that is called so, or raise ``NotFoundError``."""
+        return self.stored(session, self.require_no(session, given))
+
+    def insert(self, session: Session, values: Mapping[str, Any], table: str = "") -> int:
+        """Insert a row and return its number."""
+        row = session.one(
+            self.sql(
+                f"INSERT INTO {table or self.TABLE.split()[0]} (project_no, {', '.join(values)})"
+                f" VALUES (:project, {marks(len(values))}) RETURNING no"
+            ),
+            list(values.values()),
+        )
+        return int(row[0]) if row else 0
+
+    def write(self, session: Session, no: int, values: Mapping[str, Any]) -> None:
+        """Write columns of a row."""
+        columns = ", ".join(f"{name} = ?" for name in values)
+        session.run(
+            self.sql(
+                f"UPDATE {self.TABLE.split()[0]} SET {columns} WHERE project_no = :project"
+                " AND no = ?"
+            ),
+            (*values.values(), no),
+        )
+
+    def events(self, session: Session, rest: str, values: Sequence[Any]) -> list[Event]:
+        """Return events by the rest of a statement."""
+        rows = session.all(
+            self.sql(
+                f"SELECT no, {self.WHAT}_no, {self.OPERATION}, id, kind, actor, {self.ACTED_AS},"
+                f" session_id, at, before, after, undone_by FROM {self.WHAT}_events"
+                f" WHERE project_no = :project AND {rest}"
+            ),
+            values,
+        )
+        return [
+            Event(
+                no=row[0],
+                row_no=row[1],
+                operation=row[2],
+                id=row[3],
+                kind=row[4],
+                actor=from_storable(row[5]),
+                by=row[6],
+                session_id=row[7],
+                at=row[8],
+                before=json.loads(row[9]),
+                after=json.loads(row[10]),
+                is_undone=row[11] is not None,
+            )
+            for row in rows
+        ]
+
+    def history(self, session: Session, no: int, limit: int) -> list[Event]:
+        """Return the events of a row, newest first."""
+        return self.events(session, f"{self.WHAT}_no = ? ORDER BY no DESC LIMIT ?", (no, limit))
+
+    def state(self, session: Session) -> StateT:
+        """Return the state of the project."""
+        columns = ", ".join(self.State._fields)
+        row = session.one(
+            self.sql(f"SELECT {columns} FROM {self.STATE} WHERE project_no = :project")
+        )
+        state: StateT = self.State(*row) if row else self.State()
+        return state
+
+    def lock(self, session: Session) -> StateT:
+        """Lock and return the state of the project until the transaction ends."""
+        names = self.State._fields
+        statement = self.sql(
+            f"UPDATE {self.STATE} SET {names[0]} = {names[0]} WHERE project_no = :project"
+            f" RETURNING {', '.join(names)}"
+        )
+        row = session.one(statement)
+        if row is None:
+            session.run(
+                self.sql(
+                    f"INSERT INTO {self.STATE} (project_no) VALUES (:project)"
+                    " ON CONFLICT (project_no) DO NOTHING"
+                )
+            )
+            row = session.one(statement)
+        state: StateT = self.State(*row) if row else self.State()
+        return state
 
 
 def plain_value(value: Any) -> Any:

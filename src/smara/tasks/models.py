@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from smara.core.items import Items
 
@@ -134,8 +134,7 @@ class TaskProgress:
         return 100 * self.closed // self.total if self.total else 0
 
 
-@dataclass(frozen=True, slots=True)
-class TaskTotals:
+class TaskTotals(NamedTuple):
     """The number of tasks by status, ready, and blocked."""
 
     open: int = 0
@@ -147,6 +146,10 @@ class TaskTotals:
     @property
     def all(self) -> int:
         return self.open + self.in_progress + self.closed
+
+    def plus(self, added: Iterable[int], removed: Iterable[int] = (0,) * 5) -> TaskTotals:
+        """Return the totals with some counts added and others taken away."""
+        return TaskTotals(*(a + b - c for a, b, c in zip(self, added, removed, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,10 @@ from smara.context.moments import experiment
 from smara.core.host_table import RULE_FILES
 from smara.core.tool_triggers import file_trigger, program_triggers
 from smara.database.migrate import HEAD
-from smara.database.probe import Probe, open_probe
+from smara.database.probe import MEMORIES, TASKS, Probe, has_changed, last_rows, open_probe
 from smara.environment import spool_folder
 from smara.errors import SmaraError
-from smara.knowledge import probe
 from smara.memory import Memory, open_memory
-from smara.tasks import probe as tasks
 
 _MOST_INSTRUCTIONS = 100_000
 _MOST_FILES = 50
@@ -57,7 +55,8 @@ def draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brief
     """
     # How things stood before the room was asked: what changes then is seen.
     with memory.probe() as look:
-        marks, task_mark, arms_mark = probe.marks(look), tasks.mark(look), experiment.mark(look)
+        marks, (task_mark,) = last_rows(look, MEMORIES), last_rows(look, TASKS)
+        arms_mark = experiment.mark(look)
     words: dict[str, Mapping[str, Any]] = {}
     watched: set[str] = set()
     has_arms = False
@@ -116,8 +115,8 @@ def finish(folder: str, draft: BriefDraft) -> bool:
 
 def _has_changed(look: Probe, marks: Sequence[int], task_mark: int, arms_mark: int) -> bool:
     return (
-        probe.has_changed(look, marks)
-        or tasks.has_changed(look, task_mark)
+        has_changed(look, MEMORIES, marks)
+        or has_changed(look, TASKS, [task_mark])
         or experiment.has_changed(look, arms_mark)
     )
 

@@ -313,17 +313,15 @@ def _nothing_changed(head: Mapping[str, Any]) -> bool:
     if not head["store"]:
         return False
     from smara.context.moments import experiment
-    from smara.database.probe import open_probe
-    from smara.knowledge import probe
-    from smara.tasks import probe as tasks
+    from smara.database.probe import MEMORIES, TASKS, has_changed, open_probe
 
     look = open_probe(head["store"], head["project_no"], head["schema"])
     if look is None:
         return False
     with look:
         return not (
-            probe.has_changed(look, head["marks"])
-            or tasks.has_changed(look, head["task_mark"])
+            has_changed(look, MEMORIES, head["marks"])
+            or has_changed(look, TASKS, [head["task_mark"]])
             or experiment.has_changed(look, head["arms_mark"])
         )
 
@@ -333,9 +331,7 @@ def _stands(head: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
     if head["is_same"]:
         return True
     from smara.context.moments import experiment
-    from smara.database.probe import open_probe
-    from smara.knowledge import probe
-    from smara.tasks import probe as tasks
+    from smara.database.probe import TASKS, are_memories_unchanged, has_changed, open_probe
 
     look = open_probe(head["store"], head["project_no"], head["schema"])
     if look is None:
@@ -344,11 +340,11 @@ def _stands(head: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
         if experiment.has_changed(look, head["arms_mark"]):
             return False
         ids = [item["id"] for item in told["items"] if item["kind"] == "memory"]
-        if any(item["kind"] == "task" for item in told["items"]) and tasks.has_changed(
-            look, head["task_mark"]
+        if any(item["kind"] == "task" for item in told["items"]) and has_changed(
+            look, TASKS, [head["task_mark"]]
         ):
             return False
-        return probe.are_as_they_were(look, ids, head["marks"])
+        return are_memories_unchanged(look, ids, head["marks"])
 
 
 def call_of(event: str, told: Mapping[str, Any]) -> tuple[str, dict[str, Any], str | None]:
