@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from smara.search.patterns import PatternSearch
     from smara.search.record_search import MemorySearch, ObservationSearch, TaskSearch
     from smara.search.search import Search
+    from smara.tasks.change import TaskJournal
     from smara.tasks.tasks import Tasks
-    from smara.tasks.transaction import TaskTransactions
     from smara.working.working import Working
 
 _ANCHORED_A_ROUND = 200
@@ -151,8 +151,8 @@ class Rooms:
         from smara.links.links import linked_message_ids
         from smara.tasks.tasks import Tasks
 
-        linked = partial(linked_message_ids, self.task_transactions.store)
-        return Tasks(self.settings, self.task_transactions, linked)
+        linked = partial(linked_message_ids, self.task_journal.store)
+        return Tasks(self.task_journal, linked)
 
     @cached_property
     def memories(self) -> Memories:
@@ -355,13 +355,15 @@ class Rooms:
     def links(self) -> Links:
         from smara.links.links import Links
 
-        return Links(self.tasks, self.task_transactions, self.threads, messages=self.store)
+        return Links(self.tasks, self.task_journal, self.threads, messages=self.store)
 
     @cached_property
-    def task_transactions(self) -> TaskTransactions:
-        from smara.tasks.transaction import TaskTransactions
+    def task_journal(self) -> TaskJournal:
+        from smara.journal import Journal
+        from smara.tasks.change import TaskChange
+        from smara.tasks.store import TaskStore
 
-        return TaskTransactions(self.project)
+        return Journal(self.project, TaskStore(self.database, self.scope), TaskChange)
 
     def _active_task(
         self, session: Session, metadata: str, session_id: str | None, now_ms: int
@@ -371,7 +373,7 @@ class Rooms:
             return None
         from smara.links.links import ActiveTask
 
-        return ActiveTask(self.task_transactions.store).of(
+        return ActiveTask(self.task_journal.store).of(
             session, metadata, session_id or self.settings.session, now_ms
         )
 
@@ -490,7 +492,7 @@ class Rooms:
         from smara.search.record_search import TaskSearch
 
         return TaskSearch(
-            self.task_transactions.store,
+            self.task_journal.store,
             self.store,
             self.search,
             deadline_seconds=self.settings.search_deadline_seconds,

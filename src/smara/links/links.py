@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 
 from smara.core.scope import is_id, require_id
-from smara.core.validate import one_of
+from smara.core.validate import check_page, one_of
 from smara.database.database import Session
 from smara.errors import NotFoundError
 from smara.links.models import Link, LinkedMessage
 from smara.messages.models import NewThread
 from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
+from smara.tasks.change import TaskJournal
 from smara.tasks.models import RELATIONS, Relation, Task
-from smara.tasks.queries import check_page, require_task
 from smara.tasks.store import TaskStore
 from smara.tasks.tasks import Tasks
-from smara.tasks.transaction import TaskTransactions
 
 ACTIVE_TASK = "activeTaskId"
 ACTIVE_SESSION = "activeTaskSession"
@@ -71,11 +70,11 @@ class Links:
     """The links of one project."""
 
     def __init__(
-        self, tasks: Tasks, turns: TaskTransactions, threads: Threads, messages: MessageStore
+        self, tasks: Tasks, journal: TaskJournal, threads: Threads, messages: MessageStore
     ) -> None:
         self._tasks = tasks
-        self._turns = turns
-        self._store = turns.store
+        self._journal = journal
+        self._store = journal.store
         self._threads = threads
         self._messages = messages
 
@@ -148,10 +147,16 @@ class Links:
             NotFoundError: If there is no such task or message.
         """
         one_of(relation, RELATIONS, "relation")
-        with self._turns.begin(actor, session_id) as turn:
-            stored = require_task(turn.session, self._store, task_id)
+        with self._journal.begin(actor, session_id) as turn:
+            stored = self._store.require(turn.session, task_id)
             message_no = self._message_no(turn.session, message_id)
-            before = self._store.link_relation(turn.session, stored.no, message_no)
+            before = turn.session.one(
+                self._store.sql(
+                    "SELECT relation FROM task_messages WHERE project_no = :project AND task_no = ?"
+                    " AND message_no = ?"
+                ),
+                (stored.no, message_no),
+            )
             is_new = self._store.add_link(
                 turn.session, (stored.no, message_no, relation, turn.now_ms, turn.actor)
             )
@@ -160,7 +165,7 @@ class Links:
                 turn.event(
                     stored.no,
                     "linked",
-                    {} if before is None else {**named, "relation": before},
+                    {} if before is None else {**named, "relation": before[0]},
                     {**named, "relation": relation},
                 )
         return Link(stored.task.id, message_id, relation, is_new=is_new)
@@ -183,8 +188,8 @@ class Links:
         Raises:
             NotFoundError: If there is no such task or message.
         """
-        with self._turns.begin(actor, session_id) as turn:
-            stored = require_task(turn.session, self._store, task_id)
+        with self._journal.begin(actor, session_id) as turn:
+            stored = self._store.require(turn.session, task_id)
             message_no = self._message_no(turn.session, message_id)
             relation = self._store.remove_link(turn.session, stored.no, message_no)
             if relation is not None:
@@ -196,7 +201,7 @@ class Links:
         """Return the messages of a task, oldest first."""
         check_page(limit, offset)
         with self._store.database.read() as session:
-            stored = require_task(session, self._store, task_id)
+            stored = self._store.require(session, task_id)
             rows = session.all(
                 self._store.sql(f"{_LINKED} ORDER BY no LIMIT ? OFFSET ?"),
                 (stored.no, stored.task.id, stored.no, limit, offset),

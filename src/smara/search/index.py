@@ -178,8 +178,8 @@ class Index:
         from smara.knowledge.journal import memory_terms
         from smara.knowledge.store import indexed_memories
         from smara.observations.store import indexed_observations, observation_terms
+        from smara.tasks.change import task_terms
         from smara.tasks.store import indexed_tasks
-        from smara.tasks.transaction import task_terms
         from smara.working.store import indexed_pages
 
         records = self._database.records

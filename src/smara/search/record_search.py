@@ -142,7 +142,7 @@ class MemorySearch:
             self._store,
             self._messages,
             kind="memory",
-            total=self._store.totals(session).total,
+            total=self._store.state(session).total,
             query=query,
             weights=self._weights,
         ).scored()
@@ -290,7 +290,7 @@ class TaskSearch:
             self._store,
             self._messages,
             kind="task",
-            total=self._store.totals(session).all,
+            total=self._store.state(session).all,
             query=query,
             weights=self._weights,
         )

@@ -245,7 +245,7 @@ class TaskSource:
         self._store = store
 
     def total(self, session: Session) -> int:
-        return self._store.totals(session).all
+        return self._store.state(session).all
 
     def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
         found = {}
@@ -329,7 +329,7 @@ class MemorySource:
         self._freshness = freshness
 
     def total(self, session: Session) -> int:
-        return self._store.totals(session).active
+        return self._store.state(session).active
 
     def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
         from smara.knowledge.decay import confidence_now, staleness_of

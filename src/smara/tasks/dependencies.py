@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from smara.database.database import Session
 from smara.tasks.store import TaskStore
@@ -28,8 +28,8 @@ def find_cycle(session: Session, store: TaskStore, waiter: int, awaited: int) ->
     """
     if waiter == awaited:
         return [waiter, waiter]
-    ahead = _Side(awaited, lambda numbers: _awaited(session, store, numbers))
-    behind = _Side(waiter, lambda numbers: _waiters(session, store, numbers))
+    ahead = _Side(session, store, awaited, is_awaited=False)
+    behind = _Side(session, store, waiter, is_awaited=True)
     while ahead.edge and behind.edge:
         side, other = (ahead, behind) if len(ahead.edge) <= len(behind.edge) else (behind, ahead)
         side.advance()
@@ -42,16 +42,16 @@ def find_cycle(session: Session, store: TaskStore, waiter: int, awaited: int) ->
 class _Side:
     """A search that spreads from one task, one step at a time."""
 
-    def __init__(
-        self, start: int, step: Callable[[Sequence[int]], Iterable[tuple[int, int]]]
-    ) -> None:
+    def __init__(self, session: Session, store: TaskStore, start: int, is_awaited: bool) -> None:
         self.came_from: dict[int, int | None] = {start: None}
         self.edge = [start]
-        self._step = step
+        self._session, self._store, self._is_awaited = session, store, is_awaited
 
     def advance(self) -> None:
         fresh = []
-        for source, target in self._step(self.edge):
+        waits = self._store.waits(self._session, self.edge, is_awaited=self._is_awaited)
+        for waiter, awaited, _ in waits:
+            source, target = (awaited, waiter) if self._is_awaited else (waiter, awaited)
             if target not in self.came_from:
                 self.came_from[target] = source
                 fresh.append(target)
@@ -63,24 +63,6 @@ class _Side:
         while (before := self.came_from[path[-1]]) is not None:
             path.append(before)
         return path
-
-
-def _awaited(
-    session: Session, store: TaskStore, numbers: Sequence[int]
-) -> Iterable[tuple[int, int]]:
-    """(task, one it waits for) for each of some tasks."""
-    yield from store.needs(session, numbers, "blocks")
-    yield from (
-        (parent, child) for child, parent in store.needed_by(session, numbers, "parent-child")
-    )
-
-
-def _waiters(
-    session: Session, store: TaskStore, numbers: Sequence[int]
-) -> Iterable[tuple[int, int]]:
-    """(task, one that waits for it) for each of some tasks."""
-    yield from ((awaited, task) for task, awaited in store.needed_by(session, numbers, "blocks"))
-    yield from store.needs(session, numbers, "parent-child")
 
 
 def topological_order(edges: Iterable[Edge]) -> list[int] | None:
@@ -122,13 +104,13 @@ def longest_chain(edges: Sequence[Edge], last: int | None = None) -> list[int]:
     before: dict[int, int] = {}
     awaited: dict[int, list[int]] = defaultdict(list)
     for edge in edges:
-        waiter, wanted = waits_for(edge)
-        awaited[waiter].append(wanted)
+        waiter, target = waits_for(edge)
+        awaited[waiter].append(target)
     for no in ordered:
-        for wanted in sorted(awaited[no]):
-            if length[wanted] + 1 > length[no]:
-                length[no] = length[wanted] + 1
-                before[no] = wanted
+        for target in sorted(awaited[no]):
+            if length[target] + 1 > length[no]:
+                length[no] = length[target] + 1
+                before[no] = target
     end = last if last is not None else max(ordered, key=lambda no: (length[no], -no), default=None)
     if end is None:
         return []

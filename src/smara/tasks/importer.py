@@ -5,24 +5,23 @@ Every field that cannot be imported is named in the report.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from smara.core.clock import check_time
 from smara.core.ids import key_of
 from smara.core.scope import require_id
-from smara.database.fulltext import terms_of
+from smara.core.validate import one_of
 from smara.database.project_store import plain_value
 from smara.errors import DependencyCycleError, InvalidInputError
 from smara.secrets.redact import clean_name
-from smara.tasks import lifecycle, prepare
-from smara.tasks.dependencies import Edge, topological_order, waits_for
-from smara.tasks.models import NewTask, TaskImportReport, TaskRefusal
-from smara.tasks.queries import require_task
+from smara.tasks.change import TaskChange, TaskJournal, dependency_facts, restore_fields
+from smara.tasks.dependencies import topological_order, waits_for
+from smara.tasks.models import DEPENDENCY_TYPES, NewTask, TaskImportReport, TaskRefusal
+from smara.tasks.prepare import clean_fields
 from smara.tasks.store import StoredTask
-from smara.tasks.transaction import TaskTransaction, TaskTransactions
 
 _BATCH = 200
 _NAMES = (
@@ -32,223 +31,163 @@ _NAMES = (
 )  # fmt: skip
 
 
-@dataclass(slots=True)
-class _ImportCounts:
-    added: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    newer_here: int = 0
-    dependencies: int = 0
-    refused: list[TaskRefusal] = field(default_factory=list)
+class _Dependency(NamedTuple):
+    """A dependency that an imported task names: its number and name, the other, the type."""
+
+    no: int
+    name: str
+    other: str
+    type: str
 
 
 class TaskImporter:
     """One import of tasks."""
 
-    def __init__(self, turns: TaskTransactions, prefix: str, actor: str | None) -> None:
-        self._turns = turns
+    def __init__(self, journal: TaskJournal, prefix: str, actor: str | None) -> None:
+        self._journal = journal
         self._prefix = prefix
         self._actor = actor
-        self._report = _ImportCounts()
+        self._counts: Counter[str] = Counter()
+        self._refused: list[TaskRefusal] = []
         self._numbers: dict[str, int] = {}
-        self._wanted: list[
-            tuple[int, str, str, str]
-        ] = []  # task, what it depends on, type, its name
-        self._known_numbers: set[int] = (
-            set()
-        )  # tasks that were there, and whose dependencies become what came in
+        self._dependencies: list[_Dependency] = []
+        self._updated: set[int] = set()
+        """Tasks that were there, and whose dependencies become what came in."""
 
     def run(self, tasks: Iterable[NewTask]) -> TaskImportReport:
         """Put the tasks, then their dependencies."""
         stream = iter(tasks)
         while batch := list(islice(stream, _BATCH)):
-            with self._turns.begin(self._actor, None) as turn:
+            with self._journal.begin(self._actor) as turn:
                 for new in batch:
                     self._put(turn, new)
-        known = sorted(self._known_numbers)
-        for start in range(0, len(known), _BATCH):
-            with self._turns.begin(self._actor, None) as turn:
-                self._undepend(turn, known[start : start + _BATCH])
-        for start in range(0, len(self._wanted), 5 * _BATCH):
-            with self._turns.begin(self._actor, None) as turn:
-                self._depend(turn, self._wanted[start : start + 5 * _BATCH])
-        report = self._report
-        return TaskImportReport(
-            report.added,
-            report.changed,
-            report.unchanged,
-            newer_here=report.newer_here,
-            dependencies=report.dependencies,
-            refused=tuple(report.refused),
-        )
+        updated = sorted(self._updated)
+        for start in range(0, len(updated), _BATCH):
+            with self._journal.begin(self._actor) as turn:
+                self._undepend(turn, updated[start : start + _BATCH])
+        for start in range(0, len(self._dependencies), 5 * _BATCH):
+            with self._journal.begin(self._actor) as turn:
+                self._depend(turn, self._dependencies[start : start + 5 * _BATCH])
+        return TaskImportReport(**self._counts, refused=tuple(self._refused))
 
-    def _put(self, turn: TaskTransaction, new: NewTask) -> None:
+    def _put(self, turn: TaskChange, new: NewTask) -> None:
         name = str(new.short_id or new.id or new.title)
         try:
             fields = _check_fields(new, turn.now_ms)
             short_id = None if new.short_id is None else clean_name(new.short_id, "short_id")
             task_id = None if new.id is None else require_id(new.id, "id")
-            wanted = [
-                (require_id(other, "depends_on"), prepare.clean_dependency_type(type_))
+            needed = [
+                (require_id(other, "depends_on"), one_of(type_, DEPENDENCY_TYPES, "type"))
                 for other, type_ in new.depends_on
             ]
         except InvalidInputError as error:
-            self._report.refused.append(TaskRefusal(name, "task", str(error)))
+            self._refused.append(TaskRefusal(name, "task", str(error)))
             return
-        no = self._known(turn, task_id, short_id)
+        no = _find(turn, task_id, short_id)
         if no is None:
-            no = self._add(turn, task_id, short_id, fields)
-        elif not self._bring_up_to_date(turn, no, new, fields=fields):
-            wanted = []
+            claimed_at = fields["updated_at"] if fields["status"] == "in_progress" else None
+            no = turn.insert(
+                self._prefix, {**fields, "claimed_at": claimed_at}, id=task_id, short_id=short_id
+            )
+            turn.event(no, "imported", {}, {"title": fields["title"], "status": fields["status"]})
+            self._counts["added"] += 1
+        elif self._bring_up_to_date(turn, no, new, fields=fields):
+            self._updated.add(no)
         else:
-            self._known_numbers.add(no)
+            needed = []
         for given in filter(None, (task_id, short_id)):
             self._numbers[key_of(given)] = no
-        self._wanted += [(no, other, type_, name) for other, type_ in wanted]
-
-    def _known(
-        self, turn: TaskTransaction, task_id: str | None, short_id: str | None
-    ) -> int | None:
-        conditions = []
-        if task_id is not None:
-            conditions.append(("t.id = ?", task_id))
-        if short_id is not None:
-            conditions.append(("t.key = ?", key_of(short_id)))
-        found = turn.store.looked_up(turn.session, conditions, 1) if conditions else []
-        return found[0][0] if found else None
-
-    def _add(
-        self,
-        turn: TaskTransaction,
-        task_id: str | None,
-        short_id: str | None,
-        fields: dict[str, Any],
-    ) -> int:
-        task_id = task_id or self._turns.new_id()
-        values = {name: value for name, value in fields.items() if name != "labels"}
-        values["claimed_at"] = fields["updated_at"] if fields["status"] == "in_progress" else None
-        said = [fields[part] for part in ("description", "summary") if fields[part]]
-        terms = terms_of(fields["title"], "\n".join([*said, " ".join(fields["labels"])]))
-        no = lifecycle.make(
-            turn,
-            task_id,
-            short_id or turn.new_short_id(task_id, self._prefix),
-            values=values,
-            labels=fields["labels"],
-            terms=terms,
-        )
-        turn.event(no, "imported", {}, {"title": fields["title"], "status": fields["status"]})
-        self._report.added += 1
-        return no
+        self._dependencies += [_Dependency(no, name, other, type_) for other, type_ in needed]
 
     def _bring_up_to_date(
-        self, turn: TaskTransaction, no: int, new: NewTask, fields: dict[str, Any]
+        self, turn: TaskChange, no: int, new: NewTask, fields: dict[str, Any]
     ) -> bool:
-        """Give a known task what came in; ``False`` when it was changed here since, and stays."""
-        task = turn.store.by_number(turn.session, no)
+        """Update a task that is there; ``False`` when it was changed here since, and stays."""
+        stored = turn.store.stored(turn.session, no)
+        task = stored.task
         updated_at = turn.now_ms if new.updated_at is None else fields["updated_at"]
         if task.updated_at > updated_at:
-            self._report.newer_here += 1
+            self._counts["newer_here"] += 1
             return False
-        # What nobody told stays as it was.
+        # What the import does not say stays as it was.
         names = [
             name
             for name in _NAMES
             if name not in ("created_at", "created_by") or getattr(new, name) is not None
         ]
-        have = {name: plain_value(getattr(task, name)) for name in names} | {
-            "description": task.full_description
-        }
+        have = {name: plain_value(getattr(task, name)) for name in names}
+        have["description"] = task.full_description
         changed = {
             name: value for name in names if (value := plain_value(fields[name])) != have[name]
         }
-        if not changed:
-            self._report.unchanged += 1
-            return True
-        if task.is_compacted:
-            changed = {**lifecycle.restore_fields(task), **changed}
-        turn.change(
-            StoredTask(no, task),
-            "imported",
-            {**changed, "updated_at": updated_at},
-            is_touched=False,
-        )
-        self._report.changed += 1
+        self._counts["changed" if changed else "unchanged"] += 1
+        if changed:
+            changed = {**restore_fields(task), **changed, "updated_at": updated_at}
+            turn.change(stored, "imported", changed, is_touched=False)
         return True
 
-    def _undepend(self, turn: TaskTransaction, numbers: Sequence[int]) -> None:
-        """Take away what known tasks no longer depend on."""
-        kept: dict[int, set[tuple[str, str]]] = {}
-        for no, other, type_, _ in self._wanted:
-            kept.setdefault(no, set()).add((key_of(other), type_))
+    def _undepend(self, turn: TaskChange, numbers: Sequence[int]) -> None:
+        """Remove what updated tasks no longer depend on."""
+        named: dict[int, set[tuple[str, str]]] = {}
+        for each in self._dependencies:
+            named.setdefault(each.no, set()).add((key_of(each.other), each.type))
         for no, task in turn.store.by_numbers(turn.session, numbers).items():
             for dependency in task.dependencies:
                 names = {
                     (key_of(name), dependency.type)
                     for name in (dependency.depends_on, dependency.depends_on_id)
                 }
-                if not names & kept.get(no, set()):
-                    target = require_task(turn.session, turn.store, dependency.depends_on_id)
-                    lifecycle.remove_dependencies(
-                        turn,
-                        StoredTask(no, task),
-                        target,
-                        types=(dependency.type,),
-                        is_touched=False,
+                if names.isdisjoint(named.get(no, ())):
+                    target = turn.store.require(turn.session, dependency.depends_on_id)
+                    turn.remove_dependencies(
+                        StoredTask(no, task), target, types=(dependency.type,), is_touched=False
                     )
 
-    def _depend(self, turn: TaskTransaction, wanted: Sequence[tuple[int, str, str, str]]) -> None:
-        edges: list[tuple[Edge, str, str]] = []
-        for no, other, type_, name in wanted:
-            target = self._numbers.get(key_of(other))
-            target = target if target is not None else self._known(turn, other, other)
+    def _depend(self, turn: TaskChange, dependencies: Sequence[_Dependency]) -> None:
+        edges: list[tuple[_Dependency, int]] = []
+        for each in dependencies:
+            target = self._numbers.get(key_of(each.other))
+            target = target if target is not None else _find(turn, each.other, each.other)
             if target is None:
-                self._report.refused.append(
-                    TaskRefusal(name, f"{type_} {other}", "there is no such task")
-                )
-            elif target == no:
-                self._report.refused.append(
-                    TaskRefusal(name, f"{type_} {other}", "a task cannot depend on itself")
-                )
+                self._refuse(each, "there is no such task")
+            elif target == each.no:
+                self._refuse(each, "a task cannot depend on itself")
             else:
-                edges.append(((no, target, type_), other, name))
+                edges.append((each, target))
+        waiting = [(each.no, to, each.type) for each, to in edges if each.type != "related"]
         present = turn.store.all_edges(turn.session, is_unfinished_only=False)
-        is_free = (
-            topological_order([*present, *(edge for edge, _, _ in edges if edge[2] != "related")])
-            is not None
-        )
-        affected = {waits_for(edge)[0] for edge, _, _ in edges if edge[2] != "related"}
-        if is_free:
-            targets = turn.store.by_numbers(turn.session, [edge[1] for edge, _, _ in edges])
-            with turn.counted(affected):
-                for edge, _, _ in edges:
-                    self._add_edge(turn, edge, StoredTask(edge[1], targets[edge[1]]))
+        numbers = [no for each, target in edges for no in (each.no, target)]
+        tasks = turn.store.by_numbers(turn.session, numbers)
+        if topological_order([*present, *waiting]) is not None:
+            # No circle: each is added without a look of its own.
+            with turn.counted(waits_for(edge)[0] for edge in waiting):
+                for each, to in edges:
+                    row = (each.no, to, each.type, turn.now_ms, turn.actor)
+                    if turn.store.add_dependency(turn.session, row):
+                        facts = dependency_facts(StoredTask(to, tasks[to]), each.type)
+                        turn.event(each.no, "dependency_added", {}, facts)
+                        self._counts["dependencies"] += 1
             return
-        for edge, other, name in edges:
+        for each, to in edges:
+            waiter, target_task = StoredTask(each.no, tasks[each.no]), StoredTask(to, tasks[to])
             try:
-                self._add_checked(turn, edge)
-            except DependencyCycleError as error:
-                self._report.refused.append(
-                    TaskRefusal(name, f"{edge[2]} {other}", str(error.facts["brief"]))
+                self._counts["dependencies"] += turn.add_dependencies(
+                    waiter, target_task, types=(each.type,), is_touched=False
                 )
+            except DependencyCycleError as error:
+                self._refuse(each, str(error.facts["brief"]))
 
-    def _add_checked(self, turn: TaskTransaction, edge: Edge) -> None:
-        no, target, type_ = edge
-        tasks = turn.store.by_numbers(turn.session, (no, target))
-        if lifecycle.add_dependency(
-            turn,
-            StoredTask(no, tasks[no]),
-            StoredTask(target, tasks[target]),
-            type_=type_,
-            is_touched=False,
-        ):
-            self._report.dependencies += 1
+    def _refuse(self, dependency: _Dependency, why: str) -> None:
+        what = f"{dependency.type} {dependency.other}"
+        self._refused.append(TaskRefusal(dependency.name, what, why))
 
-    def _add_edge(self, turn: TaskTransaction, edge: Edge, target: StoredTask) -> None:
-        no, target_no, type_ = edge
-        if turn.store.add_dependency(turn.session, (no, target_no, type_, turn.now_ms, turn.actor)):
-            turn.event(no, "dependency_added", {}, lifecycle.dependency_facts(target, type_))
-            self._report.dependencies += 1
+
+def _find(turn: TaskChange, task_id: str | None, short_id: str | None) -> int | None:
+    conditions = [("t.id = ?", task_id)] if task_id is not None else []
+    if short_id is not None:
+        conditions.append(("t.key = ?", key_of(short_id)))
+    found = turn.store.looked_up(turn.session, conditions, 1) if conditions else []
+    return found[0][0] if found else None
 
 
 def _check_fields(new: NewTask, now_ms: int) -> dict[str, Any]:
@@ -258,33 +197,25 @@ def _check_fields(new: NewTask, now_ms: int) -> dict[str, Any]:
     updated_at = check_time(new.updated_at, "updated_at")
     updated_at = created_at if updated_at is None else updated_at
     closed_at = check_time(new.closed_at, "closed_at")
-    is_closed = prepare.clean_status(new.status) == "closed"
+    fields = clean_fields(
+        title=new.title,
+        description=new.description,
+        status=new.status,
+        priority=new.priority,
+        type=new.type,
+        assignee=(new.assignee or "").strip() and new.assignee,
+        session_id=(new.session_id or "").strip() and new.session_id,
+        created_by=(new.created_by or "").strip() and new.created_by,
+        close_reason=new.close_reason,
+        summary=new.summary,
+        labels=new.labels,
+        metadata=new.metadata,
+    )
+    is_closed = new.status == "closed"
     return {
-        "title": prepare.clean_title(new.title),
-        "description": prepare.clean_text(
-            new.description, "description", prepare.MAX_DESCRIPTION_LENGTH
-        ),
-        "status": new.status,
-        "priority": prepare.clean_priority(new.priority),
-        "type": prepare.clean_type(new.type),
-        "assignee": _name(new.assignee, "assignee"),
-        "session_id": _name(new.session_id, "session_id"),
+        **fields,
         "created_at": created_at,
-        "created_by": _name(new.created_by, "created_by"),
         "updated_at": updated_at,
         "closed_at": (updated_at if closed_at is None else closed_at) if is_closed else None,
-        "close_reason": _text(new.close_reason, "close_reason") if is_closed else None,
-        "summary": _text(new.summary, "summary"),
-        "labels": prepare.clean_labels(new.labels),
-        "metadata": prepare.clean_metadata(new.metadata),
+        "close_reason": fields["close_reason"] if is_closed else None,
     }
-
-
-def _name(value: str | None, what: str) -> str | None:
-    return None if value is None or not value.strip() else clean_name(value, what)
-
-
-def _text(value: str | None, what: str) -> str | None:
-    return (
-        None if value is None else prepare.clean_text(value, what, prepare.MAX_DESCRIPTION_LENGTH)
-    )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from smara.core.validate import invalid, one_of
 from smara.secrets import redact
-from smara.secrets.redact import dump_metadata
-from smara.tasks.models import CLOSE_REASONS, DEPENDENCY_TYPES, MAX_TITLE_LENGTH, STATUSES, TYPES
+from smara.secrets.redact import clean_name, dump_metadata
+from smara.tasks.models import MAX_TITLE_LENGTH, STATUSES, TYPES
 
 MAX_DESCRIPTION_LENGTH = 2_000_000
 MAX_SUMMARY_LENGTH = 20_000
@@ -32,7 +32,7 @@ def clean_title(title: object) -> str:
     return redact(line).text[:MAX_TITLE_LENGTH]
 
 
-def clean_text(text: object, what: str, longest: int) -> str:
+def clean_text(text: object, what: str, longest: int = MAX_DESCRIPTION_LENGTH) -> str:
     """A text of any number of lines."""
     if not isinstance(text, str):
         raise invalid(f"{what} must be a text, not {type(text).__name__}", "Give a text.", what)
@@ -58,34 +58,22 @@ def clean_priority(priority: object) -> int:
     return priority
 
 
-def clean_type(value: object) -> str:
-    return one_of(value, TYPES, "type")
-
-
-def clean_status(value: object) -> str:
-    return one_of(value, STATUSES, "status")
-
-
-def clean_reason(value: object) -> str:
-    return one_of(value, CLOSE_REASONS, "reason")
-
-
-def clean_dependency_type(value: object) -> str:
-    return one_of(value, DEPENDENCY_TYPES, "type")
-
-
-def clean_dependency_types(value: object) -> tuple[str, ...]:
-    """The one type that is named, or all of them."""
-    return DEPENDENCY_TYPES if value is None else (clean_dependency_type(value),)
-
-
 def clean_labels(labels: object) -> tuple[str, ...]:
     """Labels, each once, in order of the alphabet."""
     if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise invalid(
             f"labels must be a list of texts, not {type(labels).__name__}", "Give a list.", "labels"
         )
-    found = {_clean_label(label) for label in labels}
+    found = set()
+    for label in labels:
+        if not isinstance(label, str) or not label.strip():
+            brief = f"a label must be a text that is not blank; got {label!r}"
+            raise invalid(brief, "Give a word or two.", "labels")
+        line = " ".join(label.split())
+        if len(line) > MAX_LABEL_LENGTH:
+            allowed = f"At most {MAX_LABEL_LENGTH} are allowed."
+            raise invalid(f"a label has {len(line)} characters", allowed, "labels")
+        found.add(redact(line).text)
     if len(found) > MAX_LABELS:
         raise invalid(
             f"{len(found)} labels are too many", f"At most {MAX_LABELS} are allowed.", "labels"
@@ -93,24 +81,27 @@ def clean_labels(labels: object) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _clean_label(label: Any) -> str:
-    if not isinstance(label, str) or not label.strip():
-        raise invalid(
-            f"a label must be a text that is not blank; got {label!r}",
-            "Give a word or two.",
-            "labels",
-        )
-    line = " ".join(label.split())
-    if len(line) > MAX_LABEL_LENGTH:
-        raise invalid(
-            f"a label has {len(line)} characters",
-            f"At most {MAX_LABEL_LENGTH} are allowed.",
-            "labels",
-        )
-    return redact(line).text
+def clean_fields(*, is_partial: bool = False, **given: Any) -> dict[str, Any]:
+    """Return fields, checked and redacted; of some fields, ``None`` is left out."""
+    return {
+        name: _CLEAN[name](value)
+        for name, value in given.items()
+        if value is not None or not is_partial
+    }
 
 
-def clean_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata as JSON can hold it, redacted."""
-    cleaned: dict[str, Any] = json.loads(dump_metadata(metadata))
-    return cleaned
+_CLEAN: Mapping[str, Callable[[Any], Any]] = {
+    "title": clean_title,
+    "description": lambda value: clean_text(value, "description"),
+    "summary": lambda value: None if value is None else clean_text(value, "summary"),
+    "close_reason": lambda value: None if value is None else clean_text(value, "close_reason"),
+    "status": lambda value: one_of(value, STATUSES, "status"),
+    "priority": clean_priority,
+    "type": lambda value: one_of(value, TYPES, "type"),
+    "labels": clean_labels,
+    "assignee": lambda value: clean_name(value, "assignee") if value else None,
+    "session_id": lambda value: clean_name(value, "session_id") if value else None,
+    "created_by": lambda value: clean_name(value, "created_by") if value else None,
+    "metadata": lambda value: json.loads(dump_metadata(value)),
+}
+"""How each field is checked and redacted; an empty name clears it."""

@@ -7,42 +7,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from smara.config import Settings
 from smara.core import log
+from smara.core.extract import distinct, first_sentence, fit, names_in, shorten
+from smara.core.validate import invalid, one_of
 from smara.database.database import Session
-from smara.database.fulltext import terms_of
-from smara.errors import DatabaseError, InvalidInputError, SmaraError
+from smara.errors import ConflictError, InvalidInputError, SmaraError
 from smara.secrets.redact import clean_name
-from smara.tasks import claims, lifecycle, prepare
+from smara.tasks import prepare
+from smara.tasks.change import UNCLAIMED, TaskChange, TaskJournal, dependency_facts, restore_fields
 from smara.tasks.importer import TaskImporter
-from smara.tasks.lifecycle import WORTH_CHARACTERS, condense_task, undo
 from smara.tasks.models import (
+    CLOSE_REASONS,
     DEFAULT_PRIORITY,
+    DEPENDENCY_TYPES,
     CloseReason,
     DependencyType,
     NewTask,
-    ReadyTasks,
     Task,
-    TaskDetails,
-    TaskEvent,
     TaskImportReport,
-    TaskPage,
-    TaskProgress,
-    TaskStatus,
     TaskTotals,
     TaskType,
-    TreeNode,
 )
-from smara.tasks.queries import (
-    TaskQueries,
-    check_page,
-    filter_values,
-    filters_for,
-    require_task,
-    where_clause,
-)
+from smara.tasks.reader import READY, TaskReader
 from smara.tasks.store import StoredTask
-from smara.tasks.transaction import TaskTransaction, TaskTransactions
 
 _DAY_MS = 86_400_000
 _COMPACTED_AT_ONCE = 200
@@ -52,26 +39,31 @@ _FADING = (
     "length(t.description) >= ?"
 )
 _UNTOUCHED = " AND (t.compaction_level > 0 OR t.compacted_at IS NULL)"
+WORTH_CHARACTERS = {1: 400, 2: 200}
+"""A shorter description is left as it is."""
+_NAMES_CHARACTERS = 300
+_LINE = 160
 
 
-class Tasks:
+class Tasks(TaskReader):
     """The tasks of one project.
 
-    ``task_id`` takes whatever a task is called: its UUID, its short id with or without what
-    stands before the hyphen, or the beginning of one of these, as long as only one fits.
+    Arguments that many methods share:
+        task_id: The UUID of a task, its short id with or without the part before the hyphen, or
+            the beginning of one of these, as long as only one fits; otherwise
+            ``InvalidInputError``, or ``NotFoundError`` if none does.
+        actor: The name of who acts, for the history.
+        session_id: The session in which it happens; it holds what it claims.
+        force: True to act although another session holds the task; otherwise
+            ``TaskClaimedError``.
     """
 
     def __init__(
         self,
-        settings: Settings,
-        turns: TaskTransactions,
+        journal: TaskJournal,
         linked_messages: Callable[[Session, int, str], tuple[str, ...]],
     ) -> None:
-        self._turns = turns
-        self._store = turns.store
-        self._settings = settings
-        self._reader = TaskQueries(turns.store)
-        self._linked_messages = linked_messages
+        super().__init__(journal, linked_messages)
         self._seen: dict[str, int] = {}
 
     # making and changing
@@ -93,56 +85,56 @@ class Tasks:
     ) -> Task:
         """Add a task.
 
-        ``depends_on`` names tasks that block it, ``parent`` the one it is part of.
+        Args:
+            title: One line that says what is to be done.
+            description: All there is to say, in any number of lines.
+            type: ``bug``, ``feature``, ``task``, ``epic`` or ``chore``.
+            priority: From 0, the most urgent, to 4.
+            labels: Free labels.
+            assignee: The person whose task it is.
+            metadata: Anything JSON can store.
+            parent: The task it is part of.
+            depends_on: The tasks that block it.
+
+        Raises:
+            InvalidInputError: If a field is impossible.
+            NotFoundError: If there is no such parent or dependency.
         """
         if isinstance(depends_on, str):
             raise InvalidInputError(
                 "depends_on must be a list of task ids, not one text.", field="depends_on"
             )
-        fields: dict[str, Any] = {
-            "title": prepare.clean_title(title),
-            "description": prepare.clean_text(
-                description, "description", prepare.MAX_DESCRIPTION_LENGTH
-            ),
-            "status": "open",
-            "priority": prepare.clean_priority(priority),
-            "type": prepare.clean_type(type),
-            "assignee": clean_name(assignee, "assignee") if assignee else None,
-            "metadata": prepare.clean_metadata(metadata or {}),
-        }
-        tags = prepare.clean_labels(labels)
-        terms = terms_of(fields["title"], "\n".join([fields["description"], " ".join(tags)]))
-        with self._turns.begin(actor, session_id) as turn:
-            needed = [
-                (require_task(turn.session, self._store, other), "blocks") for other in depends_on
-            ]
+        fields = prepare.clean_fields(
+            title=title,
+            description=description,
+            priority=priority,
+            type=type,
+            labels=labels,
+            assignee=assignee,
+            metadata=metadata or {},
+        )
+        with self._journal.begin(actor, session_id) as turn:
+            needed = [(self._store.require(turn.session, each), "blocks") for each in depends_on]
             if parent is not None:
-                needed.append((require_task(turn.session, self._store, parent), "parent-child"))
-            task_id = self._turns.new_id()
+                needed.append((self._store.require(turn.session, parent), "parent-child"))
             times = {"created_at": turn.now_ms, "updated_at": turn.now_ms, "created_by": turn.actor}
-            short_id = turn.new_short_id(task_id, self._settings.task_prefix)
-            no = lifecycle.make(
-                turn, task_id, short_id, values={**fields, **times}, labels=tags, terms=terms
-            )
-            for target, type_ in needed:
-                lifecycle.refuse_cycle(turn, no, target.no, type_=type_)
-                affected = [no] if type_ == "blocks" else [target.no]
-                with turn.counted(affected):
+            no = turn.insert(self._settings.task_prefix, {**fields, **times, "status": "open"})
+            for target, kind in needed:
+                turn.refuse_cycle(no, target.no, kind)
+                with turn.counted([no if kind == "blocks" else target.no]):
                     self._store.add_dependency(
-                        turn.session, (no, target.no, type_, turn.now_ms, turn.actor)
+                        turn.session, (no, target.no, kind, turn.now_ms, turn.actor)
                     )
-            made = self._store.by_number(turn.session, no)
+            task = self._store.stored(turn.session, no).task
             after = {
-                "title": made.title,
-                "type": made.type,
-                "priority": made.priority,
-                "dependencies": [
-                    lifecycle.dependency_facts(target, type_) for target, type_ in needed
-                ],
+                "title": task.title,
+                "type": task.type,
+                "priority": task.priority,
+                "dependencies": [dependency_facts(target, kind) for target, kind in needed],
             }
             turn.event(no, "created", {}, after)
-        log.event("task.added", task=made.short_id)
-        return made
+        log.event("task.added", task=task.short_id)
+        return task
 
     def update(
         self,
@@ -158,34 +150,50 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Update named fields of a task.
+        """Update named fields of a task; ``None`` leaves a field.
 
-        Metadata is merged, ``None`` takes a key out; ``assignee=""`` clears it.
+        Args:
+            task_id: The task.
+            assignee: The person whose task it is; ``""`` for none.
+            metadata: Merged into what is there; ``None`` removes a key.
+
+        Raises:
+            ConflictError: If the assignee of a claimed task is to change.
+            InvalidInputError: If a field is impossible.
         """
-        fields: dict[str, Any] = {}
-        if title is not None:
-            fields["title"] = prepare.clean_title(title)
-        if description is not None:
-            fields["description"] = prepare.clean_text(
-                description, "description", prepare.MAX_DESCRIPTION_LENGTH
-            )
-        if priority is not None:
-            fields["priority"] = prepare.clean_priority(priority)
-        if type is not None:
-            fields["type"] = prepare.clean_type(type)
-        if labels is not None:
-            fields["labels"] = prepare.clean_labels(labels)
-        if assignee is not None:
-            fields["assignee"] = clean_name(assignee, "assignee") if assignee else None
-        more = None if metadata is None else prepare.clean_metadata(metadata)
+        fields = prepare.clean_fields(
+            is_partial=True,
+            title=title,
+            description=description,
+            priority=priority,
+            type=type,
+            labels=labels,
+            assignee=assignee,
+            metadata=metadata,
+        )
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            if more is not None:
-                merged = {**stored.task.metadata, **more}
+            task = stored.task
+            if metadata is not None:
+                merged = {**task.metadata, **fields["metadata"]}
                 fields["metadata"] = {
                     key: value for key, value in merged.items() if value is not None
                 }
-            lifecycle.update(turn, stored, fields)
-        return self._after(stored)
+            changed = {
+                name: value for name, value in fields.items() if getattr(task, name) != value
+            }
+            if "assignee" in changed and task.holder is not None:
+                hint = "Hand it over instead (release with `to`), or release it first."
+                raise ConflictError(
+                    f"Task {task.short_id} is being worked on by {task.holder}. {hint}",
+                    task_id=task.short_id,
+                    brief=f"Task is held by {task.holder}",
+                    hint=hint,
+                )
+            if "description" in changed:
+                # What was written before would otherwise come back over the new text with a
+                # restore.
+                changed = {**restore_fields(task), **changed}
+            return turn.change(stored, "updated", changed).task if changed else task
 
     # taking and giving back
 
@@ -194,12 +202,20 @@ class Tasks:
     ) -> Task:
         """Claim a ready task; its holder keeps it.
 
-        Raises ``TaskClaimedError`` when another session holds it, ``TaskBlockedError`` when it
-        waits for unfinished tasks, ``ConflictError`` when it is closed.
+        Raises:
+            TaskClaimedError: If another session holds it.
+            TaskBlockedError: If it waits for unfinished tasks.
+            ConflictError: If it is closed.
         """
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            claims.claim(turn, stored)
-        return self._after(stored)
+            task = stored.task
+            if turn.is_holder(task):
+                return task
+            turn.refuse_others(task)
+            _refuse_closed(task, "", "Reopen it first if there is more to do.")
+            if task.status == "open":
+                turn.refuse_blocked(stored)
+            return turn.hold(stored, "claimed", turn.session_id, assignee=turn.actor).task
 
     def claim_next(
         self,
@@ -209,15 +225,24 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task | None:
-        """Claim the first ready task, or return ``None``.
+        """Claim the first ready task; no two callers get the same.
 
-        No two callers get the same.
+        Args:
+            type: Only a task of this type.
+            label: Only a task with this label.
+
+        Returns:
+            The task, or ``None`` if none is ready.
         """
-        with self._turns.begin(actor, session_id) as turn:
-            claims.expire(turn, self._silent_since(turn.now_ms))
-            filters = filters_for(turn.session, self._store, type=type, label=label)
-            no = claims.claim_first(turn, where_clause(filters), filter_values(filters))
-            return None if no is None else self._store.by_number(turn.session, no)
+        with self._journal.begin(actor, session_id) as turn:
+            turn.expire(self._silent_since(turn.now_ms))
+            where, values = self._filter(turn.session, type=type, label=label)
+            found = self._store.select(
+                turn.session, f" AND t.status = 'open'{where}{READY}", (*values, 1, 0)
+            )
+            if not found:
+                return None
+            return turn.hold(found[0], "claimed", turn.session_id, assignee=turn.actor).task
 
     def release(
         self,
@@ -227,10 +252,17 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Release a task for others; ``force`` takes it from its holder."""
+        """Release a task for others; an unclaimed one stays as it is.
+
+        Raises:
+            TaskClaimedError: If another session holds it, without ``force``.
+        """
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            claims.release(turn, stored, force)
-        return self._after(stored)
+            if stored.task.status != "in_progress":
+                return stored.task
+            if not force:
+                turn.refuse_others(stored.task)
+            return turn.change(stored, "released", UNCLAIMED).task
 
     def hand_over(
         self,
@@ -242,10 +274,43 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Make another session or person the holder."""
+        """Make another session or person the holder.
+
+        Args:
+            task_id: The task.
+            to_session: The session that holds it from now on.
+            to_assignee: The person; without it, named like the session.
+
+        Raises:
+            InvalidInputError: If neither is given.
+            ConflictError: If the task is closed.
+            TaskBlockedError: If it waits for unfinished tasks.
+            TaskClaimedError: If another session holds it, without ``force``.
+        """
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            claims.hand_over(turn, stored, to_session, to_assignee=to_assignee, is_forced=force)
-        return self._after(stored)
+            task = stored.task
+            if to_session is None and to_assignee is None:
+                raise invalid(
+                    "A hand-over needs somebody to hand over to",
+                    "Say to_session, to_assignee, or both.",
+                    "to",
+                )
+            _refuse_closed(task, ", and cannot be handed over", "Reopen it first.")
+            if not force:
+                turn.refuse_others(task)
+            if task.status == "open":
+                turn.refuse_blocked(stored)
+            session = None if to_session is None else clean_name(to_session, "to_session")
+            person = session if to_assignee is None else clean_name(to_assignee, "to_assignee")
+            if to_assignee is None and session is not None and session == task.session_id:
+                person = task.assignee  # it stays where it is
+            is_there = (task.session_id, task.assignee) == (session, person)
+            if is_there and task.status == "in_progress":
+                return task
+            if session is not None:
+                # A sign of life is given for it: it has the usual time to begin.
+                self._store.see_session(turn.session, session, turn.now_ms)
+            return turn.hold(stored, "handed_over", session, assignee=person or "").task
 
     def close(
         self,
@@ -257,23 +322,47 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Close a task with a summary of its outcome.
+        """Close a task; closing it again in the same words changes nothing.
 
-        ``force`` closes what another holds.
+        Args:
+            task_id: The task.
+            summary: What was done, where, and what was learned.
+            reason: ``completed``, ``wontfix`` or ``duplicate``.
+
+        Raises:
+            ConflictError: If it is closed already, in other words.
+            InvalidInputError: If the summary is empty.
+            TaskClaimedError: If another session holds it, without ``force``.
         """
-        said, why = prepare.clean_summary(summary), prepare.clean_reason(reason)
+        outcome = (one_of(reason, CLOSE_REASONS, "reason"), prepare.clean_summary(summary))
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            lifecycle.close(turn, stored, why, summary=said, is_forced=force)
+            task = stored.task
+            if task.status == "closed" and (task.close_reason, task.summary) != outcome:
+                raise ConflictError(
+                    f"Task {task.short_id} is closed already ({task.close_reason}). Reopen it to "
+                    "close it differently.",
+                    task_id=task.short_id,
+                    brief="Task is already closed",
+                    hint="Reopen it first to close it differently.",
+                )
+            if task.status != "closed":
+                if not force:
+                    turn.refuse_others(task)
+                fields = {"closed_at": turn.now_ms, "close_reason": outcome[0]}
+                fields |= {"status": "closed", "summary": outcome[1]}
+                stored = turn.change(stored, "closed", fields)
         self._decay_quietly()
-        return self._after(stored)
+        return stored.task
 
     def reopen(
         self, task_id: str, *, actor: str | None = None, session_id: str | None = None
     ) -> Task:
-        """Make a closed task open again."""
+        """Reopen a closed task with its whole text; its summary stays."""
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            lifecycle.reopen(turn, stored)
-        return self._after(stored)
+            if stored.task.status != "closed":
+                return stored.task
+            fields = {**UNCLAIMED, "closed_at": None, "close_reason": None}
+            return turn.change(stored, "reopened", {**fields, **restore_fields(stored.task)}).task
 
     # what waits for what
 
@@ -286,15 +375,22 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """``task_id`` needs ``depends_on``, which for ``parent-child`` is the parent; twice is the
-        same as once.
+        """Make a task need another; safe to repeat.
+
+        Args:
+            task_id: The task that waits, or the child.
+            depends_on: The task it needs; for ``parent-child``, the parent.
+            type: ``blocks``, ``parent-child`` or ``related``.
+
+        Raises:
+            DependencyCycleError: If the tasks would wait for each other.
+            NotFoundError: If there is no such task.
         """
-        kind = prepare.clean_dependency_type(type)
+        one_of(type, DEPENDENCY_TYPES, "type")
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            lifecycle.add_dependency(
-                turn, stored, require_task(turn.session, self._store, depends_on), type_=kind
-            )
-        return self._after(stored)
+            target = self._store.require(turn.session, depends_on)
+            turn.add_dependencies(stored, target, types=(type,))
+            return self._store.stored(turn.session, stored.no).task
 
     def undepend(
         self,
@@ -305,20 +401,16 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Remove a dependency; without a type, all between the two."""
-        kinds = prepare.clean_dependency_types(type)
+        """Remove a dependency; without a type, all between the two.
+
+        Raises:
+            NotFoundError: If there is no such task.
+        """
+        types = DEPENDENCY_TYPES if type is None else (one_of(type, DEPENDENCY_TYPES, "type"),)
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            target = require_task(turn.session, self._store, depends_on)
-            lifecycle.remove_dependencies(turn, stored, target, types=kinds)
-        return self._after(stored)
-
-    # history
-
-    def history(self, task_id: str, *, limit: int = 50) -> builtins.list[TaskEvent]:
-        """Return a task's events, newest first."""
-        check_page(limit, 0)
-        with self._store.database.read() as session:
-            return self._reader.history(session, require_task(session, self._store, task_id), limit)
+            target = self._store.require(turn.session, depends_on)
+            turn.remove_dependencies(stored, target, types=types)
+            return self._store.stored(turn.session, stored.no).task
 
     def undo(
         self,
@@ -328,131 +420,32 @@ class Tasks:
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Undo the newest change of a task.
+        """Undo the newest change of a task; repeat to go further back.
 
-        Call it again to go further back. Raises ``TaskClaimedError`` when another session holds the
-        task, unless ``force``.
+        Raises:
+            ConflictError: If nothing is left to undo.
+            TaskClaimedError: If another session holds it, without ``force``.
         """
-        with self._changing(task_id, actor, session_id, is_expiring=False) as (turn, stored):
-            undo(turn, stored, force)
-        return self._after(stored)
-
-    # asking
-
-    def get(self, task_id: str) -> Task:
-        """The task, or ``NotFoundError``."""
-        with self._store.database.read() as session:
-            return require_task(session, self._store, task_id).task
-
-    def find(self, task_id: str) -> Task | None:
-        """The task, or ``None``."""
-        with self._store.database.read() as session:
-            no = self._store.find_no(session, task_id)
-            return None if no is None else self._store.by_number(session, no)
-
-    def show(self, task_id: str) -> TaskDetails:
-        """Return a task with dependencies, dependents, children and messages."""
-        with self._store.database.read() as session:
-            stored = require_task(session, self._store, task_id)
-            linked = self._linked_messages(session, stored.no, stored.task.id)
-            return self._reader.show(session, stored, linked)
-
-    def ready(
-        self,
-        *,
-        limit: int = 5,
-        offset: int = 0,
-        type: TaskType | None = None,
-        label: str | None = None,
-        assignee: str | None = None,
-    ) -> ReadyTasks:
-        """Return claimable tasks by priority, then age."""
-        check_page(limit, offset)
-        self._expire_quietly()
-        with self._store.database.read() as session:
-            filters = filters_for(session, self._store, type=type, label=label, assignee=assignee)
-            return self._reader.ready(session, filters, limit, offset)
-
-    def list(
-        self,
-        *,
-        status: TaskStatus | None = None,
-        type: TaskType | None = None,
-        label: str | None = None,
-        assignee: str | None = None,
-        priority: int | None = None,
-        parent: str | None = None,
-        limit: int = 50,
-        offset: int = 0,
-    ) -> TaskPage:
-        """List tasks: in progress, open by priority, closed newest first."""
-        check_page(limit, offset)
-        if status is not None:
-            prepare.clean_status(status)
-        self._expire_quietly()
-        with self._store.database.read() as session:
-            filters = filters_for(
-                session,
-                self._store,
-                type=type,
-                label=label,
-                assignee=assignee,
-                priority=priority,
-                parent=parent,
-            )
-            return self._reader.list(session, status, filters, limit, offset)
-
-    def blocked(self, tasks: Iterable[Task]) -> set[str]:
-        """Return the ids of tasks that wait for unfinished ones."""
-        with self._store.database.read() as session:
-            return self._reader.blocked(
-                session, [task.id for task in tasks if task.status != "closed"]
-            )
-
-    def tree(self, task_id: str | None = None) -> builtins.list[TreeNode]:
-        """Return the tree of tasks below one, or of all roots."""
-        with self._store.database.read() as session:
-            root = None if task_id is None else require_task(session, self._store, task_id)
-            return self._reader.tree(session, root)
-
-    def critical_path(self, task_id: str | None = None) -> builtins.list[Task]:
-        """Return the longest chain of unfinished waiting tasks."""
-        with self._store.database.read() as session:
-            last = None if task_id is None else require_task(session, self._store, task_id)
-            return self._reader.critical_path(session, last)
-
-    def progress(self, task_id: str) -> TaskProgress:
-        """Return the progress of everything below a task."""
-        with self._store.database.read() as session:
-            return self._reader.progress(session, require_task(session, self._store, task_id).no)
-
-    def totals(self) -> TaskTotals:
-        """Count tasks by status, ready, and blocked."""
-        with self._store.database.read() as session:
-            return self._reader.totals(session)
-
-    def problems(self) -> builtins.list[str]:
-        """Return what is wrong with the totals, by counting all."""
-        with self._store.database.snapshot() as session:
-            kept, counted = self._store.totals(session), self._store.recount(session)
-        return (
-            [] if kept == counted else [f"The totals of tasks say {kept}, and there are {counted}."]
-        )
+        with self._journal.begin(actor, session_id) as turn:
+            stored = self._store.require(turn.session, task_id)
+            if not force:
+                turn.refuse_others(stored.task)
+            return turn.undo(stored).task
 
     def recount(self) -> TaskTotals:
-        """Recount and repair the totals.
+        """Count the totals again and store them.
 
-        For when a backup or a hand has changed the tables.
+        For a store whose tables were changed by a backup or by hand.
         """
-        with self._turns.begin(None, None) as turn:
-            turn.totals = self._store.recount(turn.session)
-            return turn.totals
+        with self._journal.begin() as turn:
+            turn.state = self._store.count(turn.session)
+            return turn.state
 
     # sessions
 
     def seen(self, session_id: str) -> None:
         """Record a session's sign of life, written twice a minute at most."""
-        now = self._turns.clock.now_ms()
+        now = self._journal.project.clock.now_ms()
         name = clean_name(session_id, "session_id")
         if now - self._seen.get(name, -_SIGN_OF_LIFE_MS) < _SIGN_OF_LIFE_MS:
             return
@@ -461,38 +454,54 @@ class Tasks:
         self._seen[name] = now
 
     def end_session(self, session_id: str) -> builtins.list[Task]:
-        """A session is over: what it holds is free again; those tasks."""
+        """End a session, and release the tasks it holds.
+
+        Returns:
+            The tasks that were released.
+        """
         name = clean_name(session_id, "session_id")
+        now = self._journal.project.clock.now_ms()
         self._seen.pop(name, None)
         with self._store.database.write() as session:
-            self._store.end_session(session, name, self._turns.clock.now_ms())
+            session.run(
+                self._store.sql(
+                    "INSERT INTO sessions (project_no, id, seen_at, ended_at)"
+                    " VALUES (:project, ?, ?, ?)"
+                    " ON CONFLICT (project_no, id) DO UPDATE SET ended_at = excluded.ended_at"
+                ),
+                (name, now, now),
+            )
         return self.expire()
-
-    def expire(self) -> builtins.list[Task]:
-        """Release the tasks of gone sessions and return them.
-
-        Asking and changing do this by themselves.
-        """
-        with self._turns.begin(None, None) as turn:
-            numbers = claims.expire(turn, self._silent_since(turn.now_ms))
-            return builtins.list(self._store.by_numbers(turn.session, numbers).values())
 
     # decay
 
     def compact(self, *, now: int | None = None, is_asked: bool = True) -> int:
         """Shorten what is shown of tasks closed long ago; return count.
 
-        Their text is kept, and found. Closing a task does this by itself, and then leaves alone
-        what a person has restored.
+        Their text is kept, and found.
+
+        Args:
+            now: The time, instead of the clock's.
+            is_asked: False to leave alone what a person has restored, as closing a task does.
         """
         done = 0
-        with self._turns.begin(None, None) as turn:
+        with self._journal.begin() as turn:
             at = turn.now_ms if now is None else now
-            for level, days in (
-                (2, self._settings.archive_tasks_after_days),
-                (1, self._settings.compact_tasks_after_days),
-            ):
-                done += self._compact_level(turn, level, at - days * _DAY_MS, is_asked=is_asked)
+            for level, closed_before in self._limits(at):
+                found = self._store.select(
+                    turn.session,
+                    f"{_FADING}{'' if is_asked else _UNTOUCHED} ORDER BY t.closed_at LIMIT ?",
+                    (level, closed_before, WORTH_CHARACTERS[level], _COMPACTED_AT_ONCE),
+                )
+                done += len(found)
+                for stored in found:
+                    fields = {
+                        "description": condense_task(stored.task, level),
+                        "original_content": stored.task.full_description,
+                        "compaction_level": level,
+                        "compacted_at": turn.now_ms,
+                    }
+                    turn.change(stored, "compacted", fields, is_touched=False)
         return done
 
     def restore(
@@ -500,91 +509,79 @@ class Tasks:
     ) -> Task:
         """Show the whole text of a compacted task again."""
         with self._changing(task_id, actor, session_id) as (turn, stored):
-            if stored.task.is_compacted:
-                # The time stays: what somebody wanted whole is not shortened again by itself.
-                fields = {**lifecycle.restore_fields(stored.task), "compacted_at": turn.now_ms}
-                turn.change(stored, "updated", fields, is_touched=False)
-        return self._after(stored)
-
-    def _compact_level(
-        self, turn: TaskTransaction, level: int, closed_before: int, is_asked: bool
-    ) -> int:
-        found = self._store.select(
-            turn.session,
-            f"{_FADING}{'' if is_asked else _UNTOUCHED} ORDER BY t.closed_at LIMIT ?",
-            (level, closed_before, WORTH_CHARACTERS[level], _COMPACTED_AT_ONCE),
-        )
-        for stored in found:
-            fields = {
-                "description": condense_task(stored.task, level),
-                "original_content": stored.task.full_description,
-                "compaction_level": level,
-                "compacted_at": turn.now_ms,
-            }
-            turn.change(stored, "compacted", fields, is_touched=False)
-        return len(found)
+            if not stored.task.is_compacted:
+                return stored.task
+            # The time stays: a task that was restored is not shortened again by itself.
+            fields = {**restore_fields(stored.task), "compacted_at": turn.now_ms}
+            return turn.change(stored, "updated", fields, is_touched=False).task
 
     # many at once
 
     def put_many(self, tasks: Iterable[NewTask], *, actor: str | None = None) -> TaskImportReport:
         """Import tasks; safe to repeat.
 
-        What cannot be taken over is named in ``refused``.
+        Returns:
+            The counts; what cannot be imported is named in ``refused``.
         """
-        return TaskImporter(self._turns, self._settings.task_prefix, actor).run(tasks)
-
-    def export(self) -> Iterator[Task]:
-        """Every task, the oldest first."""
-        yield from self._reader.pages()
-
-    # how a change begins and ends
+        return TaskImporter(self._journal, self._settings.task_prefix, actor).run(tasks)
 
     @contextmanager
     def _changing(
-        self, task_id: str, actor: str | None, session_id: str | None, is_expiring: bool = True
-    ) -> Iterator[tuple[TaskTransaction, StoredTask]]:
-        with self._turns.begin(actor, session_id) as turn:
-            if is_expiring:
-                claims.expire(turn, self._silent_since(turn.now_ms))
-            yield turn, require_task(turn.session, self._store, task_id)
+        self, task_id: str, actor: str | None, session_id: str | None
+    ) -> Iterator[tuple[TaskChange, StoredTask]]:
+        with self._journal.begin(actor, session_id) as turn:
+            turn.expire(self._silent_since(turn.now_ms))
+            yield turn, self._store.require(turn.session, task_id)
 
-    def _after(self, stored: StoredTask) -> Task:
-        with self._store.database.read() as session:
-            return self._store.by_number(session, stored.no)
-
-    def _silent_since(self, now_ms: int) -> int | None:
-        minutes = self._settings.claim_expires_after_minutes
-        return now_ms - minutes * 60_000 if minutes else None
-
-    def _expire_quietly(self) -> None:
-        """Free what is abandoned before looking; a store that cannot be written shows it as it
-        is.
-        """
-        with self._store.database.read() as session:
-            if not self._store.abandoned(session, self._silent_since(self._turns.clock.now_ms())):
-                return
-        try:
-            self.expire()
-        except DatabaseError as error:
-            log.warning("task.expire_failed", error=error.code)
+    def _limits(self, now_ms: int) -> tuple[tuple[int, int], ...]:
+        """Return the levels of compaction, and until when a task for each was closed."""
+        return (
+            (2, now_ms - self._settings.archive_tasks_after_days * _DAY_MS),
+            (1, now_ms - self._settings.compact_tasks_after_days * _DAY_MS),
+        )
 
     def _decay_quietly(self) -> None:
         """Now and then; trouble here must not fail a task that is already closed."""
         try:
             with self._store.database.read() as session:
-                now = self._turns.clock.now_ms()
                 is_due = any(
                     self._store.numbers(
                         session,
                         f"{_FADING}{_UNTOUCHED} LIMIT 1",
-                        (level, now - days * _DAY_MS, WORTH_CHARACTERS[level]),
+                        (level, closed_before, WORTH_CHARACTERS[level]),
                     )
-                    for level, days in (
-                        (1, self._settings.compact_tasks_after_days),
-                        (2, self._settings.archive_tasks_after_days),
-                    )
+                    for level, closed_before in self._limits(self._journal.project.clock.now_ms())
                 )
             if is_due:
                 self.compact(is_asked=False)
         except SmaraError as error:
             log.warning("task.decay_failed", error=error.code)
+
+
+def _refuse_closed(task: Task, more: str, hint: str) -> None:
+    if task.status == "closed":
+        raise ConflictError(
+            f"Task {task.short_id} is closed{more}. {hint}",
+            task_id=task.short_id,
+            brief="Task is closed",
+            hint=hint,
+        )
+
+
+def condense_task(task: Task, level: int) -> str:
+    """Return a closed task's shorter text at a level.
+
+    Always shorter than what it stands for.
+    """
+    text = task.full_description
+    opening = first_sentence(text)
+    outcome = (task.summary or opening).strip()
+    if level >= 2:
+        return shorten(outcome, _LINE)
+    lines = [shorten(outcome, 2 * _LINE)]
+    if task.summary and opening:
+        lines.append(shorten(opening, _LINE))
+    names = fit(distinct(names_in(text[:6_000])), _NAMES_CHARACTERS)
+    if names:
+        lines.append(f"Names: {', '.join(names)}.")
+    return shorten("\n".join(lines), max(WORTH_CHARACTERS[2], len(text) * 6 // 10))
