@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from smara.core.escape import to_storable
 from smara.core.ids import bare_key_of, key_of
 from smara.database.database import Session
+from smara.database.fulltext import RecordKind, RecordTerms
 from smara.database.project_store import Event, JournalStore, StoredT, plain_value
 from smara.database.projects import ProjectContext
 from smara.errors import ConflictError, InvalidInputError
@@ -123,6 +124,11 @@ class Change(Generic[StoredT]):
             self.session, values, table=f"{self.store.WHAT}_events"
         )
 
+    def index(self, kind: RecordKind, no: int, terms: RecordTerms) -> None:
+        """Put the terms of a row into the index of records."""
+        project_no = self.store.scope.project_no
+        self.store.database.records.put(self.session, kind, project_no, [(no, terms)])
+
     def next_operation(self) -> None:
         """Begin an operation that is undone by itself."""
         self.operation = self.new_id()
@@ -164,7 +170,8 @@ class Change(Generic[StoredT]):
             self.revert(event)
             self.session.run(
                 store.sql(
-                    f"UPDATE {what}_events SET undone_by = ? WHERE project_no = :project AND no = ?"
+                    f"UPDATE {store.WHAT}_events SET undone_by = ?"
+                    " WHERE project_no = :project AND no = ?"
                 ),
                 (self._last_event_no or event.no, event.no),
             )

@@ -224,9 +224,10 @@ class JournalStore(NamedStore, Generic[RecordT, StoredT, StateT]):
 
     def insert(self, session: Session, values: Mapping[str, Any], table: str = "") -> int:
         """Insert a row and return its number."""
+        table, columns = table or self.TABLE.split()[0], ", ".join(values)
         row = session.one(
             self.sql(
-                f"INSERT INTO {table or self.TABLE.split()[0]} (project_no, {', '.join(values)})"
+                f"INSERT INTO {table} (project_no, {columns})"
                 f" VALUES (:project, {marks(len(values))}) RETURNING no"
             ),
             list(values.values()),
@@ -235,12 +236,9 @@ class JournalStore(NamedStore, Generic[RecordT, StoredT, StateT]):
 
     def write(self, session: Session, no: int, values: Mapping[str, Any]) -> None:
         """Write columns of a row."""
-        columns = ", ".join(f"{name} = ?" for name in values)
+        table, columns = self.TABLE.split()[0], ", ".join(f"{name} = ?" for name in values)
         session.run(
-            self.sql(
-                f"UPDATE {self.TABLE.split()[0]} SET {columns} WHERE project_no = :project"
-                " AND no = ?"
-            ),
+            self.sql(f"UPDATE {table} SET {columns} WHERE project_no = :project AND no = ?"),
             (*values.values(), no),
         )
 

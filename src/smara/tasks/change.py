@@ -61,9 +61,7 @@ class TaskChange(Change[StoredTask]):
             self.store.write_labels(self.session, no, map(to_storable, labels), is_new=True)
         self.state = self.state.plus(self.store.count(self.session, [no]))
         texts = fields["description"], fields.get("summary"), " ".join(labels)
-        terms = terms_of(fields["title"], "\n".join(filter(None, texts)))
-        project = self.store.scope.project_no
-        self.store.database.records.put(self.session, "task", no, project, terms)
+        self.index("task", no, terms_of(fields["title"], "\n".join(filter(None, texts))))
         return no
 
     def put(self, stored: StoredTask, fields: Mapping[str, Any], is_touched: bool) -> StoredTask:
@@ -86,8 +84,7 @@ class TaskChange(Change[StoredTask]):
                 self.store.write_labels(self.session, no, map(to_storable, fields["labels"]))
         changed = self.store.stored(self.session, no)
         if not _INDEXED.isdisjoint(fields):
-            project, terms = self.store.scope.project_no, task_terms(changed.task)
-            self.store.database.records.put(self.session, "task", no, project, terms)
+            self.index("task", no, task_terms(changed.task))
         return changed
 
     @contextmanager

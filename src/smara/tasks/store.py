@@ -94,16 +94,14 @@ class TaskStore(JournalStore[Task, StoredTask, TaskTotals]):
         found: list[tuple[int, int, str]] = []
         for part in parts(numbers):
             among = f"IN ({marks(len(part))})"
-            rows = session.all(
-                self.sql(
-                    "SELECT task_no, depends_on_no, type FROM task_dependencies"
-                    f" WHERE project_no = :project AND type = 'blocks' AND {mine} {among}"
-                    " UNION ALL SELECT depends_on_no, task_no, type FROM task_dependencies"
-                    f" WHERE project_no = :project AND type = 'parent-child' AND {other} {among}"
-                    " ORDER BY 3, 1, 2"
-                ),
-                (*part, *part),
+            statement = (
+                "SELECT task_no, depends_on_no, type FROM task_dependencies"
+                f" WHERE project_no = :project AND type = 'blocks' AND {mine} {among}"
+                " UNION ALL SELECT depends_on_no, task_no, type FROM task_dependencies"
+                f" WHERE project_no = :project AND type = 'parent-child' AND {other} {among}"
+                " ORDER BY 3, 1, 2"
             )
+            rows = session.all(self.sql(statement), (*part, *part))
             found += [(row[0], row[1], row[2]) for row in rows]
         return found
 
@@ -189,7 +187,7 @@ class TaskStore(JournalStore[Task, StoredTask, TaskTotals]):
             "status = 'open' AND NOT waits",
             "waits",
         )
-        counts = ", ".join(
+        columns = ", ".join(
             f"coalesce(sum(CASE WHEN {condition} THEN 1 ELSE 0 END), 0)" for condition in conditions
         )
         totals = TaskTotals()
@@ -197,7 +195,7 @@ class TaskStore(JournalStore[Task, StoredTask, TaskTotals]):
             where = "" if part is None else f" AND t.no IN ({marks(len(part))})"
             row = session.one(
                 self.sql(
-                    f"SELECT {counts} FROM (SELECT t.status AS status, t.status <> 'closed' AND"
+                    f"SELECT {columns} FROM (SELECT t.status AS status, t.status <> 'closed' AND"
                     f" {WAITS} AS waits FROM tasks t WHERE +t.project_no = :project{where})"
                     " AS counted"
                 ),
