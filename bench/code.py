@@ -164,7 +164,7 @@ def _code_files(memory: smara.Memory, root: Path) -> list[tuple[str, Any]]:
     with memory._rooms.database.read() as session:
         return [
             (path, language)
-            for path, (language, _) in lookup.file_facts(session).items()
+            for path, language in lookup.files(session, "path, language")
             if language
         ]
 

@@ -10,11 +10,10 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from smara.codegraph.file_store import TreeRow
-from smara.codegraph.index.indexer import IndexParts, IndexTree, Progress, index
+from smara.codegraph.index.indexer import IndexTree, Progress, index
 from smara.codegraph.language import languages
 from smara.codegraph.models import DEPTH, LIMIT, IndexReport, TreeStatus
-from smara.codegraph.store import CodeStore
+from smara.codegraph.store import CodeStore, TreeRow
 from smara.core.git import find_repository
 from smara.database.projects import ProjectContext
 from smara.errors import NotFoundError
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from smara.codegraph.queries import CodeQueries
 
 
+_MOST_CHANGES = 10_000
 OnIndexed = Callable[[str, Sequence[str] | None], None]
 
 
@@ -53,8 +53,7 @@ class CodeGraph:
 
     def __init__(self, project: ProjectContext, on_indexed: OnIndexed | None = None) -> None:
         self.store = CodeStore(project.database, project.scope)
-        self._parts = IndexParts(self.store, project.leases, project.clock, new_id=project.new_id)
-        self._counter = project.counter
+        self._project = project
         self.on_indexed = on_indexed
         """Called after each change of an index with the tree's root and the paths, ``None`` for
         all.
@@ -126,7 +125,7 @@ class CodeGraph:
         """
         from smara.codegraph.index.update import update
 
-        tree = self.tree(root if root is not None else self._root())
+        tree = self._tree(root)
         report = update(tree, paths)
         self._tell(tree, [os.fspath(path) for path in paths])
         return report
@@ -135,7 +134,7 @@ class CodeGraph:
         """Load what the first update needs; watching does so itself."""
         from smara.codegraph.index.update import get_ready
 
-        tree = self.tree(root if root is not None else self._root())
+        tree = self._tree(root)
         get_ready(tree)
         self._tell(tree, [])
 
@@ -151,7 +150,7 @@ class CodeGraph:
         """
         from smara.codegraph.index.update import watch
 
-        tree = self.tree(root if root is not None else self._root())
+        tree = self._tree(root)
 
         def tell(report: IndexReport, paths: Sequence[str] | None) -> None:
             self._tell(tree, paths)
@@ -193,9 +192,11 @@ class CodeGraph:
         Returns:
             The paths that changed, were added and were removed since they were indexed.
         """
-        from smara.codegraph.index.update import changed_paths
+        from smara.codegraph.index.update import differences
 
-        return changed_paths(self.tree(root if root is not None else self._root()))
+        found = differences(self._tree(root))
+        changed = sorted([*found.changed, *found.unsure])
+        return changed[:_MOST_CHANGES], found.added[:_MOST_CHANGES], found.removed[:_MOST_CHANGES]
 
     def forget(self, root: str | os.PathLike[str]) -> bool:
         """Remove the index of a tree; the folder itself is not touched.
@@ -232,7 +233,21 @@ class CodeGraph:
         if row is None:
             return TreeStatus(_current_root(), "none").note
         with self.store.database.read() as session:
-            return self.store.standing(session, row).note or self._elsewhere(row.root)
+            note = self.store.standing(session, row).note
+        # Another working folder of the same repository may answer for this one.
+        here, there = find_repository(os.getcwd()), find_repository(row.root)
+        if (
+            note is None
+            and here is not None
+            and there is not None
+            and os.path.realpath(here.root) != row.root
+            and there.common_dir == here.common_dir
+        ):
+            return (
+                f"this folder is not indexed: answers are of {row.root}; "
+                "`smara graph index` reads this one"
+            )
+        return note
 
     def catch_up(self) -> str | None:
         """Update from small changes on disk; return a warning or ``None``.
@@ -252,22 +267,8 @@ class CodeGraph:
             if looking is None:
                 looking = CatchUp(tree, lambda paths: self._tell(tree, paths))
                 self._catching_up[row.root] = looking
-        told = looking.look()
-        return self.note or told
-
-    def _elsewhere(self, root: str) -> str | None:
-        """Return what to say when another working folder of the same repository answers for
-        this one.
-        """
-        here = find_repository(os.getcwd())
-        if here is None or os.path.realpath(here.root) == root:
-            return None
-        there = find_repository(root)
-        if there is None or there.common_dir != here.common_dir:
-            return None
-        return (
-            f"this folder is not indexed: answers are of {root}; `smara graph index` reads this one"
-        )
+        warning = looking.look()
+        return self.note or warning
 
     def asking(self, root: str | os.PathLike[str] | None = None) -> CodeQueries:
         """Return all questions to one tree.
@@ -287,12 +288,13 @@ class CodeGraph:
                 "The code of this project is not indexed yet. `smara graph index` does it."
             )
         with self._lock:
-            found = self._asking.get(row.root)
-            if found is None or found.lookup.tree_no != row.no:
+            queries = self._asking.get(row.root)
+            if queries is None or queries.lookup.tree_no != row.no:
                 lookup = CodeLookup(self.store.database, self.store.scope, row.no)
-                found = CodeQueries(lookup, row.root, self._counter, clock=self._parts.clock)
-                self._asking[row.root] = found
-        return found
+                project = self._project
+                queries = CodeQueries(lookup, row.root, project.counter, clock=project.clock)
+                self._asking[row.root] = queries
+        return queries
 
     def locate(
         self, text: str, limit: int = 10, *, tests: bool = False, graph: bool = True
@@ -542,7 +544,7 @@ class CodeGraph:
         path = os.path.realpath(root)
         with self._lock:
             if path not in self._trees:
-                self._trees[path] = IndexTree(self._parts, path)
+                self._trees[path] = IndexTree(self._project, path)
             return self._trees[path]
 
     def _row(self, root: str | os.PathLike[str] | None) -> TreeRow | None:
@@ -558,9 +560,9 @@ class CodeGraph:
         )
         return there[0] if there else None
 
-    def _root(self) -> str:
-        row = self._row(None)
-        return row.root if row is not None else _current_root()
+    def _tree(self, root: str | os.PathLike[str] | None) -> IndexTree:
+        row = self._row(None) if root is None else None
+        return self.tree(root or (row.root if row is not None else _current_root()))
 
     def _tell(self, tree: IndexTree, paths: Sequence[str] | None) -> None:
         if self.on_indexed is not None:

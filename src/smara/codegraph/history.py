@@ -7,14 +7,14 @@ reformatting, a new license) counts as a change but pairs no files.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field
 
 from smara.codegraph.git import MOST_COMMITS, Commit, checked_out, commits, is_ancestor
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import CoChange
 from smara.core.escape import from_storable, to_storable
-from smara.database.database import Session, marks, parts
+from smara.database.database import Session
 
 MOST_TOGETHER = 30
 """A commit of more files is a mass commit: 30 files are 435 pairs, of which hardly one means
@@ -62,14 +62,9 @@ class Tally:
             seen = self.authors.setdefault(path, set())
             seen.add(commit.author)
             churn.authors = max(churn.authors, len(seen))
-        if not is_mass:
-            self._pair(commit)
-
-    def _pair(self, commit: Commit) -> None:
-        for path in commit.changed:
-            near = self.near.setdefault(path, {})
-            for other in commit.changed:
+            for other in () if is_mass else commit.changed:
                 if other != path:
+                    near = self.near.setdefault(path, {})
                     together, last_at = near.get(other, (0, 0))
                     near[other] = (together + 1, max(last_at, commit.at_ms))
 
@@ -88,11 +83,21 @@ class Tally:
             back = self.near.get(other, {})
             back.pop(old, None)
             if other != new:
-                known, at = self.near.setdefault(new, {}).get(other, (0, 0))
-                self.near[new][other] = self.near.setdefault(other, {})[new] = (
-                    known + together,
-                    max(at, last_at),
-                )
+                more, at = self.near.setdefault(new, {}).get(other, (0, 0))
+                counts = (more + together, max(at, last_at))
+                self.near[new][other] = self.near.setdefault(other, {})[new] = counts
+
+    def bound(self, existing: set[str]) -> None:
+        """Drop paths that are gone, and the rarest of too many pairs."""
+        self.churn = {path: churn for path, churn in self.churn.items() if path in existing}
+        self.near = {
+            path: {other: counts for other, counts in near.items() if other in existing}
+            for path, near in self.near.items()
+            if path in existing
+        }
+        pairs = self.pairs()
+        for one, other in sorted(pairs, key=lambda pair: pairs[pair], reverse=True)[MOST_PAIRS:]:
+            del self.near[one][other], self.near[other][one]
 
     def pairs(self) -> dict[tuple[str, str], tuple[int, int]]:
         """Return each pair once, in the order of its paths."""
@@ -116,6 +121,8 @@ class HistoryReport:
 
 
 _PATH_COLUMNS = (("code_churn", "path"), ("code_cochange", "path"), ("code_cochange", "other"))
+_TREE = "WHERE project_no = :project AND tree_no = ?"
+_CHURN = f"SELECT path, commits, counted, authors, first_at, last_at FROM code_churn {_TREE}"
 
 
 class CodeHistory:
@@ -139,95 +146,70 @@ class CodeHistory:
         last = (json.loads(before) if before else {}).get("head")
         if last == head:
             return HistoryReport(0, False)
-        found: list[Commit] = []
+        new: list[Commit] = []
         is_whole = last is None or not is_ancestor(self._root, last, head)
         if not is_whole:
-            found = commits(self._root, last, self._most + 1)
-            is_whole = len(found) > self._most
+            new = commits(self._root, last, self._most + 1)
+            is_whole = len(new) > self._most
         if is_whole:
-            found = commits(self._root, None, self._most)
-        return self._write(head, before, found, is_whole)
+            new = commits(self._root, None, self._most)
+        return self._write(head, before, new, is_whole)
 
     def _write(
-        self, head: str, before: str | None, found: Sequence[Commit], is_whole: bool
+        self, head: str, before: str | None, new: Sequence[Commit], is_whole: bool
     ) -> HistoryReport:
-        with self._lookup.database.write(is_derived=True) as session:
+        lookup, tree_no = self._lookup, self._lookup.tree_no
+        with lookup.database.write(is_derived=True) as session:
             # SQLite has locked everything already; on PostgreSQL this locks the tree.
-            session.run(
-                self._lookup.sql(
-                    "UPDATE code_trees SET history = history WHERE project_no = :project AND no = ?"
-                ),
-                (self._lookup.tree_no,),
-            )
+            lock = "UPDATE code_trees SET history = history WHERE project_no = :project AND no = ?"
+            lookup.run(session, lock, tree_no)
             if self._state(session) != before:
-                return HistoryReport(
-                    0, False
-                )  # another process was faster; counting twice would be wrong
-            tally = Tally() if is_whole else self._known(session, _touched(found))
-            for commit in found:
+                # Another process was faster; counting twice would be wrong.
+                return HistoryReport(0, False)
+            touched = {path for commit in new for path in commit.changed}
+            touched |= {path for commit in new for pair in commit.renamed for path in pair}
+            paths = sorted(map(to_storable, touched))
+            tally = Tally() if is_whole else self._stored(session, paths)
+            for commit in new:
                 tally.add(commit)
             if is_whole:
-                for name in ("code_churn", "code_cochange"):
-                    session.run(
-                        self._lookup.sql(
-                            f"DELETE FROM {name} WHERE project_no = :project AND tree_no = ?"
-                        ),
-                        (self._lookup.tree_no,),
-                    )
-                self._bound(tally, set(self._lookup.paths(session)))
+                for table in ("code_churn", "code_cochange"):
+                    lookup.run(session, f"DELETE FROM {table} {_TREE}", tree_no)
+                tally.bound({from_storable(row[0]) for row in lookup.files(session, "path")})
             else:
-                for some in parts(_touched(found)):
-                    for name, column in _PATH_COLUMNS:
-                        session.run(
-                            self._lookup.sql(
-                                f"DELETE FROM {name} WHERE project_no = :project AND tree_no = ?"
-                                f" AND {column} IN ({marks(len(some))})"
-                            ),
-                            (self._lookup.tree_no, *some),
-                        )
+                for table, column in _PATH_COLUMNS:
+                    delete = f"DELETE FROM {table} {_TREE} AND {column} IN (:some)"
+                    lookup.run(session, delete, tree_no, some=paths)
             pairs = tally.pairs()
-            self._insert(session, tally, pairs)
-            session.run(
-                self._lookup.sql(
-                    "UPDATE code_trees SET history = ? WHERE project_no = :project AND no = ?"
-                ),
-                (json.dumps({"head": head, "commits": len(found)}), self._lookup.tree_no),
+            lookup.run_many(
+                session,
+                "INSERT INTO code_churn (project_no, tree_no, path, commits, counted, authors,"
+                " first_at, last_at) VALUES (:project, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (tree_no, to_storable(path), *astuple(churn))
+                    for path, churn in tally.churn.items()
+                ],
             )
-        return HistoryReport(len(found), is_whole, len(tally.churn), pairs=len(pairs))
+            lookup.run_many(
+                session,
+                "INSERT INTO code_cochange (project_no, tree_no, path, other, together, last_at)"
+                " VALUES (:project, ?, ?, ?, ?, ?)",
+                [
+                    (tree_no, to_storable(one), to_storable(other), together, last_at)
+                    for (one, other), (together, last_at) in pairs.items()
+                ],
+            )
+            state = json.dumps({"head": head, "commits": len(new)})
+            done = "UPDATE code_trees SET history = ? WHERE project_no = :project AND no = ?"
+            lookup.run(session, done, state, tree_no)
+        return HistoryReport(len(new), is_whole, len(tally.churn), pairs=len(pairs))
 
-    def _bound(self, tally: Tally, existing: set[str]) -> None:
-        """Drop what is not in the tree any more, and of too many pairs those that were together
-        least.
-        """
-        for path in tally.churn.keys() - existing:
-            del tally.churn[path]
-        for path in list(tally.near):
-            if path not in existing:
-                del tally.near[path]
-            else:
-                tally.near[path] = {
-                    other: each for other, each in tally.near[path].items() if other in existing
-                }
-        pairs = tally.pairs()
-        if len(pairs) > MOST_PAIRS:
-            order = sorted(pairs, key=lambda pair: pairs[pair], reverse=True)
-            for one, other in order[MOST_PAIRS:]:
-                del tally.near[one][other], tally.near[other][one]
-
-    def churn(self, session: Session) -> dict[str, Churn]:
-        """Return how every file changed, by path."""
-        rows = session.all(
-            self._lookup.sql(
-                "SELECT path, commits, counted, authors, first_at, last_at FROM code_churn"
-                " WHERE project_no = :project AND tree_no = ?"
-            ),
-            (self._lookup.tree_no,),
-        )
+    def churn(self, session: Session, paths: Sequence[str] | None = None) -> dict[str, Churn]:
+        """Return how every file changed, or some files did, by path."""
+        condition = "" if paths is None else " AND path IN (:some)"
+        some = None if paths is None else list(map(to_storable, paths))
+        rows = self._lookup.rows(session, f"{_CHURN}{condition}", self._lookup.tree_no, some=some)
         return {from_storable(path): Churn(*map(int, counts)) for path, *counts in rows}
-
-    def churn_of(self, session: Session, path: str) -> Churn | None:
-        """Return how one file changed, or ``None``."""
-        return self._known(session, [to_storable(path)], with_pairs=False).churn.get(path)
 
     def together(
         self, session: Session, path: str, limit: int = 20, least: int = LEAST_TOGETHER
@@ -236,25 +218,19 @@ class CodeHistory:
 
         Of its commits, the share that touch the other too.
         """
-        tree_no, stored = self._lookup.tree_no, to_storable(path)
-        whole = session.one(
-            self._lookup.sql(
-                "SELECT counted FROM code_churn WHERE project_no = :project AND tree_no = ? AND "
-                "path = ?"
-            ),
-            (tree_no, stored),
+        values = (self._lookup.tree_no, to_storable(path), least)
+        rows = self._lookup.rows(
+            session,
+            f"SELECT other, together, last_at FROM code_cochange {_TREE} AND path = ?"
+            " AND together >= ? UNION ALL"
+            f" SELECT path, together, last_at FROM code_cochange {_TREE} AND other = ?"
+            " AND together >= ?",
+            *values,
+            *values,
         )
-        rows = session.all(
-            self._lookup.sql(
-                "SELECT other, together, last_at FROM code_cochange"
-                " WHERE project_no = :project AND tree_no = ? AND path = ? AND together >= ?"
-                " UNION ALL SELECT path, together, last_at FROM code_cochange"
-                " WHERE project_no = :project AND tree_no = ? AND other = ? AND together >= ?"
-            ),
-            (tree_no, stored, least, tree_no, stored, least),
-        )
-        counted = max(1, int(whole[0]) if whole else 1)
-        found = [
+        churn = self.churn(session, [path]).get(path)
+        counted = max(1, churn.counted if churn else 1)
+        near = [
             CoChange(
                 from_storable(other),
                 int(count),
@@ -263,82 +239,23 @@ class CodeHistory:
             )
             for other, count, at in rows
         ]
-        return sorted(found, key=lambda each: (-each.confidence, -each.last_at, each.path))[:limit]
+        return sorted(near, key=lambda each: (-each.confidence, -each.last_at, each.path))[:limit]
 
     def _state(self, session: Session) -> str | None:
-        row = session.one(
-            self._lookup.sql(
-                "SELECT history FROM code_trees WHERE project_no = :project AND no = ?"
-            ),
-            (self._lookup.tree_no,),
-        )
-        return row[0] if row else None
+        statement = "SELECT history FROM code_trees WHERE project_no = :project AND no = ?"
+        rows = self._lookup.rows(session, statement, self._lookup.tree_no)
+        return rows[0][0] if rows else None
 
-    def _known(self, session: Session, paths: Sequence[str], with_pairs: bool = True) -> Tally:
+    def _stored(self, session: Session, paths: Sequence[str]) -> Tally:
         """Return what is stored of some paths and of all pairs they are in."""
-        tally = Tally()
-        for some in parts(paths):
-            rows = session.all(
-                self._lookup.sql(
-                    "SELECT path, commits, counted, authors, first_at, last_at FROM code_churn"
-                    f" WHERE project_no = :project AND tree_no = ? AND path IN ({marks(len(some))})"
-                ),
-                (self._lookup.tree_no, *some),
-            )
-            tally.churn.update(
-                (from_storable(path), Churn(*map(int, counts))) for path, *counts in rows
-            )
-            for column in ("path", "other") if with_pairs else ():
-                for one, other, together, last_at in session.all(
-                    self._lookup.sql(
-                        "SELECT path, other, together, last_at FROM code_cochange"
-                        f" WHERE project_no = :project AND tree_no = ? AND {column} IN "
-                        f"({marks(len(some))})"
-                    ),
-                    (self._lookup.tree_no, *some),
-                ):
-                    first, second = from_storable(one), from_storable(other)
-                    tally.near.setdefault(first, {})[second] = (int(together), int(last_at))
-                    tally.near.setdefault(second, {})[first] = (int(together), int(last_at))
+        tally = Tally(self.churn(session, list(map(from_storable, paths))))
+        pairs = f"SELECT path, other, together, last_at FROM code_cochange {_TREE} AND "
+        for column in ("path", "other"):
+            for one, other, together, last_at in self._lookup.rows(
+                session, f"{pairs}{column} IN (:some)", self._lookup.tree_no, some=paths
+            ):
+                first, second = from_storable(one), from_storable(other)
+                counts = (int(together), int(last_at))
+                tally.near.setdefault(first, {})[second] = counts
+                tally.near.setdefault(second, {})[first] = counts
         return tally
-
-    def _insert(
-        self, session: Session, tally: Tally, pairs: dict[tuple[str, str], tuple[int, int]]
-    ) -> None:
-        tree_no = self._lookup.tree_no
-        session.run_many(
-            self._lookup.sql(
-                "INSERT INTO code_churn (project_no, tree_no, path, commits, counted, authors, "
-                "first_at, last_at)"
-                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?)"
-            ),
-            (
-                (
-                    tree_no,
-                    to_storable(path),
-                    each.commits,
-                    each.counted,
-                    each.authors,
-                    each.first_at,
-                    each.last_at,
-                )
-                for path, each in tally.churn.items()
-            ),
-        )
-        session.run_many(
-            self._lookup.sql(
-                "INSERT INTO code_cochange (project_no, tree_no, path, other, together, last_at)"
-                " VALUES (:project, ?, ?, ?, ?, ?)"
-            ),
-            (
-                (tree_no, to_storable(one), to_storable(other), together, last_at)
-                for (one, other), (together, last_at) in pairs.items()
-            ),
-        )
-
-
-def _touched(found: Iterable[Commit]) -> list[str]:
-    """Return every path that some commits speak of, as it is stored."""
-    paths = {path for commit in found for path in commit.changed}
-    paths |= {path for commit in found for pair in commit.renamed for path in pair}
-    return sorted(to_storable(path) for path in paths)

@@ -21,9 +21,9 @@ import numpy as np
 
 from smara.codegraph.language import tables
 from smara.codegraph.lookup import CodeLookup
+from smara.codegraph.memory_graph import KIND_NO, NODE_KIND_NO, Floats, Graph, Ints
 from smara.codegraph.models import CodeModule, Node
-from smara.codegraph.query.memory_graph import KIND_NO, NODE_KIND_NO, Floats, Graph, Ints
-from smara.codegraph.query.structure import file_ranks, node_ranks
+from smara.codegraph.structure import file_ranks, node_ranks
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, neutralize, to_storable

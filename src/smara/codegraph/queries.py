@@ -1,17 +1,26 @@
-"""Answer every query on a tree's graph from the stored index."""
+"""Answer every query on a tree's graph from the stored index.
+
+A target is an expression such as ``auth.py``, ``src/auth.py:Session.login``, ``login``,
+``auth.py:42`` or ``src/auth/``; it is resolved to the nodes it names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+import os
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache, partial
 
 import numpy as np
 
 from smara.codegraph import modules as structure
 from smara.codegraph.history import CodeHistory, HistoryReport
-from smara.codegraph.index.files import NotRead, TreeReader
-from smara.codegraph.lookup import CodeLookup, QueryTarget, Targets, TreePaths
+from smara.codegraph.impact import MOST_DEPTH, PICTURES, bases_and_heirs, draw, dress, walk
+from smara.codegraph.index.files import TreeReader
+from smara.codegraph.lookup import CodeLookup
+from smara.codegraph.memory_graph import NODE_KIND_NO, Graph, LoadedGraph
 from smara.codegraph.models import (
     DEPTH,
     LIMIT,
@@ -28,9 +37,7 @@ from smara.codegraph.models import (
 )
 from smara.codegraph.modules import AT_ONCE, Descriptions, describe, with_words
 from smara.codegraph.parse.chunks import MOST_OPENING_BYTES, first_words
-from smara.codegraph.query.impact import MOST_DEPTH, PICTURES, bases_and_heirs, draw, dress, walk
-from smara.codegraph.query.memory_graph import NODE_KIND_NO, Graph, LoadedGraph
-from smara.codegraph.query.structure import (
+from smara.codegraph.structure import (
     MANIFESTS,
     cycles,
     entry_candidates,
@@ -39,8 +46,10 @@ from smara.codegraph.query.structure import (
     rank_entries,
 )
 from smara.core.clock import Clock, SystemClock
+from smara.core.escape import from_storable
 from smara.core.tokens import TokenCounter
-from smara.errors import InvalidInputError
+from smara.database.database import Session
+from smara.errors import InvalidInputError, NotFoundError
 from smara.models.caller import Models
 from smara.secrets.redact import redact
 
@@ -49,6 +58,41 @@ MOST_BUDGET = 200_000
 _MANIFEST_BYTES = 200_000
 _MOST_MANIFESTS = 200
 _SHOWN_OF_A_CARD = 20
+MOST_NAMED = 8
+_LONGEST = 1_000
+_LINE = re.compile(r"[Ll]?(\d{1,9})(?:[-:][Ll]?\d*)?")
+_SPLIT = re.compile(r"::|[:#]")
+_CLOSE = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTarget:
+    """The nodes that are meant; several only for a folder."""
+
+    nodes: tuple[Node, ...]
+    is_folder: bool = False
+
+
+class TreePaths:
+    """The paths of a tree, to be found by their ends."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        listed = tuple(paths)
+        self.places = {path: place for place, path in enumerate(listed)}
+        self.all = tuple(sorted(listed))
+        self._by_name: dict[str, list[str]] = {}
+        for path in self.all:
+            self._by_name.setdefault(path.rpartition("/")[2], []).append(path)
+
+    def called(self, name: str) -> list[str]:
+        """Return the file of a path, or of paths ending so."""
+        alike = self._by_name.get(name.rpartition("/")[2], [])
+        return [name] if name in alike else [path for path in alike if path.endswith(f"/{name}")]
+
+    def inside(self, folder: str) -> list[str]:
+        """Return the files of a folder; ``.`` is the root."""
+        start = f"{folder.rstrip('/')}/"
+        return [path for path in self.all if path.startswith(start) or folder in (".", "/")]
 
 
 class CodeQueries:
@@ -62,8 +106,7 @@ class CodeQueries:
         self.history = CodeHistory(lookup, root)
         self._counter = counter
         self._loaded = LoadedGraph(lookup)
-        self._targets = Targets(lookup, root, self._paths, at_line=self._at_line)
-        self._known_paths: tuple[Graph, TreePaths] | None = None
+        self._tree_paths: tuple[Graph, TreePaths] | None = None
         self._reader = TreeReader(root)
         self._descriptions = Descriptions(lookup, clock or SystemClock())
 
@@ -72,9 +115,32 @@ class CodeQueries:
         return self._loaded.current()
 
     def find(self, target: str) -> list[Node]:
-        """Find every node a path, name, ``path:name`` or ``path:line`` may mean."""
+        """Find every node a path, name, ``path:name`` or ``path:line`` may mean.
+
+        The likeliest first; none when nothing is called so.
+        """
         with self.lookup.database.read() as session:
-            return self._targets.find(session, target)
+            return self._find(session, self._plain(target))
+
+    def _find(self, session: Session, text: str) -> list[Node]:
+        paths = self._paths()
+        if files := paths.called(text):
+            # A word may name a file without a suffix (``run``) and a function: then both may be
+            # meant.
+            named = self._symbols(session, text) if text.isidentifier() else []
+            return [*named, *self.lookup.file_nodes(session, files)]
+        path, rest = _split(text)
+        files = paths.called(path) if path else []
+        if not files:
+            return self._symbols(session, text)
+        if line := _LINE.fullmatch(rest):
+            numbers = [self._at_line(file, int(line[1])) for file in files]
+            nodes = self.lookup.nodes(session, [no for no in numbers if no is not None])
+            return [nodes[no] for no in numbers if no in nodes]
+        dotted = _dotted(rest)
+        name = dotted.rpartition(".")[2]
+        inside = [node for file in files for node in self.lookup.in_file(session, file, name)]
+        return [node for node in inside if _is_called(node, dotted)]
 
     def resolve(self, target: str) -> QueryTarget:
         """Return the one thing that is meant.
@@ -83,8 +149,96 @@ class CodeQueries:
 
         ``NotFoundError`` names what is close, ``InvalidInputError`` what else it may mean.
         """
+        text = self._plain(target)
         with self.lookup.database.read() as session:
-            return self._targets.only(session, target)
+            nodes = self._find(session, text)
+            if not nodes:
+                inside = self.lookup.file_nodes(session, self._paths().inside(text))
+                if inside:
+                    return QueryTarget(tuple(inside), is_folder=True)
+                raise self._not_found(session, target)
+        # Of several those whose whole name was given, of these the ones outside of tests.
+        whole = [node for node in nodes if node.qualname == _dotted(text)] or nodes
+        best = [
+            node
+            for node in whole
+            if node.kind != "test" and not re.search(r"(^|/)tests?/|(^|/)test_", node.path)
+        ] or whole
+        if len(best) == 1:
+            return QueryTarget((best[0],))
+        named = ", ".join(f"{node.label} (line {node.first_line})" for node in best[:MOST_NAMED])
+        more = f" and {len(best) - MOST_NAMED} more" if len(best) > MOST_NAMED else ""
+        raise InvalidInputError(
+            f"{target!r} may mean {len(best)} things: {named}{more}. Name one as PATH:NAME or "
+            "PATH:LINE.",
+            candidates=[node.label for node in best],
+        )
+
+    def _plain(self, target: str) -> str:
+        """Return a target relative to the root, with slashes."""
+        text = target.strip()
+        if not text or len(text) > _LONGEST:
+            raise InvalidInputError(
+                "Name a file, a folder or a symbol: src/auth.py, Session.login, src/auth.py:42."
+            )
+        if "\\" in text and "/" not in text:
+            text = text.replace("\\", "/")
+        if text.startswith("../"):
+            text = os.path.normpath(os.path.join(os.getcwd(), text)).replace(os.sep, "/")
+        root = self.root.rstrip("/\\")
+        if root:
+            text = text.removeprefix(f"{root}/")
+        return text.removeprefix("./").removesuffix("()")
+
+    def _symbols(self, session: Session, text: str) -> list[Node]:
+        dotted = _dotted(text)
+        name = dotted.rpartition(".")[2]
+        if not name:
+            return []
+        nodes = [node for node in self.lookup.named(session, name) if node.kind != "file"]
+        exact = [node for node in nodes if _is_called(node, dotted)]
+        if exact or "." not in dotted:
+            return exact
+        # ``smara.codegraph.models.Node``: the path without its ending, then the qualified name.
+        ending = re.compile(r"(/__init__|/mod|/index)?\.\w+$")
+        modules = (ending.sub("", node.path).replace("/", ".") for node in nodes)
+        return [
+            node
+            for node, module in zip(nodes, modules, strict=True)
+            if f".{module}.{node.qualname}".endswith(f".{dotted}")
+        ]
+
+    def _not_found(self, session: Session, target: str) -> NotFoundError:
+        path, rest = _split(self._plain(target))
+        # What looks like it, the likest first.
+        text = rest or path
+        last = text.rpartition("." if "/" not in text else "/")[2].casefold()
+        by_end: dict[str, str] = {}
+        for each in (*self.lookup.distinct_names(session), *self._paths().all):
+            end = each.rpartition("/")[2].casefold()
+            if (
+                end
+                and abs(len(end) - len(last)) <= max(3, len(last) // 2)
+                and (end[0] == last[:1] or last in end)
+            ):
+                by_end.setdefault(end, each)
+        near = [by_end[end] for end in get_close_matches(last, list(by_end)[:20_000], 3, _CLOSE)]
+        hint = (
+            f" Did you mean {', '.join(near)}?"
+            if near
+            else " `smara graph map` shows what there is."
+        )
+        if not self.lookup.tree_state(session)[1]:
+            hint += " The code is being indexed: it may not have been read yet."
+        return NotFoundError(
+            f"There is no file or symbol {target!r} in the index.{hint}", near=near
+        )
+
+    def _files(self, names: Iterable[str]) -> list[str]:
+        """Return the paths of files and folders in play; what is not there is left out."""
+        paths = self._paths()
+        texts = map(self._plain, names)
+        return [path for text in texts for path in paths.called(text) or paths.inside(text)]
 
     def impact(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> ImpactWalk:
         """Return what depends on this, directly or not, with paths."""
@@ -142,7 +296,7 @@ class CodeQueries:
         with self.lookup.database.read() as session:
             inside = self.lookup.in_file(session, node.path)
             changes = self.history.together(session, node.path, 5)
-            churn = self.history.churn_of(session, node.path)
+            churn = self.history.churn(session, [node.path]).get(node.path)
         return SymbolCard(
             node,
             tuple(each for each in inside if each.parent_no == node.no),
@@ -184,8 +338,6 @@ class CodeQueries:
         """
         _require("budget", budget, MOST_BUDGET)
         graph = self.graph()
-        with self.lookup.database.read() as session:
-            known, _ = self._targets.files(session, files)
         last = {name.strip().rpartition(".")[2] for name in names}
         return make_map(
             graph,
@@ -193,7 +345,7 @@ class CodeQueries:
             self._loaded.nodes,
             count=lambda text: self._counter.count(text).tokens,
             budget=budget,
-            files=known,
+            files=self._files(files),
             named=last,
         )
 
@@ -212,34 +364,35 @@ class CodeQueries:
         graph = self.graph()
         with self.lookup.database.read() as session:
             churn = self.history.churn(session)
-            lines = {path: facts[1] for path, facts in self.lookup.file_facts(session).items()}
+            rows = self.lookup.files(session, "path, lines")
+        lines = {from_storable(path): int(count) for path, count in rows}
         return hot_spots(graph, {path: each.commits for path, each in churn.items()}, lines)[:limit]
 
     def modules(self, only: Collection[str] = ()) -> list[CodeModule]:
         """Return the parts of the program, the most central first.
 
-        As a model told of them, or as the structure does.
+        As a model described them, or as the structure does.
         """
-        found = self._structure(only)
-        said = self._descriptions.all()
-        return with_words(found, said, {path: self.fingerprint(path) for path in said})
+        stored = self._descriptions.all()
+        prints = {path: self.fingerprint(path) for path in stored}
+        return with_words(self._structure(only), stored, prints)
 
     def describe(self, models: Models, limit: int = 40) -> list[CodeModule]:
         """Have a model describe the most central modules if needed.
 
-        Raises ``ModelError`` when it cannot; what was said before stays, and so does what was said
-        until then.
+        Raises ``ModelError`` when it cannot; earlier descriptions stay, and so do those made until
+        then.
         """
-        found, said = self._structure()[:limit], self._descriptions.all()
-        prints = {module.path: self.fingerprint(module.path) for module in found}
+        modules, stored = self._structure()[:limit], self._descriptions.all()
+        prints = {module.path: self.fingerprint(module.path) for module in modules}
         due = [
-            each
-            for each in found
-            if each.path not in said or said[each.path].fingerprint != prints[each.path]
+            module
+            for module in modules
+            if module.path not in stored or stored[module.path].fingerprint != prints[module.path]
         ]
         for start in range(0, len(due), AT_ONCE):
             self._descriptions.put(describe(models, due[start : start + AT_ONCE], prints))
-        return with_words(found, self._descriptions.all(), prints)
+        return with_words(modules, self._descriptions.all(), prints)
 
     def _structure(self, only: Collection[str] = ()) -> list[CodeModule]:
         graph, entries = self._entries()
@@ -249,7 +402,7 @@ class CodeQueries:
             text = self._text(path, MOST_OPENING_BYTES * 50)[:MOST_OPENING_BYTES]
             return redact(first_words(path, text)).text
 
-        parts = structure.ModuleSources(
+        sources = structure.ModuleSources(
             graph,
             self._loaded.names(graph),
             self._loaded.nodes,
@@ -257,7 +410,7 @@ class CodeQueries:
             paths=self._paths().all,
             entries=entries,
         )
-        return structure.make_modules(parts, only)
+        return structure.make_modules(sources, only)
 
     def draw(self, walk: ImpactWalk, picture: str) -> str:
         """Return a walk of :meth:`impact` as text for Graphviz (``dot``) or Mermaid."""
@@ -281,15 +434,15 @@ class CodeQueries:
 
     def cochange(self, path: str, limit: int = 20) -> list[CoChange]:
         """Return the files that change together with one."""
+        files = self._files([path])
         with self.lookup.database.read() as session:
-            files, _ = self._targets.files(session, [path])
             return self.history.together(session, files[0] if files else path, limit)
 
     def _paths(self) -> TreePaths:
-        graph, known = self.graph(), self._known_paths
-        if known is None or known[0] is not graph:
-            self._known_paths = known = (graph, TreePaths(graph.paths))
-        return known[1]
+        graph, cached = self.graph(), self._tree_paths
+        if cached is None or cached[0] is not graph:
+            self._tree_paths = cached = (graph, TreePaths(graph.paths))
+        return cached[1]
 
     def _at_line(self, path: str, line: int) -> int | None:
         """Return the number of the innermost node at a line of a file."""
@@ -322,12 +475,23 @@ class CodeQueries:
         )
 
     def _text(self, path: str, most_bytes: int) -> str:
-        try:
-            return self._reader.read(path, most_bytes).data.decode("utf-8", "replace")
-        except NotRead:
-            return ""
+        return (self._reader.find(path, most_bytes) or b"").decode("utf-8", "replace")
 
 
 def _require(name: str, value: int, most: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
         raise InvalidInputError(f"{name} must be a number from 1 to {most:,}; got {value!r}.")
+
+
+def _split(text: str) -> tuple[str, str]:
+    path, *rest = _SPLIT.split(text, maxsplit=1)
+    return path, rest[0] if rest else ""
+
+
+def _dotted(name: str) -> str:
+    """Return a qualified name as it is stored, whatever its language writes between the parts."""
+    return re.sub(r"::|#|->|/", ".", name).strip(".").removesuffix("()")
+
+
+def _is_called(node: Node, dotted: str) -> bool:
+    return node.kind != "file" and (node.qualname == dotted or node.qualname.endswith(f".{dotted}"))

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from smara.codegraph.file_store import ChunkRow
-from smara.codegraph.store import CodeStore
+from smara.codegraph.store import ChunkRow, CodeStore
 from smara.core.extract import pieces
 from smara.core.text import CHUNK_CHARACTERS
 from smara.database.database import Session, marks

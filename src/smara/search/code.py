@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from smara.codegraph.file_store import ChunkRow
-from smara.codegraph.store import CodeStore
+from smara.codegraph.store import ChunkRow, CodeStore
 from smara.core.escape import from_storable
 from smara.core.scope import Scope
 from smara.database.database import Database, Session, marks, parts

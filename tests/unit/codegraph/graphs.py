@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from smara.codegraph.codec import CONFIDENCE_STEPS, EDGE_DTYPE
+from smara.codegraph.memory_graph import NODE_DTYPE, FilePart, Graph, build_graph
 from smara.codegraph.models import EDGE_KINDS, NODE_KINDS, Node
-from smara.codegraph.query.memory_graph import NODE_DTYPE, FilePart, Graph, build_graph
 
 
 class Drawn(NamedTuple):

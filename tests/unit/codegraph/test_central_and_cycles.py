@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from smara.codegraph.query.structure import (
+from smara.codegraph.structure import (
     WeightedLinks,
     components,
     cycles,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smara.codegraph.models import Node
-from smara.codegraph.query.structure import definition_head, make_map
+from smara.codegraph.structure import definition_head, make_map
 from smara.core.tokens import counter_for
 from tests.unit.codegraph.graphs import Drawn, drawn, random_graph
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from smara.codegraph.impact import draw, dress, walk
 from smara.codegraph.modules import first_sentence
 from smara.codegraph.parse.chunks import first_words
-from smara.codegraph.query.impact import draw, dress, walk
-from smara.codegraph.query.structure import declared, hot_spots
+from smara.codegraph.structure import declared, hot_spots
 from tests.unit.codegraph.graphs import drawn
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from smara.codegraph.impact import dress, walk
+from smara.codegraph.memory_graph import KIND_WEIGHTS
 from smara.codegraph.models import EDGE_KINDS
-from smara.codegraph.query.impact import dress, walk
-from smara.codegraph.query.memory_graph import KIND_WEIGHTS
 from tests.unit.codegraph.graphs import Drawn, drawn, random_graph
 
 

@@ -8,23 +8,21 @@ keys contain a changed name are the ones whose edges are made again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from smara.codegraph.codec import bytes_of, pack_edges, unpack_facts
-from smara.codegraph.index.files import NotRead, TreeReader
 from smara.codegraph.language import tables
 from smara.codegraph.models import FileFacts, Import
 from smara.codegraph.resolve.resolver import Resolver, tested_stem
 from smara.codegraph.resolve.scip import Precise
 from smara.codegraph.resolve.symbols import (
     FileOutline,
-    MemoryTable,
     ProjectFiles,
     Symbol,
     SymbolTable,
-    unpack_outline,
 )
 
 if TYPE_CHECKING:
@@ -50,10 +48,6 @@ class Recorder:
         self.names.update(names)
         return self._table.named(names, limit)
 
-    def forget(self) -> None:
-        """Begin again, for the next file."""
-        self.paths, self.names = set(), set()
-
 
 class OutlineChange(NamedTuple):
     """The differences of one file that other files can see."""
@@ -69,60 +63,41 @@ class OutlineChange(NamedTuple):
 _SEEDS = {kind: crc32(f"{kind}:".encode()) for kind in "onwmd"}
 
 
-def key_of(kind: str, text: str) -> int:
-    """Return a number for a text of a kind.
+def keys_of(kind: str, texts: Iterable[str]) -> set[int]:
+    """Return numbers for texts of a kind.
 
     The kinds: o, a file asked about; n, a name looked up; w, a word; m, a mention; d, a folder.
 
-    >>> key_of("w", "send") == crc32(b"w:send")
+    >>> keys_of("w", ["send"]) == {crc32(b"w:send")}
     True
     """
-    return crc32(text.encode("utf-8", "replace"), _SEEDS[kind])
-
-
-def _keys(kind: str, texts: Iterable[str]) -> Iterator[int]:
     seed = _SEEDS[kind]
-    return (crc32(text.encode("utf-8", "replace"), seed) for text in texts)
+    return {crc32(text.encode("utf-8", "replace"), seed) for text in texts}
 
 
-def keys_of(facts: FileFacts, asked_paths: Iterable[str], asked_names: Iterable[str]) -> bytes:
+def file_keys(facts: FileFacts, paths: Iterable[str], names: Iterable[str]) -> bytes:
     """Return the notes on one file.
 
-    Whom it asked about, which names it looked up, which words it and its outline use.
+    The files it asked about, the names it looked up, the words it and its outline use.
     """
-    used, mentioned = _words(facts)
-    folder, _, name = facts.path.rpartition("/")
-    mentioned |= {name.partition(".")[0], tested_stem(facts.path) or ""}
-    keys = {
-        key_of("d", folder),
-        *_keys("o", asked_paths),
-        *_keys("n", asked_names),
-        *_keys("m", mentioned),
-    }
-    keys.update(_keys("w", used | mentioned))
-    return bytes_of(sorted(keys))
-
-
-def _words(facts: FileFacts) -> tuple[set[str], set[str]]:
-    """Return the words a file uses, and those that its outline shows to others."""
     used = {each.name for each in facts.references}
-    mentioned: set[str] = set()
-    chains = {each.receiver for each in facts.references if each.receiver}
-    for each in facts.references:
-        if each.kind == "inherits":
-            mentioned.add(each.name)
-            mentioned.update(_WORD.findall(each.receiver))
-    for bound in facts.bindings:
-        mentioned.update(_WORD.findall(bound.type))
-        used.add(bound.name)
-    for imported in facts.imports:
-        mentioned.update(_WORD.findall(imported.module))
-        mentioned.update((imported.name, imported.alias))
-    for chain in chains:
+    used.update(bound.name for bound in facts.bindings)
+    for chain in {each.receiver for each in facts.references if each.receiver}:
         used.update(_WORD.findall(chain))
     # A method that stands outside its class finds the class by its qualified name.
     used.update(part for each in facts.definitions for part in each.qualname.split("."))
-    return used, mentioned
+    # Other files see of this one what its outline shows: bases, types and imports.
+    mentioned = {word for bound in facts.bindings for word in _WORD.findall(bound.type)}
+    for each in facts.references:
+        if each.kind == "inherits":
+            mentioned.update((each.name, *_WORD.findall(each.receiver)))
+    for imported in facts.imports:
+        mentioned.update((imported.name, imported.alias, *_WORD.findall(imported.module)))
+    folder, _, name = facts.path.rpartition("/")
+    mentioned |= {name.partition(".")[0], tested_stem(facts.path) or ""}
+    texts = {"d": [folder], "o": paths, "n": names, "m": mentioned, "w": used | mentioned}
+    keys: set[int] = set()
+    return bytes_of(sorted(keys.union(*(keys_of(kind, some) for kind, some in texts.items()))))
 
 
 _MOST_LATER = 200
@@ -154,7 +129,7 @@ class DependencyKeys:
         for no in self._of.keys() - paths.keys():
             del self._of[no]
             self._later[no] = frozenset()
-        self._path_keys = {no: key_of("o", path) for no, path in paths.items()}
+        self._path_keys = {no: keys_of("o", [path]).pop() for no, path in paths.items()}
 
     def touched(self, changes: Collection[OutlineChange]) -> set[int] | None:
         """Return the files whose edges may be others after the changes.
@@ -168,24 +143,25 @@ class DependencyKeys:
                 change.is_come_or_gone and name in tables().module_files
             ):
                 return None
-        found = self._with({key_of("n", name) for change in changes for name in change.defined})
+        numbers = self._with(keys_of("n", [name for each in changes for name in each.defined]))
         for change in changes:
+            asking = keys_of("o", [change.path])
             if change.is_come_or_gone:
                 folder, _, name = change.path.rpartition("/")
-                found |= self._using(
+                numbers |= self._using(
                     {name.partition(".")[0], name.rpartition(".")[0], folder.rpartition("/")[2]}
                 )
-                found |= self._with({key_of("d", folder), key_of("o", change.path)})
+                numbers |= self._with(asking | keys_of("d", [folder]))
             elif change.names is None:
-                found |= self._with({key_of("o", change.path)})
+                numbers |= self._with(asking)
             elif change.names:
-                found |= self._with({key_of("o", change.path)}) & self._using(change.names)
-        return found
+                numbers |= self._with(asking) & self._using(change.names)
+        return numbers
 
     def _using(self, names: Collection[str]) -> set[int]:
         """Return the files that use one of the words, directly or through another's outline."""
-        mentioning = self._with({key_of("m", name) for name in names})
-        return self._with({key_of("w", name) for name in names}) | self._with(
+        mentioning = self._with(keys_of("m", names))
+        return self._with(keys_of("w", names)) | self._with(
             {self._path_keys[no] for no in mentioning if no in self._path_keys}
         )
 
@@ -210,14 +186,12 @@ class DependencyKeys:
         if not keys or not self._of:
             return set()
         all_keys, owners = self.get_ready()
-        wanted = np.array(sorted(keys), dtype=np.uint32)
-        spans = zip(
-            np.searchsorted(all_keys, wanted),
-            np.searchsorted(all_keys, wanted, side="right"),
-            strict=True,
-        )
-        found = {no for first, last in spans for no in owners[first:last].tolist()}
-        return (found - self._later.keys()) | {
+        some = np.array(sorted(keys), dtype=np.uint32)
+        ends = [np.searchsorted(all_keys, some, side=side) for side in ("left", "right")]
+        numbers = {
+            no for first, last in zip(*ends, strict=True) for no in owners[first:last].tolist()
+        }
+        return (numbers - self._later.keys()) | {
             no for no, late in self._later.items() if not late.isdisjoint(keys)
         }
 
@@ -231,55 +205,47 @@ def change_between(
     """
     if before is None or after is None:
         there = before or after
-        return (
-            OutlineChange(path, None, frozenset(there.names), is_come_or_gone=True)
-            if there is not None
-            else None
-        )
+        if there is None:
+            return None
+        return OutlineChange(path, None, frozenset(there.names), is_come_or_gone=True)
     defined = _different(_definitions(before), _definitions(after))
-    bound_before, bound_after = _imports(before), _imports(after)
+    imports_before, imports_after = _imports(before), _imports(after)
     is_open = (
-        before.package != after.package
-        or before.language != after.language
-        or before.file_no != after.file_no
-        or bound_before.get("*") != bound_after.get("*")
+        (before.package, before.language, before.file_no)
+        != (after.package, after.language, after.file_no)
+        or imports_before.get("*") != imports_after.get("*")
         or _bases(before, after) != _bases(after, before)
     )
     if is_open:
         return OutlineChange(path, None, defined)
-    names = (
-        defined | _different(bound_before, bound_after) | _different(_types(before), _types(after))
-    )
+    names = defined | _different(imports_before, imports_after)
+    names |= _different(_types(before), _types(after))
     return OutlineChange(path, names, defined) if names else None
 
 
 def _different(before: dict[str, Any], after: dict[str, Any]) -> frozenset[str]:
-    return frozenset(
-        name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
-    )
+    names = before.keys() | after.keys()
+    return frozenset(name for name in names if before.get(name) != after.get(name))
 
 
 def _definitions(outline: FileOutline) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    by_name = defaultdict(list)
     for place, name in enumerate(outline.names):
         parent = outline.parents[place]
         above = outline.qualnames[parent] if parent >= 0 else ""
-        found.setdefault(name, []).append(
+        by_name[name].append(
             (outline.kinds[place], outline.qualnames[place], outline.nos[place], above)
         )
-    return found
+    return by_name
 
 
 def _imports(outline: FileOutline) -> dict[str, list[Import]]:
-    found: dict[str, list[Import]] = {}
+    by_name = defaultdict(list)
     for each in outline.imports:
-        bound = each._replace(line=0, scope=-1)
-        if each.name == "*" and not each.alias:
-            found.setdefault("*", []).append(bound)
-        else:
-            for name in {each.alias, each.name, each.module.partition(".")[0]} - {""}:
-                found.setdefault(name, []).append(bound)
-    return found
+        names = {each.alias, each.name, each.module.partition(".")[0]} - {""}
+        for name in {"*"} if each.name == "*" and not each.alias else names:
+            by_name[name].append(each._replace(line=0, scope=-1))
+    return by_name
 
 
 def _bases(outline: FileOutline, other: FileOutline) -> dict[str, list[str]]:
@@ -287,26 +253,23 @@ def _bases(outline: FileOutline, other: FileOutline) -> dict[str, list[str]]:
 
     One that is new is found by its name.
     """
-    found: dict[str, list[str]] = {}
+    by_class: dict[str, list[str]] = defaultdict(list)
     for place, texts in outline.bases.items():
         qualname = outline.qualnames[place] if place >= 0 else ""
         if not qualname or qualname in other.by_qualname:
-            found.setdefault(qualname, []).extend(texts)
-    return found
+            by_class[qualname] += texts
+    return by_class
 
 
 def _types(outline: FileOutline) -> dict[str, list[tuple[str, str]]]:
     """Return the types of variables, fields and results, by the name they are reached by."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    by_name = defaultdict(list)
     for place, types in outline.fields.items():
         qualname = outline.qualnames[place] if place >= 0 else ""
         for key, type_ in sorted(types.items()):
             name = outline.names[place] if key == "()" and place >= 0 else key.removeprefix("self.")
-            found.setdefault(name, []).append((qualname, type_))
-    return found
-
-
-_LARGEST_MANIFEST = 1 << 20
+            by_name[name].append((qualname, type_))
+    return by_name
 
 
 class FileEdges(NamedTuple):
@@ -317,7 +280,7 @@ class FileEdges(NamedTuple):
 
     file_no: int
     edges: bytes | None
-    asked: bytes
+    keys: bytes
 
 
 class Joiner:
@@ -332,15 +295,6 @@ class Joiner:
         self._table = Recorder(table)
         self._resolver = Resolver(self._table, project, precise)
 
-    @classmethod
-    def of_all(
-        cls, reader: TreeReader, outlines: Iterable[tuple[str, int, bytes]], paths: Sequence[str]
-    ) -> Joiner:
-        """Return a joiner that has every outline of a tree at hand."""
-        unpacked = (unpack_outline(path, no, data) for path, no, data in outlines)
-        table = MemoryTable(outline for outline in unpacked if outline is not None)
-        return cls(table, ProjectFiles(paths, manifest_reader(reader)))
-
     def join(self, file_no: int, path: str, uses: bytes | FileFacts) -> FileEdges:
         """Return the edges out of a file from its facts."""
         facts = unpack_facts(uses) if isinstance(uses, bytes) else uses
@@ -348,27 +302,8 @@ class Joiner:
         if facts is None or outline is None:
             return FileEdges(file_no, None, b"")
         # What an earlier file asked must not be taken for known: this one's notes would miss it.
-        self._table.forget()
+        self._table.paths, self._table.names = set(), set()
         self._resolver.forget()
         nos = (*outline.nos, outline.file_no)  # the file itself stands at -1
-        found = self._resolver.resolve(facts)
-        edges = pack_edges(
-            [
-                (nos[scope], to, kind, line, sure, source)
-                for scope, to, kind, line, sure, source in found
-            ]
-        )
-        return FileEdges(file_no, edges, keys_of(facts, self._table.paths, self._table.names))
-
-
-class manifest_reader:
-    """Reads the files that say how modules are called."""
-
-    def __init__(self, reader: TreeReader) -> None:
-        self._reader = reader
-
-    def __call__(self, path: str) -> bytes | None:
-        try:
-            return self._reader.read(path, _LARGEST_MANIFEST).data
-        except NotRead:
-            return None
+        edges = pack_edges((nos[edge.scope], *edge[1:]) for edge in self._resolver.resolve(facts))
+        return FileEdges(file_no, edges, file_keys(facts, self._table.paths, self._table.names))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smara.codegraph.index.dependents import DependencyKeys, FileEdges, Joiner, manifest_reader
+from smara.codegraph.index.dependents import DependencyKeys, FileEdges, Joiner
 from smara.codegraph.index.files import TreeReader
 from smara.codegraph.index.pool import Pool
 from smara.codegraph.language import tables
@@ -22,11 +22,11 @@ from smara.codegraph.resolve.scip import INDEX_NAME, NamedLines, Precise, ScipIn
 from smara.codegraph.resolve.symbols import FileOutline, ProjectFiles, Symbol, unpack_outline
 from smara.codegraph.store import CodeStore
 from smara.core import log
-from smara.database.database import Row, Session
+from smara.database.database import Session
 from smara.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from smara.codegraph.file_store import TreeRow
+    from smara.codegraph.store import TreeRow
 
 
 _MOST_OUTLINES = 20_000
@@ -65,7 +65,7 @@ class TreeCache:
         Those that changed since the last time are read again.
         """
         if self.notes_revision != self.revision:
-            for no, keys in store.asked(session, tree_no, self.notes_revision):
+            for no, keys in store.dependency_keys(session, tree_no, self.notes_revision):
                 self.notes.put(no, bytes(keys))
             self.notes.keep({no: path for path, (no, _) in self.paths.items()})
             self.notes_revision = self.revision
@@ -86,26 +86,20 @@ class TreeCache:
             self.notes_revision = revision
         self.revision = revision
 
-    def wrote_edges(self, asked: dict[int, bytes], revision: int) -> None:
+    def wrote_edges(self, by_file: dict[int, bytes], revision: int) -> None:
         """Take over edges that this process has just written."""
         if self.revision != revision - 1:
             return
-        for no, keys in asked.items():
+        for no, keys in by_file.items():
             self.notes.put(no, keys)
         for path, (no, _) in self.paths.items():
-            if no in asked:
+            if no in by_file:
                 self.paths[path] = (no, revision)
                 if path in self.outlines:
                     self.outlines[path] = (revision, self.outlines[path][1])
         if self.notes_revision == self.revision:
             self.notes_revision = revision
         self.revision = revision
-
-    def files(self, read: Callable[[str], bytes | None]) -> ProjectFiles:
-        """Return the tree's paths, for finding modules by name."""
-        if self.project is None:
-            self.project = ProjectFiles(self.paths, read)
-        return self.project
 
 
 def _manifests(paths: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
@@ -119,31 +113,22 @@ class StoredTable:
     def __init__(self, session: Session, store: CodeStore, tree_no: int, cache: TreeCache) -> None:
         self._session, self._store, self._tree_no, self._cache = session, store, tree_no, cache
 
-    def load_all(self) -> None:
-        """Read every outline at once, for callers that need most."""
-        cache = self._cache
-        missing = sum(
-            1 for path, (_, at) in cache.paths.items() if cache.outlines.get(path, (-1,))[0] != at
-        )
-        if missing > 50:
-            self._keep(self._store.outlines(self._session, self._tree_no))
-
     def outline(self, path: str) -> FileOutline | None:
         place = self._cache.paths.get(path)
         if place is None:
             return None
-        known = self._cache.outlines.get(path)
-        if known is None or known[0] != place[1]:
+        cached = self._cache.outlines.get(path)
+        if cached is None or cached[0] != place[1]:
             self._cache.outlines[path] = (place[1], None)
-            self._keep(self._store.outlines(self._session, self._tree_no, [path]))
-            known = self._cache.outlines[path]
-        return known[1]
+            self.load([path])
+        return self._cache.outlines[path][1]
 
-    def _keep(self, rows: list[Row]) -> None:
-        for path, _, node_no, data in rows:
+    def load(self, paths: Sequence[str] | None = None) -> None:
+        """Read some outlines, or all of the tree, at once."""
+        for path, _, no, data in self._store.outlines(self._session, self._tree_no, paths):
             place = self._cache.paths.get(path)
             if place is not None:
-                self._cache.outlines[path] = (place[1], unpack_outline(path, node_no, bytes(data)))
+                self._cache.outlines[path] = (place[1], unpack_outline(path, no, bytes(data)))
 
     def named(self, names: Collection[str], limit: int) -> dict[str, list[Symbol]]:
         found: dict[str, list[Symbol]] = {}
@@ -154,7 +139,9 @@ class StoredTable:
 
 
 _MANY = 40
+_MANY_MISSING = 50
 _PATIENCE = 3
+_RESOLVED_AT_ONCE = 400
 _WRITTEN_AT_ONCE = 400
 
 Guard = Callable[[Session], None]
@@ -167,33 +154,36 @@ class EdgeBuilder:
         self._store, self._tree_no, self._cache = store, tree_no, cache
         self._reader = TreeReader(root)
 
-    def some(self, limit: int, guard: Guard | None = None) -> int:
-        """Update up to ``limit`` stale files and return their number.
+    def build(self, guard: Guard | None = None, pool: Pool | None = None) -> None:
+        """Update every stale file."""
+        if pool is not None:
+            self._build_in(pool, guard)
+        while self._build_some(guard):
+            pass
+
+    def _build_some(self, guard: Guard | None) -> int:
+        """Update some stale files and return their number.
 
         The work is done outside of any transaction. When another process has changed the tree
         meanwhile it is repeated, and at last done inside the transaction that writes, where no
         other process can.
         """
-        for attempt in range(_PATIENCE + 1):
-            if attempt < _PATIENCE:
-                with self._store.database.read() as session:
-                    stale = self._store.stale(session, self._tree_no, limit)
-                    revision, joined = self._join(session, stale) if stale else (0, [])
-                if not stale:
-                    return 0
-            with self._store.database.write(is_derived=True) as session:
-                if guard is not None:
-                    guard(session)
-                if attempt == _PATIENCE:
-                    stale = self._store.stale(session, self._tree_no, limit)
-                    revision, joined = self._join(session, stale)
-                elif self._store.revision(session, self._tree_no) != revision:
-                    continue
-                self._write(session, joined, [no for no, _ in stale])
+        for _ in range(_PATIENCE):
+            with self._store.database.read() as session:
+                stale = self._store.stale(session, self._tree_no, _RESOLVED_AT_ONCE)
+                revision, joined = self._join(session, stale) if stale else (0, [])
+            numbers = [no for no, _ in stale]
+            if not stale or self._write_if(joined, revision, guard, numbers=numbers):
                 return len(stale)
-        return 0
+        with self._store.database.write(is_derived=True) as session:
+            if guard is not None:
+                guard(session)
+            stale = self._store.stale(session, self._tree_no, _RESOLVED_AT_ONCE)
+            revision, joined = self._join(session, stale)
+            self._write(session, joined, [no for no, _ in stale])
+            return len(stale)
 
-    def all_in(self, pool: Pool, guard: Guard) -> None:
+    def _build_in(self, pool: Pool, guard: Guard | None) -> None:
         """Update every stale file by a pool; later changes stay stale."""
         store = self._store
         with store.database.snapshot() as session:
@@ -203,10 +193,8 @@ class EdgeBuilder:
                 (row[0], row[2], bytes(row[3])) for row in store.outlines(session, self._tree_no)
             ]
             paths = [row[0] for row in store.paths(session, self._tree_no)]
-            files = [
-                (no, stale[no], bytes(uses))
-                for no, uses in store.facts(session, "uses", list(stale))
-            ]
+            uses = store.facts(session, "uses", list(stale))
+            files = [(no, stale[no], data) for no, data in uses.items()]
         waiting: list[FileEdges] = []
         for joined in pool.join(outlines, paths, files):
             waiting.append(joined)
@@ -218,7 +206,7 @@ class EdgeBuilder:
         if waiting:
             self._write_if(waiting, revision, guard)
 
-    def precisely(self, index: ScipIndex, guard: Guard) -> int:
+    def build_precise(self, index: ScipIndex, guard: Guard) -> int:
         """Rebuild the edges of files that a compiler's index knows.
 
         Returns their number.
@@ -234,31 +222,37 @@ class EdgeBuilder:
                     if node.kind != "file"
                 ]
             )
-            known = [(no, path) for path, (no, _) in cache.paths.items() if index.precise(path)]
-            revision, joined = self._join(session, known, index.precise) if known else (0, [])
-        # Whoever has written meanwhile has made the edges anew; they are left as syntax tells until
-        # the next time.
-        return len(known) if known and self._write_if(joined, revision, guard) else 0
+            files = [(no, path) for path, (no, _) in cache.paths.items() if index.precise(path)]
+            revision, joined = self._join(session, files, index.precise) if files else (0, [])
+        # A process that has written meanwhile has made the edges again; they are left as syntax
+        # tells until the next time.
+        return len(files) if files and self._write_if(joined, revision, guard) else 0
 
-    def _write_if(self, joined: Sequence[FileEdges], revision: int, guard: Guard) -> int:
+    def _write_if(
+        self,
+        joined: Sequence[FileEdges],
+        revision: int,
+        guard: Guard | None,
+        numbers: Sequence[int] | None = None,
+    ) -> int:
         """Write edges if no other process has written since.
 
         The revision then, or 0.
         """
         with self._store.database.write(is_derived=True) as session:
-            guard(session)
+            if guard is not None:
+                guard(session)
             if self._store.revision(session, self._tree_no) != revision:
                 return 0
-            return self._write(session, joined, [each.file_no for each in joined])
+            return self._write(session, joined, numbers or [each.file_no for each in joined])
 
     def _write(self, session: Session, joined: Sequence[FileEdges], numbers: Sequence[int]) -> int:
         revision = self._store.next_revision(session, self._tree_no)
         made = {each.file_no: each for each in joined if each.edges is not None}
-        self._store.put_edges(
-            session, [(no, each.edges or b"", each.asked, revision) for no, each in made.items()]
-        )
+        rows = [(no, each.edges or b"", each.keys) for no, each in made.items()]
+        self._store.put_edges(session, rows, revision)
         self._store.unmark(session, [no for no in numbers if no not in made])
-        self._cache.wrote_edges({no: each.asked for no, each in made.items()}, revision)
+        self._cache.wrote_edges({no: each.keys for no, each in made.items()}, revision)
         return revision
 
     def _join(
@@ -270,12 +264,19 @@ class EdgeBuilder:
         cache = self._cache
         cache.refresh(session, self._store, self._tree_no)
         table = StoredTable(session, self._store, self._tree_no, cache=cache)
-        if len(stale) > _MANY:
-            table.load_all()
-        joiner = Joiner(table, cache.files(manifest_reader(self._reader)), precise)
+        outlines = cache.outlines
+        if (
+            len(stale) > _MANY
+            and sum(outlines.get(path, (-1,))[0] != at for path, (_, at) in cache.paths.items())
+            > _MANY_MISSING
+        ):
+            table.load()
+        if cache.project is None:
+            cache.project = ProjectFiles(cache.paths, self._reader.find)
+        joiner = Joiner(table, cache.project, precise)
         paths = dict(stale)
-        rows = self._store.facts(session, "uses", list(paths))
-        return cache.revision, [joiner.join(no, paths[no], bytes(uses)) for no, uses in rows]
+        uses = self._store.facts(session, "uses", list(paths))
+        return cache.revision, [joiner.join(no, paths[no], data) for no, data in uses.items()]
 
 
 class PreciseIndex:
@@ -289,32 +290,21 @@ class PreciseIndex:
         self._index: ScipIndex | None = read_scip(self._path) if given is not None else None
         # A link in the tree may lead out of it; a pipe would be waited for.
         is_usable = self._path.is_file() and (given is not None or not self._path.is_symlink())
-        self.stamp = _stamp(self._path) if is_usable else None
+        # A new index is told from the one that was read by its size and time.
+        facts = self._path.stat() if is_usable else None
+        self.stamp = [facts.st_size, facts.st_mtime_ns] if facts else None
 
-    def is_wanted(self, before: TreeRow | None, *, has_changed: bool) -> bool:
+    def has_news(self, before: TreeRow | None, *, has_changed: bool) -> bool:
         """Return True if an index exists with news for the tree."""
-        if self.stamp is None:
-            return False
-        known = (
-            json.loads(before.counts).get("scip") if before is not None and before.counts else None
-        )
-        return has_changed or known != self.stamp
+        stored = json.loads(before.counts).get("scip") if before and before.counts else None
+        return self.stamp is not None and (has_changed or stored != self.stamp)
 
-    def apply(self, resolving: EdgeBuilder, guard: Guard) -> None:
+    def apply(self, builder: EdgeBuilder, guard: Guard) -> None:
         """Make the edges of the files that the index knows again."""
         try:
             index = self._index or read_scip(self._path)
         except InvalidInputError as error:
             log.warning("code.scip_not_read", path=str(self._path), error=str(error))
             return
-        files = resolving.precisely(index, guard)
+        files = builder.build_precise(index, guard)
         log.event("code.scip_read", path=str(self._path), files=files)
-
-
-def _stamp(path: Path) -> list[int]:
-    """Return what tells a new index from the one that was read.
-
-    Size and time.
-    """
-    found = path.stat()
-    return [found.st_size, found.st_mtime_ns]

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from fnmatch import translate
@@ -66,41 +66,36 @@ class TreeReader:
     def read(self, path: str, most_bytes: int) -> Opened:
         """Return the content of a regular file inside the root.
 
-        ``NotRead`` when it is none, too big or keeps changing.
+        Raises ``NotRead`` if it is something else, too big or keeps changing.
         """
         for _ in range(_ATTEMPTS):
-            found = self._read_once(path, most_bytes)
-            if found is not None:
-                return found
+            with self._opened(path) as number:
+                before = os.fstat(number)
+                if not stat.S_ISREG(before.st_mode):
+                    raise NotRead("not_a_file")
+                if before.st_size > most_bytes:
+                    raise NotRead("too_big")
+                data = b""
+                while len(data) <= most_bytes:
+                    piece = os.read(number, min(_PIECE, most_bytes + 1 - len(data)))
+                    if not piece:
+                        break
+                    data += piece
+                after = os.fstat(number)
+            if len(data) > most_bytes:
+                raise NotRead("too_big")
+            # Half of an old and half of a new version would be indexed as a file that never was.
+            is_same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
+            if is_same and len(data) == after.st_size:
+                return Opened(data, after.st_size, after.st_mtime_ns)
         raise NotRead("changing")
 
-    def _read_once(self, path: str, most_bytes: int) -> Opened | None:
-        with self._opened(path) as number:
-            before = os.fstat(number)
-            if not stat.S_ISREG(before.st_mode):
-                raise NotRead("not_a_file")
-            if before.st_size > most_bytes:
-                raise NotRead("too_big")
-            most = most_bytes + 1
-            pieces: list[bytes] = []
-            size = 0
-            while size < most:
-                piece = os.read(number, min(_PIECE, most - size))
-                if not piece:
-                    break
-                pieces.append(piece)
-                size += len(piece)
-            data = b"".join(pieces)
-            after = os.fstat(number)
-        if len(data) > most_bytes:
-            raise NotRead("too_big")
-        # Half of an old and half of a new version would be indexed as a file that never was.
-        is_same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
-        return (
-            Opened(data, after.st_size, after.st_mtime_ns)
-            if is_same and len(data) == after.st_size
-            else None
-        )
+    def find(self, path: str, most_bytes: int = 1 << 20) -> bytes | None:
+        """Return a file's content, or ``None`` if it cannot be read."""
+        try:
+            return self.read(path, most_bytes).data
+        except NotRead:
+            return None
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[int]:
@@ -153,7 +148,7 @@ class TreeReader:
         except (OSError, ValueError) as error:
             raise NotRead("unreadable") from error
 
-    def _inside(self, path: str, is_wanted: object) -> str:
+    def _inside(self, path: str, is_kind: Callable[[int], bool]) -> str:
         """Return where a path really leads, when that is inside the root.
 
         For systems that cannot open step by step.
@@ -161,7 +156,7 @@ class TreeReader:
         full = os.path.join(self.root, *path.split("/")) if path else self.root
         if os.path.realpath(full) != os.path.normpath(full):
             raise NotRead("outside")
-        if callable(is_wanted) and not is_wanted(os.lstat(full).st_mode):
+        if not is_kind(os.lstat(full).st_mode):
             raise NotRead("not_a_file")
         return full
 
@@ -247,22 +242,16 @@ def rules_in(
     lines: list[str] = []
     for name in RULE_FILES:
         if name in names:
-            try:
-                data = reader.read(f"{folder}/{name}" if folder else name, _LARGEST_RULES).data
-            except NotRead:
-                continue
+            data = reader.find(f"{folder}/{name}" if folder else name, _LARGEST_RULES) or b""
             lines += data.decode("utf-8", "replace").splitlines()[:_MOST_RULES]
     spec = spec_of(lines)
     return above if spec is None else (*above, IgnoreRules(f"{folder}/" if folder else "", spec))
 
 
 def spec_of(lines: Sequence[str]) -> GitIgnoreSpec | None:
-    """Return the patterns of some lines.
-
-    Those that mean nothing are left out. ``None`` when none is left.
-    """
-    kept = tuple([line for line in lines if line.strip() and not line.startswith("#")])
-    return _spec_of(kept) if kept else None
+    """Return the patterns of some lines, or ``None``."""
+    patterns = tuple([line for line in lines if line.strip() and not line.startswith("#")])
+    return _spec_of(patterns) if patterns else None
 
 
 @lru_cache(maxsize=64)
@@ -318,16 +307,6 @@ class WalkResult:
 
     files: dict[str, FileEntry] = field(default_factory=dict)
     skipped: Counter[SkipReason] = field(default_factory=Counter)
-    is_root_there: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class WalkFolder:
-    """A folder yet to be listed, with its rules."""
-
-    path: str
-    depth: int
-    rules: Sequence[IgnoreRules]
 
 
 class FileWalk:
@@ -344,18 +323,58 @@ class FileWalk:
     ) -> None:
         self._reader = reader
         self._tracked = tracked
-        self._tracked_folders = _folders(tracked) if tracked else frozenset()
+        self._tracked_folders: set[str] = set()
+        for path in tracked or ():
+            folder = path.rpartition("/")[0]
+            while folder and folder not in self._tracked_folders:
+                self._tracked_folders.add(folder)
+                folder = folder.rpartition("/")[0]
         spec = spec_of(excludes)
-        self._base: tuple[IgnoreRules, ...] = () if spec is None else (IgnoreRules("", spec),)
+        self._base: Sequence[IgnoreRules] = () if spec is None else (IgnoreRules("", spec),)
         self._entries = 0
 
     def all(self) -> WalkResult:
         """Return every file worth reading."""
         walked = WalkResult()
-        waiting = [WalkFolder("", 0, self._base)]
+        waiting = [("", 0, self._base)]
         while waiting:
-            waiting += self._list(waiting.pop(), walked)
+            folder, depth, rules = waiting.pop()
+            try:
+                entries = self._list(folder, walked)
+            except NotRead as error:
+                walked.skipped[error.reason] += 1
+                continue
+            names = {name for name, *_ in entries}
+            if folder and self._is_foreign(folder, folder.rpartition("/")[2], names):
+                walked.skipped["ignored"] += 1
+                continue
+            rules = rules_in(self._reader, folder, names, above=rules)
+            for name, mode, entry in entries:
+                if name == ".git":
+                    continue  # git's own, and nothing that was left out of the code
+                path = f"{folder}/{name}" if folder else name
+                if not stat.S_ISDIR(mode):
+                    self._consider(path, mode, entry, rules=rules, walked=walked)
+                elif not is_sayable(path):
+                    walked.skipped["unreadable"] += 1
+                elif depth + 1 >= DEEPEST:
+                    walked.skipped["too_many"] += 1
+                elif self._is_left_out(path, name, rules):
+                    walked.skipped["ignored"] += 1
+                else:
+                    waiting.append((path, depth + 1, rules))
         return walked
+
+    def _list(self, folder: str, walked: WalkResult) -> list[tuple[str, int, FileEntry]]:
+        entries: list[tuple[str, int, FileEntry]] = []
+        with self._reader.listing(folder) as listed:
+            for entry in listed:
+                self._entries += 1
+                if self._entries > MOST_ENTRIES:
+                    walked.skipped["too_many"] += 1
+                    break
+                entries.append((entry.name, *_looked_at(entry)))
+        return sorted(entries, key=lambda entry: entry[0])
 
     def some(self, paths: Sequence[str]) -> WalkResult:
         """Return which of some paths a full walk would find."""
@@ -374,10 +393,10 @@ class FileWalk:
                     entries = [(e.name, *_looked_at(e)) for e in listed if e.name in names]
             except NotRead:
                 continue
-            for name, mode, found in entries:
+            for name, mode, entry in entries:
                 if not stat.S_ISDIR(mode):
                     path = f"{folder}/{name}" if folder else name
-                    self._consider(path, mode, found, rules=rules, walked=walked)
+                    self._consider(path, mode, entry, rules=rules, walked=walked)
         return walked
 
     def _rules_down_to(self, folder: str) -> Sequence[IgnoreRules] | None:
@@ -405,43 +424,6 @@ class FileWalk:
             above = path
         return rules
 
-    def _list(self, folder: WalkFolder, walked: WalkResult) -> list[WalkFolder]:
-        try:
-            with self._reader.listing(folder.path) as listed:
-                entries = []
-                for entry in listed:
-                    self._entries += 1
-                    if self._entries > MOST_ENTRIES:
-                        walked.skipped["too_many"] += 1
-                        break
-                    entries.append((entry.name, *_looked_at(entry)))
-        except NotRead as error:
-            walked.skipped[error.reason] += 1
-            walked.is_root_there = bool(folder.path)
-            return []
-        names = {name for name, *_ in entries}
-        if folder.path and self._is_foreign(folder.path, folder.path.rpartition("/")[2], names):
-            walked.skipped["ignored"] += 1
-            return []
-        rules = rules_in(self._reader, folder.path, names, above=folder.rules)
-        below = []
-        for name, mode, found in sorted(entries, key=lambda entry: entry[0]):
-            if name == ".git":
-                continue  # git's own, and nothing that was left out of the code
-            path = f"{folder.path}/{name}" if folder.path else name
-            if stat.S_ISDIR(mode):
-                if not is_sayable(path):
-                    walked.skipped["unreadable"] += 1
-                elif folder.depth + 1 >= DEEPEST:
-                    walked.skipped["too_many"] += 1
-                elif self._is_left_out(path, name, rules):
-                    walked.skipped["ignored"] += 1
-                else:
-                    below.append(WalkFolder(path, folder.depth + 1, rules))
-            else:
-                self._consider(path, mode, found, rules=rules, walked=walked)
-        return below
-
     def _is_left_out(self, path: str, name: str, rules: Sequence[IgnoreRules]) -> bool:
         if is_generated_folder(name):
             return True
@@ -458,30 +440,27 @@ class FileWalk:
             return path not in self._tracked_folders or "pyvenv.cfg" in inside
         if ".git" not in inside:
             return False
-        try:
-            marker = self._reader.read(f"{path}/.git", 4_096).data
-        except NotRead:
-            return False
+        marker = self._reader.find(f"{path}/.git", 4_096) or b""
         return marker.startswith(b"gitdir:") and b"/worktrees/" in marker.replace(b"\\", b"/")
 
     def _consider(
         self,
         path: str,
         mode: int,
-        found: FileEntry,
+        entry: FileEntry,
         rules: Sequence[IgnoreRules],
         walked: WalkResult,
     ) -> None:
-        reason = self._reason_against(path, mode, found, rules=rules)
+        reason = self._reason_against(path, mode, entry, rules=rules)
         if reason is None and len(walked.files) >= MOST_FILES:
             reason = "too_many"
         if reason is None:
-            walked.files[path] = found
+            walked.files[path] = entry
         else:
             walked.skipped[reason] += 1
 
     def _reason_against(
-        self, path: str, mode: int, found: FileEntry, rules: Sequence[IgnoreRules]
+        self, path: str, mode: int, entry: FileEntry, rules: Sequence[IgnoreRules]
     ) -> SkipReason | None:
         if stat.S_ISLNK(mode):
             return "outside" if self._reader.leads_outside(path) else "not_a_file"
@@ -499,7 +478,7 @@ class FileWalk:
         if kind not in ("code", "prose", "data", None):
             return kind  # type: ignore[return-value]  # what is no kind is a reason
         most = MOST_BYTES if kind == "code" else MOST_DATA_BYTES
-        return "too_big" if found.size > most else None
+        return "too_big" if entry.size > most else None
 
 
 _SPECIAL = frozenset({*RULE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG"})
@@ -515,20 +494,9 @@ def is_sayable(path: str) -> bool:
     )  # half a surrogate is not printable either
 
 
-def _looked_at(entry: object) -> tuple[int, FileEntry]:
+def _looked_at(entry: os.DirEntry[str]) -> tuple[int, FileEntry]:
     try:
-        facts = entry.stat(follow_symlinks=False)  # type: ignore[attr-defined]
+        facts = entry.stat(follow_symlinks=False)
     except OSError:
         return 0, FileEntry(0, 0)
     return facts.st_mode, FileEntry(facts.st_size, facts.st_mtime_ns)
-
-
-def _folders(paths: frozenset[str]) -> frozenset[str]:
-    """Return every folder that one of the files lies in."""
-    found: set[str] = set()
-    for path in paths:
-        folder = path.rpartition("/")[0]
-        while folder and folder not in found:
-            found.add(folder)
-            folder = folder.rpartition("/")[0]
-    return frozenset(found)

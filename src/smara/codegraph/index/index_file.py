@@ -34,7 +34,7 @@ _GENERATED = re.compile(
 )
 
 
-KnownChunk = tuple[str, str, str, str]
+ChunkKey = tuple[str, str, str, str]
 BAD_FILE_ERRORS = (ValueError, IndexError, ArithmeticError, RecursionError, MemoryError)
 """What the content of a file can raise: it must not keep all others out of the index. Anything
 else, such as a KeyError of a table, is a bug and ends the run.
@@ -45,7 +45,7 @@ class FileRequest(NamedTuple):
     """A file to be read, and its last hash, if any."""
 
     path: str
-    known_hash: bytes = b""
+    stored_hash: bytes = b""
 
 
 class ReadyChunk(NamedTuple):
@@ -82,7 +82,7 @@ class FileRecord(NamedTuple):
 
 
 def content_hash(data: bytes) -> bytes:
-    """Sixteen bytes that tell one content from another."""
+    """Return sixteen bytes that tell one content from another."""
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
@@ -90,13 +90,13 @@ def work_on(
     reader: TreeReader,
     request: FileRequest,
     has_text: bool = True,
-    known: Container[KnownChunk] = frozenset(),
+    stored: Container[ChunkKey] = frozenset(),
 ) -> FileRecord:
     """Read and take apart one file.
 
     Never raises for what a file holds; ``has_text`` asks for chunks too.
 
-    Chunks that are ``known``, as they are stored, come without their terms: they keep those they
+    Chunks that are ``stored`` already come without their terms: they keep those they
     have.
     """
     try:
@@ -106,22 +106,22 @@ def work_on(
     # A file saved again within the same tick of the clock would look unchanged; its time is not
     # trusted.
     mtime_ns = 0 if time.time_ns() - opened.mtime_ns < _RACY_NS else opened.mtime_ns
-    found = content_hash(opened.data)
-    if found == request.known_hash:
-        return FileRecord(request.path, opened.size, mtime_ns, hash=found, is_same=True)
+    digest = content_hash(opened.data)
+    if digest == request.stored_hash:
+        return FileRecord(request.path, opened.size, mtime_ns, hash=digest, is_same=True)
     try:
-        work = taken_apart(request.path, opened.data, has_text, known=known)
+        work = taken_apart(request.path, opened.data, has_text, stored=stored)
     except BAD_FILE_ERRORS as error:
         log.warning("code.not_taken_apart", path=request.path, error=repr(error))
-        work = FileRecord(request.path, opened.size, mtime_ns, hash=found, skip="unreadable")
-    return work._replace(size=opened.size, mtime_ns=mtime_ns, hash=found)
+        work = FileRecord(request.path, opened.size, mtime_ns, hash=digest, skip="unreadable")
+    return work._replace(size=opened.size, mtime_ns=mtime_ns, hash=digest)
 
 
 def taken_apart(
     path: str,
     data: bytes,
     has_text: bool = True,
-    known: Container[KnownChunk] = frozenset(),
+    stored: Container[ChunkKey] = frozenset(),
 ) -> FileRecord:
     """Return what the content of a file says."""
     empty = FileRecord(path, len(data), 0, hash=b"")
@@ -135,9 +135,13 @@ def taken_apart(
         if not first_line.startswith(b"#!"):
             return empty._replace(skip="unknown")
         kind = "code"
-    reason = _reason_against(data, text, kind)
-    if reason is not None:
-        return empty._replace(skip=reason)
+    if len(data) > 4_096:
+        lines = text.count("\n") + 1
+        longest = max(map(len, text.split("\n")))
+        if longest > _LONG_LINE and (len(text) / lines > 300 or longest > len(text) // 2):
+            return empty._replace(skip="minified")
+    if kind == "code" and _GENERATED.search(b"\n".join(data[:2_000].split(b"\n", 12)[:12])):
+        return empty._replace(skip="generated")
     facts = None
     if language is not None:
         from smara.codegraph.parse.extract import extract
@@ -154,16 +158,13 @@ def taken_apart(
         doc=doc,
         facts=None if safe_facts is None else safe_facts._replace(references=bases),
         uses=b"" if safe_facts is None else pack_facts(safe_facts),
-        chunks=tuple(ready_chunks(safe_facts, path, safe_text, known=known)) if has_text else (),
+        chunks=tuple(ready_chunks(safe_facts, path, safe_text, stored=stored)) if has_text else (),
         whole=safe_facts,
     )
 
 
 def decoded(data: bytes) -> str | None:
-    """Return the text of a file in any of the usual encodings.
-
-    ``None`` when it is none.
-    """
+    """Return a file's text, or ``None`` if it is binary."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         text = data.decode("utf-16", "replace")
         return None if "\x00" in text[:_LOOKED_AT] else text
@@ -177,17 +178,6 @@ def decoded(data: bytes) -> str | None:
     # kind.
     strange = sum(1 for sign in text[:_LOOKED_AT] if sign < " " and sign not in "\t\n\r\f\x0b\x1b")
     return None if strange > len(text[:_LOOKED_AT]) // 100 else text
-
-
-def _reason_against(data: bytes, text: str, kind: FileKind) -> SkipReason | None:
-    if len(data) > 4_096:
-        lines = text.count("\n") + 1
-        longest = max(map(len, text.split("\n")))
-        if longest > _LONG_LINE and (len(text) / lines > 300 or longest > len(text) // 2):
-            return "minified"
-    if kind == "code" and _GENERATED.search(b"\n".join(data[:2_000].split(b"\n", 12)[:12])):
-        return "generated"
-    return None
 
 
 def _without_secrets(
@@ -235,7 +225,7 @@ def _first_line(path: str, text: str) -> str:
     return first_words(path, text).split("\n", 1)[0][:300]
 
 
-def chunk_key(chunk: CodeChunk) -> KnownChunk:
+def chunk_key(chunk: CodeChunk) -> ChunkKey:
     """Return what a chunk is known again by.
 
     All of it but its place, as it is stored.
@@ -249,14 +239,14 @@ def chunk_key(chunk: CodeChunk) -> KnownChunk:
 
 
 def ready_chunks(
-    facts: FileFacts | None, path: str, text: str, known: Container[KnownChunk] = frozenset()
+    facts: FileFacts | None, path: str, text: str, stored: Container[ChunkKey] = frozenset()
 ) -> list[ReadyChunk]:
     """Return the chunks of a file with their terms."""
     from smara.codegraph.parse.chunks import chunk_file, chunk_terms
 
     ready = []
     for chunk in chunk_file(facts, path, text)[:_MOST_CHUNKS]:
-        if chunk_key(chunk) in known:
+        if chunk_key(chunk) in stored:
             ready.append(ReadyChunk(chunk, "", ()))
             continue
         terms = chunk_terms(path, chunk.name, chunk.prefix, text=chunk.text)

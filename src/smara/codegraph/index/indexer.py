@@ -16,19 +16,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from smara.codegraph import git
-from smara.codegraph.file_store import VERSION, FileRow, TreeRow
 from smara.codegraph.index.edges import EdgeBuilder, PreciseIndex, TreeCache
 from smara.codegraph.index.files import FileEntry, FileWalk, TreeReader, WalkResult
 from smara.codegraph.index.index_file import FileRecord, FileRequest
 from smara.codegraph.index.pool import SMALL, WORKERS, Pool, work_inline
 from smara.codegraph.index.writer import Numbers, Writer
 from smara.codegraph.models import IndexReport
-from smara.codegraph.store import CodeStore
+from smara.codegraph.store import VERSION, CodeStore, FileRow, TreeRow
 from smara.core import log
-from smara.core.clock import Clock
-from smara.core.ids import IdMaker
 from smara.database.database import Session
-from smara.database.leases import Lease, Leases, host_name, is_gone
+from smara.database.leases import Lease, host_name, is_gone
+from smara.database.projects import ProjectContext
 from smara.errors import BusyError, InvalidInputError, LeaseLostError
 
 Progress = Callable[[int, int], None]
@@ -36,19 +34,8 @@ Progress = Callable[[int, int], None]
 LEASE_SECONDS = 15.0
 _BATCH_FILES = 200
 _BATCH_CHUNKS = 3_000
-_RESOLVED_AT_ONCE = 400
 _RETRIED = frozenset({"unreadable", "changing", "outside", "not_a_file"})
 """Reasons that may be gone the next time although the file looks the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexParts:
-    """The parts that indexing needs of other rooms."""
-
-    store: CodeStore
-    leases: Leases
-    clock: Clock
-    new_id: IdMaker
 
 
 @dataclass(slots=True)
@@ -64,11 +51,12 @@ class IndexPlan:
 class IndexTree:
     """One working folder and what this process holds of its index."""
 
-    def __init__(self, parts: IndexParts, root: str) -> None:
-        self.parts = parts
+    def __init__(self, project: ProjectContext, root: str) -> None:
+        self.project, self.clock = project, project.clock
+        self.store = CodeStore(project.database, project.scope)
         self.root = os.path.realpath(root)
         self.cache = TreeCache()
-        self.numbers = Numbers(parts.store)
+        self.numbers = Numbers(self.store)
         self._tracked: tuple[tuple[int, int] | None, frozenset[str] | None] = (None, None)
         self.lock = threading.RLock()
         """Held by whoever changes the index in this process: what is held in mind is of one thread
@@ -88,11 +76,6 @@ class IndexTree:
                 self.cache = TreeCache()
                 raise
 
-    @property
-    def lease_name(self) -> str:
-        name = hashlib.sha256(self.root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        return f"code:{self.parts.store.scope.project_no}:{name}"
-
     def walk(self) -> FileWalk:
         """Return a walk over the folder.
 
@@ -104,8 +87,8 @@ class IndexTree:
         return FileWalk(TreeReader(self.root), git.exclude_lines(self.root), self._tracked[1])
 
     def row(self) -> TreeRow | None:
-        with self.parts.store.database.read() as session:
-            return self.parts.store.tree_of(session, self.root)
+        with self.store.database.read() as session:
+            return self.store.tree_of(session, self.root)
 
 
 def index(
@@ -131,7 +114,7 @@ def index(
             f"There is no folder {tree.root!r} to index. Give a folder.", field="root"
         )
     precise = PreciseIndex(tree.root, scip)
-    clock = tree.parts.clock
+    clock = tree.clock
     started = clock.monotonic()
     report: dict[str, Any] | None = None
     while report is None:
@@ -160,20 +143,18 @@ class _Run:
         workers: int | None,
         precise: PreciseIndex,
     ) -> None:
+        self._tree, self._store, self._lease = tree, tree.store, lease
+        self._progress, self._has_text, self._workers = progress, has_text, workers
         self._precise = precise
-        self._tree, self._lease, self._progress = tree, lease, progress
-        self._has_text, self._workers = has_text, workers
-        self._parts, self._store = tree.parts, tree.parts.store
 
     def run(self, is_full: bool) -> dict[str, Any]:
-        store, clock = self._store, self._parts.clock
-        head = git.head_of(self._tree.root)
-        with store.database.read() as session:
-            before = store.tree_of(session, self._tree.root)
+        tree, store, now_ms = self._tree, self._store, self._tree.clock.now_ms
+        head = git.head_of(tree.root)
+        before = tree.row()
         with self._writing() as session:
-            row = store.begin_tree(session, self._tree.root, clock.now_ms())
+            row = store.begin_tree(session, tree.root, now_ms())
         is_full = is_full or (before is not None and before.version != VERSION)
-        walked = self._tree.walk().all()
+        walked = tree.walk().all()
         with store.database.read() as session:
             seen = store.files(session, row.no)
         plan = plan_of(walked, seen, is_full)
@@ -184,52 +165,74 @@ class _Run:
             or is_full
             or len(plan.read) + len(plan.removed) > max(200, len(seen) // 4)
         )
-        self._mark(plan, walked)
-        writer = Writer(store, row.no, self._tree.cache, numbers=self._tree.numbers)
+        # What is known of files that look different is behind from now on, and says so.
+        late = [
+            seen[each.path].no
+            for each in plan.read
+            if each.path in seen and not is_as_before(seen[each.path], walked.files[each.path])
+        ]
+        if late:
+            with self._writing() as session:
+                store.mark_stale(session, late, now_ms())
+        writer = Writer(store, row.no, tree.cache, numbers=tree.numbers)
         removed = 0
         for start in range(0, len(plan.removed), _BATCH_FILES):
             with self._writing() as session:
                 some = plan.removed[start : start + _BATCH_FILES]
-                removed += writer.remove(session, some, clock.now_ms())
+                removed += writer.remove(session, some, now_ms())
         count = self._workers
         if count is None:
             count = WORKERS if len(plan.read) > SMALL else 0
-        workers = Pool(self._tree.root, self._has_text, count) if count > 0 else nullcontext()
+        builder = EdgeBuilder(store, row.no, tree.root, cache=tree.cache)
+        workers = Pool(tree.root, self._has_text, count) if count > 0 else nullcontext()
         with workers as pool:
             indexed, same = self._read(writer, plan, pool, is_first)
             if is_first:
                 with self._writing() as session:
                     store.next_revision(session, row.no)
-                    store.mark_all_stale(session, row.no, clock.now_ms())
-            self._resolve(row, pool)
-        if self._precise.is_wanted(before, has_changed=bool(indexed or removed)):
-            resolving = EdgeBuilder(store, row.no, self._tree.root, cache=self._tree.cache)
-            self._precise.apply(
-                resolving, lambda session: self._parts.leases.guard(session, self._lease)
+                    store.mark_all_stale(session, row.no, now_ms())
+            builder.build(self._guard, pool)
+        if self._precise.has_news(before, has_changed=bool(indexed or removed)):
+            self._precise.apply(builder, self._guard)
+        skipped: Counter[str] = Counter(walked.skipped)
+        with self._writing() as session:
+            skipped.update(store.skips(session, row.no))
+            counts = {"skipped": dict(sorted(skipped.items())), "scip": self._precise.stamp}
+            store.next_revision(session, row.no)
+            store.finish_tree(
+                session,
+                row.no,
+                head.branch,
+                head=head.commit,
+                counts=counts,
+                now_ms=now_ms(),
             )
-        return self._finish(row, head, walked, indexed, plan.unchanged + same, removed)
+            status = store.status(session, row)
+        return {
+            "files": status.files,
+            "indexed": indexed,
+            "unchanged": plan.unchanged + same,
+            "removed": removed,
+            "nodes": status.nodes,
+            "edges": status.edges,
+            "chunks": status.chunks,
+            "skipped": counts["skipped"],
+            "is_complete": not status.stale_files,
+        }
+
+    def _guard(self, session: Session) -> None:
+        self._tree.project.leases.guard(session, self._lease)
 
     @contextmanager
     def _writing(self) -> Iterator[Session]:
         with self._store.database.write(is_derived=True) as session:
-            self._parts.leases.guard(session, self._lease)
+            self._guard(session)
             yield session
-
-    def _mark(self, plan: IndexPlan, walked: WalkResult) -> None:
-        """What is known of files that look different is behind from now on, and says so."""
-        late = [
-            plan.seen[each.path].no
-            for each in plan.read
-            if each.path in plan.seen
-            and not is_as_before(plan.seen[each.path], walked.files[each.path])
-        ]
-        if late:
-            with self._writing() as session:
-                self._store.mark_stale(session, late, self._parts.clock.now_ms())
 
     def _read(
         self, writer: Writer, plan: IndexPlan, pool: Pool | None, is_first: bool
     ) -> tuple[int, int]:
+        """Read and write files in batches; return how many were written and unchanged."""
         indexed = same = done = 0
         works = (
             work_inline(self._tree.root, plan.read, self._has_text)
@@ -239,84 +242,35 @@ class _Run:
         for batch in _batches(works):
             self._tree.numbers.prepare(batch)
             with self._writing() as session:
-                indexed += writer.write(
-                    session, batch, plan.seen, self._parts.clock.now_ms(), is_first
-                )
+                now_ms = self._tree.clock.now_ms()
+                indexed += writer.write(session, batch, plan.seen, now_ms, is_first)
             same += sum(work.is_same for work in batch)
             done += len(batch)
             if self._progress is not None:
                 self._progress(done, len(plan.read))
         return indexed, same
 
-    def _resolve(self, row: TreeRow, pool: Pool | None) -> None:
-        resolving = EdgeBuilder(self._store, row.no, self._tree.root, cache=self._tree.cache)
-
-        def guard(session: Session) -> None:
-            self._parts.leases.guard(session, self._lease)
-
-        if pool is not None:
-            resolving.all_in(pool, guard)
-        while resolving.some(_RESOLVED_AT_ONCE, guard):
-            pass
-
-    def _finish(
-        self,
-        row: TreeRow,
-        head: git.GitHead,
-        walked: WalkResult,
-        indexed: int,
-        unchanged: int,
-        removed: int,
-    ) -> dict[str, Any]:
-        skipped: Counter[str] = Counter(walked.skipped)
-        with self._writing() as session:
-            for reason, count in self._store.skips(session, row.no):
-                skipped[reason] += count
-            counts = {"skipped": dict(sorted(skipped.items())), "scip": self._precise.stamp}
-            self._store.next_revision(session, row.no)
-            self._store.finish_tree(
-                session,
-                row.no,
-                head.branch,
-                head=head.commit,
-                counts=counts,
-                now_ms=self._parts.clock.now_ms(),
-            )
-            tree = self._store.tree_of(session, self._tree.root) or row
-            status = self._store.status(session, tree)
-        return {
-            "files": status.files,
-            "indexed": indexed,
-            "unchanged": unchanged,
-            "removed": removed,
-            "nodes": status.nodes,
-            "edges": status.edges,
-            "chunks": status.chunks,
-            "skipped": counts["skipped"],
-            "is_complete": not status.stale_files,
-        }
-
 
 def plan_of(walked: WalkResult, seen: dict[str, FileRow], is_full: bool = False) -> IndexPlan:
     """Return what to read and what is gone since last time."""
     plan = IndexPlan([], [row for path, row in seen.items() if path not in walked.files], seen)
-    for path, found in walked.files.items():
+    for path, entry in walked.files.items():
         row = seen.get(path)
         if row is None or is_full:
             plan.read.append(FileRequest(path))
-        elif is_as_before(row, found) and row.skip not in _RETRIED:
+        elif is_as_before(row, entry) and row.skip not in _RETRIED:
             plan.unchanged += 1
         else:
             plan.read.append(FileRequest(path, row.hash))
     return plan
 
 
-def is_as_before(row: FileRow, found: FileEntry) -> bool:
+def is_as_before(row: FileRow, entry: FileEntry) -> bool:
     """Return True if a file looks unchanged since it was read.
 
     Its content is compared only when it does not.
     """
-    return row.mtime_ns == found.mtime_ns and row.size == found.size
+    return row.mtime_ns == entry.mtime_ns and row.size == entry.size
 
 
 def _batches(works: Iterable[FileRecord]) -> Iterator[list[FileRecord]]:
@@ -334,11 +288,13 @@ def _batches(works: Iterable[FileRecord]) -> Iterator[list[FileRecord]]:
 
 @contextmanager
 def _leased(tree: IndexTree, wait_seconds: float) -> Iterator[Lease]:
-    leases, clock = tree.parts.leases, tree.parts.clock
-    owner = f"{host_name()}:{os.getpid()}:{tree.parts.new_id()}"
+    leases, clock = tree.project.leases, tree.clock
+    digest = hashlib.sha256(tree.root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    name = f"code:{tree.store.scope.project_no}:{digest}"
+    owner = f"{host_name()}:{os.getpid()}:{tree.project.new_id()}"
     deadline = clock.monotonic() + wait_seconds
-    while (lease := leases.acquire(tree.lease_name, owner, LEASE_SECONDS)) is None:
-        holder = leases.find(tree.lease_name)
+    while (lease := leases.acquire(name, owner, LEASE_SECONDS)) is None:
+        holder = leases.find(name)
         if holder is not None and is_gone(holder.owner):
             leases.release(holder)
             continue

@@ -13,10 +13,10 @@ import sys
 import threading
 from collections.abc import Container, Iterator, Sequence
 from queue import Empty, SimpleQueue
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from smara.codegraph.index.files import TreeReader
-from smara.codegraph.index.index_file import FileRecord, FileRequest, KnownChunk, work_on
+from smara.codegraph.index.index_file import ChunkKey, FileRecord, FileRequest, work_on
 from smara.codegraph.models import FileFacts
 
 WORKERS = 2
@@ -43,12 +43,11 @@ def work_inline(
     root: str,
     requests: Sequence[FileRequest],
     has_text: bool = True,
-    known: Container[KnownChunk] = frozenset(),
+    stored: Container[ChunkKey] = frozenset(),
 ) -> Iterator[FileRecord]:
     """Work on files in this process; see :func:`smara.codegraph.index.index_file.work_on`."""
     reader = TreeReader(root)
-    for each in requests:
-        yield work_on(reader, each, has_text, known=known)
+    return (work_on(reader, each, has_text, stored=stored) for each in requests)
 
 
 class WorkerFailure(NamedTuple):
@@ -89,10 +88,10 @@ class Pool:
             if done is None:
                 # A worker died, by a parser's bug or for want of memory. Each of its files gets a
                 # process of its own.
-                yield from _with_care(self._root, batch, self._has_text)
+                for request in batch:
+                    yield from self._work_alone(request)
                 continue
-            for work in done:
-                self._has_read[work.path] = worker
+            self._has_read.update((work.path, worker) for work in done)
             yield from done
 
     def join(
@@ -129,8 +128,8 @@ class Pool:
         (worker, batch, answer), ``None`` for one that died.
         """
         left: dict[Any, list[Any]] = {None: []}
-        for wanted, batch in reversed(batches):
-            left.setdefault(wanted if wanted in self._workers else None, []).append(batch)
+        for reader, batch in reversed(batches):
+            left.setdefault(reader if reader in self._workers else None, []).append(batch)
         waiting: dict[_Worker, list[Any]] = {worker: [] for worker in self._workers}
 
         def give(worker: _Worker) -> None:
@@ -142,7 +141,14 @@ class Pool:
         for worker in [worker for _ in range(_AHEAD) for worker in self._workers]:
             give(worker)
         while any(waiting.values()):
-            worker, answer = self._next(waiting)
+            try:
+                worker, answer = self._answers.get(timeout=_SILENCE_SECONDS)
+            except Empty:
+                # A parser is stuck on some file. Its worker is ended like one that died.
+                worker, answer = next(each for each in waiting if waiting[each]), None
+            _raise_failure(answer)
+            if worker not in waiting:
+                continue
             if answer is None:
                 for batch in (*waiting.pop(worker), *left.pop(worker, ())):
                     yield worker, batch, None
@@ -155,36 +161,25 @@ class Pool:
         for batch in [batch for queue in left.values() for batch in queue]:
             yield None, batch, None  # type: ignore[misc]  # nobody is left to do it
 
-    def _next(self, waiting: dict[_Worker, list[Any]]) -> tuple[_Worker, Any]:
-        while True:
-            try:
-                worker, answer = self._answers.get(timeout=_SILENCE_SECONDS)
-            except Empty:
-                # A parser is stuck on some file. Its worker is ended like one that died.
-                worker, answer = next(each for each in waiting if waiting[each]), None
-                worker.kill()
-            if isinstance(answer, WorkerFailure):
-                raise RuntimeError(f"A worker process failed:\n{answer.traceback}")
-            if worker in waiting:
-                return worker, answer
-
-
-def _with_care(root: str, batch: Sequence[FileRequest], has_text: bool) -> Iterator[FileRecord]:
-    for each in batch:
+    def _work_alone(self, request: FileRequest) -> list[FileRecord]:
         answers: Answers = SimpleQueue()
-        worker = _Worker(root, has_text, answers)
+        worker = _Worker(self._root, self._has_text, answers)
         try:
-            worker.send(("work", [each]))
+            worker.send(("work", [request]))
             _, done = answers.get(timeout=_ALONE_SECONDS)
-            if isinstance(done, WorkerFailure):
-                raise RuntimeError(f"A worker process failed:\n{done.traceback}")
         except Empty:
             done = None
         finally:
             worker.end()
-        yield from (
-            done if done is not None else [FileRecord(each.path, 0, 0, hash=b"", skip="unreadable")]
-        )
+        _raise_failure(done)
+        if done is None:
+            return [FileRecord(request.path, 0, 0, hash=b"", skip="unreadable")]
+        return cast("list[FileRecord]", done)
+
+
+def _raise_failure(answer: Any) -> None:
+    if isinstance(answer, WorkerFailure):
+        raise RuntimeError(f"A worker process failed:\n{answer.traceback}")
 
 
 class _Worker:
@@ -218,9 +213,6 @@ class _Worker:
                 answer = None
             self._answers.put((self, answer))
 
-    def kill(self) -> None:
-        self._process.kill()
-
     def end(self) -> None:
         """Let the process go, and wait until it is gone."""
         self._process.kill()
@@ -234,10 +226,7 @@ class _Worker:
 
 
 def serve() -> None:
-    """Serve requests in a worker process until its input ends.
-
-    Requests in, answers out, until its input ends.
-    """
+    """Serve requests in a worker process until its input ends."""
     import gc
     import os
     import signal
@@ -245,7 +234,15 @@ def serve() -> None:
 
     # An interrupt from the keyboard reaches everybody; the parent decides what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with_parent, args=(os.getppid(),), daemon=True).start()
+    parent = os.getppid()
+
+    def leave_with_parent() -> None:
+        # One that waits for work sees its input end; one that is busy is ended here.
+        while os.getppid() == parent:
+            threading.Event().wait(1.0)
+        os._exit(0)
+
+    threading.Thread(target=leave_with_parent, daemon=True).start()
     # Facts are millions of small values without circles; looking for circles among them takes a
     # tenth of the time.
     gc.disable()
@@ -278,7 +275,7 @@ class _Bench:
     def __init__(self, root: str, has_text: bool) -> None:
         self._reader, self._has_text = TreeReader(root), has_text
         self._uses: dict[str, bytes | FileFacts] = {}
-        self._kept = 0
+        self._size = 0
         self._joiner: Any = None
 
     def answer(self, command: str, given: Any) -> Any:
@@ -286,30 +283,22 @@ class _Bench:
             done = [work_on(self._reader, each, self._has_text) for each in given]
             for work in done:
                 if work.whole is not None:
-                    self._kept += len(work.whole.definitions) + len(work.whole.references)
-                    self._uses[work.path] = work.whole if self._kept <= _MOST_KEPT else work.uses
+                    self._size += len(work.whole.definitions) + len(work.whole.references)
+                    self._uses[work.path] = work.whole if self._size <= _MOST_KEPT else work.uses
             return [work._replace(whole=None) for work in done]
-        from smara.codegraph.index.dependents import Joiner
-
         if command == "table":
-            self._joiner = Joiner.of_all(self._reader, *given)
+            from smara.codegraph.index.dependents import Joiner
+            from smara.codegraph.resolve.symbols import MemoryTable, ProjectFiles, unpack_outline
+
+            outlines, paths = given
+            unpacked = [unpack_outline(path, no, data) for path, no, data in outlines]
+            table = MemoryTable(outline for outline in unpacked if outline is not None)
+            self._joiner = Joiner(table, ProjectFiles(paths, self._reader.find))
             return None
         return [
             self._joiner.join(no, path, uses or self._uses.pop(path, b""))
             for no, path, uses in given
         ]
-
-
-def _leave_with_parent(parent: int) -> None:
-    """End a worker that is busy when its parent is gone.
-
-    One that waits for work sees its input end.
-    """
-    import os
-
-    while os.getppid() == parent:
-        threading.Event().wait(1.0)
-    os._exit(0)
 
 
 def _read(stream: BinaryIO) -> Any:

@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from smara.codegraph import git
-from smara.codegraph.file_store import VERSION, FileRow
 from smara.codegraph.index.edges import EdgeBuilder
 from smara.codegraph.index.files import RULE_FILES
 from smara.codegraph.index.indexer import IndexTree, index, is_as_before, plan_of
 from smara.codegraph.index.pool import work_inline
 from smara.codegraph.index.writer import StoredFiles, Writer
 from smara.codegraph.models import IndexReport
+from smara.codegraph.store import VERSION, FileRow
 from smara.core import log
 from smara.core.paths import is_generated_folder
 from smara.errors import SmaraError
@@ -32,22 +32,10 @@ if TYPE_CHECKING:
 
 MOST_PATHS = 300
 """Beyond, comparing everything is quicker than looking at each."""
-_RESOLVED_AT_ONCE = 400
-
-
-def update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
-    """Read some files again and update what depends on them.
-
-    Missing files are removed. Paths may be absolute or relative to the root; those outside of it
-    are ignored. A tree that was never indexed, a folder among the paths or a change of what is
-    ignored leads to a run over everything.
-    """
-    with tree.changing(), _collected_later():
-        return _update(tree, paths)
 
 
 @contextmanager
-def _collected_later() -> Iterator[None]:
+def _without_gc() -> Iterator[None]:
     """A block in which no circles of garbage are looked for.
 
     An update leaves none, and looking through all that the process holds takes as long as the
@@ -62,12 +50,81 @@ def _collected_later() -> Iterator[None]:
             gc.enable()
 
 
+@_without_gc()
+def update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
+    """Read some files again and update what depends on them.
+
+    Missing files are removed. Paths may be absolute or relative to the root; those outside of it
+    are ignored. A tree that was never indexed, a folder among the paths or a change of what is
+    ignored leads to a run over everything.
+    """
+    with tree.changing():
+        clock, store = tree.clock, tree.store
+        started = clock.monotonic()
+        row = tree.row()
+        inside = _inside(tree.root, paths)
+        full = [os.path.join(tree.root, *path.split("/")) for path in inside]
+        if (
+            row is None
+            or row.finished_at is None
+            or row.version != VERSION
+            or len(inside) > MOST_PATHS
+            or any(os.path.basename(path) in RULE_FILES for path in full)
+            or any(os.path.isdir(path) and not os.path.islink(path) for path in full)
+        ):
+            return index(tree)
+        walked = tree.walk().some(inside)
+        with store.database.read() as session:
+            seen = store.files(session, row.no, inside)
+            below = [
+                each
+                for path in inside
+                if path not in walked.files
+                for each in store.below(session, row.no, path)
+            ]
+        plan = plan_of(walked, seen)
+        writer = Writer(store, row.no, tree.cache, numbers=tree.numbers)
+        late = [seen[each.path] for each in plan.read if each.path in seen]
+        if len(late) > 1:
+            with store.database.write(is_derived=True) as session:
+                store.mark_stale(session, [each.no for each in late], clock.now_ms())
+        with store.database.read() as session:
+            earlier = StoredFiles.read(session, store, late)
+        chunks = {
+            (chunk.kind, chunk.name, chunk.prefix, chunk.text)
+            for rows in earlier.chunks.values()
+            for chunk in rows
+        }
+        works = list(work_inline(tree.root, plan.read, stored=chunks))
+        tree.numbers.prepare(works)
+        gone = [*plan.removed, *below]
+        indexed = removed = 0
+        if works or gone:
+            with store.database.write(is_derived=True) as session:
+                now_ms = clock.now_ms()
+                if works:
+                    indexed = writer.write(
+                        session, works, seen, now_ms, is_first=False, earlier=earlier
+                    )
+                removed = writer.remove(session, gone, now_ms) if gone else 0
+        EdgeBuilder(store, row.no, tree.root, cache=tree.cache).build()
+        same = plan.unchanged + sum(work.is_same for work in works)
+        return IndexReport(
+            len(inside),
+            indexed,
+            same,
+            removed=removed,
+            seconds=round(clock.monotonic() - started, 4),
+            skipped={str(reason): count for reason, count in walked.skipped.items()},
+        )
+
+
 def get_ready(tree: IndexTree) -> None:
     """Load and compile what the first update needs."""
     from smara.codegraph.index.index_file import taken_apart
     from smara.secrets.scan import scan
 
-    store, row = tree.parts.store, tree.row()
+    store, row = tree.store, tree.row()
     scan(
         f"password = '{'x7Qp2mLk' * 2}'"
     )  # one that looks real: only then the scanner compiles its rules
@@ -78,65 +135,6 @@ def get_ready(tree: IndexTree) -> None:
             taken_apart(path.rpartition("/")[2], b"ready\n")
         tree.cache.refresh(session, store, row.no)
         tree.cache.up_to_date_notes(session, store, row.no).get_ready()
-
-
-def _update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexReport:
-    clock, store = tree.parts.clock, tree.parts.store
-    started = clock.monotonic()
-    row = tree.row()
-    wanted = _inside(tree.root, paths)
-    is_behind = row is None or row.finished_at is None or row.version != VERSION
-    full = [os.path.join(tree.root, *path.split("/")) for path in wanted]
-    if (
-        row is None
-        or is_behind
-        or len(wanted) > MOST_PATHS
-        or any(os.path.basename(path) in RULE_FILES for path in full)
-        or any(os.path.isdir(path) and not os.path.islink(path) for path in full)
-    ):
-        return index(tree)
-    walked = tree.walk().some(wanted)
-    with store.database.read() as session:
-        seen = store.files(session, row.no, wanted)
-        below = [
-            each
-            for path in wanted
-            if path not in walked.files
-            for each in store.below(session, row.no, path)
-        ]
-    plan = plan_of(walked, seen)
-    writer = Writer(store, row.no, tree.cache, numbers=tree.numbers)
-    late = [seen[each.path] for each in plan.read if each.path in seen]
-    if len(late) > 1:
-        with store.database.write(is_derived=True) as session:
-            store.mark_stale(session, [each.no for each in late], clock.now_ms())
-    with store.database.read() as session:
-        earlier = StoredFiles.read(session, store, late)
-    known = {(c.kind, c.name, c.prefix, c.text) for found in earlier.chunks.values() for c in found}
-    works = list(work_inline(tree.root, plan.read, known=known))
-    tree.numbers.prepare(works)
-    gone = [*plan.removed, *below]
-    indexed = removed = 0
-    if works or gone:
-        with store.database.write(is_derived=True) as session:
-            indexed = (
-                writer.write(session, works, seen, clock.now_ms(), is_first=False, earlier=earlier)
-                if works
-                else 0
-            )
-            removed = writer.remove(session, gone, clock.now_ms()) if gone else 0
-    resolving = EdgeBuilder(store, row.no, tree.root, cache=tree.cache)
-    while resolving.some(_RESOLVED_AT_ONCE):
-        pass
-    same = plan.unchanged + sum(work.is_same for work in works)
-    return IndexReport(
-        len(wanted),
-        indexed,
-        same,
-        removed=removed,
-        seconds=round(clock.monotonic() - started, 4),
-        skipped={str(reason): count for reason, count in walked.skipped.items()},
-    )
 
 
 class Differences(NamedTuple):
@@ -157,8 +155,7 @@ class Differences(NamedTuple):
 
 def differences(tree: IndexTree) -> Differences:
     """Compare a tree with the disk by names, sizes and times."""
-    store = tree.parts.store
-    row = tree.row()
+    store, row = tree.store, tree.row()
     walked = tree.walk().all()
     if row is None:
         return Differences([], sorted(walked.files), [], unsure=[])
@@ -179,16 +176,6 @@ def differences(tree: IndexTree) -> Differences:
         sorted(walked.files.keys() - seen.keys()),
         sorted(seen.keys() - walked.files.keys()),
         unsure=sorted(unsure),
-    )
-
-
-def changed_paths(tree: IndexTree, limit: int = 10_000) -> tuple[list[str], list[str], list[str]]:
-    """Return (changed, added, removed) files without reading any."""
-    found = differences(tree)
-    return (
-        sorted([*found.changed, *found.unsure])[:limit],
-        found.added[:limit],
-        found.removed[:limit],
     )
 
 
@@ -230,12 +217,12 @@ class CatchUp:
 
         What has to be known of the answers besides, or ``None``.
         """
-        clock = self._tree.parts.clock
+        clock = self._tree.clock
         started = clock.monotonic()
         if started < self._next_look:
             return self._note
         try:
-            self._note = self._looked()
+            self._note = self._compare()
         except (SmaraError, OSError) as error:
             log.warning("code.not_caught_up", error=str(error))
             self._note = UNSURE
@@ -243,10 +230,10 @@ class CatchUp:
         self._next_look = ended + _REST * (ended - started)
         return self._note
 
-    def _looked(self) -> str | None:
+    def _compare(self) -> str | None:
         row = self._tree.row()
         if row is None or row.finished_at is None:
-            return None  # whoever makes the first index tells it
+            return None  # the process that makes the first index tells it
         if not os.path.isdir(self._tree.root):
             return f"the folder {self._tree.root} is gone: answers are of what was in it"
         if row.version != VERSION:
@@ -254,9 +241,9 @@ class CatchUp:
                 "the index was made by another version of Smara; `smara graph index` makes it again"
             )
         is_elsewhere = git.head_of(self._tree.root) != (row.branch, row.head)
-        store = self._tree.parts.store
+        store = self._tree.store
         with store.database.read() as session:
-            is_large = store.count_files(session, row.no) > MOST_LOOKED_AT
+            is_large = store.count(session, "code_files", row.no) > MOST_LOOKED_AT
             # Left by a process that was killed between writing and joining; while an index is made,
             # it joins them.
             unjoined = (
@@ -298,7 +285,7 @@ def watch(tree: IndexTree, stop: threading.Event, on_update: OnUpdate | None = N
                 folder = _identity(tree.root)
                 # The folder is followed already, and only now everything is compared: nothing is
                 # saved in between unseen.
-                watcher.all_anew()
+                watcher.compare_all()
                 while not stop.is_set() and _identity(tree.root) == folder:
                     changes = notices.watch(DEBOUNCE_MS, _STEP_MS, _TICK_MS, stop)
                     if changes == "signal":
@@ -345,8 +332,7 @@ class _Watcher:
         self._is_all_waiting = False
         self._head = git.GitHead()
 
-    def all_anew(self) -> None:
-        """Compare everything with the disk."""
+    def compare_all(self) -> None:
         self._is_all_waiting = True
         self._work()
         if not self._is_all_waiting:

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from smara.codegraph.file_store import ChunkRow, FileRow, NodeRow
 from smara.codegraph.index.dependents import OutlineChange, change_between
 from smara.codegraph.index.edges import TreeCache
 from smara.codegraph.index.index_file import FileRecord, chunk_key
 from smara.codegraph.language import tables
-from smara.codegraph.models import Definition
 from smara.codegraph.resolve.symbols import FileOutline, outline_of, pack_outline, unpack_outline
-from smara.codegraph.store import CodeStore
+from smara.codegraph.store import ChunkRow, CodeStore, FileRow, NodeRow
 from smara.core.escape import to_storable
 from smara.database.database import Session
 from smara.database.fulltext import RecordTerms
@@ -71,7 +69,6 @@ class WriteBatch:
     without_facts: list[int] = field(default_factory=list)
     touched: list[tuple[int, int, int]] = field(default_factory=list)
     changes: list[OutlineChange] = field(default_factory=list)
-    written: int = 0
 
 
 @dataclass(slots=True)
@@ -92,7 +89,7 @@ class StoredFiles:
             by_path,
             store.nodes(session, numbers),
             store.chunks(session, numbers),
-            outlines={no: bytes(data) for no, data in store.facts(session, "outline", numbers)},
+            outlines=store.facts(session, "outline", numbers),
         )
 
     def is_current(self, row: FileRow) -> bool:
@@ -123,16 +120,15 @@ class Writer:
         is. ``is_first`` says that all edges are going to be made anyway. ``earlier`` saves reading
         what is stored of the files a second time.
         """
-        store = self._store
-        rows = store.files(session, self._tree_no, [work.path for work in works])
+        store, tree_no = self._store, self._tree_no
+        rows = store.files(session, tree_no, [work.path for work in works])
         works = [work for work in works if _is_as_seen(rows.get(work.path), seen.get(work.path))]
-        revision = store.next_revision(session, self._tree_no)
+        revision = store.next_revision(session, tree_no)
         old = [
             row for work in works if (row := rows.get(work.path)) is not None and not work.is_same
         ]
         if earlier is None or not all(map(earlier.is_current, old)):
             earlier = StoredFiles.read(session, store, old)
-        nodes, chunks, outlines = earlier.nodes, earlier.chunks, earlier.outlines
         batch = WriteBatch()
         outcome: dict[str, tuple[int, FileOutline | None]] = {}
         for work in works:
@@ -141,13 +137,22 @@ class Writer:
                 batch.touched.append((work.size, work.mtime_ns, row.no))
                 continue
             no = row.no if row is not None else self._numbers.take("file")
-            file_node = next((node.no for node in nodes.get(no, ()) if node.kind == "file"), 0)
-            before = unpack_outline(work.path, file_node, outlines[no]) if no in outlines else None
-            self._put_file(session, work, no, revision=revision, now_ms=now_ms)
-            after = self._put_parts(
-                work, no, nodes.get(no, []), chunks=chunks.get(no, []), batch=batch
+            nodes = earlier.nodes.get(no, [])
+            before = None
+            if no in earlier.outlines:
+                file_node = next((node.no for node in nodes if node.kind == "file"), 0)
+                before = unpack_outline(work.path, file_node, earlier.outlines[no])
+            stale_at = now_ms if work.facts is not None else None
+            store.put_file(
+                session,
+                tree_no,
+                (
+                    *(no, work.path, work.language, work.kind, work.hash, work.size),
+                    *(work.mtime_ns, work.lines, int(work.is_test), stale_at, now_ms),
+                    *(revision, work.skip),
+                ),
             )
-            batch.written += 1
+            after = self._put_parts(work, no, nodes, earlier.chunks.get(no, []), batch)
             outcome[work.path] = (no, after)
             change = change_between(work.path, before, after)
             if (
@@ -158,12 +163,23 @@ class Writer:
                 change = OutlineChange(work.path, None, is_come_or_gone=row is None)
             if change is not None:
                 batch.changes.append(change)
-        self._write_parts(session, batch)
+        store.remove_rows(session, "code_chunks", "no", numbers=batch.removed_chunks)
+        store.remove_rows(session, "code_nodes", "no", numbers=batch.removed_nodes)
+        store.add_nodes(session, tree_no, batch.added_nodes)
+        store.write_nodes(session, batch.changed_nodes)
+        store.add_chunks(session, tree_no, batch.added_chunks)
+        store.move_chunks(session, batch.moved_chunks)
+        store.database.records.put(
+            session, "code", store.scope.project_no, batch.terms, is_new=True
+        )
+        store.remove_rows(session, "code_facts", "file_no", numbers=batch.without_facts)
+        store.put_facts(session, tree_no, batch.facts)
+        store.touch_files(session, batch.touched)
         if not any(work.skip for work in works):
             self._cache.wrote_files(outcome, revision)
         if not is_first:
             self.mark_touched(session, batch.changes, now_ms)
-        return batch.written
+        return len(outcome)
 
     def remove(self, session: Session, rows: Sequence[FileRow], now_ms: int) -> int:
         """Remove files; how many were there.
@@ -171,25 +187,19 @@ class Writer:
         Those that another process has written since stay.
         """
         store = self._store
-        known = store.files(session, self._tree_no, [row.path for row in rows])
-        gone = [row for row in rows if row.path in known and _is_as_seen(known[row.path], row)]
+        stored = store.files(session, self._tree_no, [row.path for row in rows])
+        gone = [row for row in rows if row.path in stored and _is_as_seen(stored[row.path], row)]
         if not gone:
             return 0
         store.next_revision(session, self._tree_no)
-        outlines = {
-            row[0]: bytes(row[1])
-            for row in store.facts(session, "outline", [row.no for row in gone])
-        }
+        numbers = [row.no for row in gone]
+        outlines = store.facts(session, "outline", numbers)
         changes = []
         for row in gone:
             before = unpack_outline(row.path, 0, outlines[row.no]) if row.no in outlines else None
             change = change_between(row.path, before, None)
-            changes.append(
-                change
-                if change is not None
-                else OutlineChange(row.path, None, is_come_or_gone=True)
-            )
-        store.remove_files(session, [row.no for row in gone])
+            changes.append(change or OutlineChange(row.path, None, is_come_or_gone=True))
+        store.remove_files(session, numbers)
         self.mark_touched(session, changes, now_ms)
         return len(gone)
 
@@ -205,30 +215,6 @@ class Writer:
             cache.project = None
         else:
             store.mark_stale(session, sorted(touched), now_ms)
-
-    def _put_file(
-        self, session: Session, work: FileRecord, no: int, revision: int, now_ms: int
-    ) -> None:
-        stale_at = now_ms if work.facts is not None else None
-        self._store.put_file(
-            session,
-            self._tree_no,
-            (
-                no,
-                work.path,
-                work.language,
-                work.kind,
-                work.hash,
-                work.size,
-                work.mtime_ns,
-                work.lines,
-                int(work.is_test),
-                stale_at,
-                now_ms,
-                revision,
-                work.skip,
-            ),
-        )
 
     def _put_parts(
         self,
@@ -256,16 +242,14 @@ class Writer:
         self, work: FileRecord, no: int, nodes: Sequence[NodeRow], batch: WriteBatch
     ) -> tuple[int, list[int]]:
         """Number the file and its definitions, each as it was before where it was there before."""
-        known = {(node.kind, node.qualname, node.ordinal): node for node in nodes}
-        name = work.path.rpartition("/")[2]
-        place: tuple[str, str, int] = ("file", work.path, 0)
-        file_no = known[place].no if place in known else self._numbers.take("node")
+        earlier = {(node.kind, node.qualname, node.ordinal): node.no for node in nodes}
+        file_no = earlier.get(("file", work.path, 0)) or self._numbers.take("node")
         rows = [
             NodeRow(
                 file_no,
                 no,
                 "file",
-                name=name,
+                name=work.path.rpartition("/")[2],
                 qualname=work.path,
                 ordinal=0,
                 parent_no=None,
@@ -283,13 +267,29 @@ class Writer:
             ordinal = met.get((each.kind, each.qualname), 0)
             met[each.kind, each.qualname] = ordinal + 1
             place = (each.kind, each.qualname, ordinal)
-            number = known[place].no if place in known else self._numbers.take("node")
-            parent = numbers[each.parent] if 0 <= each.parent < len(numbers) else file_no
-            rows.append(_node(each, number, no, ordinal=ordinal, parent=parent))
+            number = earlier.get(place) or self._numbers.take("node")
+            texts = [each.name, each.qualname, each.signature, each.doc]
+            joined = "".join(texts)
+            if not joined.isascii() or "\0" in joined:
+                texts = list(map(to_storable, texts))
+            rows.append(
+                NodeRow(
+                    number,
+                    no,
+                    each.kind,
+                    name=texts[0],
+                    qualname=texts[1],
+                    ordinal=ordinal,
+                    parent_no=numbers[each.parent] if 0 <= each.parent < len(numbers) else file_no,
+                    first_line=each.first_line,
+                    last_line=each.last_line,
+                    body_hash=each.body_hash,
+                    sketch=each.sketch,
+                    signature=texts[2],
+                    doc=texts[3],
+                )
+            )
             numbers.append(number)
-        if not nodes:
-            batch.added_nodes += rows
-            return file_no, numbers
         old = {node.no: node for node in nodes}
         for row in rows:
             before = old.pop(row.no, None)
@@ -310,14 +310,14 @@ class Writer:
         batch: WriteBatch,
     ) -> None:
         """Chunks with the text they had keep their numbers, and with them their vectors."""
-        known: dict[tuple[str, str, str, str], list[ChunkRow]] = {}
+        earlier: dict[tuple[str, str, str, str], list[ChunkRow]] = {}
         for chunk in chunks:
-            known.setdefault((chunk.kind, chunk.name, chunk.prefix, chunk.text), []).append(chunk)
+            earlier.setdefault((chunk.kind, chunk.name, chunk.prefix, chunk.text), []).append(chunk)
         for ready in work.chunks:
             each = ready.chunk
             node_no = numbers[each.definition] if each.definition >= 0 else file_no
             key = chunk_key(each)
-            if same := known.get(key):
+            if same := earlier.get(key):
                 before = same.pop(0)
                 row = before._replace(
                     node_no=node_no, first_line=each.first_line, last_line=each.last_line
@@ -340,22 +340,7 @@ class Writer:
                 )
             )
             batch.terms.append((number, RecordTerms(ready.head, ready.bodies)))
-        batch.removed_chunks += [chunk.no for same in known.values() for chunk in same]
-
-    def _write_parts(self, session: Session, batch: WriteBatch) -> None:
-        store = self._store
-        store.remove_chunks(session, batch.removed_chunks)
-        store.remove_rows(session, "code_nodes", "no", numbers=batch.removed_nodes)
-        store.add_nodes(session, self._tree_no, batch.added_nodes)
-        store.write_nodes(session, batch.changed_nodes)
-        store.add_chunks(session, self._tree_no, batch.added_chunks)
-        store.move_chunks(session, batch.moved_chunks)
-        store.database.records.put(
-            session, "code", store.scope.project_no, batch.terms, is_new=True
-        )
-        store.remove_rows(session, "code_facts", "file_no", numbers=batch.without_facts)
-        store.put_facts(session, self._tree_no, batch.facts)
-        store.touch_files(session, batch.touched)
+        batch.removed_chunks += [chunk.no for same in earlier.values() for chunk in same]
 
 
 def _is_as_seen(row: FileRow | None, seen: FileRow | None) -> bool:
@@ -365,25 +350,3 @@ def _is_as_seen(row: FileRow | None, seen: FileRow | None) -> bool:
     if row is None or seen is None:
         return row is None and seen is None
     return (row.no, row.hash, row.skip) == (seen.no, seen.hash, seen.skip)
-
-
-def _node(each: Definition, number: int, file_no: int, ordinal: int, parent: int) -> NodeRow:
-    kind, name, qualname, first, last, _, _, _, signature, doc, digest, drawn = each
-    texts = name + qualname + signature + doc
-    if not texts.isascii() or "\0" in texts:
-        name, qualname, signature, doc = map(to_storable, (name, qualname, signature, doc))
-    return NodeRow(
-        number,
-        file_no,
-        kind,
-        name=name,
-        qualname=qualname,
-        ordinal=ordinal,
-        parent_no=parent,
-        first_line=first,
-        last_line=last,
-        body_hash=digest,
-        sketch=drawn,
-        signature=signature,
-        doc=doc,
-    )

@@ -15,8 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from smara.codegraph.models import EDGE_KINDS, EDGE_SOURCES, Hop, ImpactWalk, Node, Reached
-from smara.codegraph.query.memory_graph import (
+from smara.codegraph.memory_graph import (
     CONTAINMENT,
     NODE_KIND_NO,
     Flags,
@@ -25,6 +24,7 @@ from smara.codegraph.query.memory_graph import (
     Pairs,
     Rings,
 )
+from smara.codegraph.models import EDGE_KINDS, EDGE_SOURCES, Hop, ImpactWalk, Node, Reached
 
 FetchNodes = Callable[[Collection[int]], Mapping[int, Node]]
 MOST_DEPTH = 20

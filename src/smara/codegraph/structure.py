@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from smara.codegraph.language import tables
-from smara.codegraph.models import CodeMap, EntryPoint, HotSpot, ImportCycle, Node
-from smara.codegraph.query.memory_graph import (
+from smara.codegraph.memory_graph import (
     KIND_NO,
     KIND_WEIGHTS,
     NODE_KIND_NO,
@@ -25,6 +24,7 @@ from smara.codegraph.query.memory_graph import (
     Graph,
     Ints,
 )
+from smara.codegraph.models import CodeMap, EntryPoint, HotSpot, ImportCycle, Node
 
 DAMPING = 0.85
 _MOST_ROUNDS = 60

@@ -156,8 +156,7 @@ class Graph:
 
         Unknown ones are left out.
         """
-        wanted = np.fromiter(nos, dtype=np.int64)
-        return _places(self.nos, wanted)[1]
+        return _places(self.nos, np.fromiter(nos, dtype=np.int64))[1]
 
     def within(self, places: Ints) -> Ints:
         """Return some nodes with everything that lies in them, at any depth.
@@ -208,9 +207,12 @@ class Graph:
         for number in range(1, depth + 1):
             reached = _spread(frontier, depths, weights, number=number, pull=pull, push=push)
             if number == 1 and touched is not None:
-                reached = _distinct(
-                    np.concatenate([reached, self._touch(depths, weights, touched)]), self.size
-                )
+                # Reach the symbols around them too: a user of a class uses its methods.
+                around = self.parents[touched]
+                around = around[around >= 0]
+                around = around[(self.kinds[around] != NODE_KIND_NO["file"]) & (depths[around] < 0)]
+                weights[around] = np.maximum(weights[around], np.float32(_TOUCHED))
+                reached = _distinct(np.concatenate([reached, around]), self.size)
             if not len(reached):
                 break
             depths[reached] = number
@@ -244,18 +246,6 @@ class Graph:
             ]
             before[missing] = inside[rings.depths[inside] == 0][0]
         return edges, before
-
-    def _touch(self, depths: Small, weights: NDArray[np.float32], touched: Ints) -> Ints:
-        """Reach the symbols around some nodes.
-
-        A user of a class uses its methods.
-        """
-        around = self.parents[touched]
-        around = around[around >= 0]
-        around = around[(self.kinds[around] != NODE_KIND_NO["file"]) & (depths[around] < 0)]
-        weights[around] = np.maximum(weights[around], np.float32(_TOUCHED))
-        found: Ints = around
-        return found
 
 
 def _spread(
@@ -356,13 +346,13 @@ def _ranges(starts: Ints, places: Ints) -> Ints:
     return positions
 
 
-def _places(nos: Ints, wanted: Ints) -> tuple[Flags, Ints]:
-    """Return which of the wanted numbers exist, and the places of those."""
+def _places(nos: Ints, some: Ints) -> tuple[Flags, Ints]:
+    """Return which of some numbers exist, and the places of those."""
     if not len(nos):
-        return np.zeros(len(wanted), dtype=bool), np.empty(0, dtype=np.int64)
-    found = np.minimum(np.searchsorted(nos, wanted), len(nos) - 1)
-    is_there = nos[found] == wanted
-    return is_there, found[is_there]
+        return np.zeros(len(some), dtype=bool), np.empty(0, dtype=np.int64)
+    places = np.minimum(np.searchsorted(nos, some), len(nos) - 1)
+    is_there = nos[places] == some
+    return is_there, places[is_there]
 
 
 def build_graph(parts: Sequence[FilePart]) -> Graph:
@@ -379,10 +369,13 @@ def build_graph(parts: Sequence[FilePart]) -> Graph:
     parents = np.full(len(nos), -1, dtype=np.int64)
     is_there, places = _places(nos, nodes["parent"].astype(np.int64))
     parents[is_there] = places
-    edges = _known_edges(
-        nos, [*(part.edges for part in parts if len(part.edges)), _nested(nodes, parents)]
-    )
     has_parent = np.flatnonzero(parents >= 0)
+    # An edge from each function to what is defined in it: that is a part of what it does.
+    inner = has_parent[np.isin(nodes["kind"][parents[has_parent]], _WITH_A_BODY)]
+    nested = np.zeros(len(inner), dtype=np.dtype(EDGE_DTYPE))
+    nested["from_no"], nested["to_no"] = nodes["no"][parents[inner]], nodes["no"][inner]
+    nested["line"], nested["kind"] = nodes["first"][inner], _NESTED
+    nested["confidence"] = CONFIDENCE_STEPS
     children = has_parent[np.argsort(parents[has_parent], kind="stable")]
     file_is_test = np.array([part.is_test for part in parts], dtype=bool)
     is_test = nodes["kind"] == NODE_KIND_NO["test"]
@@ -399,28 +392,11 @@ def build_graph(parts: Sequence[FilePart]) -> Graph:
         file_is_test=file_is_test,
         child_starts=_starts(parents[has_parent], len(nos)),
         children=children,
-        **edges,
+        **_edge_arrays(nos, [*(part.edges for part in parts if len(part.edges)), nested]),
     )
 
 
-def _nested(nodes: Any, parents: Ints) -> Any:
-    """Return an edge from each function to what is defined in it.
-
-    That is a part of what the function does.
-    """
-    inside = np.flatnonzero(parents >= 0)
-    inside = inside[np.isin(nodes["kind"][parents[inside]], _WITH_A_BODY)]
-    edges = np.zeros(len(inside), dtype=np.dtype(EDGE_DTYPE))
-    edges["from_no"], edges["to_no"] = nodes["no"][parents[inside]], nodes["no"][inside]
-    edges["line"], edges["kind"], edges["confidence"] = (
-        nodes["first"][inside],
-        _NESTED,
-        CONFIDENCE_STEPS,
-    )
-    return edges
-
-
-def _known_edges(nos: Ints, arrays: Sequence[Any]) -> dict[str, Any]:
+def _edge_arrays(nos: Ints, arrays: Sequence[Any]) -> dict[str, Any]:
     """Return the edges in the order of where they start and end.
 
     Stored containment is left out: parents say it already.
@@ -479,25 +455,25 @@ class LoadedGraph:
         database = self._lookup.database
         with self._lock:
             with database.read() as session:
-                if self._lookup.revision(session) == self._revision:
+                if self._lookup.tree_state(session)[0] == self._revision:
                     return self._graph
             # One moment for all files: an edge into a file that is read a moment later might lead
             # nowhere.
             with database.snapshot() as session:
-                revision = self._lookup.revision(session)
-                known = dict(self._lookup.files(session))
+                revision, _ = self._lookup.tree_state(session)
+                stored: dict[int, int] = dict(self._lookup.files(session, "no, revision"))
                 changed = [
                     no
-                    for no, at in known.items()
+                    for no, at in stored.items()
                     if no not in self._parts or self._parts[no][0] != at
                 ]
-                for no in self._parts.keys() - known.keys():
+                for no in self._parts.keys() - stored.keys():
                     del self._parts[no]
                 if changed:
                     # Reading all of a tree at once is quicker than naming most of its files.
-                    wanted = changed if len(changed) * 4 < len(known) else None
-                    for part in self._read(session, wanted):
-                        self._parts[part.no] = (known.get(part.no, -1), part)
+                    some = changed if len(changed) * 4 < len(stored) else None
+                    for part in self._read(session, some):
+                        self._parts[part.no] = (stored.get(part.no, -1), part)
                 self._graph = build_graph([part for _, part in self._parts.values()])
                 self._revision = revision
             return self._graph
@@ -510,14 +486,14 @@ class LoadedGraph:
         with self._lock:
             if self._nodes[0] is not self._graph or len(self._nodes[1]) > MOST_NODES:
                 self._nodes = (self._graph, {})
-            known = self._nodes[1]
-            missing = [no for no in nos if no not in known]
+            cache = self._nodes[1]
+            missing = [no for no in nos if no not in cache]
         if missing:
             with self._lookup.database.read() as session:
-                found = self._lookup.nodes(session, missing)
+                nodes = self._lookup.nodes(session, missing)
             with self._lock:
-                known.update(found)
-        return {no: known[no] for no in nos if no in known}
+                cache.update(nodes)
+        return {no: cache[no] for no in nos if no in cache}
 
     def names(self, graph: Graph) -> tuple[str, ...]:
         """Return the names of a graph's nodes, by place."""
@@ -525,8 +501,9 @@ class LoadedGraph:
             if self._names is not None and self._names[0] is graph:
                 return self._names[1]
         with self._lookup.database.read() as session:
-            known = dict(self._lookup.names(session))
-        names = tuple(known.get(no, "") for no in graph.nos.tolist())
+            rows = self._lookup.node_rows(session, "no, name")
+        by_no = {no: from_storable(name) for no, name in rows}
+        names = tuple(by_no.get(no, "") for no in graph.nos.tolist())
         with self._lock:
             self._names = (graph, names)
         return names
@@ -534,7 +511,10 @@ class LoadedGraph:
     def _read(self, session: Session, file_nos: Sequence[int] | None) -> list[FilePart]:
         nodes: dict[int, list[tuple[int, int, int, int, int]]] = defaultdict(list)
         kinds: Mapping[Any, int] = NODE_KIND_NO
-        for file_no, no, parent, kind, first, last in self._lookup.node_rows(session, file_nos):
+        columns = "file_no, no, parent_no, kind, first_line, last_line"
+        for file_no, no, parent, kind, first, last in self._lookup.node_rows(
+            session, columns, file_nos
+        ):
             nodes[file_no].append((no, parent or 0, kinds[kind], first, last))
         return [
             FilePart(
@@ -545,5 +525,7 @@ class LoadedGraph:
                 nodes=np.array(nodes.get(no, []), dtype=NODE_DTYPE),
                 edges=unpack_edges(edges),
             )
-            for no, path, is_test, stale_at, edges in self._lookup.file_rows(session, file_nos)
+            for no, path, is_test, stale_at, edges in self._lookup.files(
+                session, "no, path, is_test, stale_at, edges", file_nos
+            )
         ]

@@ -1,1 +1,0 @@
-"""Answer questions from the graph in memory."""
