@@ -55,6 +55,8 @@ class IndexTree:
         self.project, self.clock = project, project.clock
         self.store = CodeStore(project.database, project.scope)
         self.root = os.path.realpath(root)
+        digest = hashlib.sha256(self.root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        self.lease_name = f"code:{project.scope.project_no}:{digest}"
         self.cache = TreeCache()
         self.numbers = Numbers(self.store)
         self._tracked: tuple[tuple[int, int] | None, frozenset[str] | None] = (None, None)
@@ -289,12 +291,10 @@ def _batches(works: Iterable[FileRecord]) -> Iterator[list[FileRecord]]:
 @contextmanager
 def _leased(tree: IndexTree, wait_seconds: float) -> Iterator[Lease]:
     leases, clock = tree.project.leases, tree.clock
-    digest = hashlib.sha256(tree.root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    name = f"code:{tree.store.scope.project_no}:{digest}"
     owner = f"{host_name()}:{os.getpid()}:{tree.project.new_id()}"
     deadline = clock.monotonic() + wait_seconds
-    while (lease := leases.acquire(name, owner, LEASE_SECONDS)) is None:
-        holder = leases.find(name)
+    while (lease := leases.acquire(tree.lease_name, owner, LEASE_SECONDS)) is None:
+        holder = leases.find(tree.lease_name)
         if holder is not None and is_gone(holder.owner):
             leases.release(holder)
             continue

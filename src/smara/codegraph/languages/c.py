@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from smara.codegraph.language import ImportParts, LanguageSpec
@@ -13,9 +14,7 @@ from smara.codegraph.resolve.rules import DEEPEST, LanguageRules, is_class, plai
 from smara.codegraph.resolve.symbols import (
     FileOutline,
     NameTarget,
-    ProjectFiles,
     Symbol,
-    SymbolTable,
     closest,
     join,
 )
@@ -34,38 +33,18 @@ class CRules(LanguageRules):
     upper_names = frozenset()
     has_open_classes = True
 
-    def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
-        super().__init__(table, project)
-        self._flat: dict[str, dict[str, int]] = {}
-        self._ahead: dict[str, NameTarget | None] = {}
-        self._included: dict[tuple[str, str], str | None] = {}
-
-    def forget(self) -> None:
-        super().forget()
-        self._flat.clear()
-        self._ahead.clear()
-
     def imports_of(self, outline: FileOutline) -> tuple[dict[str, Import], list[Import]]:
-        found = self._bound.get(outline)
-        if found is None:
-            named = {
-                self.bound_name(each): each
-                for each in outline.imports
-                if each.name not in ("", "*")
-            }
-            found = self._bound[outline] = (
-                named,
-                [each for each in outline.imports if not each.name],
-            )
-        return found
+        if outline not in self._bound:
+            imports = outline.imports
+            named = {each.name: each for each in imports if each.name not in ("", "*")}
+            self._bound[outline] = (named, [each for each in imports if not each.name])
+        return self._bound[outline]
 
     def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         if imported.name:
             return self.dotted(outline, imported.module)
-        key = (outline.path.rpartition("/")[0], imported.module)
-        if key not in self._included:
-            self._included[key] = self._include(outline.path, imported.module)
-        path = self._included[key]
+        key = ("include", outline.path.rpartition("/")[0], imported.module)
+        path = self.project.once(key, self._include, outline.path, imported.module)
         return self.file(path) if path is not None else None
 
     def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
@@ -85,11 +64,10 @@ class CRules(LanguageRules):
         # the likeliest.
         return closest(self.project.ending_with(name), from_path)
 
-    def _find_name(self, outline: FileOutline, name: str) -> NameTarget | None:
-        place = self._top(outline).get(name)
-        if place is not None:
-            return NameTarget(outline, place)
-        return super()._find_name(outline, name)
+    def name_in(self, outline: FileOutline, name: str) -> NameTarget | None:
+        # A file's names without their namespaces.
+        place = self.remember(("top", outline.path), partial(_flat_names, outline)).get(name)
+        return NameTarget(outline, place) if place is not None else super().name_in(outline, name)
 
     def imported(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         if imported.name and imported.name != "*":
@@ -105,28 +83,13 @@ class CRules(LanguageRules):
                 return found
         return None
 
-    def _top(self, outline: FileOutline) -> dict[str, int]:
-        """Return a file's names without their namespaces."""
-        flat = self._flat.get(outline.path)
-        if flat is None:
-            flat = self._flat[outline.path] = dict(outline.top)
-            is_open: list[bool] = []
-            for place, parent in enumerate(outline.parents):
-                within = parent < 0 or (parent < place and is_open[parent])
-                is_open.append(within and outline.kinds[place] == "module")
-                if within and outline.kinds[place] != "method":
-                    flat.setdefault(outline.names[place], place)
-        return flat
-
     def member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         if outline.kinds[place] == "module":
             # A namespace goes on in other files.
             inside = outline.members.get(place, {}).get(name)
-            return (
-                NameTarget(outline, inside)
-                if inside is not None
-                else self._from_includes(outline, name)
-            )
+            if inside is None:
+                return self._from_includes(outline, name)
+            return NameTarget(outline, inside)
         if name == outline.names[place]:
             # A constructor is called by its class's name, and the class is what is meant.
             return NameTarget(outline, place)
@@ -136,39 +99,35 @@ class CRules(LanguageRules):
         return self.name_in(outline, qualname.rpartition(".")[2])
 
     def instance(self, outline: FileOutline, type_: str, depth: int = 0) -> NameTarget | None:
-        found = super().instance(outline, type_, depth)
-        if found is not None or depth > DEEPEST:
-            return found
-        return self._declared_ahead(plain_type(type_).rpartition(":")[2])
+        made = super().instance(outline, type_, depth)
+        if made is not None or depth > DEEPEST:
+            return made
+        name = plain_type(type_).rpartition(":")[2]
+        return self.remember(("ahead", name), partial(self._declared_ahead, name))
 
     def _declared_ahead(self, name: str) -> NameTarget | None:
         """Return a class that a header only announces (``class Store;``).
 
         The only one of that name.
         """
-        if name not in self._ahead:
-            self._ahead[name] = None
-            symbols = self.table.named([name], MOST_OF_A_CLASS) if name.isidentifier() else {}
-            classes = [
-                each
-                for each in symbols.get(name, ())
-                if each.kind == "class" and each.language in ("c", "cpp")
-            ]
-            outline = self.table.outline(classes[0].path) if len(classes) == 1 else None
-            place = outline.by_qualname.get(classes[0].qualname) if outline is not None else None
-            if outline is not None and place is not None:
-                self._ahead[name] = NameTarget(outline, place, is_instance=True)
-        return self._ahead[name]
+        symbols = self.table.named([name], MOST_OF_A_CLASS) if name.isidentifier() else {}
+        classes = [
+            each
+            for each in symbols.get(name, ())
+            if each.kind == "class" and each.language in ("c", "cpp")
+        ]
+        outline = self.table.outline(classes[0].path) if len(classes) == 1 else None
+        place = outline.by_qualname.get(classes[0].qualname) if outline is not None else None
+        if outline is None or place is None:
+            return None
+        return NameTarget(outline, place, is_instance=True)
 
     def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         """Find a method's body in the class's file or source."""
-        tail = f"{outline.names[place]}.{name}"
         for other in (outline, self._paired(outline)):
-            if other is not None:
-                for qualname in (tail, f"{outline.qualnames[place]}.{name}"):
-                    found = other.by_qualname.get(qualname)
-                    if found is not None:
-                        return NameTarget(other, found)
+            for qualname in (outline.names[place], outline.qualnames[place]):
+                if other is not None and f"{qualname}.{name}" in other.by_qualname:
+                    return NameTarget(other, other.by_qualname[f"{qualname}.{name}"])
         return None
 
     def _paired(self, outline: FileOutline) -> FileOutline | None:
@@ -219,6 +178,17 @@ class CRules(LanguageRules):
         return seen[0] if len(seen) == 1 else None
 
 
+def _flat_names(outline: FileOutline) -> dict[str, int]:
+    flat = dict(outline.top)
+    is_open: list[bool] = []
+    for place, parent in enumerate(outline.parents):
+        within = parent < 0 or (parent < place and is_open[parent])
+        is_open.append(within and outline.kinds[place] == "module")
+        if within and outline.kinds[place] != "method":
+            flat.setdefault(outline.names[place], place)
+    return flat
+
+
 _INCLUDE = re.compile(r'include(?:_next)?\s*(?:"([^"]*)"|(<[^>]*>))')
 
 
@@ -232,9 +202,8 @@ def read_imports(text: str) -> Iterator[ImportParts]:
             module, _, name = words[-1].rpartition("::")
             yield module, name, "", 0, False
         return
-    found = _INCLUDE.search(text)
-    if found:
-        yield found[1] or found[2], "", "", 0, False
+    if include := _INCLUDE.search(text):
+        yield include[1] or include[2], "", "", 0, False
 
 
 _BEFORE_A_NAME = re.compile(
@@ -253,14 +222,14 @@ def without_macros(text: bytes) -> bytes:
     """Blank macros that the grammar cannot read: ``class EXPORTED Slice {``."""
     if b"class" in text or b"struct" in text:
         text = _BEFORE_A_NAME.sub(
-            lambda found: (
-                (head := found[0][: found.start(1) - found.start()])
-                + b" " * (len(found[0]) - len(head))
+            lambda match: (
+                (head := match[0][: match.start(1) - match.start()])
+                + b" " * (len(match[0]) - len(head))
             ),
             text,
         )
     if any(hint in text for hint in _HINTS):
-        text = _ANNOTATIONS.sub(lambda found: b" " * len(found[0]), text)
+        text = _ANNOTATIONS.sub(lambda match: b" " * len(match[0]), text)
     return text
 
 

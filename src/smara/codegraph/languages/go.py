@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from smara.codegraph.language import QUOTED_PATHS, ImportParts, LanguageSpec, RoutePattern
 from smara.codegraph.models import Import
@@ -12,8 +12,6 @@ from smara.codegraph.resolve.symbols import (
     FileOutline,
     NameTarget,
     Package,
-    ProjectFiles,
-    SymbolTable,
     join,
 )
 
@@ -23,15 +21,6 @@ _MODULE = re.compile(r"^\s*module\s+\"?([^\s\"]+)", re.MULTILINE)
 class GoRules(LanguageRules):
     own_names = frozenset()
     upper_names = frozenset()
-
-    def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
-        super().__init__(table, project)
-        self._module_folders: list[tuple[str, str]] | None = None
-        self._packages: dict[tuple[str, str], list[FileOutline]] = {}
-
-    def forget(self) -> None:
-        super().forget()
-        self._packages.clear()
 
     def bound_name(self, imported: Import) -> str:
         if imported.alias in ("_", "."):
@@ -43,45 +32,49 @@ class GoRules(LanguageRules):
         return imported.alias or last.removeprefix("go-")
 
     def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
-        folder = self._folder_of(imported.module.strip('"'))
-        return NameTarget(Package(folder), -1) if folder is not None else None
+        module = imported.module.strip('"')
+        for name, folder in self.project.once("go", self._module_folders):
+            if module == name or module.startswith(name + "/"):
+                below = join(folder, module[len(name) :].lstrip("/")) if module != name else folder
+                return NameTarget(Package(below), -1) if below in self.project.folders else None
+        return None
+
+    def _module_folders(self) -> list[tuple[str, str]]:
+        """Return the modules of the tree with their folders, the longest name first."""
+        paths = self.project.by_name.get("go.mod", ())
+        declared = [(path, _MODULE.search(self.project.text(path) or "")) for path in paths]
+        folders = [(match[1], path.rpartition("/")[0]) for path, match in declared if match]
+        return sorted(folders, key=lambda each: -len(each[0]))
 
     def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
         module = self.find_module(outline, imported)
-        return (
-            self._outlines(module.where.folder)
-            if module is not None and isinstance(module.where, Package)
-            else []
-        )
+        if module is None or not isinstance(module.where, Package):
+            return []
+        return self._outlines(module.where.folder)
 
     def package_member(self, package: Package, name: str) -> NameTarget | None:
-        for outline in self._outlines(package.folder):
-            place = outline.top.get(name)
-            if place is not None:
-                return NameTarget(outline, place)
-            type_ = outline.fields.get(-1, {}).get(name)
-            if type_:
+        return self._name_of(self._outlines(package.folder), name)
+
+    def _name_of(self, outlines: Iterable[FileOutline], name: str) -> NameTarget | None:
+        """Return a function, type or variable of a package's files."""
+        for outline in outlines:
+            if name in outline.top:
+                return NameTarget(outline, outline.top[name])
+            if type_ := outline.fields.get(-1, {}).get(name):
                 return self.instance(outline, type_)
         return None
 
     def beyond_file(self, outline: FileOutline, name: str) -> NameTarget | None:
         folder = outline.path.rpartition("/")[0]
-        for other in self._outlines(folder, outline.package, with_tests=True):
-            place = other.top.get(name)
-            if place is not None and other.path != outline.path:
-                return NameTarget(other, place)
-            type_ = other.fields.get(-1, {}).get(name)
-            if type_ and other.path != outline.path:
-                return self.instance(other, type_)
-        return None
+        outlines = self._outlines(folder, outline.package, with_tests=True)
+        return self._name_of((each for each in outlines if each.path != outline.path), name)
 
     def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         qualname = f"{outline.qualnames[place]}.{name}"
         folder = outline.path.rpartition("/")[0]
         for other in self._outlines(folder, outline.package, with_tests=True):
-            found = other.by_qualname.get(qualname)
-            if found is not None:
-                return NameTarget(other, found)
+            if qualname in other.by_qualname:
+                return NameTarget(other, other.by_qualname[qualname])
         return None
 
     def _outlines(
@@ -91,34 +84,16 @@ class GoRules(LanguageRules):
 
         Files of another name in the folder (``x_test``) are not of it.
         """
-        key = (folder, f"{package}:{with_tests}")
-        found = self._packages.get(key)
-        if found is None:
-            paths = [path for path in self.project.folders.get(folder, ()) if path.endswith(".go")]
+
+        def read() -> list[FileOutline]:
             outlines = [
                 self.table.outline(path)
-                for path in paths
-                if with_tests or not path.endswith("_test.go")
+                for path in self.project.folders.get(folder, ())
+                if path.endswith(".go") and (with_tests or not path.endswith("_test.go"))
             ]
-            found = [
-                each for each in outlines if each is not None and package in (None, each.package)
-            ]
-            self._packages[key] = found
-        return found
+            return [each for each in outlines if each and package in (None, each.package)]
 
-    def _folder_of(self, module: str) -> str | None:
-        if self._module_folders is None:
-            self._module_folders = []
-            for path in self.project.by_name.get("go.mod", ()):
-                declared = _MODULE.search(self.project.text(path) or "")
-                if declared:
-                    self._module_folders.append((declared.group(1), path.rpartition("/")[0]))
-            self._module_folders.sort(key=lambda each: -len(each[0]))
-        for name, folder in self._module_folders:
-            if module == name or module.startswith(name + "/"):
-                found = join(folder, module[len(name) :].lstrip("/")) if module != name else folder
-                return found if found in self.project.folders else None
-        return None
+        return self.remember((folder, package, with_tests), read)
 
 
 _IMPORT = re.compile(r"""([\w.]+)?\s*["`]([^"`]*)["`]""")
@@ -126,10 +101,9 @@ _IMPORT = re.compile(r"""([\w.]+)?\s*["`]([^"`]*)["`]""")
 
 def read_imports(text: str) -> Iterator[ImportParts]:
     """Yield the package of one line of an import."""
-    found = _IMPORT.match(text)
-    if found:
-        alias = found[1] or ""
-        yield found[2], "*" if alias == "." else "", "" if alias == "." else alias, 0, False
+    if line := _IMPORT.match(text):
+        alias = line[1] or ""
+        yield line[2], "*" if alias == "." else "", "" if alias == "." else alias, 0, False
 
 
 _ROUTES = re.compile(

@@ -17,7 +17,12 @@ class JavaRules(LanguageRules):
     has_open_classes = True
 
     def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
-        return self._named(imported.module, outline.path)
+        parts = imported.module.split(".")
+        for cut in range(len(parts), 0, -1):
+            start = self._class("/".join(parts[: cut - 1]), parts[cut - 1], outline.path)
+            if start is not None:
+                return self.follow(start, False, parts[cut:])
+        return NameTarget(Package("/".join(parts)), -1)
 
     def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
         """Return the file of the class that is imported.
@@ -36,11 +41,9 @@ class JavaRules(LanguageRules):
         return found
 
     def beyond_file(self, outline: FileOutline, name: str) -> NameTarget | None:
-        return (
-            self._class(outline.package.replace(".", "/"), name, outline.path)
-            if name[:1].isupper()
-            else None
-        )
+        if not name[:1].isupper():
+            return None
+        return self._class(outline.package.replace(".", "/"), name, outline.path)
 
     def name_in(self, outline: FileOutline, name: str) -> NameTarget | None:
         found = super().name_in(outline, name)
@@ -51,32 +54,18 @@ class JavaRules(LanguageRules):
 
     def member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         # A constructor is called by its class's name, and the class is what is meant.
-        return (
-            NameTarget(outline, place)
-            if name == outline.names[place]
-            else super().member(outline, place, name)
-        )
-
-    def _named(self, dotted: str, from_path: str) -> NameTarget | None:
-        """Return a class by its full name, or the package of that name."""
-        parts = dotted.split(".")
-        for cut in range(len(parts), 0, -1):
-            found = self._class("/".join(parts[: cut - 1]), parts[cut - 1], from_path)
-            if found is not None:
-                return self.follow(found, False, parts[cut:])
-        return NameTarget(Package("/".join(parts)), -1)
+        if name == outline.names[place]:
+            return NameTarget(outline, place)
+        return super().member(outline, place, name)
 
     def _class(self, folder: str, name: str, from_path: str) -> NameTarget | None:
         tail = f"{folder}/{name}.java" if folder else f"{name}.java"
         paths = self.project.ending_with(tail)
-        if not paths:
-            return None
-        path = closest(paths, from_path) if from_path else (paths[0] if len(paths) == 1 else None)
+        path = closest(paths, from_path) if from_path or len(paths) == 1 else None
         outline = self.table.outline(path) if path is not None else None
         if outline is None or outline.package.replace(".", "/") != folder:
             return None
-        place = outline.top.get(name)
-        return NameTarget(outline, place) if place is not None else None
+        return NameTarget(outline, outline.top[name]) if name in outline.top else None
 
     def _is_package(self, name: str) -> bool:
         return any(f"/{name}/" in f"/{folder}/" for folder in self.project.folders)

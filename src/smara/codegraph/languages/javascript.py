@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from smara.codegraph.language import (
@@ -22,7 +24,6 @@ from smara.codegraph.resolve.symbols import (
     FileOutline,
     NameTarget,
     ProjectFiles,
-    SymbolTable,
     folders_above,
     join,
 )
@@ -59,14 +60,11 @@ class ScriptPackage(NamedTuple):
 def read_json(text: str | None) -> dict[str, object]:
     """Return an object out of JSON with comments and trailing commas.
 
-    Empty when it is none.
+    Any other text gives an empty one.
     """
-    if text is None:
-        return {}
-    plain = _STRING_OR_COMMENT.sub(lambda found: found.group(1) or "", text.lstrip("\ufeff"))
-    plain = _TRAILING_COMMA.sub(lambda found: found.group(1) or "", plain)
+    plain = _STRING_OR_COMMENT.sub(r"\1", (text or "").lstrip("\ufeff"))
     try:
-        value = json.loads(plain)
+        value = json.loads(_TRAILING_COMMA.sub(r"\1", plain))
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
@@ -90,25 +88,14 @@ def read_config(project: ProjectFiles, path: str, depth: int = 0) -> ScriptConfi
         # The longest pattern before its star is the one that counts.
         patterns.sort(key=lambda each: -len(each[0].partition("*")[0]))
         return ScriptConfig(base, tuple(patterns))
-    extended = _extended(project, folder, content, depth=depth)
-    return ScriptConfig(base if base is not None else extended.base, extended.paths)
-
-
-def _extended(
-    project: ProjectFiles, folder: str, content: dict[str, object], depth: int
-) -> ScriptConfig:
-    above = content.get("extends")
-    names = above if isinstance(above, list) else [above]
-    for name in names:
+    extends = content.get("extends")
+    for name in extends if isinstance(extends, list) else [extends]:
         if isinstance(name, str) and name.startswith(".") and depth < _MOST_EXTENDED:
-            for path in (
-                join(folder, name),
-                join(folder, f"{name}.json"),
-                join(folder, name, "tsconfig.json"),
-            ):
-                if path in project.paths:
-                    return read_config(project, path, depth + 1)
-    return ScriptConfig(None, ())
+            for above in (name, f"{name}.json", f"{name}/tsconfig.json"):
+                if join(folder, above) in project.paths:
+                    extended = read_config(project, join(folder, above), depth + 1)
+                    return extended if base is None else extended._replace(base=base)
+    return ScriptConfig(base, ())
 
 
 def read_package(project: ProjectFiles, path: str) -> ScriptPackage:
@@ -134,10 +121,9 @@ def _mapped(value: object) -> list[tuple[str, str]]:
     if not isinstance(value, dict):
         return []
     if not any(key.startswith((".", "#")) for key in value):
-        found = _first_string(value, 0)
-        return [(".", found)] if found else []
+        value = {".": value}
     pairs = [(key, _first_string(each, 0)) for key, each in value.items()]
-    return [(key, found) for key, found in pairs if found]
+    return [(key, file) for key, file in pairs if file]
 
 
 def _first_string(value: object, depth: int) -> str:
@@ -146,7 +132,7 @@ def _first_string(value: object, depth: int) -> str:
     if depth > 4:
         return ""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return next((found for each in inner if (found := _first_string(each, depth + 1))), "")
+    return next((text for each in inner if (text := _first_string(each, depth + 1))), "")
 
 
 _SUFFIXES = (
@@ -175,31 +161,20 @@ class ScriptRules(LanguageRules):
     own_names = frozenset({"this"})
     upper_names = frozenset({"super"})
 
-    def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
-        super().__init__(table, project)
-        self._found: dict[tuple[str, str], str | None] = {}
-        self._configs: dict[str, ScriptConfig | None] = {}
-        self._packages: dict[str, ScriptPackage] | None = None
-        self._prototypes: dict[str, set[str]] = {}
-
     def bound_name(self, imported: Import) -> str:
         if imported.is_export and not imported.module and imported.alias in ("", imported.name):
             # ``export { a }`` says nothing new about ``a``.
             return ""
-        if imported.is_export and imported.module:
-            return imported.alias or imported.name
-        if imported.name in ("", "*", _DEFAULT):
+        is_passed_on = imported.is_export and imported.module
+        if imported.name in ("", "*", _DEFAULT) and not is_passed_on:
             return imported.alias
         return imported.alias or imported.name
 
     def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         if not imported.module:
             return NameTarget(outline, -1)
-        folder = outline.path.rpartition("/")[0]
-        key = (folder, imported.module)
-        if key not in self._found:
-            self._found[key] = self._find(outline.path, imported.module)
-        path = self._found[key]
+        key = ("script", outline.path.rpartition("/")[0], imported.module)
+        path = self.project.once(key, self._find, outline.path, imported.module)
         return self.file(path) if path is not None else None
 
     def imported(self, outline: FileOutline, imported: Import) -> NameTarget | None:
@@ -208,20 +183,14 @@ class ScriptRules(LanguageRules):
             return self.name_in(outline, imported.name) if imported.name != imported.alias else None
         return super().imported(outline, imported)
 
-    def forget(self) -> None:
-        super().forget()
-        self._prototypes.clear()
-
     def result(self, target: NameTarget, depth: int = 0) -> NameTarget | None:
         meant = self.meant(target)
         where, place, is_instance = meant
-        is_definition = isinstance(where, FileOutline) and place >= 0 and not is_instance
-        if (
-            is_definition
-            and isinstance(where, FileOutline)
-            and where.qualnames[place] in self._with_members(where)
-        ):
-            return NameTarget(where, place, is_instance=True)
+        if isinstance(where, FileOutline) and place >= 0 and not is_instance:
+            # Functions that have methods, as classes were written before there were classes.
+            prototypes = self.remember(("prototypes", where.path), partial(_prototypes, where))
+            if where.qualnames[place] in prototypes:
+                return NameTarget(where, place, is_instance=True)
         return super().result(meant, depth)
 
     def holds_members(self, target: NameTarget) -> bool:
@@ -232,58 +201,42 @@ class ScriptRules(LanguageRules):
 
         ``app.use = …``, ``View.prototype.render = …``.
         """
-        found = outline.by_qualname.get(f"{outline.qualnames[place]}.{name}")
-        return NameTarget(outline, found) if found is not None else None
-
-    def _with_members(self, outline: FileOutline) -> set[str]:
-        """Return the functions of a file that have methods, as classes were written before
-        there were classes.
-        """
-        found = self._prototypes.get(outline.path)
-        if found is None:
-            methods = [place for place, kind in enumerate(outline.kinds) if kind == "method"]
-            found = {
-                outline.qualnames[place].rpartition(".")[0]
-                for place in methods
-                if outline.parents[place] < 0
-            }
-            self._prototypes[outline.path] = found
-        return found
+        member = outline.by_qualname.get(f"{outline.qualnames[place]}.{name}")
+        return NameTarget(outline, member) if member is not None else None
 
     def attribute(self, target: NameTarget, name: str, depth: int = 0) -> NameTarget | None:
-        found = super().attribute(target, name, depth)
-        if (
-            found is None
-            and isinstance(target.where, FileOutline)
-            and target.place < 0
-            and name != _DEFAULT
-        ):
+        own = super().attribute(target, name, depth)
+        if own is None and target.place < 0 and name != _DEFAULT:
             # ``module.exports = Router`` makes the class's names those of the module.
-            main = self.name_in(target.where, _DEFAULT)
+            main = self._default(target)
             if main is not None and main.place >= 0:
                 return super().attribute(main, name, depth)
-        return found
+        return own
 
     def meant(self, target: NameTarget) -> NameTarget:
         """Return a module's default export, when called or extended."""
         for _ in range(DEEPEST):
-            where = target.where
-            main = (
-                self.name_in(where, _DEFAULT)
-                if isinstance(where, FileOutline) and target.place < 0
-                else None
-            )
+            main = self._default(target)
             if main is None:
                 break
             target = main
         return target
+
+    def _default(self, target: NameTarget) -> NameTarget | None:
+        if not isinstance(target.where, FileOutline) or target.place >= 0:
+            return None
+        return self.name_in(target.where, _DEFAULT)
 
     def _find(self, from_path: str, name: str) -> str | None:
         if name.startswith((".", "/")):
             folder = from_path.rpartition("/")[0] if name.startswith(".") else ""
             return self._file_at(join(folder, name.lstrip("/")))
         if name.startswith("#"):
-            return self._inner(from_path, name)
+            manifest = self.project.nearest("package.json", from_path)
+            if manifest is None:
+                return None
+            package = read_package(self.project, manifest)
+            return self._mapped_file(package.folder, package.inner, name)
         return self._by_config(from_path, name) or self._by_package(name)
 
     def _file_at(self, path: str) -> str | None:
@@ -295,90 +248,62 @@ class ScriptRules(LanguageRules):
         if path in paths and not path.endswith("/"):
             return path
         stem, dot, ending = path.rpartition(".")
-        for written in _WRITTEN_FOR.get(dot + ending, ()):
-            if stem + written in paths:
-                return stem + written
-        for suffix in _SUFFIXES:
-            if path + suffix in paths:
-                return path + suffix
-        for suffix in _SUFFIXES:
-            index = join(path, f"index{suffix}")
-            if index in paths:
-                return index
-        manifest = join(path, "package.json")
-        return (
-            self._entry(read_package(self.project, manifest))
-            if path and manifest in paths
-            else None
+        guesses = chain(
+            (stem + suffix for suffix in _WRITTEN_FOR.get(dot + ending, ())),
+            (path + suffix for suffix in _SUFFIXES),
+            (join(path, f"index{suffix}") for suffix in _SUFFIXES),
         )
+        for guess in guesses:
+            if guess in paths:
+                return guess
+        manifest = join(path, "package.json")
+        if not path or manifest not in paths:
+            return None
+        return self._entry(read_package(self.project, manifest))
 
     def _by_config(self, from_path: str, name: str) -> str | None:
         for folder in folders_above(from_path):
-            if folder not in self._configs:
-                paths = (join(folder, each) for each in ("tsconfig.json", "jsconfig.json"))
-                path = next((each for each in paths if each in self.project.paths), None)
-                self._configs[folder] = read_config(self.project, path) if path else None
-            config = self._configs[folder]
+            config = self.project.once(("config", folder), _config_in, self.project, folder)
             if config is None:
                 continue
-            for pattern, places in config.paths:
-                rest = _matched(pattern, name)
-                if rest is None:
-                    continue
-                for place in places:
-                    found = self._file_at(place.replace("*", rest, 1))
-                    if found is not None:
-                        return found
-            found = self._file_at(join(config.base, name)) if config.base is not None else None
-            if found is not None:
-                return found
+            places = [
+                place.replace("*", rest, 1)
+                for pattern, places in config.paths
+                if (rest := _matched(pattern, name)) is not None
+                for place in places
+            ]
+            places += [join(config.base, name)] if config.base is not None else []
+            for place in places:
+                path = self._file_at(place)
+                if path is not None:
+                    return path
         return None
 
     def _by_package(self, name: str) -> str | None:
         """Return a package of the same tree, by its name, or a file below it."""
-        if self._packages is None:
-            manifests = self.project.by_name.get("package.json", ())
-            packages = [
-                read_package(self.project, path)
-                for path in manifests
-                if "node_modules/" not in path
-            ]
-            self._packages = {package.name: package for package in packages if package.name}
         parts = name.split("/")
         named = "/".join(parts[:2]) if name.startswith("@") else parts[0]
-        package = self._packages.get(named)
+        package = self.project.once("packages", _packages, self.project).get(named)
         if package is None:
             return None
         below = name[len(named) + 1 :]
         if not below:
             return self._entry(package)
-        for pattern, place in package.exports:
-            rest = _matched(pattern.removeprefix("./"), below)
-            found = (
-                self._built(package.folder, place.replace("*", rest, 1))
-                if rest is not None
-                else None
-            )
-            if found is not None:
-                return found
-        return self._file_at(join(package.folder, below)) or self._file_at(
-            join(package.folder, "src", below)
+        exports = [(pattern.removeprefix("./"), place) for pattern, place in package.exports]
+        return (
+            self._mapped_file(package.folder, exports, below)
+            or self._file_at(join(package.folder, below))
+            or self._file_at(join(package.folder, "src", below))
         )
 
-    def _inner(self, from_path: str, name: str) -> str | None:
-        manifest = self.project.nearest("package.json", from_path)
-        if manifest is None:
-            return None
-        package = read_package(self.project, manifest)
-        for pattern, place in package.inner:
+    def _mapped_file(
+        self, folder: str, patterns: Iterable[tuple[str, str]], name: str
+    ) -> str | None:
+        """Return the file that a package's map of names gives a name."""
+        for pattern, place in patterns:
             rest = _matched(pattern, name)
-            found = (
-                self._built(package.folder, place.replace("*", rest, 1))
-                if rest is not None
-                else None
-            )
-            if found is not None:
-                return found
+            if rest is not None and (path := self._built(folder, place.replace("*", rest, 1))):
+                return path
         return None
 
     def _entry(self, package: ScriptPackage) -> str | None:
@@ -388,13 +313,13 @@ class ScriptRules(LanguageRules):
         """
         declared = [place for pattern, place in package.exports if pattern == "."]
         for place in (*package.entries, *declared):
-            found = self._built(package.folder, place)
-            if found is not None:
-                return found
+            path = self._built(package.folder, place)
+            if path is not None:
+                return path
         for place in ("src/index", "index", "lib/index", "src/main"):
-            found = self._file_at(join(package.folder, place))
-            if found is not None and found.rpartition("/")[2] != "package.json":
-                return found
+            path = self._file_at(join(package.folder, place))
+            if path is not None and path.rpartition("/")[2] != "package.json":
+                return path
         return None
 
     def _built(self, folder: str, place: str) -> str | None:
@@ -404,14 +329,30 @@ class ScriptRules(LanguageRules):
         plain = place.removeprefix("./")
         for built in _BUILT:
             if plain.startswith(built):
-                rest = plain[len(built) :]
-                stem = (
-                    rest.removesuffix(".d.ts")
-                    if rest.endswith(".d.ts")
-                    else rest.rpartition(".")[0] or rest
-                )
+                rest = plain.removeprefix(built)
+                stem = re.sub(r"\.d\.ts$|\.[^.]*$", "", rest) or rest
                 return self._file_at(join(folder, "src", stem)) or self._file_at(join(folder, stem))
         return self._file_at(path) if not path.endswith(".json") else None
+
+
+def _config_in(project: ProjectFiles, folder: str) -> ScriptConfig | None:
+    paths = (join(folder, name) for name in ("tsconfig.json", "jsconfig.json"))
+    path = next((path for path in paths if path in project.paths), None)
+    return read_config(project, path) if path else None
+
+
+def _packages(project: ProjectFiles) -> dict[str, ScriptPackage]:
+    paths = project.by_name.get("package.json", ())
+    packages = [read_package(project, path) for path in paths if "node_modules/" not in path]
+    return {package.name: package for package in packages if package.name}
+
+
+def _prototypes(outline: FileOutline) -> set[str]:
+    return {
+        outline.qualnames[place].rpartition(".")[0]
+        for place, kind in enumerate(outline.kinds)
+        if kind == "method" and outline.parents[place] < 0
+    }
 
 
 def _matched(pattern: str, name: str) -> str | None:
@@ -452,14 +393,11 @@ def read_imports(text: str) -> Iterator[ImportParts]:
         yield from _script_import(text)
     elif text.startswith("export") and not text.startswith("exports"):
         yield from _script_export(text)
-    elif found := _EXPORTS.match(text):
-        yield from _script_exports(found)
-    elif found := _REQUIRE.match(text):
-        local, module, member = (
-            (found["local"] or "").strip(),
-            found["module"],
-            found["member"] or "",
-        )
+    elif exports := _EXPORTS.match(text):
+        yield from _script_exports(exports["name"] or "default", exports["value"].strip())
+    elif required := _REQUIRE.match(text):
+        local, module, member = (text or "" for text in required.groups())
+        local = local.strip()
         if local.startswith("{"):
             for name, alias in aliases(local.strip("{} ").replace(":", " as ").partition("=")[0]):
                 yield module, name, alias, 0, False
@@ -474,8 +412,8 @@ def _script_import(text: str) -> Iterator[ImportParts]:
     if _CALLED.match(text):
         yield module[1], "", "", 0, False
         return
-    if "require" in text and (found := _REQUIRE.match(_IMPORT_WORDS.sub("", text))):
-        yield module[1], "", found["local"] or "", 0, False
+    if "require" in text and (required := _REQUIRE.match(_IMPORT_WORDS.sub("", text))):
+        yield module[1], "", required["local"] or "", 0, False
         return
     head = _IMPORT_WORDS.sub("", text[: module.start()]).strip()
     head = head.removesuffix("from").rstrip()
@@ -507,8 +445,7 @@ def _script_export(text: str) -> Iterator[ImportParts]:
         yield "", text.removeprefix("default").strip(" ;\n"), "default", 0, True
 
 
-def _script_exports(found: re.Match[str]) -> Iterator[ImportParts]:
-    value = found["value"].strip()
+def _script_exports(alias: str, value: str) -> Iterator[ImportParts]:
     if value.startswith("{"):
         for part in value.strip("{}").split(","):
             name, _, other = part.partition(":")
@@ -516,9 +453,8 @@ def _script_exports(found: re.Match[str]) -> Iterator[ImportParts]:
             if name.isidentifier() and other.isidentifier():
                 yield "", other, "" if name == other else name, 0, True
     elif value.startswith("require") and (module := _LAST_STRING.search(value)):
-        yield module[1], "", found["name"] or "default", 0, True
+        yield module[1], "", alias, 0, True
     elif value.isidentifier():
-        alias = found["name"] or "default"
         yield "", value, "" if alias == value else alias, 0, True
 
 

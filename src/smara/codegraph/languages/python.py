@@ -20,8 +20,6 @@ from smara.codegraph.resolve.symbols import (
     FileOutline,
     NameTarget,
     Package,
-    ProjectFiles,
-    SymbolTable,
     folders_above,
 )
 
@@ -32,11 +30,6 @@ _USUAL_ROOTS = ("src", "lib", "python")
 class PythonRules(LanguageRules):
     own_names = frozenset({"self", "cls"})
     upper_names = frozenset({"super()"})
-
-    def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
-        super().__init__(table, project)
-        self._modules: dict[tuple[str, str], str | Package | None] = {}
-        self._is_standard_library = project.paths >= {"os.py", "abc.py", "types.py"}
 
     def bound_name(self, imported: Import) -> str:
         return imported.alias or imported.name or imported.module.partition(".")[0]
@@ -63,33 +56,25 @@ class PythonRules(LanguageRules):
 
     def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
         module = self.find_module(outline, imported)
-        if module is None:
-            return []
-        if imported.name not in ("", "*"):
-            submodule = self.attribute(module, imported.name)
-            if (
-                submodule is not None
-                and isinstance(submodule.where, FileOutline)
-                and submodule.place < 0
-            ):
-                return [submodule.where]
-        return [module.where] if isinstance(module.where, FileOutline) else []
+        if module is not None and imported.name not in ("", "*"):
+            below = self.attribute(module, imported.name)
+            if below is not None and isinstance(below.where, FileOutline) and below.place < 0:
+                return [below.where]
+        return super().files_of(outline, imported)
 
     def submodule(self, outline: FileOutline, name: str) -> NameTarget | None:
         folder, _, file = outline.path.rpartition("/")
-        return (
-            self._target(self._path_below(folder, name)) if file.startswith("__init__.") else None
-        )
+        if not file.startswith("__init__."):
+            return None
+        return self._target(self._path_below(folder, name))
 
     def package_member(self, package: Package, name: str) -> NameTarget | None:
         return self._target(self._path_below(package.folder, name))
 
-    def _target(self, found: str | Package | None) -> NameTarget | None:
-        return (
-            self.file(found)
-            if isinstance(found, str)
-            else (NameTarget(found, -1) if found is not None else None)
-        )
+    def _target(self, module: str | Package | None) -> NameTarget | None:
+        if isinstance(module, str):
+            return self.file(module)
+        return NameTarget(module, -1) if module is not None else None
 
     def _path_below(self, folder: str, name: str) -> str | Package | None:
         """Return the file of the module ``name`` in a folder, or the folder that is a
@@ -119,26 +104,20 @@ class PythonRules(LanguageRules):
         return self._path_below("/".join([folder, *above] if folder else above), last)
 
     def _module(self, outline: FileOutline, dotted: str) -> NameTarget | None:
-        folder = outline.path.rpartition("/")[0]
-        key = (folder, dotted)
-        if key not in self._modules:
-            self._modules[key] = self._find_module(outline.path, dotted)
-        found = self._modules[key]
-        return None if found == outline.path and "." not in dotted else self._target(found)
+        key = ("python", outline.path.rpartition("/")[0], dotted)
+        module = self.project.once(key, self._find_module, outline.path, dotted)
+        return None if module == outline.path and "." not in dotted else self._target(module)
 
     def _find_module(self, from_path: str, dotted: str) -> str | Package | None:
         parts = dotted.split(".")
-        package: Package | None = None
-        for root in self._roots_for(from_path, parts[0]):
-            found = self._walk_down(root, parts)
-            if isinstance(found, str):
-                return found
-            package = package or found
-        return package
+        roots = self._roots_for(from_path, parts[0])
+        modules = [self._walk_down(root, parts) for root in roots]
+        files = [module for module in modules if isinstance(module, str)]
+        return next((module for module in (*files, *modules) if module is not None), None)
 
     def _roots_for(self, from_path: str, first: str) -> list[str]:
         """Return the folders that ``first`` may stand in, the likeliest first."""
-        offering = self._offering().get(first)
+        offering = self.project.once("python", _offering, self.project.folders).get(first)
         if not offering:
             return []
         above = [folder for folder in folders_above(from_path) if folder in offering]
@@ -148,23 +127,17 @@ class PythonRules(LanguageRules):
             for usual in _USUAL_ROOTS
             if (root := f"{folder}/{usual}" if folder else usual) in offering
         ]
-        found = list(dict.fromkeys([*above, *beside]))
-        if found:
-            return found
+        if above or beside:
+            return list(dict.fromkeys([*above, *beside]))
         # A name of the standard library means a file of ours only where that file is plainly in
         # reach.
-        if len(offering) == 1 and (
-            self._is_standard_library or first not in sys.stdlib_module_names
-        ):
-            return list(offering)
-        return []
-
-    def _offering(self) -> dict[str, list[str]]:
-        """For each top name, the folders that hold it and are no packages themselves."""
-        return self.project.once("python", lambda: _offering(self.project.folders))
+        is_standard_library = self.project.paths >= {"os.py", "abc.py", "types.py"}
+        is_plain = is_standard_library or first not in sys.stdlib_module_names
+        return offering if len(offering) == 1 and is_plain else []
 
 
 def _offering(folders: dict[str, list[str]]) -> dict[str, list[str]]:
+    """For each top name, the folders that hold it and are no packages themselves."""
     packages = {
         folder
         for folder, paths in folders.items()
@@ -181,7 +154,7 @@ def _offering(folders: dict[str, list[str]]) -> dict[str, list[str]]:
         above, _, name = folder.rpartition("/")
         if folder and above not in packages:
             roots.setdefault(name, set()).add(above)
-    return {name: sorted(found) for name, found in roots.items()}
+    return {name: sorted(places) for name, places in roots.items()}
 
 
 _FROM = re.compile(r"from\s*(\.*)\s*([\w.]*)\s*import\b(.*)", re.S)
@@ -191,13 +164,13 @@ def read_imports(text: str) -> Iterator[ImportParts]:
     """Yield the names of an ``import`` or a ``from`` statement."""
     if "#" in text or "\\" in text:
         text = re.sub(r"#[^\n]*|\\", " ", text)
-    found = _FROM.match(text)
-    if found is None:
+    if statement := _FROM.match(text):
+        dots, module, names = statement.groups()
+        for name, alias in aliases(names.strip(" \t\r\n()")):
+            yield module, name, alias, len(dots), False
+    else:
         for module, alias in aliases(text.removeprefix("import")):
             yield module.replace(" ", ""), "", alias, 0, False
-        return
-    for name, alias in aliases(found[3].strip(" \t\r\n()")):
-        yield found[2], name, alias, len(found[1]), False
 
 
 _ROUTES = re.compile(

@@ -21,7 +21,6 @@ from smara.codegraph.resolve.symbols import (
     FileOutline,
     NameTarget,
     ProjectFiles,
-    SymbolTable,
     folders_above,
     join,
 )
@@ -39,11 +38,6 @@ class RustRules(LanguageRules):
     own_names = frozenset({"self", "Self"})
     upper_names = frozenset()
 
-    def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
-        super().__init__(table, project)
-        self._crates: dict[str, str] | None = None
-        self._roots: dict[str, str | None] = {}
-
     def bound_name(self, imported: Import) -> str:
         if imported.alias == "_":
             return ""
@@ -55,7 +49,14 @@ class RustRules(LanguageRules):
     def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         if not imported.module:
             return NameTarget(outline, -1)
-        return self._path(outline, imported.scope, steps(imported.module))
+        first, *rest = steps(imported.module)
+        if not first:
+            return self.follow(self._crate(rest[0]) if rest else None, False, rest[1:])
+        target = self._first(outline, imported.scope, first)
+        while rest[:1] == ["super"] and target and isinstance(target.where, FileOutline):
+            target = self._above(target.where) if target.place < 0 else NameTarget(target.where, -1)
+            rest = rest[1:]
+        return self.follow(target, False, rest)
 
     def imported(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         if not imported.module and imported.name:
@@ -65,36 +66,38 @@ class RustRules(LanguageRules):
         return super().imported(outline, imported)
 
     def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
-        found = self.imported(outline, imported) or self.find_module(outline, imported)
-        return [found.where] if found is not None and isinstance(found.where, FileOutline) else []
+        target = self.imported(outline, imported) or self.find_module(outline, imported)
+        return [target.where] if target and isinstance(target.where, FileOutline) else []
 
-    def _find_name(self, outline: FileOutline, name: str) -> NameTarget | None:
+    def name_in(self, outline: FileOutline, name: str) -> NameTarget | None:
         if name == "crate":
-            if outline.path not in self._roots:
-                self._roots[outline.path] = _crate_root(self.project, outline.path)
-            root = self._roots[outline.path]
+            key = ("crate", outline.path)
+            root = self.project.once(key, _crate_root, self.project, outline.path)
             return self.file(root) if root is not None else None
         if name == "self":
             return NameTarget(outline, -1)
-        if name == "super":
-            return self._above(outline)
-        return super()._find_name(outline, name)
+        return self._above(outline) if name == "super" else super().name_in(outline, name)
 
     def submodule(self, outline: FileOutline, name: str) -> NameTarget | None:
-        folder = self._folder_below(outline.path)
+        folder, _, file = outline.path.rpartition("/")
+        if file not in _ROOT_FILES and folder.rpartition("/")[2] not in _OWN_ROOTS:
+            folder = join(folder, file.removesuffix(".rs"))
         for path in (join(folder, f"{name}.rs"), join(folder, name, "mod.rs")):
             if path in self.project.paths and path != outline.path:
                 return self.file(path)
         return None
 
     def beyond_file(self, outline: FileOutline, name: str) -> NameTarget | None:
-        """Return a crate of the workspace."""
-        root = self._workspace().get(name)
+        return self._crate(name)
+
+    def _crate(self, name: str) -> NameTarget | None:
+        """Return a library crate of the workspace by its name in code."""
+        root = self.project.once("rust", _crates, self.project).get(name)
         return self.file(root) if root is not None else None
 
     def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
-        found = outline.by_qualname.get(f"{outline.qualnames[place]}.{name}")
-        return NameTarget(outline, found) if found is not None else None
+        member = outline.by_qualname.get(f"{outline.qualnames[place]}.{name}")
+        return NameTarget(outline, member) if member is not None else None
 
     def qualified(self, walk: ReferenceWalk, scope: int, receiver: str, name: str) -> str | None:
         """Find a method of a known type whose ``impl`` is elsewhere."""
@@ -102,22 +105,6 @@ class RustRules(LanguageRules):
         if holder is None or not is_class(holder) or not isinstance(holder.where, FileOutline):
             return None
         return f"{holder.where.names[holder.place]}.{name}"
-
-    def _path(self, outline: FileOutline, scope: int, parts: list[str]) -> NameTarget | None:
-        if parts and not parts[0]:
-            root = self._workspace().get(parts[1]) if len(parts) > 1 else None
-            return self.follow(self.file(root) if root is not None else None, False, parts[2:])
-        found = self._first(outline, scope, parts[0])
-        rest = parts[1:]
-        while (
-            rest
-            and rest[0] == "super"
-            and found is not None
-            and isinstance(found.where, FileOutline)
-        ):
-            found = self._above(found.where) if found.place < 0 else NameTarget(found.where, -1)
-            rest = rest[1:]
-        return self.follow(found, False, rest)
 
     def _first(self, outline: FileOutline, scope: int, name: str) -> NameTarget | None:
         """Return the first step of a path, where inline modules count as modules."""
@@ -137,51 +124,39 @@ class RustRules(LanguageRules):
                 return NameTarget(outline, inside)
         return self.name_in(outline, name)
 
-    def _folder_below(self, path: str) -> str:
-        """Return the folder that a file's submodules stand in."""
-        folder, _, name = path.rpartition("/")
-        is_root = name in _ROOT_FILES or folder.rpartition("/")[2] in _OWN_ROOTS
-        return folder if is_root else join(folder, name.removesuffix(".rs"))
-
     def _above(self, outline: FileOutline) -> NameTarget | None:
         folder, _, name = outline.path.rpartition("/")
         if name in ("lib.rs", "main.rs"):
             return None
         if name == "mod.rs":
             folder = folder.rpartition("/")[0]
-        for path in (
-            f"{folder}.rs",
-            *(join(folder, each) for each in ("mod.rs", "lib.rs", "main.rs")),
-        ):
+        inside = (join(folder, each) for each in ("mod.rs", "lib.rs", "main.rs"))
+        for path in (f"{folder}.rs", *inside):
             if path in self.project.paths and path != outline.path:
                 return self.file(path)
         return None
 
-    def _workspace(self) -> dict[str, str]:
-        """Return the root file of each library crate by its name in code."""
-        if self._crates is None:
-            self._crates = {}
-            for path in self.project.by_name.get("Cargo.toml", ()):
-                folder = path.rpartition("/")[0]
-                text = self.project.text(path) or ""
-                manifest = _manifest(text)
-                name = manifest.get("lib", {}).get("name") or manifest.get("package", {}).get(
-                    "name"
-                )
-                root = _lib_path(text, folder)
-                if name and isinstance(name, str) and root in self.project.paths:
-                    self._crates[name.replace("-", "_")] = root
-        return self._crates
+
+def _crates(project: ProjectFiles) -> dict[str, str]:
+    """Return the root file of each library crate by its name in code."""
+    crates: dict[str, str] = {}
+    for path in project.by_name.get("Cargo.toml", ()):
+        text = project.text(path) or ""
+        manifest = _manifest(text)
+        name = manifest.get("lib", {}).get("name") or manifest.get("package", {}).get("name")
+        root = _lib_path(text, path.rpartition("/")[0])
+        if name and isinstance(name, str) and root in project.paths:
+            crates[name.replace("-", "_")] = root
+    return crates
 
 
 def _crate_root(project: ProjectFiles, path: str) -> str | None:
     """Return the file at which the crate of a file begins."""
-    if path.rpartition("/")[2] in ("lib.rs", "main.rs", "build.rs"):
+    folders, name = folders_above(path), path.rpartition("/")[2]
+    is_program = folders[0].rpartition("/")[2] in _OWN_ROOTS
+    if is_program or name in ("lib.rs", "main.rs", "build.rs"):
         return path
-    above = folders_above(path)
-    if above[0].rpartition("/")[2] in _OWN_ROOTS:
-        return path
-    for folder in above:
+    for folder in folders:
         for name in ("lib.rs", "main.rs"):
             if join(folder, name) in project.paths:
                 return join(folder, name)
@@ -234,18 +209,16 @@ def _unfold(text: str) -> Iterator[str]:
 
     ``a::{b, c::{d}}`` is ``a::b`` and ``a::c::d``.
     """
-    prefixes: list[str] = [""]
-    start, prefix = 0, ""
-    for found in _BRACES.finditer(text):
-        part = " ".join(text[start : found.start()].split())
-        start = found.end()
-        if found[0] == "{":
-            prefix = prefixes[-1] + part
-            prefixes.append(prefix)
+    prefixes, start = [""], 0
+    for brace in _BRACES.finditer(text):
+        part = " ".join(text[start : brace.start()].split())
+        start = brace.end()
+        if brace[0] == "{":
+            prefixes.append(prefixes[-1] + part)
             continue
         if part:
             yield prefixes[-1] + part
-        if found[0] == "}" and len(prefixes) > 1:
+        if brace[0] == "}" and len(prefixes) > 1:
             prefixes.pop()
     rest = " ".join(text[start:].split())
     if rest:

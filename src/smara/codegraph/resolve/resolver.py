@@ -10,10 +10,10 @@ import io
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from smara.codegraph.language import languages
-from smara.codegraph.models import EdgeKind, FileFacts, NewEdge, ReferenceKind
+from smara.codegraph.models import EdgeKind, FileFacts, NewEdge, Reference
 from smara.codegraph.resolve.rules import LanguageRules, ReferenceWalk
 from smara.codegraph.resolve.scip import OUTSIDE, Precise
 from smara.codegraph.resolve.symbols import (
@@ -75,7 +75,7 @@ def is_telling(name: str) -> bool:
     return len(name) >= SHORTEST_GUESS and name not in COMMON_NAMES and not name.startswith("__")
 
 
-class FoundEdges:
+class EdgeSet:
     """Edges distinct by start, end, kind and line, with target paths."""
 
     __slots__ = ("edges", "path_of")
@@ -116,10 +116,7 @@ NAMED_AFTER = 0.6
 
 
 def add_test_edges(
-    table: SymbolTable,
-    project: ProjectFiles,
-    outline: FileOutline,
-    found: FoundEdges,
+    table: SymbolTable, project: ProjectFiles, outline: FileOutline, edges: EdgeSet
 ) -> None:
     """Add ``tests`` edges beside imports and calls out of tests."""
     is_test_file = is_test_path(outline.path)
@@ -129,45 +126,32 @@ def add_test_edges(
     if not is_test_file and True not in in_test:
         return
     own_tests = {no for place, no in enumerate(outline.nos) if in_test[place]}
-    tests = {no for no, path in found.path_of.items() if is_test_path(path)}
+    tests = {no for no, path in edges.path_of.items() if is_test_path(path)}
     added: list[NewEdge] = []
-    for edge in found.edges.values():
+    for edge in edges.edges.values():
         if edge.kind not in ("calls", "imports") or edge.source == "guess":
             continue
         if edge.kind == "imports" or edge.scope < 0:
-            is_tested = is_test_file and found.path_of[edge.to_no] != outline.path
+            is_tested = is_test_file and edges.path_of[edge.to_no] != outline.path
         else:
             # Tests that stand beside the code they test (Rust) call into their own file.
             is_tested = in_test[edge.scope] and edge.to_no not in own_tests
         if is_tested and edge.to_no not in tests:
             added.append(edge._replace(kind="tests"))
-    named_after = _named_after(table, project, outline) if is_test_file else None
-    if named_after is not None and named_after.file_no not in {edge.to_no for edge in added}:
-        added.append(
-            NewEdge(
-                -1, named_after.file_no, "tests", line=1, confidence=NAMED_AFTER, source="guess"
-            )
-        )
-        found.path_of[named_after.file_no] = named_after.path
     for edge in added:
-        found.put(edge, found.path_of[edge.to_no])
-
-
-def _named_after(
-    table: SymbolTable, project: ProjectFiles, outline: FileOutline
-) -> FileOutline | None:
-    stem = tested_stem(outline.path)
-    if stem is None:
-        return None
+        edges.put(edge, edges.path_of[edge.to_no])
+    stem = tested_stem(outline.path) if is_test_file else None
     spec = languages()[outline.language]
-    for suffix in spec.tested_extensions or spec.extensions:
-        paths = [
-            path for path in project.by_name.get(f"{stem}.{suffix}", ()) if not is_test_path(path)
-        ]
-        path = closest(paths, outline.path)
-        if path is not None:
-            return table.outline(path)
-    return None
+    for suffix in (spec.tested_extensions or spec.extensions) if stem is not None else ():
+        paths = project.by_name.get(f"{stem}.{suffix}", ())
+        path = closest([each for each in paths if not is_test_path(each)], outline.path)
+        if path is None:
+            continue
+        tested = table.outline(path)
+        if tested is not None and tested.file_no not in {edge.to_no for edge in added}:
+            guess = NewEdge(-1, tested.file_no, "tests", 1, confidence=NAMED_AFTER, source="guess")
+            edges.put(guess, path)
+        return
 
 
 CERTAIN = 1.0
@@ -182,16 +166,6 @@ MOST_OF_A_NAME = 64
 """Definitions of one name that are looked through at most."""
 
 _OWN = frozenset({"self", "this", "cls", "super()", "Self", "super"})
-
-
-class Left(NamedTuple):
-    """A reference whose meaning was not found by following names."""
-
-    kind: ReferenceKind
-    name: str
-    receiver: str
-    line: int
-    scope: int
 
 
 class Resolver:
@@ -218,16 +192,15 @@ class Resolver:
         if make not in self._rules:
             self._rules[make] = make(self._table, self._project)
         rules = self._rules[make]
-        walk = ReferenceWalk(rules, facts, outline)
-        found = FoundEdges()
-        _add_imports(rules, facts, outline, found=found)
+        edges = EdgeSet()
+        _add_imports(rules, facts, outline, edges=edges)
         precise = self._precise(facts.path) if self._precise is not None else None
         if precise:
-            facts = _add_precise(facts, precise, found)
-        left = _add_references(walk, facts, found)
-        self._add_by_name(walk, left, found)
-        add_test_edges(self._table, self._project, outline, found=found)
-        return list(found.edges.values())
+            facts = _add_precise(facts, precise, edges)
+        walk = ReferenceWalk(rules, facts, outline)
+        self._add_by_name(walk, _add_references(walk, facts, edges), edges)
+        add_test_edges(self._table, self._project, outline, edges=edges)
+        return list(edges.edges.values())
 
     def forget(self) -> None:
         """Drop what was learned of other files before the next one."""
@@ -235,105 +208,73 @@ class Resolver:
         for rules in self._rules.values():
             rules.forget()
 
-    def _add_by_name(self, walk: ReferenceWalk, left: list[Left], found: FoundEdges) -> None:
+    def _add_by_name(self, walk: ReferenceWalk, left: list[Reference], edges: EdgeSet) -> None:
         """Join what is left by qualified names, as a linker would, and then by names that one place
         alone has.
         """
-        rules, outline = walk.rules, walk.outline
-        asked = [
-            (each, rules.qualified(walk, each.scope, each.receiver, name=each.name))
-            for each in left
-        ]
-        wanted = [
+        rules = walk.rules
+        questions = [
             (each, qualified)
-            for each, qualified in asked
-            if qualified is not None
+            for each in left
+            if (qualified := rules.qualified(walk, each.scope, each.receiver, name=each.name))
+            is not None
             or (each.receiver and each.kind == "calls" and is_telling(each.name))
         ]
-        self._look_up(rules, {each.name for each, _ in wanted})
-        for each, qualified in wanted:
+        missing = {each.name for each, _ in questions if (rules, each.name) not in self._named}
+        answer = self._table.named(missing, MOST_OF_A_NAME) if missing else {}
+        for name in missing:
+            symbols = answer.get(name, [])
+            # A name that is too common to be listed whole is one that nothing can be said about.
+            self._named[rules, name] = [
+                each
+                for each in symbols
+                if len(symbols) < MOST_OF_A_NAME
+                and (spec := languages().get(each.language))
+                and self._rules.get(spec.rules) is rules
+            ]
+        for each, qualified in questions:
             symbols = self._named[rules, each.name]
-            if not symbols:
-                continue
+            edge = NewEdge(each.scope, 0, each.kind, each.line, confidence=BY_NAME)
             if qualified is not None:
                 fitting = [
                     symbol
                     for symbol in symbols
-                    if (symbol.qualname == qualified or symbol.qualname.endswith("." + qualified))
+                    if symbol.qualname == qualified or symbol.qualname.endswith("." + qualified)
                 ]
-                symbol = rules.choose(outline, fitting)
-                if symbol is not None:
-                    found.put(
-                        NewEdge(
-                            each.scope, symbol.no, each.kind, line=each.line, confidence=BY_NAME
-                        ),
-                        symbol.path,
-                    )
+                symbol = rules.choose(walk.outline, fitting) if fitting else None
             elif (
                 len(symbols) == 1
                 and symbols[0].kind == "method"
                 and not walk.is_foreign(each.scope, each.receiver)
             ):
-                edge = NewEdge(
-                    each.scope,
-                    symbols[0].no,
-                    each.kind,
-                    line=each.line,
-                    confidence=GUESSED,
-                    source="guess",
-                )
-                found.put(edge, symbols[0].path)
-
-    def _look_up(self, rules: LanguageRules, names: set[str]) -> None:
-        missing = {name for name in names if (rules, name) not in self._named}
-        if not missing:
-            return
-        answer = self._table.named(missing, MOST_OF_A_NAME)
-        for name in missing:
-            symbols = answer.get(name, [])
-            # A name that is too common to be listed whole is one that nothing can be said about.
-            is_whole = len(symbols) < MOST_OF_A_NAME
-            ours = [
-                each
-                for each in symbols
-                if (spec := languages().get(each.language)) and self._rules.get(spec.rules) is rules
-            ]
-            self._named[rules, name] = ours if is_whole else []
+                symbol, edge = symbols[0], edge._replace(confidence=GUESSED, source="guess")
+            else:
+                continue
+            if symbol is not None:
+                edges.put(edge._replace(to_no=symbol.no), symbol.path)
 
 
 def _add_imports(
-    rules: LanguageRules, facts: FileFacts, outline: FileOutline, found: FoundEdges
+    rules: LanguageRules, facts: FileFacts, outline: FileOutline, edges: EdgeSet
 ) -> None:
     for each in facts.imports:
         if each.is_export and not each.module and not each.level:
             continue
-        for file in rules.files_of(outline, each):
-            if file.path != outline.path:
-                found.put(
-                    NewEdge(
-                        each.scope, file.file_no, "imports", line=each.line, confidence=CERTAIN
-                    ),
-                    file.path,
-                )
-        if each.name in ("", "*"):
-            continue
-        target = rules.imported(outline, each)
+        ends = [(file.file_no, file.path) for file in rules.files_of(outline, each)]
+        target = rules.imported(outline, each) if each.name not in ("", "*") else None
         if (
-            target is None
-            or target.is_instance
-            or target.place < 0
-            or not isinstance(target.where, FileOutline)
+            target is not None
+            and not target.is_instance
+            and target.place >= 0
+            and isinstance(target.where, FileOutline)
         ):
-            continue
-        if target.where.path != outline.path:
-            no = target.where.nos[target.place]
-            found.put(
-                NewEdge(each.scope, no, "imports", line=each.line, confidence=CERTAIN),
-                target.where.path,
-            )
+            ends.append((target.where.nos[target.place], target.where.path))
+        for no, path in ends:
+            if path != outline.path:
+                edges.put(NewEdge(each.scope, no, "imports", each.line), path)
 
 
-def _add_precise(facts: FileFacts, precise: Precise, found: FoundEdges) -> FileFacts:
+def _add_precise(facts: FileFacts, precise: Precise, edges: EdgeSet) -> FileFacts:
     """Add the edges that a compiler's index tells, and leave the references that it says nothing
     about.
     """
@@ -343,58 +284,39 @@ def _add_precise(facts: FileFacts, precise: Precise, found: FoundEdges) -> FileF
         if meant is None:
             left.append(each)
         elif meant != OUTSIDE:
-            found.put(
-                NewEdge(
-                    each.scope,
-                    meant.no,
-                    each.kind,
-                    line=each.line,
-                    confidence=CERTAIN,
-                    source="scip",
-                ),
-                meant.path,
+            edges.put(
+                NewEdge(each.scope, meant.no, each.kind, each.line, source="scip"), meant.path
             )
     return facts._replace(references=tuple(left))
 
 
-def _add_references(walk: ReferenceWalk, facts: FileFacts, found: FoundEdges) -> list[Left]:
-    edges = found.edges
-    left: list[Left] = []
-    for kind, name, receiver, line, scope in facts.references:
-        numbered = _number(walk, scope, receiver, name=name, found=found)
-        if numbered is not None:
-            nos, confidence = numbered
-            for no in nos:
-                place = (scope, no, kind, line)
-                if place not in edges:
-                    edges[place] = NewEdge(scope, no, kind, line=line, confidence=confidence)
-        elif kind != "references":
-            left.append(Left(kind, name, receiver, line=line, scope=scope))
+def _add_references(walk: ReferenceWalk, facts: FileFacts, edges: EdgeSet) -> list[Reference]:
+    """Add the edges of references that can be followed; return the others."""
+    left: list[Reference] = []
+    for reference in facts.references:
+        kind, name, receiver, line, scope = reference
+        target = walk.target(scope, receiver, name)
+        if target is not None and target.place < 0:
+            target = walk.rules.meant(target)
+        if (
+            target is None
+            or target.is_instance
+            or target.place < 0
+            or not isinstance(target.where, FileOutline)
+        ):
+            if kind != "references":
+                left.append(reference)
+            continue
+        where, place = target.where, target.place
+        nos, confidence = [where.nos[place]], CERTAIN
+        if place in where.twins:
+            nos, confidence = [where.nos[each] for each in where.twins[place]], OVERLOADED
+        elif receiver and receiver not in _OWN:
+            holder = walk.value(scope, receiver)
+            confidence = TYPED if holder is not None and holder.is_instance else CERTAIN
+        for no in nos:
+            edges.path_of[no] = where.path
+            if (scope, no, kind, line) not in edges.edges:
+                edge = NewEdge(scope, no, kind, line, confidence=confidence)
+                edges.edges[scope, no, kind, line] = edge
     return left
-
-
-def _number(
-    walk: ReferenceWalk, scope: int, receiver: str, name: str, found: FoundEdges
-) -> tuple[list[int], float] | None:
-    """Return the numbers of the nodes that a name means, with how sure that is: one node, or
-    all overloads of it.
-    """
-    target = walk.target(scope, receiver, name)
-    if target is not None and target.place < 0:
-        target = walk.rules.meant(target)
-    if target is None or target.is_instance or target.place < 0:
-        return None
-    where, place = target.where, target.place
-    if not isinstance(where, FileOutline):
-        return None
-    certainty = CERTAIN
-    if receiver and receiver not in _OWN:
-        holder = walk.value(scope, receiver)
-        certainty = TYPED if holder is not None and holder.is_instance else CERTAIN
-    nos = [where.nos[place]]
-    if place in where.twins:
-        nos = [where.nos[each] for each in where.twins[place]]
-        certainty = OVERLOADED
-    for no in nos:
-        found.path_of[no] = where.path
-    return nos, certainty

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from functools import lru_cache
-from typing import ClassVar
+from functools import lru_cache, wraps
+from typing import Any, ClassVar, TypeVar, cast
 
 from smara.codegraph.models import FileFacts, Import
 from smara.codegraph.resolve.symbols import (
@@ -30,7 +30,6 @@ DEEPEST_QUESTION = 60
 HOLDERS = frozenset({"class", "module"})
 """Kinds of definitions whose names are reached with a dot."""
 
-Memo = dict[Hashable, object]
 _UNASKED = object()
 _OPEN = object()
 
@@ -38,7 +37,46 @@ _MARKS = re.compile(
     r"[&*]|\b(?:const|mut|dyn|struct|class|impl|typename|final|readonly)\b\s*|'\w+\s+"
 )
 _POINTERS = frozenset({"Box", "Rc", "Arc", "unique_ptr", "shared_ptr", "scoped_refptr", "RefPtr"})
-_STEPS = re.compile(r"\.|::|->")
+steps = re.compile(r"\.|::|->").split
+"""Split a dotted name: ``a::b.c()`` gives ``a``, ``b`` and ``c()``."""
+
+T = TypeVar("T")
+Find = TypeVar("Find", bound="Callable[..., NameTarget | None]")
+
+
+def once(find: Find) -> Find:
+    """Answer a question about an outline once.
+
+    Circles of re-exports, types and base classes end in ``None``. What was found inside a circle
+    depends on where it was entered, so it is dropped after the outermost question: the same file
+    gives the same edges whatever was resolved before it.
+    """
+    name = find.__name__
+
+    @wraps(find)
+    def ask(self: LanguageRules, outline: FileOutline, *rest: Any) -> Any:
+        memo, key = self._memo, (name, outline.path, *rest)
+        answer = memo.get(key, _UNASKED)
+        if answer is not _UNASKED and answer is not _OPEN:
+            return answer
+        if answer is _OPEN or self._depth >= DEEPEST_QUESTION:
+            self._is_doubtful = True
+            return None
+        memo[key] = _OPEN
+        self._depth += 1
+        answer = memo[key] = find(self, outline, *rest)
+        self._depth -= 1
+        if self._is_doubtful:
+            self._doubtful.append(key)
+            if not self._depth:
+                for each in self._doubtful:
+                    memo.pop(each, None)
+                self._doubtful.clear()
+                self._is_doubtful = False
+                memo[key] = answer
+        return answer
+
+    return cast(Find, ask)
 
 
 class LanguageRules(ABC):
@@ -60,54 +98,26 @@ class LanguageRules(ABC):
         """Of each outline; it follows from the outline alone, so that it is kept from one file to
         the next.
         """
-        self._names: Memo = {}
-        self._members: Memo = {}
-        self._imported: Memo = {}
+        self._memo: dict[Hashable, object] = {}
+        """What was learned from outlines, dropped before the next file."""
         self._bases: dict[tuple[str, int], list[NameTarget]] = {}
         self._depth = 0
         self._is_doubtful = False
-        self._doubtful: list[tuple[Memo, Hashable]] = []
+        self._doubtful: list[Hashable] = []
 
     def forget(self) -> None:
         """Drop what was learned from other files' outlines.
 
         What paths and manifests say is kept.
         """
-        self._names.clear()
-        self._members.clear()
-        self._imported.clear()
+        self._memo.clear()
         self._bases.clear()
 
-    def _once(
-        self, memo: Memo, key: Hashable, find: Callable[..., NameTarget | None], *given: object
-    ) -> NameTarget | None:
-        """Return what ``find`` gives, found once.
-
-        Circles of re-exports, types and base classes end in ``None``.
-
-        What was found inside a circle depends on where it was entered, so that it is kept no longer
-        than the outermost question: the same file gives the same edges whatever was resolved before
-        it.
-        """
-        found = memo.get(key, _UNASKED)
-        if found is not _UNASKED and found is not _OPEN:
-            return found  # type: ignore[return-value]  # all else that is ever put in
-        if found is _OPEN or self._depth >= DEEPEST_QUESTION:
-            self._is_doubtful = True
-            return None
-        memo[key] = _OPEN
-        self._depth += 1
-        answer = memo[key] = find(*given)
-        self._depth -= 1
-        if self._is_doubtful:
-            self._doubtful.append((memo, key))
-            if not self._depth:
-                for doubted, each in self._doubtful:
-                    doubted.pop(each, None)
-                self._doubtful.clear()
-                self._is_doubtful = False
-                memo[key] = answer
-        return answer
+    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what was made of outlines before, or make it."""
+        if key not in self._memo:
+            self._memo[key] = make()
+        return cast(T, self._memo[key])
 
     @abstractmethod
     def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
@@ -116,9 +126,7 @@ class LanguageRules(ABC):
     def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
         """Return the files that an import leads to."""
         module = self.find_module(outline, imported)
-        return (
-            [module.where] if module is not None and isinstance(module.where, FileOutline) else []
-        )
+        return [module.where] if module and isinstance(module.where, FileOutline) else []
 
     def submodule(self, outline: FileOutline, name: str) -> NameTarget | None:
         """Return a module below a file's own, where a language has such."""
@@ -175,28 +183,23 @@ class LanguageRules(ABC):
 
     def imports_of(self, outline: FileOutline) -> tuple[dict[str, Import], list[Import]]:
         """Return a file's imports by bound name, and the star imports."""
-        found = self._bound.get(outline)
-        if found is None:
+        if outline not in self._bound:
             named: dict[str, Import] = {}
             stars: list[Import] = []
             for each in outline.imports:
                 if each.name == "*" and not each.alias:
                     stars.append(each)
-                else:
-                    name = self.bound_name(each)
-                    if name:
-                        named.setdefault(name, each)
-            found = self._bound[outline] = (named, stars)
-        return found
+                elif name := self.bound_name(each):
+                    named.setdefault(name, each)
+            self._bound[outline] = (named, stars)
+        return self._bound[outline]
 
+    @once
     def name_in(self, outline: FileOutline, name: str) -> NameTarget | None:
         """Return what a file calls ``name``.
 
         Its own, what it imports, what it passes on.
         """
-        return self._once(self._names, (outline.path, name), self._find_name, outline, name)
-
-    def _find_name(self, outline: FileOutline, name: str) -> NameTarget | None:
         place = outline.top.get(name)
         named, stars = self.imports_of(outline)
         imported = named.get(name)
@@ -213,19 +216,13 @@ class LanguageRules(ABC):
             return self.instance(outline, type_)
         for star in stars:
             module = self.find_module(outline, star)
-            if module is not None:
-                found = self.attribute(module, name)
-                if found is not None:
-                    return found
+            if module is not None and (target := self.attribute(module, name)) is not None:
+                return target
         return self.submodule(outline, name) or self.beyond_file(outline, name)
 
+    @once
     def imported(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         """Return what an import binds: a module, or a name of one."""
-        return self._once(
-            self._imported, (outline.path, imported), self._find_imported, outline, imported
-        )
-
-    def _find_imported(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         module = self.find_module(outline, imported)
         if module is not None and imported.name not in ("", "*"):
             return self.attribute(module, imported.name)
@@ -246,33 +243,25 @@ class LanguageRules(ABC):
         value = self.value(target, depth + 1) if depth < DEEPEST else None
         return self.attribute(value, name, depth + 1) if value is not None else None
 
+    @once
     def member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         """Return a member of a class, its own or one it inherits.
 
         Or the type of a field, as an instance.
         """
-        return self._once(
-            self._members, (outline.path, place, name), self._find_member, outline, place, name
-        )
-
-    def _find_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
-        inside = outline.members.get(place)
-        own = inside.get(name) if inside is not None else None
+        own = outline.members.get(place, {}).get(name)
         if own is not None:
             return NameTarget(outline, own)
         scattered = self.scattered_member(outline, place, name)
         if scattered is not None:
             return scattered
-        types = outline.fields.get(place)
-        if types is not None:
-            type_ = types.get(f"self.{name}")
-            if type_:
-                return self.instance(outline, type_)
+        if type_ := outline.fields.get(place, {}).get(f"self.{name}"):
+            return self.instance(outline, type_)
         for base in self.bases(outline, place):
             if isinstance(base.where, FileOutline):
-                found = self.member(base.where, base.place, name)
-                if found is not None:
-                    return found
+                inherited = self.member(base.where, base.place, name)
+                if inherited is not None:
+                    return inherited
         return None
 
     def bases(self, outline: FileOutline, place: int) -> list[NameTarget]:
@@ -281,15 +270,10 @@ class LanguageRules(ABC):
         found = self._bases.get(key)
         if found is None:
             self._bases[key] = []
-            named = [
-                self.dotted(outline, plain_type(text)) for text in outline.bases.get(place, ())
-            ]
+            texts = map(plain_type, outline.bases.get(place, ()))
+            named = [self.dotted(outline, text) for text in texts]
             meant = [self.meant(each) for each in named if each is not None]
-            found = [
-                each
-                for each in meant
-                if is_class(each) and not (each.where is outline and each.place == place)
-            ]
+            found = [each for each in meant if is_class(each) and each[:2] != (outline, place)]
             if self._is_doubtful:
                 del self._bases[key]
             else:
@@ -305,33 +289,31 @@ class LanguageRules(ABC):
         if depth > DEEPEST:
             return None
         first, *rest = steps(text)
-        found = self.name_in(outline, first.removesuffix("()"))
-        return self.follow(found, first.endswith("()"), rest, depth=depth)
+        start = self.name_in(outline, first.removesuffix("()"))
+        return self.follow(start, first.endswith("()"), rest, depth=depth)
 
     def follow(
-        self, found: NameTarget | None, is_called: bool, rest: list[str], depth: int = 0
+        self, target: NameTarget | None, is_called: bool, rest: list[str], depth: int = 0
     ) -> NameTarget | None:
         """Follow a dotted name from its first step to its last."""
-        if is_called and found is not None:
-            found = self.result(found, depth + 1)
+        if is_called and target is not None:
+            target = self.result(target, depth + 1)
         for step in rest[:DEEPEST]:
-            if found is None:
+            if target is None:
                 return None
-            found = self.attribute(found, step.removesuffix("()"), depth + 1)
-            if step.endswith("()") and found is not None:
-                found = self.result(found, depth + 1)
-        return found
+            target = self.attribute(target, step.removesuffix("()"), depth + 1)
+            if step.endswith("()") and target is not None:
+                target = self.result(target, depth + 1)
+        return target
 
     def instance(self, outline: FileOutline, type_: str, depth: int = 0) -> NameTarget | None:
         """Return a value of the type that a file writes so.
 
         A function's name means what it returns.
         """
-        return (
-            self.made_by(self.dotted(outline, plain_type(type_), depth + 1), depth)
-            if depth <= DEEPEST
-            else None
-        )
+        if depth > DEEPEST:
+            return None
+        return self.made_by(self.dotted(outline, plain_type(type_), depth + 1), depth)
 
     def made_by(self, target: NameTarget | None, depth: int = 0) -> NameTarget | None:
         """Return an instance of a class, or the result of a function.
@@ -376,14 +358,6 @@ class LanguageRules(ABC):
         if type_:
             return self.instance(where, type_, depth + 1)
         return self._returned(where, place, depth) if where.kinds[place] == "method" else None
-
-
-def steps(text: str) -> list[str]:
-    """Return a dotted name in its steps.
-
-    ``a::b.c()`` gives ``a``, ``b`` and ``c()``.
-    """
-    return _STEPS.split(text)
 
 
 @lru_cache(maxsize=65_536)
@@ -454,11 +428,10 @@ class ReferenceWalk:
     def value(self, scope: int, text: str) -> NameTarget | None:
         """Return what stands before a dot."""
         key = (scope, text)
-        if key in self._values:
-            return self._values[key]
-        self._values[key] = None
-        found = self._values[key] = self._find_value(scope, text)
-        return found
+        if key not in self._values:
+            self._values[key] = None
+            self._values[key] = self._find_value(scope, text)
+        return self._values[key]
 
     def _find_value(self, scope: int, text: str) -> NameTarget | None:
         if UNSAYABLE in text:
@@ -485,11 +458,10 @@ class ReferenceWalk:
     def root(self, scope: int, name: str) -> NameTarget | None:
         """Return what a bare name means in a scope."""
         key = (scope, name)
-        if key in self._roots:
-            return self._roots[key]
-        self._roots[key] = None
-        found = self._roots[key] = self._find_root(scope, name)
-        return found
+        if key not in self._roots:
+            self._roots[key] = None
+            self._roots[key] = self._find_root(scope, name)
+        return self._roots[key]
 
     def _find_root(self, scope: int, name: str) -> NameTarget | None:
         outline, rules = self.outline, self.rules

@@ -70,34 +70,36 @@ class ScipIndex:
     def __init__(self, documents: dict[str, list[Occurrence]]) -> None:
         self.documents = documents
         self._nodes: dict[str, Meant] = {}
-        self._known: set[str] = set()
+        self._current: set[str] = set()
 
     def bind(self, definitions: Callable[[str], Sequence[NamedLines]]) -> None:
         """Bind every symbol the index defines to its node."""
         for path, occurrences in self.documents.items():
-            defined = [each for each in occurrences if each.is_definition]
             nodes = definitions(path)
-            found = [
-                (each, _node_of(each, nodes))
-                for each in defined
-                if not each.symbol.startswith("local ")
-            ]
-            named = [each for each, _ in found if name_of(each.symbol)]
-            placed = [(each, no) for each, no in found if no is not None]
-            # Parameters and variables have no node of ours, so that even a fresh index places only
-            # a part of them.
+            named = [each for each in occurrences if each.is_definition and name_of(each.symbol)]
             if nodes and named and not _agrees(named, nodes):
                 continue
-            self._known.add(path)
-            for each, no in placed:
-                self._nodes.setdefault(each.symbol, Meant(no, path))
+            self._current.add(path)
+            # Parameters and variables have no node of ours, so that even a fresh index places only
+            # a part of them.
+            for each in named:
+                # The innermost node that holds the line and is named so.
+                fitting = [
+                    node
+                    for node in nodes
+                    if node.name == name_of(each.symbol)
+                    and node.first_line <= each.line <= node.last_line
+                ]
+                if fitting:
+                    innermost = max(fitting, key=lambda node: node.first_line)
+                    self._nodes.setdefault(each.symbol, Meant(innermost.no, path))
 
     def precise(self, path: str) -> Precise:
         """Return what the names of a file mean.
 
         Empty for a file that the index does not know or that has changed.
         """
-        if path not in self._known:
+        if path not in self._current:
             return {}
         found: dict[tuple[int, str], Meant] = {}
         unsure: set[tuple[int, str]] = set()
@@ -212,20 +214,6 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise ValueError(f"a number without an end at byte {at}")
-
-
-def _node_of(occurrence: Occurrence, nodes: Sequence[NamedLines]) -> int | None:
-    """Return the node whose name stands on the occurrence's line.
-
-    The innermost that holds the line and is named so.
-    """
-    name = name_of(occurrence.symbol)
-    fitting = [
-        each
-        for each in nodes
-        if each.name == name and each.first_line <= occurrence.line <= each.last_line
-    ]
-    return max(fitting, key=lambda each: each.first_line).no if fitting else None
 
 
 def _agrees(defined: Sequence[Occurrence], nodes: Sequence[NamedLines]) -> bool:

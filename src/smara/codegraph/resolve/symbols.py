@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import posixpath
 import zlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from smara.codegraph.language import languages
 from smara.codegraph.models import NODE_KINDS, FileFacts, Import, Language, NodeKind
@@ -31,15 +32,13 @@ class ProjectFiles:
     ) -> None:
         self.paths = frozenset(paths)
         self._read = read
-        self._texts: dict[str, str | None] = {}
-        self._kept: dict[str, Any] = {}
+        self._views: dict[Hashable, Any] = {}
 
-    def once(self, name: str, make: Callable[[], T]) -> T:
-        """Compute a language's view of the paths once."""
-        if name not in self._kept:
-            self._kept[name] = make()
-        found: T = self._kept[name]
-        return found
+    def once(self, key: Hashable, make: Callable[..., T], *given: Any) -> T:
+        """Make a view of the paths and manifests once."""
+        if key not in self._views:
+            self._views[key] = make(*given)
+        return cast(T, self._views[key])
 
     @cached_property
     def folders(self) -> dict[str, list[str]]:
@@ -67,32 +66,20 @@ class ProjectFiles:
         return names
 
     def text(self, path: str) -> str | None:
-        """Return the text of a manifest.
-
-        ``None`` when there is none, when it is very large or cannot be read.
-        """
-        if path not in self._texts:
-            data = self._read(path)
-            usable = data is not None and len(data) <= LARGEST_MANIFEST
-            self._texts[path] = (
-                data.decode("utf-8", "replace") if usable and data is not None else None
-            )
-        return self._texts[path]
+        """Return the text of a manifest; ``None`` if very large or unreadable."""
+        data = self.once(("text", path), self._read, path)
+        is_usable = data is not None and len(data) <= LARGEST_MANIFEST
+        return data.decode("utf-8", "replace") if is_usable and data is not None else None
 
     def nearest(self, name: str, from_path: str) -> str | None:
         """Return the nearest file called ``name`` at or above a path."""
-        for folder in folders_above(from_path):
-            path = join(folder, name)
-            if path in self.paths:
-                return path
-        return None
+        paths = (join(folder, name) for folder in folders_above(from_path))
+        return next((path for path in paths if path in self.paths), None)
 
     def ending_with(self, tail: str) -> list[str]:
         """Return the paths that are ``tail`` or end with ``/`` and it."""
-        last = tail.rpartition("/")[2]
-        return [
-            path for path in self.by_name.get(last, ()) if path == tail or path.endswith("/" + tail)
-        ]
+        paths = self.by_name.get(tail.rpartition("/")[2], ())
+        return [path for path in paths if path == tail or path.endswith("/" + tail)]
 
 
 def folders_above(path: str) -> list[str]:
@@ -100,12 +87,10 @@ def folders_above(path: str) -> list[str]:
 
     ``a/b/c.py`` gives ``a/b``, ``a`` and the root.
     """
-    folder = path.rpartition("/")[0]
-    found = [folder]
-    while folder:
-        folder = folder.rpartition("/")[0]
-        found.append(folder)
-    return found
+    folders = [path.rpartition("/")[0]]
+    while folders[-1]:
+        folders.append(folders[-1].rpartition("/")[0])
+    return folders
 
 
 def join(folder: str, *parts: str) -> str:
@@ -204,11 +189,7 @@ class FileOutline:
                 if spec.has_members_outside and self.qualnames[place] != qualname:
                     # ``void Client::Send()`` stands in a namespace and is none of its names.
                     continue
-                inside = self.members.get(parent)
-                if inside is None:
-                    self.members[parent] = {name: place}
-                else:
-                    inside[name] = place
+                self.members.setdefault(parent, {})[name] = place
             elif self.qualnames[place] == name:
                 self.top[name] = place
 
@@ -242,6 +223,13 @@ def outline_of(facts: FileFacts, file_no: int, nos: Sequence[int]) -> FileOutlin
 
 def pack_outline(outline: FileOutline) -> bytes:
     """Return the outline as bytes, to be kept beside its file."""
+    odd = list(outline.qualnames)
+    for place, (name, parent) in enumerate(zip(outline.names, outline.parents, strict=True)):
+        # A method may stand before its type (Go); what comes later is not known yet when this is
+        # read back.
+        usual = f"{outline.qualnames[parent]}.{name}" if parent >= 0 else name
+        if parent <= place and odd[place] == usual:
+            odd[place] = ""
     columns = [
         OUTLINE_VERSION,
         outline.language,
@@ -249,29 +237,13 @@ def pack_outline(outline: FileOutline) -> bytes:
         list(outline.nos),
         [_KIND_NO[kind] for kind in outline.kinds],
         outline.names,
-        [
-            "" if qualname == _usual_qualname(outline, place) else qualname
-            for place, qualname in enumerate(outline.qualnames)
-        ],
+        odd,
         outline.parents,
         [list(each) for each in outline.imports],
         [[place, *names] for place, names in outline.bases.items()],
         [[place, names] for place, names in outline.fields.items()],
     ]
     return zlib.compress(json.dumps(columns, ensure_ascii=False, separators=(",", ":")).encode(), 1)
-
-
-def _usual_qualname(outline: FileOutline, place: int) -> str:
-    parent = outline.parents[place]
-    if parent > place:
-        # A method may stand before its type (Go); what comes later is not known yet when this is
-        # read back.
-        return ""
-    return (
-        f"{outline.qualnames[parent]}.{outline.names[place]}"
-        if parent >= 0
-        else outline.names[place]
-    )
 
 
 def unpack_outline(path: str, file_no: int, data: bytes) -> FileOutline | None:
@@ -340,10 +312,8 @@ class MemoryTable:
     """A symbol table held in memory, as a full index has it."""
 
     def __init__(self, outlines: Iterable[FileOutline] = ()) -> None:
-        self._outlines: dict[str, FileOutline] = {}
+        self._outlines = {outline.path: outline for outline in outlines}
         self._by_name: dict[str, list[tuple[FileOutline, int]]] | None = None
-        for outline in outlines:
-            self._outlines[outline.path] = outline
 
     def add(self, outline: FileOutline) -> None:
         """Put a file's outline in.
@@ -357,35 +327,26 @@ class MemoryTable:
         return self._outlines.get(path)
 
     def named(self, names: Collection[str], limit: int) -> dict[str, list[Symbol]]:
-        by_name = self._by_name if self._by_name is not None else self._index()
-        found: dict[str, list[Symbol]] = {}
-        for name in names:
-            places = by_name.get(name)
-            if places:
-                found[name] = [
-                    Symbol(
-                        outline.nos[place],
-                        outline.path,
-                        outline.language,
-                        kind=outline.kinds[place],
-                        name=outline.names[place],
-                        qualname=outline.qualnames[place],
-                    )
-                    for outline, place in places[:limit]
-                ]
-        return found
-
-    def _index(self) -> dict[str, list[tuple[FileOutline, int]]]:
-        by_name: dict[str, list[tuple[FileOutline, int]]] = {}
-        for outline in self._outlines.values():
-            for place, name in enumerate(outline.names):
-                places = by_name.get(name)
-                if places is None:
-                    by_name[name] = [(outline, place)]
-                else:
-                    places.append((outline, place))
-        self._by_name = by_name
-        return by_name
+        if self._by_name is None:
+            self._by_name = defaultdict(list)
+            for outline in self._outlines.values():
+                for place, name in enumerate(outline.names):
+                    self._by_name[name].append((outline, place))
+        return {
+            name: [
+                Symbol(
+                    outline.nos[place],
+                    outline.path,
+                    outline.language,
+                    kind=outline.kinds[place],
+                    name=name,
+                    qualname=outline.qualnames[place],
+                )
+                for outline, place in self._by_name[name][:limit]
+            ]
+            for name in names
+            if name in self._by_name
+        }
 
 
 class Package(NamedTuple):
