@@ -11,10 +11,17 @@ from typing import Any
 
 from smara.errors import InvalidInputError
 from smara.secrets import redact, redact_value
-from smara.working.json_page import dump, merge_patch, parse_object, plain_object, with_field
 from smara.working.markdown import replace_section
 from smara.working.models import FORMATS, TEMPLATE_NAMES, PageDraft, WorkingFormat, WorkingMemory
-from smara.working.schema import check_value, read_schema
+from smara.working.schema import (
+    check_value,
+    dump,
+    merge_patch,
+    parse_object,
+    plain_object,
+    read_schema,
+    with_field,
+)
 
 _TEXTS: dict[str, str] = {
     "coding": """\

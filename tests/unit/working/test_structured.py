@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smara.errors import InvalidInputError
-from smara.working.json_page import (
+from smara.working.schema import (
     MAX_DEPTH,
     dump,
     merge_patch,

@@ -83,43 +83,6 @@ _WONDERS = one_of(
     r"(?:i|we)(?:'d| would)? (?:like|want|need|love) to (?:know|understand)\b",
     r"(?:any (?:idea|clue|thoughts?)|no idea|do you (?:know|remember|think))\b",
 )
-_PREFERENCE = one_of(
-    r"\b(?:i|we) (?:(?:really|strongly|usually|generally|always|much) )?"
-    r"(?:prefer|like|love|enjoy|hate|dislike|can't stand)\b",
-    r"\b(?:i|we)(?:'d| would) (?:much |really )?(?:rather|prefer)\b",
-    r"\b(?:i|we) (?:always|never|don't (?:like|want|use|do))\b",
-    r"\bmy (?:favou?rite|preference|preferred)\b",
-    r"\bfrom now on\b|\bin (?:the )?future\b",
-    r"^(?:please |pls )?(?:always|never|do not|don't|dont|avoid|stick (?:to|with)|no more)\b"
-    r"|^(?:please )?use\b.{1,80}(?:, not\b|\binstead of\b|\brather than\b)"
-    r"|\bmust (?:not|never|always)\b|\bshould (?:never|always)\b"
-    r"|\bwe(?: use|'re using)\b|\bour (?:convention|policy|standard|rule|style)\b"
-    r"|\bi'm (?:more of )?an? .{1,30} person\b",
-)
-_CHANGE = one_of(
-    r"\b(?:switch(?:ed|ing)?|migrat(?:e|ed|ing)|mov(?:ed|ing)|chang(?:ed|ing)|convert(?:ed|ing)"
-    r"|renam(?:ed|ing)"
-    r"|upgrad(?:ed|ing)|went|going)\b.{0,60}\bfrom\b.{1,60}\bto\b",
-    r"\breplac(?:ed|ing)\b.{1,80}\b(?:with|by)\b",
-    r"\bno longer\b|\bnot .{1,30} any ?more\b|\bstopped \w{2,20}ing\b",
-    r"\b(?:dropped|removed|retired|deprecated|abandoned|got rid of)\b",
-    r"\binstead of\b|\b(?:switched|moved) to\b|\brenamed\b",
-    r"\b(?:i|we|he|she|they|it) used to\b",
-)
-_DECISION = one_of(
-    r"\b(?:i|we)(?:'ve| have)? (?:decided|agreed|chose|chosen|settled|picked)\b",
-    r"\b(?:i|we)(?:'ll| will| would)? (?:go|stick|stay) with\b",
-    r"\blet's (?:go with|use|stick|do it|keep|drop)\b",
-    r"^(?:go with|option \w+|approved?\b|lgtm|ship it|do it|yes,? (?:go|do|please|use|let))",
-    r"\bdecision\b.{0,20}:|\b(?:approved|signed off)\b|\bi think i'll\b|\bthe (?:plan|decision) "
-    r"is\b",
-)
-_CORRECTION = one_of(
-    r"^(?:no[,.! ]|nope\b|wrong\b|actually[, ]|not (?:that|this|quite|like))",
-    r"^that(?:'s| is)(?: not|n't)? (?:wrong|incorrect|right|what|true|not)",
-    r"^(?:i meant|i said|stop|undo)\b|^wait[, ]|^sorry,? i",
-    r"^you (?:forgot|missed|misunderstood|broke|didn't|did not|were supposed|removed|deleted)",
-)
 _REPORT = one_of(
     r"\b(?:(?:does|do|did|is|are)(?:n't| not)|won't|can't|cannot) (?:work|working|load|loading"
     r"|compile|build|start|run"
@@ -176,11 +139,12 @@ _OPEN_STILL = re.compile(
     r"|would|will|hope|hopefully|wish|want|need|try|trying|make sure|almost|nearly|supposed|yet"
     r"|still|why)\b|n't\b"
 )
-_CURE = one_of(
+CURE = one_of(
     r"\b(?:solved|fixed|resolved|cured|sorted|cleared|repaired|mended|unblocked|did the trick"
     r"|helped|worked|stopped)\b",
     r"\bthe (?:cause|culprit|reason|fix|solution|cure|trick|root cause)\b|\bturned out\b",
 )
+"""The words of an outcome that say what brought it about."""
 _STATEMENT = re.compile(
     r"(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'll|my|our|he|she|they|his|her|their|it|it's|this"
     r"|these|those|that|that's"
@@ -316,11 +280,6 @@ def is_trouble(sentence: str) -> bool:
     return any(pattern.search(text) for pattern in (_BROKE, _REPORT, _TROUBLE_NAMED))
 
 
-def names_a_cure(sentence: str) -> bool:
-    """Return True if an outcome says what brought it about."""
-    return bool(_CURE.search(sentence))
-
-
 def _foreign_act(text: str) -> Act | None:
     """The act of a sentence in another language; None when it may be English."""
     letters = (
@@ -338,10 +297,58 @@ def _foreign_act(text: str) -> Act | None:
 _LASTING_ACTS: tuple[tuple[Act, re.Pattern[str]], ...] = (
     ("report", _BROKE),
     ("outcome", _ENDED_TROUBLE),
-    ("correction", _CORRECTION),
-    ("decision", _DECISION),
-    ("change", _CHANGE),
-    ("preference", _PREFERENCE),
+    (
+        "correction",
+        one_of(
+            r"^(?:no[,.! ]|nope\b|wrong\b|actually[, ]|not (?:that|this|quite|like))",
+            r"^that(?:'s| is)(?: not|n't)? (?:wrong|incorrect|right|what|true|not)",
+            r"^(?:i meant|i said|stop|undo)\b|^wait[, ]|^sorry,? i",
+            r"^you (?:forgot|missed|misunderstood|broke|didn't|did not|were supposed"
+            r"|removed|deleted)",
+        ),
+    ),
+    (
+        "decision",
+        one_of(
+            r"\b(?:i|we)(?:'ve| have)? (?:decided|agreed|chose|chosen|settled|picked)\b",
+            r"\b(?:i|we)(?:'ll| will| would)? (?:go|stick|stay) with\b",
+            r"\blet's (?:go with|use|stick|do it|keep|drop)\b",
+            r"^(?:go with|option \w+|approved?\b|lgtm|ship it|do it"
+            r"|yes,? (?:go|do|please|use|let))",
+            r"\bdecision\b.{0,20}:|\b(?:approved|signed off)\b|\bi think i'll\b"
+            r"|\bthe (?:plan|decision) is\b",
+        ),
+    ),
+    (
+        "change",
+        one_of(
+            r"\b(?:switch(?:ed|ing)?|migrat(?:e|ed|ing)|mov(?:ed|ing)|chang(?:ed|ing)|convert(?:ed|ing)"
+            r"|renam(?:ed|ing)"
+            r"|upgrad(?:ed|ing)|went|going)\b.{0,60}\bfrom\b.{1,60}\bto\b",
+            r"\breplac(?:ed|ing)\b.{1,80}\b(?:with|by)\b",
+            r"\bno longer\b|\bnot .{1,30} any ?more\b|\bstopped \w{2,20}ing\b",
+            r"\b(?:dropped|removed|retired|deprecated|abandoned|got rid of)\b",
+            r"\binstead of\b|\b(?:switched|moved) to\b|\brenamed\b",
+            r"\b(?:i|we|he|she|they|it) used to\b",
+        ),
+    ),
+    (
+        "preference",
+        one_of(
+            r"\b(?:i|we) (?:(?:really|strongly|usually|generally|always|much) )?"
+            r"(?:prefer|like|love|enjoy|hate|dislike|can't stand)\b",
+            r"\b(?:i|we)(?:'d| would) (?:much |really )?(?:rather|prefer)\b",
+            r"\b(?:i|we) (?:always|never|don't (?:like|want|use|do))\b",
+            r"\bmy (?:favou?rite|preference|preferred)\b",
+            r"\bfrom now on\b|\bin (?:the )?future\b",
+            r"^(?:please |pls )?(?:always|never|do not|don't|dont|avoid|stick (?:to|with)"
+            r"|no more)\b"
+            r"|^(?:please )?use\b.{1,80}(?:, not\b|\binstead of\b|\brather than\b)"
+            r"|\bmust (?:not|never|always)\b|\bshould (?:never|always)\b"
+            r"|\bwe(?: use|'re using)\b|\bour (?:convention|policy|standard|rule|style)\b"
+            r"|\bi'm (?:more of )?an? .{1,30} person\b",
+        ),
+    ),
 )
 _UP_TO_A_PAUSE = r"(?:[.,;!]|$| (?:and|but|any|in|from|for|since|because)\b)"
 _REPLACED = (

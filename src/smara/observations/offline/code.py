@@ -133,34 +133,23 @@ class Definitions:
     """The definitions in some lines, each kind in reading order."""
 
     def __init__(self) -> None:
-        self._by_kind: dict[Kind, list[CodeDefinition]] = defaultdict(list)
+        self.by_kind: dict[Kind, list[CodeDefinition]] = defaultdict(list)
 
     def add(self, kind: Kind, text: str, name: str = "") -> None:
         """Add a definition.
 
         Without a name of its own its text is the name.
         """
-        self._by_kind[kind].append(CodeDefinition(text, name or text))
-
-    def add_field(self, kind: Kind, piece: str) -> None:
-        """Add a field to the newest definition.
-
-        ``User`` and ``id: int`` become ``User (id: int)``.
-        """
-        head, name = self._by_kind[kind][-1]
-        if len(head) + len(piece) < 240:
-            has_fields = head.endswith(")") and " (" in head
-            head = f"{head[:-1]}; {piece})" if has_fields else f"{head} ({piece})"
-            self._by_kind[kind][-1] = CodeDefinition(head, name)
+        self.by_kind[kind].append(CodeDefinition(text, name or text))
 
     def names(self, kind: Kind) -> list[str]:
         """Return the names of one kind, each once."""
-        return list(dict.fromkeys(each.name for each in self._by_kind[kind]))
+        return list(dict.fromkeys(each.name for each in self.by_kind[kind]))
 
     def all(self) -> list[CodeDefinition]:
         """Return what is defined, the most telling first, each once."""
         order: tuple[Kind, ...] = ("table", "route", "name", "setting", "variable", "test")
-        return list(dict.fromkeys(each for kind in order for each in self._by_kind[kind]))
+        return list(dict.fromkeys(each for kind in order for each in self.by_kind[kind]))
 
 
 def definitions(lines: Sequence[str], path: str = "") -> Definitions:
@@ -210,7 +199,13 @@ def definitions(lines: Sequence[str], path: str = "") -> Definitions:
         elif fields_left and line[:1].isspace():
             next_fields = fields_left - 1
             if _FIELD.fullmatch(line):
-                found.add_field(opened, signature(line))
+                # ``User`` and ``id: int`` become ``User (id: int)``.
+                piece = signature(line)
+                head, title = found.by_kind[opened][-1]
+                if len(head) + len(piece) < 240:
+                    has_fields = head.endswith(")") and " (" in head
+                    head = f"{head[:-1]}; {piece})" if has_fields else f"{head} ({piece})"
+                    found.by_kind[opened][-1] = CodeDefinition(head, title)
         fields_left = next_fields
     return found
 
@@ -430,7 +425,7 @@ def _line_of(file: _WrittenFile, path: str, verb: str, characters: int | None = 
     room = characters or (_FOR_A_NEW_FILE if file.verb == "Created" else _FOR_A_CHANGED_FILE)
     found = definitions(file.added, file.path)
     if defined := found.all():
-        pieces = [_fitted(defined, room - 100)]
+        pieces = [_signatures(defined, room - 100)]
         if len(pieces[0]) < room // 2:
             pieces += [clip(line, 90) for line in file.quoted[:2]]
     elif file.removed and not file.added:
@@ -451,7 +446,7 @@ def _line_of(file: _WrittenFile, path: str, verb: str, characters: int | None = 
     return f"{verb}{path}: {about}" if about else f"{verb}{path}"
 
 
-def _fitted(pieces: list[CodeDefinition], characters: int) -> str:
+def _signatures(pieces: list[CodeDefinition], characters: int) -> str:
     """Join signatures as long as there is room, then only the names of the rest."""
     shown: list[str] = []
     for place, piece in enumerate(pieces):

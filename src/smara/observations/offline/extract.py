@@ -6,19 +6,19 @@ A value is searched in sentences by the labels, types and formats of its schema.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import tzinfo
-from typing import Any, NamedTuple
+from typing import Any
 
 from smara.core.dates import find_days, local_time, zone_of
-from smara.core.escape import neutralize
 from smara.core.extract import word_set
 from smara.errors import InvalidInputError
 from smara.messages.models import Message
 from smara.observations.models import Extractor, Note
 from smara.observations.offline.exchanges import is_program_text, without_blocks
 from smara.observations.offline.notes import LABEL, excerpt, sentences
-from smara.observations.reply.parse import check_extractor
+from smara.observations.reply.parse import check_extractor, neutral
 from smara.working.schema import check_value, compile_pattern
 
 _MOST = 400
@@ -55,11 +55,20 @@ _FORMATS: dict[str, re.Pattern[str]] = {
 _FORMATS["url"] = _FORMATS["uri"]
 
 
-class Sentence(NamedTuple):
-    """Words, and when they were said."""
-
-    text: str
-    at: int
+MOST_VALUES = 100
+_MOST_STEPS = 8
+_LISTED = {
+    "decision": "decision", "preference": "preference", "requirement": "preference",
+    "request": "request",
+    "question": "question", "error": "error", "fix": "fix", "command": "command",
+    "change": "change",
+    "blocker": "blocker", "problem": "blocker", "completion": "completion", "finding": "finding",
+    "test": "test",
+    "answer": "answer", "statement": "statement", "file": "file", "path": "file",
+}  # fmt: skip
+"""What a list may be called, and the notes that it is made of."""
+_NOTHING = object()
+"""No value: the messages hold none, or the schema does not tell how to look for it."""
 
 
 def labels_of(name: str) -> list[str]:
@@ -78,22 +87,101 @@ def labels_of(name: str) -> list[str]:
     return [word for word in words if word not in _SAYS_NOTHING] or words
 
 
-class ValueFinder:
-    """Finds values in sentences, in the order in which they were said."""
+def _field_pattern(label: str) -> re.Pattern[str]:
+    """Return a pattern for any word by which a field is known, singular or plural."""
+    words = [word for word in labels_of(label) if word not in _DATE_WORDS] or labels_of(label)
+    any_word = "|".join(rf"{re.escape(word)}(?:s|es)?" for word in words) or re.escape(label)
+    return re.compile(rf"\b(?:{any_word})\b", re.IGNORECASE)
 
-    def __init__(self, sentences: Sequence[Sentence], zone: tzinfo) -> None:
-        self._sentences = sentences
+
+def extract_offline(
+    messages: Sequence[Message],
+    notes: Sequence[Note],
+    extractors: Iterable[Extractor],
+    timezone: str,
+) -> tuple[dict[str, Any], list[str]]:
+    """Return what the extractors find, and warnings about what they cannot."""
+    # The sentences of people and agents with their times, without the output of tools. Half a
+    # character, which no pattern can be matched with, becomes a question mark.
+    spoken = [
+        (words.encode("utf-8", "replace").decode(), message.created_at)
+        for message in messages
+        if message.role in ("user", "assistant") and not is_program_text(message)
+        for part in message.parts
+        if part.type == "text"
+        for words in sentences(excerpt(without_blocks(part.text)))
+    ]
+    found: dict[str, Any] = {}
+    warnings: list[str] = []
+    for extractor in extractors:
+        try:
+            check_extractor(extractor)
+            extraction = _Extraction(spoken, zone_of(timezone), notes, schema=extractor.schema)
+            value, missing = extraction.find(extractor.schema, extractor.name)
+        except InvalidInputError as error:
+            warnings.append(f"extractor {extractor.name}: {error.message}")
+            continue
+        if missing:
+            fields = ", ".join(missing)
+            warnings.append(
+                f"extractor {extractor.name}: {fields} cannot be found without a model; it was "
+                "left out."
+            )
+        # What was said may not fill the schema: that is nothing, not half a value.
+        safe = neutral(value)
+        with suppress(InvalidInputError):
+            if value is not _NOTHING:
+                check_value(safe, extractor.schema)
+                found[extractor.name] = safe
+    return found, warnings
+
+
+class _Extraction:
+    """One extractor at work: finds values in sentences, in the order in which they were said."""
+
+    def __init__(
+        self,
+        spoken: Sequence[tuple[str, int]],
+        zone: tzinfo,
+        notes: Sequence[Note],
+        schema: Mapping[str, Any],
+    ) -> None:
+        self._spoken = spoken
+        self._texts = [text for text, _ in spoken]
         self._zone = zone
+        self._notes = notes
+        self._schema = schema
 
-    def candidates(
-        self, schema: Mapping[str, Any], kind: str, label: str, is_list: bool = False
-    ) -> list[Any] | None:
-        """Return every value in the sentences.
+    def find(self, schema: Any, label: str, depth: int = 0) -> tuple[Any, tuple[str, ...]]:
+        """Return the value for a schema, and unfindable fields."""
+        schema = self._resolved(schema)
+        kind = _kind(schema) if schema is not None else ""
+        if kind == "object" and schema is not None and depth <= _MOST_STEPS:
+            parts = schema.get("properties")
+            if not isinstance(parts, Mapping) or not parts:
+                return _NOTHING, (label,)
+            values = {name: self.find(part, str(name), depth + 1) for name, part in parts.items()}
+            found = {name: value for name, (value, _) in values.items() if value is not _NOTHING}
+            missing = tuple(field for _, fields in values.values() for field in fields)
+            return (found or _NOTHING), missing
+        is_list = kind == "array"
+        if is_list and schema is not None:
+            schema = self._resolved(schema.get("items", {}))
+        if schema is None or depth > _MOST_STEPS:
+            return _NOTHING, (label,)
+        candidates = self._candidates(schema, label, is_list)
+        if candidates is None and is_list and _kind(schema) == "string":
+            candidates = self._listed(label)
+        if candidates is None:
+            return _NOTHING, (label,)
+        if is_list:
+            return (list(dict.fromkeys(candidates))[:MOST_VALUES] or _NOTHING), ()
+        return (candidates[-1] if candidates else _NOTHING), ()  # the newest is what holds
 
-        None if the schema cannot be searched for.
-        """
+    def _candidates(self, schema: Mapping[str, Any], label: str, is_list: bool) -> list[Any] | None:
+        """Return every value in the sentences; None if the schema cannot be searched for."""
         found: list[Any] | None = None
-        form, pattern = schema.get("format"), schema.get("pattern")
+        kind, form, pattern = _kind(schema), schema.get("format"), schema.get("pattern")
         if "const" in schema or isinstance(schema.get("enum"), list):
             found = self._named(schema.get("enum") or [schema["const"]], label)
         elif kind in ("integer", "number"):
@@ -105,12 +193,22 @@ class ValueFinder:
         elif kind != "string":
             return None
         elif isinstance(pattern, str):
-            found = self._patterned(pattern)
+            bare = pattern.removeprefix("^")
+            search = compile_pattern(bare if bare.endswith("\\$") else bare.removesuffix("$"))
+            matches = ((text, match) for text in self._texts for match in search.finditer(text))
+            found = [match.group(0) for text, match in matches if _is_whole(text, *match.span())]
         elif form == "date":
-            found = self._dates(label, is_list)
+            # For a single field only where the field is named, too.
+            is_any = is_list or all(word in _DATE_WORDS for word in labels_of(label))
+            names_field = _field_pattern(label).search
+            days = [
+                find_days(text, local_time(self._zone, at).date())
+                for text, at in self._spoken
+                if is_any or names_field(text)
+            ]
+            found = [each.render().partition("..")[0] for each in days if each is not None]
         elif form in _FORMATS:
-            search = _FORMATS[form].finditer
-            found = [match[0] for each in self._sentences for match in search(each.text)]
+            found = [match[0] for text in self._texts for match in _FORMATS[form].finditer(text)]
         elif form != "date-time" and not is_list:
             found = self._labelled(label)
         return None if found is None else found[:_MOST]
@@ -126,50 +224,20 @@ class ValueFinder:
             return []
         any_word = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
         pattern = re.compile(rf"(?<![\w-])(?:{any_word})(?![\w-])", re.IGNORECASE)
-        names_field = re.compile(_field_pattern(label), re.IGNORECASE).search
+        names_field = _field_pattern(label).search
+        everyday = {word for word in words if word in _EVERYDAY or len(word) < 3 or word.isdigit()}
         return [
             words[word]
-            for sentence in self._sentences
-            for match in pattern.finditer(sentence.text)
-            if (word := match[0].lower()) in words
-            and (
-                not (word in _EVERYDAY or len(word) < 3 or word.isdigit())
-                or names_field(sentence.text)
-            )
+            for text in self._texts
+            for match in pattern.finditer(text)
+            if (word := match[0].lower()) in words and (word not in everyday or names_field(text))
         ]
-
-    def _patterned(self, pattern: str) -> list[Any]:
-        """Return what fits a pattern and is no part of a longer word."""
-        bare = pattern.removeprefix("^")
-        search = compile_pattern(bare if bare.endswith("\\$") else bare.removesuffix("$"))
-        found: list[Any] = []
-        for sentence in self._sentences:
-            for match in search.finditer(sentence.text):
-                start, end = match.span()
-                before = sentence.text[start - 1 : start + 1] if start else ""
-                behind = sentence.text[end - 1 : end + 1]
-                is_inside = any(len(pair) == 2 and pair.isalnum() for pair in (before, behind))
-                if match.group(0) and not is_inside:
-                    found.append(match.group(0))
-        return found
-
-    def _dates(self, label: str, is_list: bool) -> list[Any]:
-        """Return named days; for a single field only where the field is named, too."""
-        is_any = is_list or all(word in _DATE_WORDS for word in labels_of(label))
-        names_field = re.compile(_field_pattern(label), re.IGNORECASE).search
-        days = [
-            find_days(sentence.text, local_time(self._zone, sentence.at).date())
-            for sentence in self._sentences
-            if is_any or names_field(sentence.text)
-        ]
-        return [each.render().partition("..")[0] for each in days if each is not None]
 
     def _numbers(self, kind: str, label: str, is_list: bool) -> list[Any]:
         """Return numbers beside the name of their field: "budget of 1,200", "12 tests"."""
         found: list[Any] = []
-        for sentence in self._sentences:
-            text = sentence.text
-            for field in re.finditer(_field_pattern(label), text, re.IGNORECASE):
+        for text in self._texts:
+            for field in _field_pattern(label).finditer(text):
                 behind = list(_NUMBER.finditer(text, field.end()))
                 before = [
                     match
@@ -190,134 +258,18 @@ class ValueFinder:
             rf"|\bare\b)\s{{0,3}}(\S.{{0,{_LONGEST_VALUE}}})",
             re.IGNORECASE,
         )
-        found = (match[1] for each in self._sentences for match in pattern.finditer(each.text))
+        found = (match[1] for text in self._texts for match in pattern.finditer(text))
         return [value for text in found if (value := text.strip(" .;!\"'`"))]
-
-
-def _field_pattern(label: str) -> str:
-    """Return a pattern for any word by which a field is known, singular or plural."""
-    words = [word for word in labels_of(label) if word not in _DATE_WORDS] or labels_of(label)
-    any_word = "|".join(rf"{re.escape(word)}(?:s|es)?" for word in words) or re.escape(label)
-    return rf"\b(?:{any_word})\b"
-
-
-MOST_VALUES = 100
-_MOST_STEPS = 8
-_LISTED = {
-    "decision": "decision", "preference": "preference", "requirement": "preference",
-    "request": "request",
-    "question": "question", "error": "error", "fix": "fix", "command": "command",
-    "change": "change",
-    "blocker": "blocker", "problem": "blocker", "completion": "completion", "finding": "finding",
-    "test": "test",
-    "answer": "answer", "statement": "statement", "file": "file", "path": "file",
-}  # fmt: skip
-"""What a list may be called, and the notes that it is made of."""
-
-
-_NOTHING = object()
-"""No value: the messages hold none, or the schema does not tell how to look for it."""
-
-
-def extract_offline(
-    messages: Sequence[Message],
-    notes: Sequence[Note],
-    extractors: Iterable[Extractor],
-    timezone: str,
-) -> tuple[dict[str, Any], list[str]]:
-    """Return what the extractors find, and warnings about what they cannot."""
-    finder = ValueFinder(list(_sentences_of(messages)), zone_of(timezone))
-    found: dict[str, Any] = {}
-    warnings: list[str] = []
-    for extractor in extractors:
-        try:
-            check_extractor(extractor)
-            value, missing = _Extraction(finder, notes, extractor).value()
-        except InvalidInputError as error:
-            warnings.append(f"extractor {extractor.name}: {error.message}")
-            continue
-        if missing:
-            fields = ", ".join(missing)
-            warnings.append(
-                f"extractor {extractor.name}: {fields} cannot be found without a model; it was "
-                "left out."
-            )
-        if value is not _NOTHING:
-            found[extractor.name] = value
-    return found, warnings
-
-
-def _sentences_of(messages: Sequence[Message]) -> Iterator[Sentence]:
-    """Read the sentences of people and agents, without the output of tools."""
-    for message in messages:
-        if message.role not in ("user", "assistant") or is_program_text(message):
-            continue
-        for part in message.parts:
-            if part.type == "text":
-                for words in sentences(excerpt(without_blocks(part.text))):
-                    # Half a character, which no pattern can be matched with, becomes a question
-                    # mark.
-                    yield Sentence(words.encode("utf-8", "replace").decode(), message.created_at)
-
-
-class _Extraction:
-    """One extractor at work."""
-
-    def __init__(self, finder: ValueFinder, notes: Sequence[Note], extractor: Extractor) -> None:
-        self._finder = finder
-        self._notes = notes
-        self._extractor = extractor
-
-    def value(self) -> tuple[Any, tuple[str, ...]]:
-        """Return the value for a schema, and unfindable fields."""
-        name, schema = self._extractor.name, self._extractor.schema
-        found, missing = self._find(schema, name, 0)
-        if found is _NOTHING:
-            return found, missing
-        safe = _safe(found)
-        try:
-            check_value(safe, schema)
-        except InvalidInputError:
-            # What was said does not fill the schema: that is nothing, not half a value.
-            return _NOTHING, missing
-        return safe, missing
-
-    def _find(self, schema: Any, label: str, depth: int) -> tuple[Any, tuple[str, ...]]:
-        schema = self._resolved(schema)
-        kind = _kind(schema) if schema is not None else ""
-        if schema is None or depth > _MOST_STEPS:
-            return _NOTHING, (label,)
-        if kind == "object":
-            parts = schema.get("properties")
-            if not isinstance(parts, Mapping) or not parts:
-                return _NOTHING, (label,)
-            values = {name: self._find(part, str(name), depth + 1) for name, part in parts.items()}
-            found = {name: value for name, (value, _) in values.items() if value is not _NOTHING}
-            missing = tuple(field for _, fields in values.values() for field in fields)
-            return (found or _NOTHING), missing
-        is_list = kind == "array"
-        if is_list:
-            schema = self._resolved(schema.get("items", {}))
-            if schema is None:
-                return _NOTHING, (label,)
-            kind = _kind(schema)
-        candidates = self._finder.candidates(schema, kind, label, is_list)
-        if candidates is None and is_list and kind == "string":
-            candidates = self._listed(label)
-        if candidates is None:
-            return _NOTHING, (label,)
-        if is_list:
-            return (list(dict.fromkeys(candidates))[:MOST_VALUES] or _NOTHING), ()
-        return (candidates[-1] if candidates else _NOTHING), ()  # the newest is what holds
 
     def _listed(self, label: str) -> list[Any] | None:
         """Return the words of the notes of the kind that a list is named after."""
-        categories = [_LISTED[word] for word in reversed(labels_of(label)) if word in _LISTED]
-        if not categories:
+        words = reversed(labels_of(label))
+        category = next((_LISTED[word] for word in words if word in _LISTED), None)
+        if category is None:
             return None
-        if categories[0] == "file":
+        if category == "file":
             return [file for note in self._notes for file in note.files]
-        texts = [note.text for note in self._notes if note.category == categories[0]]
+        texts = [note.text for note in self._notes if note.category == category]
         return [LABEL.sub("", text, count=1).strip() for text in texts]
 
     def _resolved(self, schema: Any) -> Mapping[str, Any] | None:
@@ -326,7 +278,7 @@ class _Extraction:
             if not isinstance(schema, Mapping):
                 return None
             if isinstance(reference := schema.get("$ref"), str):
-                schema = self._extractor.schema
+                schema = self._schema
                 for step in filter(None, reference.removeprefix("#").split("/")):
                     schema = schema.get(step) if isinstance(schema, Mapping) else None
             elif isinstance(options := schema.get("anyOf") or schema.get("oneOf"), list):
@@ -337,6 +289,13 @@ class _Extraction:
         return None
 
 
+def _is_whole(text: str, start: int, end: int) -> bool:
+    """Return True if a part of a text is there, and is no part of a longer word."""
+    before = text[start - 1 : start + 1] if start else ""
+    edges = (before, text[end - 1 : end + 1])
+    return end > start and not any(len(pair) == 2 and pair.isalnum() for pair in edges)
+
+
 def _kind(schema: Mapping[str, Any]) -> str:
     kinds = schema.get("type")
     if isinstance(kinds, list):
@@ -344,12 +303,3 @@ def _kind(schema: Mapping[str, Any]) -> str:
     if isinstance(kinds, str):
         return kinds
     return "object" if "properties" in schema else "array" if "items" in schema else "any"
-
-
-def _safe(value: Any) -> Any:
-    """The value with its texts unable to open or close a block of ours."""
-    if isinstance(value, str):
-        return neutralize(value)
-    if isinstance(value, list):
-        return [_safe(item) for item in value]
-    return {name: _safe(item) for name, item in value.items()} if isinstance(value, dict) else value

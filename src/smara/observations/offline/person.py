@@ -12,11 +12,11 @@ from typing import Any
 from smara.actions.failures import failure_in
 from smara.observations.models import Category, Note, Priority
 from smara.observations.offline.acts import (
+    CURE,
     DURABLE,
     Act,
     is_telling,
     is_trouble,
-    names_a_cure,
     replaced_by,
     sort,
 )
@@ -214,7 +214,7 @@ class Person:
             if trouble is not None and any(map(_leans, words)):
                 text = f"{text} (trouble: {clip(trouble[0], 200)})"
                 steps.append(trouble[1])
-            category: Category = "fix" if any(map(names_a_cure, words)) else "statement"
+            category: Category = "fix" if any(map(CURE.search, words)) else "statement"
             yield self._note(
                 message, act, text, name=name, details=about, steps=steps, category=category
             )

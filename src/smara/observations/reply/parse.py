@@ -11,14 +11,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from smara.core.dates import find_days
 from smara.core.escape import neutralize
 from smara.errors import BadReplyError, InvalidInputError
 from smara.observations.models import AgentMode, Extractor, Note, ObservationDraft
 from smara.observations.render import local
-from smara.observations.reply.dates import Moment, Timeline, When
+from smara.observations.reply.dates import Timeline, When
 from smara.observations.reply.lines import ReplyLine, category_of, cleaned, read_line
 from smara.observations.reply.mentions import files_in, fold, lines_in
 from smara.observations.reply.sections import (
@@ -31,7 +31,7 @@ from smara.observations.reply.sections import (
     split_reply,
     unescaped,
 )
-from smara.working.schema import check_value, read_schema
+from smara.working.schema import check_value, no_constant, read_schema
 
 Kind = Literal["text", "texts", "object", "objects"]
 
@@ -134,26 +134,26 @@ def read_json(text: str) -> Any:
     attempts = [bare, unescaped(bare), inner, _LAST_COMMA.sub("", inner)]
     for attempt in attempts:
         try:
-            return _safe(json.loads(attempt, parse_constant=_no_constant), 0)
+            return neutral(json.loads(attempt, parse_constant=no_constant))
         except (ValueError, RecursionError):
             continue
     raise ValueError("it is not JSON")
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+def neutral(value: Any, depth: int = 0) -> Any:
+    """Return a value whose texts can neither open nor close a block of ours.
 
-
-def _safe(value: Any, depth: int) -> Any:
-    """The value with its texts unable to open or close a block of ours."""
+    Raises:
+        ValueError: It is nested too deeply.
+    """
     if depth > MOST_DEPTH:
         raise ValueError("it is nested too deeply")
     if isinstance(value, str):
         return neutralize(value)
     if isinstance(value, list):
-        return [_safe(item, depth + 1) for item in value]
+        return [neutral(item, depth + 1) for item in value]
     if isinstance(value, dict):
-        return {neutralize(name): _safe(item, depth + 1) for name, item in value.items()}
+        return {neutralize(name): neutral(item, depth + 1) for name, item in value.items()}
     return value
 
 
@@ -223,7 +223,15 @@ def parse_reply(text: str, reading: ReplyContext) -> ObservationDraft:
             reason="unparsable",
             hint="no line in it had the form of an observation inside <observations>.",
         )
-    notes = _without_repetition(found, reading)
+    # Each note once, and none that is there already with the same time and the same words.
+    earlier = (_KNOWN_LINE.match(line.strip()) for line in reading.known.splitlines())
+    seen = {(match[1], fold(match[2])) for match in earlier if match}
+    notes: list[Note] = []
+    for note in found:
+        time = f"({local(note.said_at, reading.timeline.timezone):%H:%M})"
+        if (key := (time, fold(note.text))) not in seen:
+            seen.add(key)
+            notes.append(note)
     if not notes:
         raise BadReplyError(
             "The model only repeated what was known. The messages stay as they are and are "
@@ -237,11 +245,16 @@ def parse_reply(text: str, reading: ReplyContext) -> ObservationDraft:
         for extractor in reading.extractors
     }
     extracted, failures = extract(texts, reading.extractors)
+    # Of a title the first line, without quotes and marks around it.
+    title = _said(sections.text(THREAD_TITLE)) if reading.wants_title else None
+    if title is not None:
+        title = title.splitlines()[0].strip(" #*_\"'“”`").removeprefix("Title:").strip()
+        title = title[:_MOST_TITLE_CHARACTERS].strip().rstrip(".") or None
     return ObservationDraft(
         tuple(notes),
         _said(sections.text(CURRENT_TASK)),
         _said(sections.text(SUGGESTED_RESPONSE)) if reading.wants_suggested_response else None,
-        thread_title=_title(sections.text(THREAD_TITLE)) if reading.wants_title else None,
+        thread_title=title,
         extracted=extracted,
         warnings=tuple(warnings + failures),
     )
@@ -256,13 +269,6 @@ class _NoteLines:
     more: list[str] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
 
-    @property
-    def is_topic(self) -> bool:
-        """It only says what the lines below it are about."""
-        return self.line.text.endswith(":") and not (
-            self.line.is_certain or self.more or self.details
-        )
-
 
 def _notes(sections: Sections, reading: ReplyContext, warnings: list[str]) -> list[Note]:
     # Without the tag only lines that cannot be anything else are taken.
@@ -274,9 +280,32 @@ def _notes(sections: Sections, reading: ReplyContext, warnings: list[str]) -> li
     notes: list[Note] = []
     previous: int | None = None
     for each in found[:MOST_NOTES]:
-        moment = reading.timeline.locate(each.line.when, each.day, previous)
+        line = each.line
+        moment = reading.timeline.locate(line.when, each.day, previous)
         previous = moment.at
-        notes.append(_note(each, moment, reading.timeline.timezone))
+        refers_to, unresolved = line.refers_to, []
+        if line.meaning and refers_to is None:
+            # Words such as "next week", seen from the day on which they were said.
+            days = find_days(line.meaning, local(moment.at, reading.timeline.timezone).date())
+            refers_to = days.render() if days else None
+            unresolved = [] if days else [f"(meaning {line.meaning})"]
+        text = " ".join([line.text, *unresolved, *each.more])
+        details = tuple(filter(None, each.details))[:_MOST_DETAILS]
+        whole = "\n".join([text, *details])
+        notes.append(
+            Note(
+                line.priority or ("high" if line.is_done else "medium"),
+                "completion" if line.is_done else category_of(text),
+                text,
+                said_at=moment.at,
+                refers_to=refers_to,
+                details=details,
+                files=files_in(whole),
+                lines=lines_in(whole),
+                first_seq=moment.first_seq,
+                last_seq=moment.last_seq,
+            )
+        )
     return notes
 
 
@@ -303,46 +332,12 @@ def _read_notes(lines: Sequence[str], reading: ReplyContext, is_inside: bool) ->
         ):
             found.append(_NoteLines(line, day))
         is_after_gap = line.kind == "nothing"
-    return [each for each in found if not each.is_topic]
-
-
-def _note(lines: _NoteLines, moment: Moment, timezone: str) -> Note:
-    line = lines.line
-    refers_to, unresolved = line.refers_to, []
-    if line.meaning and refers_to is None:
-        # Words such as "next week", seen from the day on which they were said.
-        days = find_days(line.meaning, local(moment.at, timezone).date())
-        refers_to = days.render() if days else None
-        unresolved = [] if days else [f"(meaning {line.meaning})"]
-    text = " ".join([line.text, *unresolved, *lines.more])
-    details = tuple(detail for detail in lines.details if detail)[:_MOST_DETAILS]
-    whole = "\n".join([text, *details])
-    return Note(
-        line.priority or ("high" if line.is_done else "medium"),
-        "completion" if line.is_done else category_of(text),
-        text,
-        said_at=moment.at,
-        refers_to=refers_to,
-        details=details,
-        files=files_in(whole),
-        lines=lines_in(whole),
-        first_seq=moment.first_seq,
-        last_seq=moment.last_seq,
-    )
-
-
-def _without_repetition(notes: Sequence[Note], reading: ReplyContext) -> list[Note]:
-    """Each note once, and none that is known already with the same time and the same words."""
-    timezone = reading.timeline.timezone
-    earlier = (_KNOWN_LINE.match(line.strip()) for line in reading.known.splitlines())
-    seen = {(match[1], fold(match[2])) for match in earlier if match}
-    new: list[Note] = []
-    for note in notes:
-        key = (f"({local(note.said_at, timezone):%H:%M})", fold(note.text))
-        if key not in seen:
-            seen.add(key)
-            new.append(note)
-    return new
+    # A line that only says what the lines below it are about is no note.
+    return [
+        each
+        for each in found
+        if each.line.is_certain or each.more or each.details or not each.line.text.endswith(":")
+    ]
 
 
 # fields of a mode
@@ -360,7 +355,14 @@ def _with_fields(
         warnings.append(f"fields of the mode: {error}")
         return notes
     for written, values in _by_time(value):
-        fields = _fields(values, reading.mode, warnings)
+        fields: dict[str, Any] = {}
+        for name, kind in MODE_FIELDS[reading.mode].items():
+            given = [each for title, each in values.items() if fold(title) == fold(name)]
+            shaped = as_field(given[-1], kind) if given else None
+            if shaped is not None:
+                fields[name] = shaped
+            elif given:
+                warnings.append(f"field {name}: it does not have the shape it should")
         if fields:
             at = _best(
                 notes,
@@ -391,21 +393,6 @@ def _by_time(value: Any) -> list[tuple[str | None, Mapping[str, Any]]]:
     return [*found, *([(None, untimed)] if untimed else [])]
 
 
-def _fields(values: Mapping[str, Any], mode: AgentMode, warnings: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for written, value in values.items():
-        names = (name for name in MODE_FIELDS[mode] if fold(name) == fold(written))
-        name = next(names, None)
-        if name is None:
-            continue
-        checked = as_field(value, MODE_FIELDS[mode][name])
-        if checked is None:
-            warnings.append(f"field {name}: it does not have the shape it should")
-        else:
-            found[name] = checked
-    return found
-
-
 def _best(
     notes: Sequence[Note], when: When, fields: Mapping[str, Any], reading: ReplyContext
 ) -> int:
@@ -432,12 +419,3 @@ def _said(text: str | None) -> str | None:
     lines = [cleaned(line.strip()) for line in text[: 4 * _MOST_TASK_CHARACTERS].splitlines()]
     joined = "\n".join(line for line in lines if line)
     return neutralize(joined)[:_MOST_TASK_CHARACTERS] or None
-
-
-def _title(text: str | None) -> str | None:
-    """The first line of a title, without quotes and marks around it."""
-    words = _said(text)
-    if words is None:
-        return None
-    title = words.splitlines()[0].strip(" #*_\"'“”`").removeprefix("Title:").strip()
-    return title[:_MOST_TITLE_CHARACTERS].strip().rstrip(".") or None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smara.observations.offline.shorten import is_particular, names_in, told_by_names, told_in
+from smara.observations.offline.reflector import is_particular, names_in, told_by_names, told_in
 
 
 @pytest.mark.parametrize(
