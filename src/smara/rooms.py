@@ -280,19 +280,19 @@ class Rooms:
 
     @cached_property
     def observing(self) -> tuple[Observations, Worker, Background]:
-        from smara.observations.factory import ObservationParts, make_observations
+        from smara.observations.factory import make_observations
 
-        parts = ObservationParts(
+        return make_observations(
+            self.project,
             self.store,
             self.threads,
-            self.models,
+            models=self.models,
             extractors=self.overrides.extractors,
             embed=self._embed_a_while,
             gate=self.outages,
             learn=lambda: self.behavior.run_due().total,
             judge_code=lambda session, numbers: self._judge_code(session, "observation", numbers),
         )
-        return make_observations(self.project, parts)
 
     @cached_property
     def context(self) -> Processors:

@@ -68,7 +68,7 @@ def test_activation_by_another_while_observing_is_not_counted_twice(two: tuple[A
         fill(memory, 3)
         room.buffer("t")
     with just_before(
-        room._store, "take_record", lambda: second.activate("t")
+        room._store, "update_record", lambda: second.activate("t")
     ):  # two of the three chunks
         assert room.observe("t").success
     assert problems(memory) == []

@@ -383,7 +383,7 @@ class ObservationCycle(LeasedCycle):
         with store.database.write() as session:
             self._leases.guard(session, turn.lease)
             if not turn.is_buffered:
-                store.take_record(session, record_no, now)
+                store.update_record(session, record_no, now, observed_tokens=job.tokens)
             self._expect(session, job)
             batch_no = store.add_batch(
                 session,
@@ -413,7 +413,6 @@ class ObservationCycle(LeasedCycle):
                 tokens=cursor.covered_tokens + job.tokens,
             )
             if not turn.is_buffered:
-                store.note_observed(session, record_no, job.tokens, now_ms=now)
                 self._update_thread(session, cursor.thread_id, draft)
             if how == "done":
                 self._failures.overcome(session, job.key)
@@ -461,7 +460,7 @@ class ObservationCycle(LeasedCycle):
         self, session: Session, place: RecordKey, record: StoredRecord, is_forced: bool
     ) -> CycleOutcome:
         now, store, messages, notes = self._clock.now_ms(), self._store, 0, 0
-        store.take_record(session, record.no, now)
+        store.update_record(session, record.no, now)
         # Read again: only now no other worker can change the record.
         for cursor in self.cursors(session, place)[1]:
             batches = store.buffered_batches(session, record.no, cursor.thread_no)
@@ -483,7 +482,7 @@ class ObservationCycle(LeasedCycle):
                 seq=last.last_seq,
                 tokens=cursor.observed_tokens + tokens,
             )
-            store.note_observed(session, record.no, tokens, now_ms=now)
+            store.update_record(session, record.no, now, is_changed=False, observed_tokens=tokens)
             self._update_thread(session, cursor.thread_id, last)
         return CycleOutcome("activate", True, messages, notes=notes)
 
@@ -496,20 +495,20 @@ class ObservationCycle(LeasedCycle):
         now, store, moved = self._clock.now_ms(), self._store, 0
         with store.database.write() as session:
             pool = self._ensure(session, place)
-            store.take_record(session, pool.no, now)
+            store.update_record(session, pool.no, now)
             newest = pool.record.generation
             self._drop_buffered(session, pool.no, now)  # of a generation that may be taken now
             for record_no, thread_no, generation in store.thread_records(
                 session, place.resource_id
             ):
-                store.take_record(session, record_no, now)
+                store.update_record(session, record_no, now)
                 self._drop_buffered(session, record_no, now)
                 count = store.move_thread(session, thread_no, record_no, to_no=pool.no)
                 if count is not None:
                     moved += count
                     newest = max(newest, generation)
             if newest != pool.record.generation:
-                store.note_reflected(session, pool.no, newest, now_ms=now)
+                store.update_record(session, pool.no, now, is_changed=False, generation=newest)
         return moved
 
     def _drop_buffered(self, session: Session, record_no: int, now: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from smara.config import Settings
 from smara.core.deadline import Abort
@@ -28,26 +28,6 @@ from smara.observations.retries import FailureLog, OutageGate
 from smara.observations.store import ObservationStore
 from smara.observations.thresholds import Thresholds, for_mode
 from smara.observations.worker import DueRules, Worker
-
-
-@dataclass(frozen=True, slots=True)
-class ObservationParts:
-    """The parts of other rooms that this room uses."""
-
-    messages: MessageStore
-    threads: Threads
-    models: Models
-    extractors: Sequence[Extractor] = ()
-    embed: Callable[[], int] | None = None
-    """What a worker does besides: vectors of what was written, which another room makes."""
-    gate: OutageGate = field(default_factory=OutageGate)
-    """What other projects of the process know of a model that cannot be reached."""
-    learn: Callable[[], int] | None = None
-    """What a worker does besides: deciding on sessions that have ended, and the daily jobs, in
-    another room.
-    """
-    judge_code: JudgeCode | None = None
-    """How observations stand to the code they name, by number; known in another room."""
 
 
 class _PurposeModel:
@@ -96,10 +76,34 @@ def parse_modes(text: str | None) -> dict[str, int]:
 
 
 def make_observations(
-    project: ProjectContext, parts: ObservationParts
+    project: ProjectContext,
+    messages: MessageStore,
+    threads: Threads,
+    *,
+    models: Models,
+    gate: OutageGate,
+    extractors: Sequence[Extractor] = (),
+    embed: Callable[[], int] | None = None,
+    learn: Callable[[], int] | None = None,
+    judge_code: JudgeCode | None = None,
 ) -> tuple[Observations, Worker, Background]:
-    """Make the room, its worker, and its background thread."""
-    settings, models = project.settings, parts.models
+    """Make the room, its worker, and its background thread.
+
+    Args:
+        project: The project that is observed.
+        messages: The store of its messages.
+        threads: Its threads.
+        models: What observes and reflects, unless offline.
+        gate: What other projects of the process know of a model that cannot be reached.
+        extractors: Values of the user's own that are taken out of messages.
+        embed: What a worker does besides: vectors of what was written.
+        learn: What a worker does besides: decide on ended sessions, and the daily jobs.
+        judge_code: How observations stand to the code they name, by number.
+
+    Returns:
+        The room, the worker of its project, and the thread that observes in the background.
+    """
+    settings = project.settings
     base = thresholds_of(settings)
     overrides = parse_modes(settings.observe_modes)
     store = ObservationStore(project.database, project.scope)
@@ -121,21 +125,21 @@ def make_observations(
         return ObservationCycle(
             project,
             store,
-            parts.messages,
+            messages,
             observer=observer,
             fallback=OfflineObserver(),
             limits=limits_for(mode),
-            failures=FailureLog(project.clock, store, parts.gate),
+            failures=FailureLog(project.clock, store, gate),
             owner=owner,
-            extractors=parts.extractors,
+            extractors=extractors,
         )
 
     background = Background()
     observations = Observations(
         project,
         store,
-        parts.messages,
-        threads=parts.threads,
+        messages,
+        threads=threads,
         cycle_for=cycle_for,
         reflecting=ReflectionCycle(
             project,
@@ -147,15 +151,15 @@ def make_observations(
         ),
         background=background,
         limits_for=limits_for,
-        judge_code=parts.judge_code,
+        judge_code=judge_code,
     )
     worker = Worker(
         project.clock,
         store,
         observations,
         rules=due_rules(settings),
-        embed=parts.embed,
-        learn=parts.learn,
+        embed=embed,
+        learn=learn,
     )
     return observations, worker, background
 

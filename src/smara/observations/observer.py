@@ -181,7 +181,7 @@ class ModelReflector:
             if level > first and self._asking.is_over(ends_at):
                 break
             try:
-                speak = partial(self._speak, request, level, target)
+                speak = partial(reflector_request, request, level, target, self._draw_mark)
                 draft = self._asking.ask(speak, read, ends_at, abort)
             except (BadReplyError, ModelUnavailableError, BudgetSpentError):
                 if best is None:
@@ -200,11 +200,6 @@ class ModelReflector:
                 "it was no smaller than the lines.",
             )
         return best
-
-    def _speak(
-        self, request: ReflectRequest, level: int, target: int, reminder: str
-    ) -> ModelRequest:
-        return reflector_request(request, level, target, draw=self._draw_mark, reminder=reminder)
 
     def _size(self, notes: Sequence[Note], request: ReflectRequest) -> int:
         return self._counter.count(render(notes, request.timezone)).tokens

@@ -204,13 +204,25 @@ class ReflectionCycle(LeasedCycle):
         except SmaraError as error:
             self._record_failure(job, error.code, str(error))
             raise
+        # A reflection that stands for one thread alone is that thread's.
+        only = {row.thread_id for _, row in job.sources}
+        thread_no = None
+        if len(only) == 1:
+            with self._store.database.read() as session:
+                row = session.one(
+                    self._store.sql(
+                        "SELECT no FROM threads WHERE project_no = :project AND id = ?"
+                    ),
+                    tuple(only),
+                )
+                thread_no = int(row[0]) if row else None
         times = [row.said_at for _, row in job.sources]
         first = min(row.first_seq for _, row in job.sources)
         last = max(row.last_seq for _, row in job.sources)
         rows = self._rows(
             [clean_note(note, times, first, last=last) for note in notes],
             record_no=job.record.no,
-            thread_no=self._thread_no({row.thread_id for _, row in job.sources}),
+            thread_no=thread_no,
             batch_no=None,
             kind="reflection",
             state="buffered" if job.is_buffered else "active",
@@ -255,24 +267,12 @@ class ReflectionCycle(LeasedCycle):
             log.warning("reflections.without_model", code=error.code)
             return self._fallback.reflect(request).notes, self._fallback.method
 
-    def _thread_no(self, threads: set[str | None]) -> int | None:
-        """Return the thread of a reflection that stands for one thread alone."""
-        only = next(iter(threads)) if len(threads) == 1 else None
-        if only is None:
-            return None
-        with self._store.database.read() as session:
-            row = session.one(
-                self._store.sql("SELECT no FROM threads WHERE project_no = :project AND id = ?"),
-                (only,),
-            )
-        return int(row[0]) if row else None
-
     def _commit(self, job: ReflectJob, rows: Sequence[Mapping[str, Any]], lease: Lease) -> None:
         """Write the new generation and what it stands for together, behind the fence."""
         now, store, record_no = self._clock.now_ms(), self._store, job.record.no
         with store.database.write() as session:
             self._leases.guard(session, lease)
-            store.hold_record(session, record_no, now)
+            store.update_record(session, record_no, now, is_changed=False)
             record = store.find_record(session, job.place.lookup_key)
             if record is None or record.record.generation != job.record.record.generation:
                 raise LeaseLostError(
@@ -287,7 +287,7 @@ class ReflectionCycle(LeasedCycle):
                     session, record_no, job.generation, sources=job.sources, rows=rows, now_ms=now
                 )
             else:
-                store.take_record(session, record_no, now)
+                store.update_record(session, record_no, now, generation=job.generation)
                 numbers = [no for no, _ in job.sources]
                 done = store.mark_reflected(session, record_no, numbers, generation=job.generation)
                 if done != len(numbers):
@@ -296,7 +296,6 @@ class ReflectionCycle(LeasedCycle):
                         "written."
                     )
                 store.add(session, rows)
-                store.note_reflected(session, record_no, job.generation, now_ms=now)
             store.clear_failure(session, _failure_key(job.record))
 
     def _put_in_force(self, place: RecordKey, lease: Lease) -> CycleOutcome:
@@ -306,7 +305,7 @@ class ReflectionCycle(LeasedCycle):
             self._leases.guard(session, lease)
             record = store.find_record(session, place.lookup_key)
             if record is not None:
-                store.hold_record(session, record.no, now)
+                store.update_record(session, record.no, now, is_changed=False)
                 # Read again: only now no other worker can change it.
                 record = store.find_record(session, place.lookup_key)
             buffered = self._buffered.find(session, record.no) if record else None
@@ -318,9 +317,8 @@ class ReflectionCycle(LeasedCycle):
                     session, buffered, "what it stood for has been changed or erased", now
                 )
                 return CycleOutcome("reflect", False, error=error, code=CODE, is_retryable=True)
-            store.take_record(session, record.no, now)
+            store.update_record(session, record.no, now, generation=buffered.generation)
             self._buffered.activate(session, buffered)
-            store.note_reflected(session, record.no, buffered.generation, now_ms=now)
             store.clear_failure(session, _failure_key(record))
         log.event(
             "reflections.activated",

@@ -283,13 +283,6 @@ def reflector_request(
     return ModelRequest(own + _wishes(request.instructions), prompt, own, material_tokens=tokens)
 
 
-def reminder_of(error: BadReplyError) -> str:
-    """Write what was wrong with the last reply, for the next attempt."""
-    return "\n\n" + prompt_named("retry").render(
-        {"reason": str(error.facts.get("hint") or "it could not be read.")}
-    )
-
-
 @lru_cache(maxsize=64)
 def _observer_system(
     flavor: Flavor, mode: AgentMode, wants_response: bool, wants_title: bool
@@ -405,7 +398,8 @@ class ReplyAttempts:
             try:
                 return read(reply, spoken)
             except BadReplyError as error:
-                failure, reminder = error, reminder_of(error)
+                failure, hint = error, str(error.facts.get("hint") or "it could not be read.")
+                reminder = "\n\n" + prompt_named("retry").render({"reason": hint})
                 log.warning(
                     "reply.refused",
                     model=self.model.name,

@@ -7,7 +7,6 @@ threads of the process wait a minute, so that they do not all try a server that 
 
 from __future__ import annotations
 
-import threading
 from typing import NamedTuple
 
 from smara.core import log
@@ -71,26 +70,10 @@ class Outage(NamedTuple):
 class OutageGate:
     """The outage that all threads of a process wait for.
 
-    Its projects share it.
+    Its projects share it. Until when, by the monotonic clock, comes with the outage.
     """
 
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._closed: tuple[float, Outage] | None = None
-
-    def close(self, until: float, outage: Outage) -> None:
-        with self._guard:
-            self._closed = (until, outage)
-
-    def open(self) -> None:
-        with self._guard:
-            self._closed = None
-
-    def outage(self, now: float) -> Outage | None:
-        """Return the outage that is waited for, by the monotonic clock."""
-        with self._guard:
-            until, outage = self._closed or (now, None)
-        return outage if until > now else None
+    closed: tuple[float, Outage] | None = None
 
 
 class FailureLog:
@@ -113,7 +96,8 @@ class FailureLog:
         if outage is not None:
             is_waiting = outage.retry_at > now
             return failure, Outage(outage.code, outage.message) if is_waiting else None
-        return failure, self._gate.outage(self._clock.monotonic())
+        until, shared = self._gate.closed or (0.0, None)
+        return failure, shared if until > self._clock.monotonic() else None
 
     def record(self, job: FailureKey, error: SmaraError) -> None:
         """Record what went wrong and when to try again.
@@ -124,15 +108,20 @@ class FailureLog:
         log.warning("observations.failed", code=error.code, outage=is_out)
         if isinstance(error, ModelUnavailableError):  # other outages fail at once, at no cost
             outage = Outage(error.code, str(error))
-            self._gate.close(self._clock.monotonic() + OTHERS_WAIT_SECONDS, outage)
+            self._gate.closed = (self._clock.monotonic() + OTHERS_WAIT_SECONDS, outage)
         elif not is_out:  # it did answer, so it can be reached
-            self._gate.open()
+            self._gate.closed = None
         key = outage_of(job) if is_out else job
+        # How many seconds the server, or the budget, wants to be left alone.
+        seconds, opens_at = error.facts.get("retry_after_seconds"), error.facts.get("opens_at")
+        if isinstance(opens_at, int):
+            seconds = max(0.0, (opens_at - now) / 1000)
+        pause = float(seconds) if is_out and isinstance(seconds, int | float) else None
         try:
             with self._store.database.write() as session:
                 before = self._store.failure(session, key)
                 attempts = before.attempts if before is not None else 0
-                wait = retry_wait_ms(attempts, _retry_after(error, now) if is_out else None)
+                wait = retry_wait_ms(attempts, pause)
                 self._store.put_failure(
                     session,
                     key,
@@ -151,18 +140,9 @@ class FailureLog:
         """Forget what failed before: the model has answered for this job."""
         self._store.clear_failure(session, job)
         self._store.clear_failure(session, outage_of(job))
-        self._gate.open()
+        self._gate.closed = None
 
 
 def outage_of(job: FailureKey) -> FailureKey:
     """Return the key of a thread's outage."""
     return job._replace(operation=OUTAGE, first_seq=0)
-
-
-def _retry_after(error: SmaraError, now_ms: int) -> float | None:
-    """Return how many seconds the server, or the budget, wants to be left alone."""
-    opens_at = error.facts.get("opens_at")
-    if isinstance(opens_at, int):
-        return max(0.0, (opens_at - now_ms) / 1000)
-    seconds = error.facts.get("retry_after_seconds")
-    return float(seconds) if isinstance(seconds, int | float) else None

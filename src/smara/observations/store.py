@@ -151,31 +151,37 @@ class ObservationStore(ProjectStore):
                 [[row[name] for name in rows[0]] for row in rows],
             )
 
-    def take_record(self, session: Session, record_no: int, now_ms: int) -> None:
-        """Count a new version of what is active, and lock the record."""
-        self._change_record(session, record_no, "version = version + 1, updated_at = ?", now_ms)
-
-    def hold_record(self, session: Session, record_no: int, now_ms: int) -> None:
-        """Lock the record until the transaction ends."""
-        self._change_record(session, record_no, "updated_at = ?", now_ms)
-
-    def note_observed(self, session: Session, record_no: int, tokens: int, now_ms: int) -> None:
-        """Count tokens of messages as observed."""
-        columns = "observed_tokens = observed_tokens + ?, last_observed_at = ?"
-        self._change_record(session, record_no, columns, tokens, now_ms)
-
-    def note_reflected(
-        self, session: Session, record_no: int, generation: int, now_ms: int
+    def update_record(
+        self,
+        session: Session,
+        record_no: int,
+        now_ms: int,
+        *,
+        is_changed: bool = True,
+        observed_tokens: int | None = None,
+        generation: int | None = None,
     ) -> None:
-        """Set the generation that is in force."""
-        columns = "generation = ?, last_reflected_at = ?"
-        self._change_record(session, record_no, columns, generation, now_ms)
+        """Lock a record until the transaction ends, and note what happened to it.
 
-    def _change_record(self, session: Session, record_no: int, columns: str, *values: int) -> None:
+        Args:
+            session: The caller's transaction.
+            record_no: The record.
+            now_ms: The time of the change.
+            is_changed: True to count a new version of what is active.
+            observed_tokens: Tokens of messages that count as observed from now on.
+            generation: The generation that is in force from now on.
+        """
+        changes = {"updated_at = ?": now_ms, "version = version + ?": int(is_changed)}
+        if observed_tokens is not None:
+            changes["observed_tokens = observed_tokens + ?"] = observed_tokens
+            changes["last_observed_at = ?"] = now_ms
+        if generation is not None:
+            changes |= {"generation = ?": generation, "last_reflected_at = ?": now_ms}
         self._run(
             session,
-            f"UPDATE observation_records SET {columns} WHERE project_no = :project AND no = ?",
-            (*values, record_no),
+            f"UPDATE observation_records SET {', '.join(changes)} WHERE project_no = :project AND"
+            " no = ?",
+            (*changes.values(), record_no),
         )
 
     def thread_records(self, session: Session, resource_id: str) -> list[tuple[int, int, int]]:

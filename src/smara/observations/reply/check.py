@@ -111,25 +111,20 @@ def _check_repetition(text: str, messages: int) -> None:
     is_verbatim = len(lines) >= _LEAST_LINES and distinct < sum(map(len, lines)) * (
         1 - _VERBATIM_SHARE
     )
-    if is_verbatim or _is_counting_loop(lines, messages) or any(map(_is_stuck, lines)):
+    # The same line comes with other numbers, far more often than there is anything to tell. An
+    # agent may honestly run one command thirty times; so many lines for few messages are no
+    # honesty.
+    forms = {_DIGITS.sub("#", line) for line in lines}
+    is_counting = (
+        len(lines) >= 40 + _LINES_PER_MESSAGE * messages
+        and len(lines) - len(forms) > len(lines) * _COUNTING_SHARE
+    )
+    if is_verbatim or is_counting or any(map(_is_stuck, lines)):
         raise refuse(
             "repeated",
             "The model repeated itself without end.",
             "it said the same again and again. Note each thing once.",
         )
-
-
-def _is_counting_loop(lines: Sequence[str], messages: int) -> bool:
-    """Whether the same line comes with other numbers, far more often than there is anything to
-    tell.
-
-    An agent may honestly run one command thirty times; so many lines for few messages are no
-    honesty.
-    """
-    if len(lines) < 40 + _LINES_PER_MESSAGE * messages:
-        return False
-    forms = Counter(_DIGITS.sub("#", line) for line in lines)
-    return len(lines) - len(forms) > len(lines) * _COUNTING_SHARE
 
 
 def _is_stuck(line: str) -> bool:
@@ -154,7 +149,10 @@ def without_echo(text: str, own_words: str) -> str:
     for line in text.splitlines():
         words = _words(line)
         total += len(words)
-        if _is_echo(words, own):
+        # Every run of eight words, or all of a line that has fewer.
+        size = min(len(words), _ECHO_WORDS)
+        runs = [words[at : at + size] for at in range(len(words) - size + 1)]
+        if len(words) >= _ECHO_LEAST and sum(run in own for run in runs) > len(runs) / 2:
             echoed += len(words)
         else:
             lines.append(line)
@@ -165,16 +163,6 @@ def without_echo(text: str, own_words: str) -> str:
             "it repeated these instructions. Note the history only.",
         )
     return "\n".join(lines)
-
-
-def _is_echo(words: tuple[str, ...], own: frozenset[tuple[str, ...]]) -> bool:
-    """Whether a line is one of ours: every run of eight words, or all of a line that has fewer."""
-    if len(words) < _ECHO_LEAST:
-        return False
-    if len(words) < _ECHO_WORDS:
-        return words in own
-    runs = [words[at : at + _ECHO_WORDS] for at in range(len(words) - _ECHO_WORDS + 1)]
-    return sum(run in own for run in runs) > len(runs) / 2
 
 
 @lru_cache(maxsize=64)

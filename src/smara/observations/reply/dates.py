@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from datetime import date, datetime, time
 from functools import cached_property
 from typing import NamedTuple
@@ -154,9 +154,21 @@ class Timeline:
         if cited := self._cited(when):
             return cited
         day = when.day or day
+        last = None if previous is None else local(previous, self.timezone).date()
+        is_named = day is not None and day in self.days
         if when.start is None or when.end is None:
-            return Moment(self._without_time(day, previous), None, None)
-        days = list(self._days_for(day, previous))
+            at = self.start if previous is None else previous
+            if day is not None and is_named and day != last:
+                place = bisect_left(self._times, self._at(day, 0))
+                at = self._times[min(place, len(self._times) - 1)]
+            return Moment(at, None, None)
+        # The heading's day alone, if something happened on it; else the previous line's day, those
+        # after it, and the rest.
+        days = (
+            [day]
+            if day is not None and is_named
+            else sorted(self.days, key=lambda each: (last is not None and each < last, each))
+        )
         for each in days:
             begin, end = self._at(each, when.start), self._at(each, when.end) + _MINUTE_MS
             inside = self._moments[bisect_left(self._times, begin) : bisect_left(self._times, end)]
@@ -190,27 +202,6 @@ class Timeline:
         begin = max(first, min(start for _, start, _ in inside))
         end = min(last, max(end for _, _, end in inside))
         return Moment(inside[0][0], begin, end)
-
-    def _days_for(self, day: date | None, previous: int | None) -> Iterator[date]:
-        """Return the days a time may be of, the likeliest first.
-
-        The heading's day alone, if something happened on it; else the previous line's day,
-        those after it, and the rest.
-        """
-        if day is not None and day in self.days:
-            yield day
-        elif self.days:
-            last = self.days[0] if previous is None else local(previous, self.timezone).date()
-            yield from (each for each in self.days if each >= last)
-            yield from (each for each in self.days if each < last)
-
-    def _without_time(self, day: date | None, previous: int | None) -> int:
-        if day is None or day not in self.days:
-            return self.start if previous is None else previous
-        if previous is not None and local(previous, self.timezone).date() == day:
-            return previous
-        at = bisect_left(self._times, self._at(day, 0))
-        return self._times[min(at, len(self._times) - 1)]
 
     def _at(self, day: date, minutes: int) -> int:
         moment = datetime.combine(day, time(minutes // 60, minutes % 60), zone_of(self.timezone))

@@ -260,8 +260,8 @@ def read_line(line: str, days: Collection[date] = ()) -> ReplyLine:
     rest = (bare[bullet.end() :] if bullet else bare).lstrip()
     if arrow := _ARROW.match(rest):
         return ReplyLine("detail", cleaned(rest[arrow.end() :]))
-    head = _Head(rest)
-    text = cleaned(head.rest).rstrip(f" {_DONE}\ufe0f")
+    priority, is_done, when, rest = _read_head(rest)
+    text = cleaned(rest).rstrip(f" {_DONE}\ufe0f")
     refers_to = meaning = None
     if match := _MEANING.search(text):
         span = parse_days(match[1], days)
@@ -269,75 +269,50 @@ def read_line(line: str, days: Collection[date] = ()) -> ReplyLine:
         text = text[: match.start()].rstrip()
     if not any(map(str.isalnum, text)):
         return ReplyLine("nothing")
-    is_marked = head.priority is not None or head.has_time
+    is_marked = priority is not None or when.start is not None or when.seqs is not None
     has_subject = subject_of(text) is not None
     if is_indented and not is_marked:
-        return ReplyLine("detail" if bullet else "more", f"✅ {text}" if head.is_done else text)
-    if not (bullet or is_marked or head.is_done or has_subject):
+        return ReplyLine("detail" if bullet else "more", f"✅ {text}" if is_done else text)
+    if not (bullet or is_marked or is_done or has_subject):
         return ReplyLine("more", text)
-    is_done = head.is_done or head.rest.rstrip("\ufe0f .").endswith(tuple(_DONE))
+    is_done = is_done or rest.rstrip("\ufe0f .").endswith(tuple(_DONE))
     return ReplyLine(
         "note",
         text,
-        head.priority,
+        priority,
         is_done=is_done,
-        when=head.when,
+        when=when,
         refers_to=refers_to,
         meaning=meaning,
         is_certain=is_marked or is_done or (bullet is not None and has_subject),
     )
 
 
-class _Head:
-    """What stands before the words of a line: marks and a time, in any order."""
-
-    def __init__(self, text: str) -> None:
-        self.priority: Priority | None = None
-        self.is_done = False
-        self.when = When()
-        self.rest = text
-        for _ in range(12):
-            if not self._take():
-                break
-        self.rest = self.rest.strip()
-
-    @property
-    def has_time(self) -> bool:
-        return self.when.start is not None or self.when.seqs is not None
-
-    def _take(self) -> bool:
-        """Take one thing off the beginning; whether there was one."""
-        if mark := _MARK.match(self.rest):
-            self.is_done = self.is_done or mark[1] in _DONE
-            self.priority = self.priority or _MARKS.get(mark[1])
-        elif mark := _WORD_MARK.match(self.rest):
-            self.priority = self.priority or _WORDS[(mark[1] or mark[2]).lower()]
-        elif (mark := _EMPHASIS.match(self.rest)) or (mark := _BETWEEN.match(self.rest)):
+def _read_head(rest: str) -> tuple[Priority | None, bool, When, str]:
+    """Take marks and a time, in any order, off the beginning of a line."""
+    priority: Priority | None = None
+    is_done, when = False, When()
+    for _ in range(12):
+        if mark := _MARK.match(rest):
+            is_done = is_done or mark[1] in _DONE
+            priority = priority or _MARKS.get(mark[1])
+        elif mark := _WORD_MARK.match(rest):
+            priority = priority or _WORDS[(mark[1] or mark[2]).lower()]
+        elif mark := _EMPHASIS.match(rest) or _BETWEEN.match(rest):
             pass
+        elif when.seqs is None and (mark := _CITED.match(rest)):
+            first, last = int(mark[1]), int(mark[2] or mark[1])
+            when = when._replace(seqs=(min(first, last), max(first, last)))
         else:
-            return self._take_time()
-        self.rest = self.rest[mark.end() :]
-        return True
-
-    def _take_time(self) -> bool:
-        if self.when.seqs is None and (cited := _CITED.match(self.rest)):
-            first, last = int(cited[1]), int(cited[2] or cited[1])
-            self.when = self.when._replace(seqs=(min(first, last), max(first, last)))
-            self.rest = self.rest[cited.end() :]
-            return True
-        found, rest = take_time(self.rest)
-        if found is None or (self.when.start is not None and found.start is not None):
-            return False
-        old = self.when
-        is_timed = found.start is not None
-        self.when = When(
-            found.start if is_timed else old.start,
-            found.end if is_timed else old.end,
-            found.day or old.day,
-            seqs=found.seqs or old.seqs,
-        )
-        self.rest = rest
-        return True
+            time, left = take_time(rest)
+            if time is None or (when.start is not None and time.start is not None):
+                break
+            timed = when if time.start is None else time
+            when = When(timed.start, timed.end, time.day or when.day, seqs=time.seqs or when.seqs)
+            rest = left
+            continue
+        rest = rest[mark.end() :]
+    return priority, is_done, when, rest.strip()
 
 
 def cleaned(text: str) -> str:

@@ -81,7 +81,7 @@ class _Splitter:
     def read(self, line: str) -> None:
         heading = _HEADING.fullmatch(line)
         if heading and (name := self.names.get(_key(heading[1]))):
-            self._open(name)
+            self._enter(name)
             return
         is_start = True
         for _ in range(_MOST_ON_A_LINE):
@@ -89,18 +89,18 @@ class _Splitter:
             name = self.names.get(_key(opening[1])) if opening else None
             if opening is None or name is None:
                 break
-            self._open(name)
+            self._enter(name)
             line = line[opening.end() :]
             is_start = False
             if (closing := self._closing(line)) is not None:
                 self._add(line[: closing.start()])
-                self._close()
+                self._enter(None)
                 line = line[closing.end() :].lstrip()
         closing = self._closing(line)
         if closing is not None:
             before, section = line[: closing.start()], self.current
             self._add(before)
-            self._close()
+            self._enter(None)
             self._closed_in_passing = section if before.strip() else None
             return
         if self.current is None and self._closed_in_passing and _LISTED.match(line):
@@ -122,14 +122,12 @@ class _Splitter:
                 return closing
         return None
 
-    def _open(self, name: str) -> None:
+    def _enter(self, name: str | None) -> None:
+        """Go on in a section, or outside of all."""
         self.current = name
         self._closed_in_passing = None
-        self.found.lines.setdefault(name, [])
-
-    def _close(self) -> None:
-        self.current = None
-        self._closed_in_passing = None
+        if name is not None:
+            self.found.lines.setdefault(name, [])
 
     def _add(self, line: str) -> None:
         section = self.found.outside if self.current is None else self.found.lines[self.current]
