@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from smara.context.moments.moments import Moments
     from smara.context.moments.start import RecentWork
     from smara.context.processors import Processors
+    from smara.core.background import Background
     from smara.core.freshness import Freshness
     from smara.core.scope import Scope
     from smara.database.database import Session
@@ -30,10 +31,9 @@ if TYPE_CHECKING:
     from smara.knowledge.store import KnowledgeStore
     from smara.links.code import CodeKnowledge, CodeUpkeep
     from smara.links.links import Links
-    from smara.meaning.background import BackgroundEmbedding
     from smara.meaning.embeddings import Embeddings
     from smara.meaning.query import Meaning
-    from smara.meaning.room import MeaningRoom
+    from smara.meaning.room import BackgroundEmbedding, MeaningRoom
     from smara.messages.compaction import Compactions, Summarizer
     from smara.messages.messages import History, Messages
     from smara.messages.threads import Threads
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from smara.models.chat import ChatModel
     from smara.models.embedder import Embedder
     from smara.models.reranker import Reranker
-    from smara.observations.background import Background
     from smara.observations.models import Extractor
     from smara.observations.observations import Observations
     from smara.observations.retries import OutageGate

@@ -1,4 +1,4 @@
-"""Wire the room: the query side and the embedding side.
+"""Wire the room: the query side, the embedding side and its thread.
 
 Each side is built at first use, so that a search does not load what makes vectors.
 """
@@ -7,20 +7,57 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from smara.core.background import Background
 from smara.database.projects import ProjectContext
 from smara.meaning.embedders import Embedders
 from smara.meaning.query import Meaning
 from smara.meaning.store import VectorStore
 
 if TYPE_CHECKING:
-    from smara.meaning.background import BackgroundEmbedding
     from smara.meaning.embeddings import Embeddings
+    from smara.meaning.models import EmbeddingProgress
     from smara.models.caller import Models
     from smara.models.embedder import Embedder
+
+
+QUIET_SECONDS = 1.0
+_AGAIN_SECONDS = {"busy": 5.0, "unavailable": 60.0, "lease_lost": 5.0}
+_FAILED_SECONDS = 60.0
+
+
+class BackgroundEmbedding(Background):
+    """The thread that makes vectors whenever something was written.
+
+    It waits until writing has paused for a moment, so a short-lived process never starts it.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[threading.Event], EmbeddingProgress],
+        quiet_seconds: float = QUIET_SECONDS,
+    ) -> None:
+        super().__init__("smara-vectors", is_interruptible=True)
+        self._work = work
+        self._quiet_seconds = quiet_seconds
+
+    def wake(self) -> None:
+        """Note that something was written; never waits or raises."""
+        if threading.current_thread() is not self._thread:
+            self.submit("embeddings", self._embed, self._quiet_seconds)
+
+    def _embed(self) -> None:
+        """Make what vectors are missing; what did not end by itself is left for a while."""
+        rest = _FAILED_SECONDS
+        try:
+            rest = _AGAIN_SECONDS.get(self._work(self.stop).stopped, 0.0)
+        finally:
+            if rest:
+                self.submit("embeddings", self._embed, rest)
 
 
 class MeaningRoom:
@@ -79,8 +116,6 @@ class MeaningRoom:
     @cached_property
     def background(self) -> BackgroundEmbedding:
         """Return the thread that embeds what was written."""
-        from smara.meaning.background import BackgroundEmbedding
-
         background = BackgroundEmbedding(lambda stop: self.embeddings.embed_pending(stop=stop))
         self._backgrounds.append(background)
         return background

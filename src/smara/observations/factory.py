@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from smara.config import Settings
+from smara.core.background import Background
 from smara.core.deadline import Abort
 from smara.database.projects import ProjectContext
 from smara.errors import ConfigError
@@ -18,7 +19,6 @@ from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
 from smara.models.caller import Models
 from smara.models.chat import ChatReply, ChatRequest
-from smara.observations.background import Background
 from smara.observations.cycle import ObservationCycle
 from smara.observations.models import MODES, AgentMode, Extractor, Observer, Reflector
 from smara.observations.observations import JudgeCode, Observations
@@ -134,7 +134,7 @@ def make_observations(
             extractors=extractors,
         )
 
-    background = Background()
+    background = Background("smara-background")
     observations = Observations(
         project,
         store,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smara.core import log
+from smara.core.background import Background
 from smara.core.freshness import Freshness
 from smara.core.scope import require_id
 from smara.database.database import Session, marks
@@ -22,7 +23,6 @@ from smara.messages.messages import Messages
 from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.messages.threads import Threads
-from smara.observations.background import Background
 from smara.observations.buffer import BufferedReflections
 from smara.observations.cycle import ObservationCycle
 from smara.observations.models import (

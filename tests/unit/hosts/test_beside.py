@@ -54,10 +54,12 @@ def test_told_to_stop_it_begins_nothing_more_and_leaves_what_waits(db):
     assert "smara-beside" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_a_store_that_cannot_be_opened_is_no_trouble_for_the_server(db):
+def test_events_of_a_store_that_cannot_be_opened_are_kept(db):
     folder = f"{db}-spool"
     db.write_bytes(b"not a database, and long enough to be taken for one" * 100)
     spooled(folder, claude("UserPromptSubmit", prompt="Kept"))
     beside = ServerDrain(folder)
-    beside._take_in()
+    with pytest.raises(smara.errors.SmaraError):
+        beside._drain()
+    beside.stop()
     assert len(spool.names(folder)) == 1

@@ -14,8 +14,8 @@ import pytest
 
 import smara
 from smara.core.deadline import Abort, run_within
-from smara.meaning.background import BackgroundEmbedding
 from smara.meaning.models import EmbeddingProgress
+from smara.meaning.room import BackgroundEmbedding
 from smara.testing import HashEmbedder
 
 _AGES = 600

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,6 +38,7 @@ from smara.adapters.hosts.session_log import SessionLog, claim_round
 from smara.adapters.hosts.spool import names
 from smara.config import default_store, load_settings, store_exists
 from smara.core import log
+from smara.core.background import Background
 from smara.core.events import HostEvent
 from smara.environment import patience
 from smara.errors import SmaraError
@@ -315,47 +315,36 @@ _LEAVE_SECONDS = 2.0
 
 
 class ServerDrain:
-    """A thread that drains a spool from time to time."""
+    """Drain a spool from time to time, in a background thread."""
 
     def __init__(
         self, folder: str, first: float = FIRST_SECONDS, every: float = EVERY_SECONDS
     ) -> None:
         self._folder = folder
         self._first, self._every = first, every
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="smara-beside", daemon=True)
+        self._background = Background("smara-beside")
 
     def start(self) -> None:
         """Begin; returns at once."""
-        self._thread.start()
+        self._background.submit("drain", self._drain, self._first)
 
     def stop(self) -> None:
         """Stop after the current batch; a slow one is left alone."""
-        self._stop.set()
-        self._thread.join(_LEAVE_SECONDS)
+        self._background.close(_LEAVE_SECONDS)
 
-    def _run(self) -> None:
-        rest = self._first
-        while not self._stop.wait(rest):
-            rest = self._every
-            if names(self._folder):
-                self._take_in()
-
-    def _take_in(self) -> None:
+    def _drain(self) -> None:
+        """Drain what waits; what cannot be drained stays, and the next time may do."""
         from smara.memory import open_memory
 
         try:
-            memory = open_memory(
-                busy_timeout_seconds=1.0, check_index=False, embed_in_background=False
-            )
-            take_in(memory, self._folder, BACKGROUND_SECONDS, clock=self._clock)
-        except SmaraError as error:
-            log.warning(
-                "spool.not_drained", error=error.code
-            )  # the files stay, and the next time may do
-        except Exception as error:  # noqa: BLE001 - the server beside it must go on
-            log.warning("spool.not_drained", error=type(error).__name__)
+            if names(self._folder):
+                memory = open_memory(
+                    busy_timeout_seconds=1.0, check_index=False, embed_in_background=False
+                )
+                take_in(memory, self._folder, BACKGROUND_SECONDS, clock=self._clock)
+        finally:
+            self._background.submit("drain", self._drain, self._every)
 
     def _clock(self) -> float:
         """The time, of which none is left once it was told to stop."""
-        return math.inf if self._stop.is_set() else time.monotonic()
+        return math.inf if self._background.stop.is_set() else time.monotonic()
