@@ -124,7 +124,7 @@ def make_memories(
         meaning = find_meaning()
         if meaning is None:
             return ()
-        from smara.meaning.texts import of_memory  # loads much that a look-up does without
+        from smara.meaning.queue import of_memory  # loads much that a look-up does without
 
         vector, _ = meaning.query_vector(
             of_memory(draft), deadline_seconds=_MEANING_SECONDS * patience()

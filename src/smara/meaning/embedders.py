@@ -40,8 +40,8 @@ def choose_space(
     others = [space for space in spaces if space.state == "ready" and space is not own]
     usable = next((space for space in others if can_open(space)), None)
     if usable is not None:
-        wanted = own_model_id or "the embedder that is set"
-        return usable, f"vectors of {usable.model_id}, until those of {wanted} are complete"
+        next_model = own_model_id or "the embedder that is set"
+        return usable, f"vectors of {usable.model_id}, until those of {next_model} are complete"
     if own is not None:
         return own, f"vectors of {own.model_id}, which are still being made"
     if others:
@@ -165,12 +165,9 @@ class Embedders:
     def of(self, space: Space) -> Embedder | None:
         """Return the embedder of a space, by its model id."""
         with self._lock:
-            known = [
-                each
-                for each in self._opened.values()
-                if each is not None and each.model_id == space.model_id
-            ]
-        return known[0] if known else self.get(space.embedder)
+            opened = [each for each in self._opened.values() if each is not None]
+        of_space = (each for each in opened if each.model_id == space.model_id)
+        return next(of_space, None) or self.get(space.embedder)
 
     def can_open(self, space: Space) -> bool:
         """Return True if this process can embed a space's queries.
@@ -180,7 +177,6 @@ class Embedders:
         if self.is_off or not (space.embedder == self.setting or is_local(space.embedder)):
             return False
         try:
-            embedder = self.get(space.embedder)
+            return getattr(self.get(space.embedder), "model_id", None) == space.model_id
         except SmaraError:
             return False
-        return embedder is not None and embedder.model_id == space.model_id

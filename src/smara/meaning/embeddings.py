@@ -7,7 +7,8 @@ stored blocks agree.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import product
 
 from smara.core import log
 from smara.core.clock import Clock
@@ -28,99 +29,6 @@ from smara.meaning.query import Meaning
 from smara.meaning.store import VectorStore
 from smara.meaning.worker import EmbeddingLimits, EmbeddingWorker, lease_name
 from smara.models.embedder import Embedder
-
-
-class VectorCheck:
-    """Compares the vectors of a project with its records."""
-
-    def __init__(self, store: VectorStore) -> None:
-        self._store = store
-
-    def problems(self, session: Session) -> list[str]:
-        """Return what is wrong, a sentence each."""
-        found: list[str] = []
-        for space in self._store.spaces(session):
-            model = space.model_id
-            for kind in VECTOR_KINDS:
-                if orphans := len(self.orphans(session, space, kind)):
-                    found.append(f"{orphans} vectors of {model} belong to no {kind} any more.")
-                if missing := len(self.missing(session, space, kind)):
-                    found.append(
-                        f"{missing} records ({kind}) have no vector of {model}, and none is on "
-                        "its way."
-                    )
-                if wrong := len(self.wrong_blocks(session, space, kind)):
-                    found.append(
-                        f"{wrong} blocks of signs of {model} ({kind}) do not agree with their "
-                        "vectors."
-                    )
-        return found
-
-    def mend(self, session: Session) -> int:
-        """Remove orphans, queue records without vectors, make wrong blocks again."""
-        mended = 0
-        for space in self._store.spaces(session):
-            for kind in VECTOR_KINDS:
-                orphans = self.orphans(session, space, kind)
-                missing = self.missing(session, space, kind)
-                self._store.enqueue(session, space.no, kind, numbers=missing)
-                blocks = self.wrong_blocks(session, space, kind)
-                shelf = self._store.shelf(session, space.no, kind)
-                self._store.database.vectors.put(session, shelf, dict.fromkeys(orphans, ()))
-                self._store.database.vectors.remake(session, shelf, blocks)
-                mended += len(orphans) + len(missing) + len(blocks)
-        return mended
-
-    def orphans(self, session: Session, space: Space, kind: VectorKind) -> list[int]:
-        """Return the numbers of records that are gone and still have vectors."""
-        shelf, table = self._store.shelf(session, space.no, kind), TABLES[kind]
-        statement = (
-            f"SELECT DISTINCT (v.no - ?) >> {int(shelf.record_bits)} FROM vectors v WHERE v.no "
-            "BETWEEN ? AND ?"
-            f" AND NOT EXISTS (SELECT 1 FROM {table} r WHERE r.project_no = :project"
-            f" AND r.no = (v.no - ?) >> {int(shelf.record_bits)})"
-        )
-        values = (shelf.base, shelf.base, shelf.base + LAST_ROW, shelf.base)
-        return [int(row[0]) for row in session.all(self._store.sql(statement), values)]
-
-    def missing(self, session: Session, space: Space, kind: VectorKind) -> list[int]:
-        """Return records without a vector that neither walk, queue nor failures know."""
-        if space.state != "ready":
-            return []
-        shelf, table, code = (
-            self._store.shelf(session, space.no, kind),
-            TABLES[kind],
-            vector_code(kind),
-        )
-        statement = (
-            f"SELECT r.no FROM {table} r WHERE r.project_no = :project"
-            " AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.no = ? + (r.no << "
-            f"{int(shelf.record_bits)}))"
-            " AND NOT EXISTS (SELECT 1 FROM embedding_queue q WHERE q.project_no = r.project_no"
-            " AND q.space_no IN (0, ?) AND q.kind = ? AND q.no = r.no)"
-            " AND NOT EXISTS (SELECT 1 FROM embedding_failures f WHERE f.project_no = r.project_no"
-            " AND f.space_no = ? AND f.kind = ? AND f.no = r.no)"
-            " AND NOT EXISTS (SELECT 1 FROM vector_walks w WHERE w.project_no = r.project_no"
-            " AND w.space_no = ? AND w.kind = ? AND w.is_done = 0 AND w.walked_no > r.no)"
-        )
-        rows = session.all(self._store.sql(statement), (shelf.base, *(space.no, code) * 3))
-        return [int(row[0]) for row in rows]
-
-    def wrong_blocks(self, session: Session, space: Space, kind: VectorKind) -> list[int]:
-        """Return blocks that do not match their vectors' signs."""
-        shelf, vectors = self._store.shelf(session, space.no, kind), self._store.database.vectors
-        kept = {block.block: block for block in vectors.blocks(session, shelf, -1)}
-        needed = {
-            row >> shelf.record_bits >> BLOCK_BITS
-            for row in vectors.scan(session, shelf)[0].tolist()
-        }
-        wrong = [block for block in needed if block not in kept]
-        for block in kept.values():
-            made = vectors.make_block(session, shelf, block.block)
-            if (made.offsets, made.signs) != (block.offsets, block.signs):
-                wrong.append(block.block)
-        return sorted(wrong)
-
 
 _DROPPED_AT_ONCE = 2_000
 
@@ -143,7 +51,6 @@ class Embeddings:
         self._meaning = meaning
         self._leases = leases
         self._clock = clock
-        self._checking = VectorCheck(store)
 
     def embed_pending(
         self,
@@ -187,16 +94,43 @@ class Embeddings:
         model_id, answering = None, None
         with self._store.database.read() as session:
             spaces = self._store.spaces(session)
-            stand = tuple(self._stand(session, space) for space in spaces)
+            statuses = []
+            for space in spaces:
+                waiting = self._store.count_waiting(session, space.no)
+                for walk in self._store.walks(session, space.no):
+                    if space.state == "filling" and not walk.is_done:
+                        # The records that the walk has still to pass.
+                        table = TABLES[walk.kind]
+                        statement = self._store.sql(
+                            f"SELECT count(*) FROM {table} WHERE project_no = :project AND no < ?"
+                        )
+                        row = session.one(statement, (walk.walked_no,))
+                        waiting += int(row[0]) if row else 0
+                lease = self._leases.find(lease_name(self._store.scope.project_no, space.no))
+                is_expired = lease is None or lease.expires_at <= self._clock.now_ms()
+                statuses.append(
+                    SpaceStatus(
+                        space,
+                        {
+                            kind: self._store.database.vectors.count(
+                                session, self._store.shelf(session, space.no, kind)
+                            )
+                            for kind in VECTOR_KINDS
+                        },
+                        0 if space.state == "retired" else waiting,
+                        failures=tuple(self._store.failures(session, space.no)),
+                        holder=None if lease is None or is_expired else lease.owner,
+                    )
+                )
         setting = self._embedders.in_force(spaces)
         try:
             own = self._embedders.own(spaces)
             model_id = own.model_id if own is not None else None
-            space, note = self._meaning.answering()
-            answering = space.model_id if space is not None else None
+            answer, note = self._meaning.answering()
+            answering = answer.model_id if answer is not None else None
         except SmaraError as error:
             note = f"not used: {error}"
-        return Status(setting, model_id, answering, note=note, spaces=stand)
+        return Status(setting, model_id, answering, note=note, spaces=tuple(statuses))
 
     def switch(self, setting: str) -> Space:
         """Fill the space of another embedder; the old one answers until then.
@@ -232,11 +166,11 @@ class Embeddings:
         """
         with self._store.database.read() as session:
             space = self._store.find_space(session, model_id)
-            known = ", ".join(each.model_id for each in self._store.spaces(session)) or "none"
+            others = ", ".join(each.model_id for each in self._store.spaces(session)) or "none"
         if space is None:
             raise NotFoundError(
                 f"There are no vectors of {model_id!r} in this project. There are those of: "
-                f"{known}."
+                f"{others}."
             )
         with self._embedding.hold(space) as heartbeat:
             if heartbeat is None:
@@ -280,18 +214,100 @@ class Embeddings:
 
     def problems(self) -> list[str]:
         """Return what is wrong with the vectors; reads all of them."""
+        problems = []
         with self._store.database.snapshot() as session:
-            return self._checking.problems(session)
+            for space, kind, faults in self._faults(session):
+                model, (orphans, missing, blocks) = space.model_id, map(len, faults)
+                if orphans:
+                    problems.append(f"{orphans} vectors of {model} belong to no {kind} any more.")
+                if missing:
+                    problems.append(
+                        f"{missing} records ({kind}) have no vector of {model}, and none is on "
+                        "its way."
+                    )
+                if blocks:
+                    problems.append(
+                        f"{blocks} blocks of signs of {model} ({kind}) do not agree with their "
+                        "vectors."
+                    )
+        return problems
 
     def mend(self) -> int:
         """Remove orphans and queue what is missing; return how many rows."""
+        mended, vectors = 0, self._store.database.vectors
         with self._store.database.write() as session:
-            return self._checking.mend(session)
+            for space, kind, (orphans, missing, blocks) in self._faults(session):
+                shelf = self._store.shelf(session, space.no, kind)
+                self._store.enqueue(session, space.no, kind, numbers=missing)
+                vectors.put(session, shelf, dict.fromkeys(orphans, ()))
+                vectors.remake(session, shelf, blocks)
+                mended += len(orphans) + len(missing) + len(blocks)
+        return mended
+
+    def _faults(
+        self, session: Session
+    ) -> Iterator[tuple[Space, VectorKind, tuple[list[int], list[int], list[int]]]]:
+        """Yield what is wrong with each shelf.
+
+        Numbers of records that are gone and still have vectors; of records without a vector that
+        neither walk, queue nor failures name; of blocks that do not match their vectors' signs.
+        """
+        store, vectors = self._store, self._store.database.vectors
+        for space, kind in product(store.spaces(session), VECTOR_KINDS):
+            shelf, table, code = (
+                store.shelf(session, space.no, kind),
+                TABLES[kind],
+                vector_code(kind),
+            )
+            bits = int(shelf.record_bits)
+            orphans = session.all(
+                store.sql(
+                    f"SELECT DISTINCT (v.no - ?) >> {int(bits)} FROM vectors v"
+                    " WHERE v.no BETWEEN ? AND ? AND NOT EXISTS (SELECT 1 FROM"
+                    f" {table} r WHERE r.project_no = :project"
+                    f" AND r.no = (v.no - ?) >> {int(bits)})"
+                ),
+                (shelf.base, shelf.base, shelf.base + LAST_ROW, shelf.base),
+            )
+            missing = session.all(
+                store.sql(
+                    f"SELECT r.no FROM {table} r WHERE r.project_no = :project AND NOT EXISTS"
+                    f" (SELECT 1 FROM vectors v WHERE v.no = ? + (r.no << {int(bits)}))"
+                    " AND NOT EXISTS (SELECT 1 FROM embedding_queue q"
+                    " WHERE q.project_no = r.project_no"
+                    " AND q.space_no IN (0, ?) AND q.kind = ? AND q.no = r.no)"
+                    " AND NOT EXISTS (SELECT 1 FROM embedding_failures f"
+                    " WHERE f.project_no = r.project_no"
+                    " AND f.space_no = ? AND f.kind = ? AND f.no = r.no)"
+                    " AND NOT EXISTS (SELECT 1 FROM vector_walks w"
+                    " WHERE w.project_no = r.project_no"
+                    " AND w.space_no = ? AND w.kind = ? AND w.is_done = 0 AND w.walked_no > r.no)"
+                ),
+                (shelf.base, *(space.no, code) * 3),
+            )
+            stored = {block.block: block[2:] for block in vectors.blocks(session, shelf, -1)}
+            rows = vectors.scan(session, shelf)[0].tolist()
+            blocks = sorted(
+                block
+                for block in stored.keys() | {row >> bits >> BLOCK_BITS for row in rows}
+                if stored.get(block) != vectors.make_block(session, shelf, block)[2:]
+            )
+            yield (
+                space,
+                kind,
+                (
+                    [int(row[0]) for row in orphans],
+                    [int(row[0]) for row in missing] if space.state == "ready" else [],
+                    blocks,
+                ),
+            )
 
     def _space_of(self, embedder: Embedder, setting: str) -> Space:
         with self._store.database.read() as session:
             space = self._store.find_space(session, embedder.model_id)
-            has_shelves = space is not None and self._store.has_shelves(session, space.no)
+            has_shelves = space is None or all(
+                self._store.shelf(session, space.no, kind).no for kind in VECTOR_KINDS
+            )
         if space is not None and not has_shelves:  # it is older than a kind of records
             with self._store.database.write() as session:
                 self._store.make_shelves(session, space.no)
@@ -315,28 +331,3 @@ class Embeddings:
                 f"{embedder.dims}. Drop the old ones: smara embeddings drop {embedder.model_id}"
             )
         return space
-
-    def _stand(self, session: Session, space: Space) -> SpaceStatus:
-        vectors = self._store.database.vectors
-        counts = {
-            kind: vectors.count(session, self._store.shelf(session, space.no, kind))
-            for kind in VECTOR_KINDS
-        }
-        waiting = self._store.count_waiting(session, space.no)
-        for walk in self._store.walks(session, space.no) if space.state == "filling" else ():
-            if not walk.is_done:  # the records that the walk has still to pass
-                table = TABLES[walk.kind]
-                statement = self._store.sql(
-                    f"SELECT count(*) FROM {table} WHERE project_no = :project AND no < ?"
-                )
-                row = session.one(statement, (walk.walked_no,))
-                waiting += int(row[0]) if row else 0
-        held = self._leases.find(lease_name(self._store.scope.project_no, space.no))
-        is_held = held is not None and held.expires_at > self._clock.now_ms()
-        return SpaceStatus(
-            space,
-            counts,
-            0 if space.state == "retired" else waiting,
-            failures=tuple(self._store.failures(session, space.no)),
-            holder=held.owner if held is not None and is_held else None,
-        )

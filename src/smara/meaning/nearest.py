@@ -17,13 +17,9 @@ from smara.database.database import Database, Session
 from smara.database.vectors import Shelf, cosines, decode
 
 if TYPE_CHECKING:
-    from smara.database.vectors import Block, Codes, Floats, Rows
-
-
-if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from smara.database.vectors import Codes, Floats, Rows
+    from smara.database.vectors import Block, Codes, Floats, Rows
 
     Array = NDArray[Any]
 
@@ -68,10 +64,6 @@ class Table:
     def __len__(self) -> int:
         return self.size - self._gone
 
-    @property
-    def bytes(self) -> int:
-        return int(self.rows.nbytes + self.values.nbytes)
-
     def put(self, block: int, rows: Rows, values: Array) -> None:
         """Put a block in the place of what it was."""
         self._order = None
@@ -91,7 +83,14 @@ class Table:
             self.size = end
         self._places[block] = (start, len(rows))
         if self._gone > max(4_096, self.size // 4):
-            self._compact()
+            # The gaps are closed in new arrays: the old ones may be in use.
+            fresh = Table(self._width, self._dtype, self._is_by_column)
+            fresh._grow(len(self))
+            for number, (first, count) in self._places.items():
+                of_block = slice(first, first + count)
+                fresh.put(number, self.rows[of_block], self.values[of_block])
+            self.rows, self.values, self._places = fresh.rows, fresh.values, fresh._places
+            self.size, self._gone = fresh.size, 0
 
     def fill(self, blocks: Sequence[int], sizes: Sequence[int], rows: Rows, values: Array) -> None:
         """Put many blocks into an empty table at once."""
@@ -111,44 +110,32 @@ class Table:
             return np.zeros((self._width, capacity), dtype=self._dtype).T
         return np.zeros((capacity, self._width), dtype=self._dtype)
 
-    def _grow(self, wanted: int) -> None:
+    def _grow(self, size: int) -> None:
         import numpy as np
 
-        if wanted <= len(self.rows):
+        if size <= len(self.rows):
             return
-        capacity = max(256, wanted + wanted // 8)
+        capacity = max(256, size + size // 8)
         rows, values = np.full(capacity, _GONE, dtype=np.int64), self._empty(capacity)
         rows[: self.size], values[: self.size] = self.rows[: self.size], self.values[: self.size]
         self.rows, self.values = rows, values
 
-    def _compact(self) -> None:
-        """Close gaps in new arrays: old ones may be in use."""
-        before_rows, before, places = self.rows, self.values, self._places
-        fresh = Table(self._width, self._dtype, self._is_by_column)
-        fresh._grow(len(self))
-        for block, (start, length) in places.items():
-            fresh.put(block, before_rows[start : start + length], before[start : start + length])
-        self.rows, self.values, self._places = fresh.rows, fresh.values, fresh._places
-        self.size, self._gone = fresh.size, 0
-
-    def of(self, wanted: Sequence[int] | Rows) -> tuple[Rows, Array]:
-        """Return which wanted rows are here, in order, with values."""
+    def of(self, numbers: Sequence[int] | Rows) -> tuple[Rows, Array]:
+        """Return which of some rows are here, in order, with values."""
         import numpy as np
 
         with self.lock:
             rows, values = self.rows[: self.size], self.values[: self.size]
-            if (
-                self._order is None
-            ):  # nearly in order as they are, so that this costs next to nothing
+            if self._order is None:
+                # Nearly in order as they are, so that this costs next to nothing.
                 self._order = np.argsort(rows, kind="stable")
             order = self._order
-        asked = np.sort(np.asarray(wanted, dtype=np.int64))
-        asked = asked[np.diff(asked, prepend=-2) != 0]
-        places = np.searchsorted(rows, asked, sorter=order)
+        distinct = np.unique(np.asarray(numbers, dtype=np.int64))
+        places = np.searchsorted(rows, distinct, sorter=order)
         places = (
             order[np.minimum(places, len(order) - 1)] if len(order) else np.zeros(0, dtype=np.int64)
         )
-        here = places[rows[places] == asked] if len(places) else places
+        here = places[rows[places] == distinct] if len(places) else places
         return rows[here], values[here]
 
     def snapshot(self) -> tuple[Rows, Array]:
@@ -169,20 +156,23 @@ def best_by_codes(rows: Rows, codes: Codes, query: Floats, limit: int) -> Rows:
 def best_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
     """Return rows likely nearest by signs, unordered.
 
-    Two rounds, by signs alone and weighed by the query.
+    Two rounds: by signs alone, then by the sum of the query's numbers where a vector is positive.
+    Those are rounded to whole numbers of 6 bits, so that each of the bits is one more comparison
+    of signs.
     """
-    columns = signs.T
-    first = _alike(rows, columns, query, count=max(FIRST_ROUND, limit * 16))
-    scores = _weighed(columns[:, first], query)
+    import numpy as np
+
+    first = _alike(rows, signs.T, query, count=max(FIRST_ROUND, limit * 16))
+    columns = signs.T[:, first]
+    largest = (1 << _QUERY_BITS - 1) - 1
+    whole = np.rint(query / max(float(np.abs(query).max()), 1e-9) * largest).astype(np.int64)
+    scores = np.zeros(columns.shape[1], dtype=np.int32)
+    for bit in range(_QUERY_BITS):
+        # Two's complement: the last bit is the sign.
+        weight = -(1 << bit) if bit == _QUERY_BITS - 1 else 1 << bit
+        words = _words((whole >> bit & 1).astype(bool))
+        scores += weight * _counted(columns, words, np.bitwise_and).astype(np.int32)
     return _best(rows[first], scores, max(SECOND_ROUND, limit * 5))
-
-
-def alike_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
-    """Return rows sharing most signs, unordered.
-
-    Enough for all of the nearest to be among them.
-    """
-    return rows[_alike(rows, signs.T, query, count=max(COMPARED, limit * 16))]
 
 
 def _alike(rows: Rows, columns: Array, query: Floats, count: int) -> Array:
@@ -192,27 +182,6 @@ def _alike(rows: Rows, columns: Array, query: Floats, count: int) -> Array:
     within = np.searchsorted(np.cumsum(np.bincount(apart)), count)
     first = np.flatnonzero(apart <= within)
     return first[rows[first] != _GONE]  # type: ignore[no-any-return]
-
-
-def _weighed(columns: Array, query: Floats) -> Array:
-    """The sum of the query's numbers where a vector is positive.
-
-    They are rounded to whole numbers of 6 bits, so that each of the bits is one more comparison of
-    signs.
-    """
-    import numpy as np
-
-    largest = (1 << _QUERY_BITS - 1) - 1
-    whole = np.rint(query / max(float(np.abs(query).max()), 1e-9) * largest).astype(np.int64)
-    scores = np.zeros(columns.shape[1], dtype=np.int32)
-    for bit in range(_QUERY_BITS):
-        weight = (
-            -(1 << bit) if bit == _QUERY_BITS - 1 else 1 << bit
-        )  # two's complement: the last bit is the sign
-        scores += weight * _counted(
-            columns, _words((whole >> bit & 1).astype(bool)), np.bitwise_and
-        ).astype(np.int32)
-    return scores
 
 
 def _counted(columns: Array, query: Array, compare: Any) -> Array:
@@ -280,7 +249,7 @@ class Nearest:
         # read then.
         self._kept_up_to = kept_up_to if database.vectors.stamps_removals else 0
         self._tables: dict[tuple[Shelf, bool], Table] = {}
-        self._asked: set[Shelf] = set()
+        self._queried: set[Shelf] = set()
         self._lock = threading.Lock()
         self._pid = os.getpid()
 
@@ -298,9 +267,45 @@ class Nearest:
         """
         if limit < 1:
             return []
-        if among is not None:
-            return self._ranked(self.scores(session, shelf, among, query), limit)
-        return self._ranked(self._rescored(session, shelf, query, limit=limit), limit)
+        if among is None:
+            among = self._candidates(session, shelf, query, limit)
+        scores = self.scores(session, shelf, among, query)
+        return sorted(scores.items(), key=lambda each: (-each[1], -each[0]))[:limit]
+
+    def _candidates(
+        self, session: Session, shelf: Shelf, query: Floats, limit: int
+    ) -> Sequence[int]:
+        """Return rows among which the nearest are."""
+        dims = len(query)
+        numbers = self._database.vectors.count(session, shelf) * dims
+        if not numbers:
+            return []
+        if numbers <= self._exact_up_to:
+            rows, codes = self._table(session, shelf, dims, is_whole=True).snapshot()
+            return best_by_codes(rows, codes, query, limit=limit + _SPARE).tolist()  # type: ignore[no-any-return]
+        near = self._database.vectors.nearest(session, shelf, query, limit)
+        if near is not None:
+            return near
+        # The vectors of a shelf are in memory from the second question on; no longer when there
+        # are too many.
+        others = sum(
+            table.rows.nbytes + table.values.nbytes
+            for (other, is_whole), table in self._tables.items()
+            if is_whole and other != shelf
+        )
+        is_whole_in_memory = shelf in self._queried
+        if numbers + others > self._kept_up_to:
+            is_whole_in_memory = False
+            with self._lock:
+                self._tables.pop((shelf, True), None)
+        else:
+            self._queried.add(shelf)
+        rows, signs = self._table(session, shelf, dims, is_whole=False).snapshot()
+        if not is_whole_in_memory:
+            return best_by_signs(rows, signs, query, limit=limit).tolist()  # type: ignore[no-any-return]
+        alike = rows[_alike(rows, signs.T, query, count=max(COMPARED, limit * 16))]
+        whole = self._table(session, shelf, dims, is_whole=True)
+        return best_by_codes(*whole.of(alike), query, limit + _SPARE).tolist()  # type: ignore[no-any-return]
 
     def scores(
         self, session: Session, shelf: Shelf, rows: Sequence[int], query: Floats
@@ -314,15 +319,15 @@ class Nearest:
     ) -> tuple[list[int], Codes]:
         """Return which rows have vectors, and the vectors."""
         if rows and self._database.vectors.stamps_removals and (shelf, True) in self._tables:
-            numbers, kept = self._table(session, shelf, dims, is_whole=True).of(rows)
-            return numbers.tolist(), kept
+            numbers, codes = self._table(session, shelf, dims, is_whole=True).of(rows)
+            return numbers.tolist(), codes
         found = self._database.vectors.by_rows(session, shelf, rows) if rows else {}
         found = {row: stored for row, stored in found.items() if len(stored) == dims}
         return list(found), decode(list(found.values()), dims)
 
     def bytes(self) -> int:
         """Return the memory that tables take."""
-        return sum(table.bytes for table in self._tables.values())
+        return sum(each.rows.nbytes + each.values.nbytes for each in self._tables.values())
 
     def forget(self, space_no: int | None = None) -> None:
         """Drop the tables, of one space or of all."""
@@ -332,55 +337,6 @@ class Nearest:
                 for key, table in self._tables.items()
                 if space_no not in (None, key[0].space_no)
             }
-
-    def _rescored(
-        self, session: Session, shelf: Shelf, query: Floats, limit: int
-    ) -> dict[int, float]:
-        size = self._database.vectors.count(session, shelf)
-        if not size:
-            return {}
-        numbers = size * len(query)
-        if numbers <= self._exact_up_to:
-            rows, codes = self._table(session, shelf, len(query), is_whole=True).snapshot()
-            found: Sequence[int] = best_by_codes(rows, codes, query, limit=limit + _SPARE).tolist()
-        else:
-            found = self._of_many(session, shelf, query, limit=limit, numbers=numbers)
-        return self.scores(session, shelf, found, query)
-
-    def _of_many(
-        self, session: Session, shelf: Shelf, query: Floats, limit: int, numbers: int
-    ) -> Sequence[int]:
-        """Rows of a large shelf among which the nearest are."""
-        asked = self._database.vectors.nearest(session, shelf, query, limit)
-        if asked is not None:
-            return asked
-        rows, signs = self._table(session, shelf, len(query), is_whole=False).snapshot()
-        kept = self._kept(session, shelf, len(query), numbers)
-        if kept is None:
-            best = best_by_signs(rows, signs, query, limit=limit)
-        else:
-            best = best_by_codes(
-                *kept.of(alike_by_signs(rows, signs, query, limit=limit)), query, limit + _SPARE
-            )
-        found: list[int] = best.tolist()
-        return found
-
-    def _kept(self, session: Session, shelf: Shelf, dims: int, numbers: int) -> Table | None:
-        """The vectors of a shelf, in memory from the second question on; no longer when there are
-        too many.
-        """
-        others = sum(
-            table.bytes
-            for (other, is_whole), table in self._tables.items()
-            if is_whole and other != shelf
-        )
-        if numbers + others > self._kept_up_to:
-            with self._lock:
-                self._tables.pop((shelf, True), None)
-            return None
-        is_first = shelf not in self._asked
-        self._asked.add(shelf)
-        return None if is_first else self._table(session, shelf, dims, is_whole=True)
 
     def _table(self, session: Session, shelf: Shelf, dims: int, is_whole: bool) -> Table:
         """The table of a shelf as the database has it now."""
@@ -437,7 +393,3 @@ class Nearest:
             rows,
             np.concatenate([codes.reshape(-1, dims) for _, codes in found]),
         )
-
-    @staticmethod
-    def _ranked(scores: dict[int, float], limit: int) -> list[tuple[int, float]]:
-        return sorted(scores.items(), key=lambda each: (-each[1], -each[0]))[:limit]

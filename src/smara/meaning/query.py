@@ -25,7 +25,6 @@ from smara.meaning.embedders import Embedders, VectorCache, choose_space
 from smara.meaning.models import Space, Vector
 from smara.meaning.nearest import Nearest
 from smara.meaning.store import VectorStore
-from smara.models.embedder import Embedder
 from smara.secrets import redact
 
 if TYPE_CHECKING:
@@ -78,74 +77,50 @@ def allowed_rows(
     within: Within,
 ) -> list[tuple[int, float]]:
     """Return the nearest rows of messages inside a scope, best first."""
-    inside = _listed(session, store, within, limit=NARROW + 1)
-    if len(inside) <= NARROW:
-        rows = [row for no, pieces in inside for row in range(row_of(no), row_of(no, pieces))]
-        return nearest.find(session, shelf, query, limit, among=rows)
-    answer: list[tuple[int, float]] = []
-    for wanted in (limit * 4, limit * 32, limit * 256):
-        found = nearest.find(session, shelf, query, wanted)
-        kept = _kept(session, store, {no_of(row) for row, _ in found}, within=within)
-        answer = [each for each in found if no_of(each[0]) in kept]
-        if len(answer) >= limit or len(found) < wanted:
-            break
-    return answer[:limit]
-
-
-def _listed(
-    session: Session, store: VectorStore, within: Within, limit: int
-) -> list[tuple[int, int]]:
-    """Messages inside the scope, with the number of their pieces at most; no more than
-    ``limit``.
-    """
-    conditions, values = _conditions(within)
-    rows = session.all(
-        store.sql(
-            "SELECT m.no, length(m.raw_content) FROM messages m JOIN threads t ON t.no = "
-            "m.thread_no"
-            f" WHERE m.project_no = :project{join_terms(conditions)} LIMIT ?"
-        ),
-        (*values, limit),
-    )
-    # Two pieces that follow each other are longer than one may be, or the first would have gone on.
-    return [(int(row[0]), 2 + 2 * int(row[1]) // CHUNK_CHARACTERS) for row in rows]
-
-
-def _kept(session: Session, store: VectorStore, numbers: set[int], within: Within) -> set[int]:
-    conditions, values = _conditions(within)
-    wanted, found = sorted(numbers), set[int]()
-    for part in parts(wanted):
-        rows = session.all(
-            store.sql(
-                "SELECT m.no FROM messages m JOIN threads t ON t.no = m.thread_no"
-                f" WHERE m.project_no = :project{join_terms(conditions)} AND m.no IN "
-                f"({marks(len(part))})"
-            ),
-            (*values, *part),
-        )
-        found.update(int(row[0]) for row in rows)
-    return found
-
-
-def _conditions(within: Within) -> tuple[list[str], list[object]]:
     conditions, values = record_conditions(within)
-    if within.thread_no is not None:
-        conditions.append("m.thread_no = ?")
-        values.append(within.thread_no)
-    if within.resource_id is not None:
-        conditions.append("t.resource_id = ?")
-        values.append(within.resource_id)
-    # Threads have an index by time, messages have none.
-    if within.since_ms is not None:
-        conditions.append("t.updated_at >= ?")
-        values.append(within.since_ms)
-    if within.until_ms is not None:
-        conditions.append("t.created_at < ?")
-        values.append(within.until_ms)
+    for condition, value in (
+        ("m.thread_no = ?", within.thread_no),
+        ("t.resource_id = ?", within.resource_id),
+        # Threads have an index by time, messages have none.
+        ("t.updated_at >= ?", within.since_ms),
+        ("t.created_at < ?", within.until_ms),
+    ):
+        if value is not None:
+            conditions.append(condition)
+            values.append(value)
     if within.roles:
         conditions.append(f"m.role IN ({marks(len(within.roles))})")
         values += within.roles
-    return conditions, values
+    rest = (
+        "FROM messages m JOIN threads t ON t.no = m.thread_no"
+        f" WHERE m.project_no = :project{join_terms(conditions)}"
+    )
+    inside = session.all(
+        store.sql(f"SELECT m.no, length(m.raw_content) {rest} LIMIT ?"), (*values, NARROW + 1)
+    )
+    if len(inside) <= NARROW:
+        # Two pieces that follow each other are longer than one may be, or the first would have
+        # gone on.
+        rows = [
+            row
+            for no, length in inside
+            for row in range(row_of(no), row_of(no, 2 + 2 * length // CHUNK_CHARACTERS))
+        ]
+        return nearest.find(session, shelf, query, limit, among=rows)
+    answer: list[tuple[int, float]] = []
+    for count in (limit * 4, limit * 32, limit * 256):
+        found = nearest.find(session, shelf, query, count)
+        allowed = {
+            no
+            for part in parts(sorted({no_of(row) for row, _ in found}))
+            for (no,) in session.all(
+                store.sql(f"SELECT m.no {rest} AND m.no IN ({marks(len(part))})"), (*values, *part)
+            )
+        }
+        answer = [each for each in found if no_of(each[0]) in allowed]
+        if len(answer) >= limit or len(found) < count:
+            break
+    return answer[:limit]
 
 
 REMEMBERED = 256
@@ -175,7 +150,7 @@ class Meaning:
         self._query_seconds = query_seconds
         self._nearest = nearest or Nearest(store.database)
         self._when_asked = when_asked
-        self._known: OrderedDict[tuple[str, str], Floats] = OrderedDict()
+        self._remembered: OrderedDict[tuple[str, str], Floats] = OrderedDict()
         self._lock = threading.Lock()
         self._warm: set[str] = set()
 
@@ -202,10 +177,10 @@ class Meaning:
         stop_at = self._clock.monotonic() + budget
         try:
             if self._embedders.setting in self._warm:
-                return self._asked(text, stop_at)
+                return self._embed(text, stop_at)
             # It is not known how long the model takes to load.
             return run_within(
-                lambda _: self._asked(text, None),
+                lambda _: self._embed(text, None),
                 budget,
                 self._clock,
                 thread_name="smara-embedder",
@@ -285,16 +260,18 @@ class Meaning:
         """Drop the cached vectors of one space or of all."""
         self._nearest.forget(space_no)
 
-    def _asked(self, text: str, stop_at: float | None) -> tuple[Vector | None, str]:
+    def _embed(self, text: str, stop_at: float | None) -> tuple[Vector | None, str]:
+        import numpy as np
+
         space, note = self.answering()
         if space is None:
             return None, note
         key = (space.model_id, text)
         with self._lock:
-            known = self._known.get(key)
-            if known is not None:
-                self._known.move_to_end(key)
-        if known is None:
+            values = self._remembered.get(key)
+            if values is not None:
+                self._remembered.move_to_end(key)
+        if values is None:
             embedder = self._embedders.of(space)
             if embedder is None or embedder.model_id != space.model_id:
                 return (
@@ -302,26 +279,19 @@ class Meaning:
                     f"not used: the embedder {space.embedder} makes other vectors now than "
                     f"{space.model_id}",
                 )
-            known = self._embedded(space, embedder, text, stop_at)
+            cache = VectorCache(self._store, space, "query", clock=self._clock)
+            stored = cache.find([text]).get(text)
+            if stored is not None and len(stored) == 4 * space.dims:
+                values = np.frombuffer(stored, dtype=np.float32)
+            else:
+                left = None if stop_at is None else max(0.001, stop_at - self._clock.monotonic())
+                values = embedder.embed([text], "query", deadline_seconds=left)[0]
+                cache.put({text: values.astype(np.float32).tobytes()})
             with self._lock:
-                self._known[key] = known
-                while len(self._known) > REMEMBERED:
-                    self._known.popitem(last=False)
+                self._remembered[key] = values
+                while len(self._remembered) > REMEMBERED:
+                    self._remembered.popitem(last=False)
         self._warm.add(self._embedders.setting)
-        if not known.any():
+        if not values.any():
             return None, "not used: the model knows no word of the question"
-        return Vector(known, space.no, space.model_id), note
-
-    def _embedded(
-        self, space: Space, embedder: Embedder, text: str, stop_at: float | None
-    ) -> Floats:
-        import numpy as np
-
-        cache = VectorCache(self._store, space, "query", clock=self._clock)
-        stored = cache.find([text]).get(text)
-        if stored is not None and len(stored) == 4 * space.dims:
-            return np.frombuffer(stored, dtype=np.float32)
-        left = None if stop_at is None else max(0.001, stop_at - self._clock.monotonic())
-        values: Floats = embedder.embed([text], "query", deadline_seconds=left)[0]
-        cache.put({text: values.astype(np.float32).tobytes()})
-        return values
+        return Vector(values, space.no, space.model_id), note

@@ -1,18 +1,72 @@
-"""Read batches of records that need vectors, newest first.
+"""Read batches of records that need vectors, newest first, as texts.
 
 Every write of a record queues it in the same transaction, so none can be missed. Records older than
-a space are reached once by a walk from the newest down.
+a space are reached once by a walk from the newest down. A record alone often does not say what it
+is about, so its context is put before it: from the record and from what preceded it, so that the
+same record always gives the same text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
-from smara.database.database import Session
+from smara.codegraph.store import ChunkRow, CodeStore
+from smara.core.extract import pieces
+from smara.core.text import CHUNK_CHARACTERS
+from smara.database.database import Session, marks
 from smara.database.vectors import TABLES, VectorKind, vector_code
+from smara.knowledge.models import TypedMemory
+from smara.knowledge.store import KnowledgeStore
 from smara.meaning.store import QueueEntry, SpaceWalk, VectorStore
-from smara.meaning.texts import Texts
+from smara.messages.store import MessageStore
+from smara.observations.models import Observation
+from smara.observations.store import ObservationStore
+from smara.tasks.models import Task
+from smara.tasks.store import TaskStore
+from smara.working.store import WorkingStore
+
+CODE_CHARACTERS = 4_000
+"""So much of a piece of code is embedded: a vector of more says less of each part."""
+
+
+def of_task(task: Task) -> str:
+    """Return a task's text: kind, title, labels, and descriptions."""
+    head = _prefix((task.type, *task.labels))
+    return "\n".join(filter(None, (f"{head}{task.title}", task.full_description, task.summary)))
+
+
+def of_observation(observation: Observation) -> str:
+    """An observation with its category and its files before it."""
+    head = _prefix((*observation.files, observation.category))
+    return head + "\n".join((observation.text, *observation.details))
+
+
+def of_memory(memory: TypedMemory) -> str:
+    """Return a memory's text with files, modules and type, or prefix."""
+    head = (
+        f"{memory.context_prefix}: "
+        if memory.context_prefix
+        else _prefix((*memory.files, *memory.modules, memory.type.replace("_", " ")))
+    )
+    return head + memory.content
+
+
+def of_chunk(chunk: ChunkRow) -> str:
+    """Return a chunk's text behind its context, cut if long."""
+    text = chunk.text[:CODE_CHARACTERS]
+    return f"{chunk.prefix}\n{text}" if chunk.prefix else text
+
+
+def _prefix(about: Sequence[str]) -> str:
+    """What a text is about, to be put before it.
+
+    >>> _prefix(("src/auth.ts", "gotcha")), _prefix(())
+    ('src/auth.ts | gotcha: ', '')
+    """
+    context = " | ".join(filter(None, about))
+    return f"{context}: " if context else ""
+
 
 BATCH_RECORDS = 256
 BATCH_CHARACTERS = 400_000
@@ -28,19 +82,15 @@ class EmbeddingBatch:
     walks: list[SpaceWalk] = field(default_factory=list)
     is_held: bool = False
     """True if something waits that another session held when its turn came."""
-    _characters: int = 0
+    characters: int = 0
 
     @property
     def is_empty(self) -> bool:
         return not (self.texts or self.gone or self.entries or self.walks)
 
-    @property
-    def is_full(self) -> bool:
-        return self._characters > BATCH_CHARACTERS
-
     def add(self, kind: VectorKind, no: int, texts: list[str]) -> None:
         self.texts[kind, no] = texts
-        self._characters += sum(map(len, texts))
+        self.characters += sum(map(len, texts))
 
 
 class EmbeddingQueue:
@@ -48,7 +98,44 @@ class EmbeddingQueue:
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
-        self._texts = Texts(store)
+        database, scope = store.database, store.scope
+        self._messages = MessageStore(database, scope)
+        self._tasks = TaskStore(database, scope)
+        self._observations = ObservationStore(database, scope)
+        self._memories = KnowledgeStore(database, scope)
+        self._working = WorkingStore(database, scope)
+        self._code = CodeStore(database, scope)
+
+    def texts(
+        self, session: Session, kind: VectorKind, numbers: Sequence[int]
+    ) -> dict[int, list[str]]:
+        """Return records' texts, one per row; missing are left out."""
+        if not numbers:
+            return {}
+        match kind:
+            case "message":
+                messages = self._messages.by_numbers(session, numbers)
+                # The same pieces as in the text index.
+                return {
+                    no: list(pieces(each.raw_content, CHUNK_CHARACTERS)) or [""]
+                    for no, each in messages.items()
+                }
+            case "task":
+                tasks = self._tasks.by_numbers(session, numbers)
+                return {no: [of_task(each)] for no, each in tasks.items()}
+            case "observation":
+                rest = f" AND o.no IN ({marks(len(numbers))})"
+                observations = self._observations.select(session, rest, numbers)
+                return {no: [of_observation(each)] for no, each in observations}
+            case "memory":
+                memories = self._memories.by_numbers(session, numbers)
+                return {no: [of_memory(each)] for no, each in memories.items()}
+            case "code":
+                chunks = self._code.chunks_by_number(session, numbers)
+                return {no: [of_chunk(each)] for no, each in chunks.items()}
+            case "working":
+                pages = self._working.by_numbers(session, numbers)
+                return {no: [each.content] for no, each in pages.items()}
 
     def next(
         self, session: Session, space_no: int, limit: int, passed: Set[QueueEntry] = frozenset()
@@ -78,9 +165,9 @@ class EmbeddingQueue:
         batch = EmbeddingBatch()
         for kind in dict.fromkeys(entry.kind for entry in entries):
             of_kind = [entry for entry in entries if entry.kind == kind]
-            texts = self._texts.of(session, kind, [entry.no for entry in of_kind])
+            texts = self.texts(session, kind, [entry.no for entry in of_kind])
             for entry in of_kind:
-                if batch.is_full:
+                if batch.characters > BATCH_CHARACTERS:
                     return batch
                 batch.entries.append(entry)
                 if entry.no in texts:
@@ -94,10 +181,21 @@ class EmbeddingQueue:
         for walk in self._store.walks(session, space_no):
             if walk.is_done:
                 continue
-            numbers = self._without_vectors(session, space_no, walk, limit=limit)
-            texts = self._texts.of(session, walk.kind, numbers)
+            shelf = self._store.shelf(session, space_no, walk.kind)
+            table, bits = TABLES[walk.kind], shelf.record_bits
+            statement = (
+                f"SELECT r.no FROM {table} r WHERE r.project_no = :project AND r.no < ?"
+                f" AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.no = ? + (r.no << {bits}))"
+                " AND NOT EXISTS (SELECT 1 FROM embedding_failures f"
+                " WHERE f.project_no = r.project_no"
+                " AND f.space_no = ? AND f.kind = ? AND f.no = r.no)"
+                " ORDER BY r.no DESC LIMIT ?"
+            )
+            values = (walk.walked_no, shelf.base, space_no, vector_code(walk.kind), limit)
+            numbers = [int(row[0]) for row in session.all(self._store.sql(statement), values)]
+            texts = self.texts(session, walk.kind, numbers)
             for no in numbers:
-                if batch.is_full:
+                if batch.characters > BATCH_CHARACTERS:
                     break
                 if no in texts:
                     batch.add(walk.kind, no, texts[no])
@@ -108,20 +206,3 @@ class EmbeddingQueue:
                 return batch
             limit -= len(numbers)
         return batch
-
-    def _without_vectors(
-        self, session: Session, space_no: int, walk: SpaceWalk, limit: int
-    ) -> list[int]:
-        """Return the next records of a walk without vectors, newest first."""
-        shelf = self._store.shelf(session, space_no, walk.kind)
-        table, bits = TABLES[walk.kind], shelf.record_bits
-        statement = (
-            f"SELECT r.no FROM {table} r WHERE r.project_no = :project AND r.no < ?"
-            f" AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.no = ? + (r.no << {bits}))"
-            " AND NOT EXISTS (SELECT 1 FROM embedding_failures f WHERE f.project_no = r.project_no"
-            " AND f.space_no = ? AND f.kind = ? AND f.no = r.no)"
-            " ORDER BY r.no DESC LIMIT ?"
-        )
-        values = (walk.walked_no, shelf.base, space_no, vector_code(walk.kind), limit)
-        rows = session.all(self._store.sql(statement), values)
-        return [int(row[0]) for row in rows]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from smara.database.database import Row, Session, marks, parts
+from smara.database.database import Session, marks, parts
 from smara.database.project_store import ProjectStore
 from smara.database.vectors import VECTOR_KINDS, Shelf, VectorKind, vector_code, vector_kind
 from smara.meaning.models import EmbeddingFailure, Space
@@ -66,21 +66,16 @@ class VectorStore(ProjectStore):
             [(vector_code(kind), space_no) for kind in VECTOR_KINDS],
         )
 
-    def has_shelves(self, session: Session, space_no: int) -> bool:
-        return all(self.shelf(session, space_no, kind).no for kind in VECTOR_KINDS)
-
     # spaces
 
     def spaces(self, session: Session) -> list[Space]:
         """The spaces of this project, newest first."""
-        return [
-            _space(row)
-            for row in session.all(self.sql(f"{_SPACES} ORDER BY f.created_at DESC, s.no DESC"))
-        ]
+        rows = session.all(self.sql(f"{_SPACES} ORDER BY f.created_at DESC, s.no DESC"))
+        return [Space(*row) for row in rows]
 
     def find_space(self, session: Session, model_id: str) -> Space | None:
         row = session.one(self.sql(f"{_SPACES} AND s.model_id = ?"), (model_id,))
-        return _space(row) if row else None
+        return Space(*row) if row else None
 
     def add_space(
         self, session: Session, model_id: str, dims: int, embedder: str, now_ms: int
@@ -110,22 +105,22 @@ class VectorStore(ProjectStore):
         self.make_shelves(session, space_no)
         self._clear(session, "vector_walks", space_no)
 
-    def set_state(self, session: Session, space_no: int, state: str, ready_at: int | None) -> None:
+    def update_fill(
+        self,
+        session: Session,
+        space_no: int,
+        state: str | None = None,
+        ready_at: int | None = None,
+        used_at: int | None = None,
+    ) -> None:
+        """Change a space in this project; None leaves a field as it is."""
         session.run(
             self.sql(
-                "UPDATE vector_fills SET state = ?, ready_at = coalesce(?, ready_at)"
+                "UPDATE vector_fills SET state = coalesce(?, state),"
+                " ready_at = coalesce(?, ready_at), used_at = coalesce(?, used_at)"
                 " WHERE project_no = :project AND space_no = ?"
             ),
-            (state, ready_at, space_no),
-        )
-
-    def use(self, session: Session, space_no: int, now_ms: int) -> None:
-        """Record that a process fills a space."""
-        session.run(
-            self.sql(
-                "UPDATE vector_fills SET used_at = ? WHERE project_no = :project AND space_no = ?"
-            ),
-            (now_ms, space_no),
+            (state, ready_at, used_at, space_no),
         )
 
     def choose(self, session: Session, space_no: int, now_ms: int) -> None:
@@ -146,7 +141,7 @@ class VectorStore(ProjectStore):
         """
         for table in ("vector_walks", "embedding_queue", "embedding_failures", "embedding_cache"):
             self._clear(session, table, space_no)
-        self.set_state(session, space_no, state, ready_at=None)
+        self.update_fill(session, space_no, state=state)
 
     def _clear(self, session: Session, table: str, space_no: int) -> None:
         statement = self.sql(f"DELETE FROM {table} WHERE project_no = :project AND space_no = ?")
@@ -163,12 +158,11 @@ class VectorStore(ProjectStore):
             ),
             (space_no,),
         )
-        known = {row[0]: row for row in rows}
-        found = []
-        for kind in VECTOR_KINDS:
-            _, walked, is_done = known.get(vector_code(kind), (0, _NOT_BEGUN, 0))
-            found.append(SpaceWalk(kind, int(walked), bool(is_done)))
-        return found
+        begun = {code: (walked_no, bool(is_done)) for code, walked_no, is_done in rows}
+        return [
+            SpaceWalk(kind, *begun.get(vector_code(kind), (_NOT_BEGUN, False)))
+            for kind in VECTOR_KINDS
+        ]
 
     def put_walk(self, session: Session, space_no: int, walk: SpaceWalk) -> None:
         session.run(
@@ -179,10 +173,6 @@ class VectorStore(ProjectStore):
             ),
             (space_no, vector_code(walk.kind), walk.walked_no, int(walk.is_done)),
         )
-
-    def restart_walks(self, session: Session, space_no: int) -> None:
-        """Restart walks; records with vectors are passed over."""
-        self._clear(session, "vector_walks", space_no)
 
     # the queue
 
@@ -212,8 +202,8 @@ class VectorStore(ProjectStore):
                     (waiting_for, first, last, limit - len(found)),
                 )
                 found += [
-                    QueueEntry(int(row[0]), vector_kind(row[1]), int(row[2]), stamp=int(row[3]))
-                    for row in rows
+                    QueueEntry(in_space, vector_kind(kind), no, stamp=stamp)
+                    for in_space, kind, no, stamp in rows
                 ]
         return found
 
@@ -290,28 +280,22 @@ class VectorStore(ProjectStore):
             ),
             (space_no, limit),
         )
-        return [
-            EmbeddingFailure(
-                vector_kind(row[0]), int(row[1]), row[2], message=row[3], failed_at=int(row[4])
-            )
-            for row in rows
-        ]
+        return [EmbeddingFailure(vector_kind(kind), *rest) for kind, *rest in rows]
 
     # the cache
 
     def cached(self, session: Session, keys: Sequence[bytes], now_ms: int) -> dict[bytes, bytes]:
-        found: dict[bytes, bytes] = {}
-        for part in parts(keys):
-            rows = session.all(
+        return {
+            bytes(key): bytes(vector)
+            for part in parts(keys)
+            for key, vector in session.all(
                 self.sql(
-                    "SELECT key, vector FROM embedding_cache"
-                    " WHERE project_no = :project AND expires_at > ? AND key IN "
-                    f"({marks(len(part))})"
+                    "SELECT key, vector FROM embedding_cache WHERE project_no = :project"
+                    f" AND expires_at > ? AND key IN ({marks(len(part))})"
                 ),
                 (now_ms, *part),
             )
-            found.update((bytes(row[0]), bytes(row[1])) for row in rows)
-        return found
+        }
 
     def put_cached(
         self,
@@ -335,17 +319,3 @@ class VectorStore(ProjectStore):
         """Drop what has expired; how many vectors."""
         statement = "DELETE FROM embedding_cache WHERE project_no = :project AND expires_at <= ?"
         return session.run(self.sql(statement), (now_ms,))
-
-
-def _space(row: Row) -> Space:
-    return Space(
-        int(row[0]),
-        row[1],
-        int(row[2]),
-        embedder=row[3],
-        state=row[4],
-        created_at=row[5],
-        ready_at=row[6],
-        chosen_at=row[7],
-        used_at=row[8],
-    )

@@ -130,9 +130,18 @@ class EmbeddingWorker:
     ) -> Iterator[EmbeddingProgress]:
         """Yield the progress after each batch; the last says why it ended."""
         tally, started = _EmbeddingTally(), self._clock.monotonic()
+        stopped: StopReason | None
         while True:
             heartbeat.check()
-            most, left, stopped = self._left(limits, tally, started)
+            most, left, stopped = BATCH_RECORDS, limits.seconds, None
+            if limits.records is not None:
+                most = limits.records - tally.embedded - tally.failed
+                stopped = "limit" if most <= 0 else None
+            if left is not None:
+                left -= self._clock.monotonic() - started
+                stopped = "deadline" if left <= 0 else stopped
+            if limits.stop is not None and limits.stop.is_set():
+                stopped = "closed"
             if stopped is None:
                 with self._store.database.snapshot() as session:
                     batch = self._pending.next(session, space.no, most, tally.passed)
@@ -141,7 +150,7 @@ class EmbeddingWorker:
                 yield self._progress(space, tally, stopped, note=_HELD if stopped == "busy" else "")
                 return
             try:
-                made, failures = self._embedded(space, embedder, batch, left, tally)
+                made, failures = self._embed(space, embedder, batch, left, tally)
             except (ModelError, ConfigError) as error:
                 log.warning("embeddings.unavailable", model=space.model_id, error=error.code)
                 yield self._progress(space, tally, "unavailable", note=str(error))
@@ -149,21 +158,6 @@ class EmbeddingWorker:
             self._write(space, heartbeat.lease, batch, made, failures, tally)
             if limits.tell is not None:
                 yield self._progress(space, tally, "limit")
-
-    def _left(
-        self, limits: EmbeddingLimits, tally: _EmbeddingTally, started: float
-    ) -> tuple[int, float | None, StopReason | None]:
-        """Return the records and the time that are left, and why to stop."""
-        done = tally.embedded + tally.failed
-        most = BATCH_RECORDS if limits.records is None else limits.records - done
-        left = (
-            None if limits.seconds is None else limits.seconds - (self._clock.monotonic() - started)
-        )
-        if limits.stop is not None and limits.stop.is_set():
-            return most, left, "closed"
-        if left is not None and left <= 0:
-            return most, left, "deadline"
-        return most, left, "limit" if most <= 0 else None
 
     def _progress(
         self, space: Space, tally: _EmbeddingTally, stopped: StopReason, note: str = ""
@@ -211,27 +205,24 @@ class EmbeddingWorker:
                     self._leases.guard(session, heartbeat.lease)
                     entries = self._store.entries(session, space.no, _RETIRED_AT_ONCE, own=True)
                     for kind in dict.fromkeys(each.kind for each in entries):
-                        numbers = [each.no for each in entries if each.kind == kind]
-                        shelf = self._store.shelf(session, space.no, kind)
-                        self._store.database.vectors.put(session, shelf, dict.fromkeys(numbers, ()))
-                        self._store.database.vectors.settle(
-                            session,
-                            shelf,
-                            [
-                                (each.space_no, each.no, each.stamp)
-                                for each in entries
-                                if each.kind == kind
-                            ],
+                        of_kind = [
+                            (each.space_no, each.no, each.stamp)
+                            for each in entries
+                            if each.kind == kind
+                        ]
+                        shelf, vectors = (
+                            self._store.shelf(session, space.no, kind),
+                            self._store.database.vectors,
                         )
+                        vectors.put(session, shelf, {no: () for _, no, _ in of_kind})
+                        vectors.settle(session, shelf, of_kind)
                     if not entries:
                         self._store.empty(session, space.no, "retired")
                 if not entries:
                     log.event("embeddings.retired", model=space.model_id)
                     return
 
-    # embedding
-
-    def _embedded(
+    def _embed(
         self,
         space: Space,
         embedder: Embedder,
@@ -242,33 +233,28 @@ class EmbeddingWorker:
         """Return the encoded vectors of a batch, and the records that the model refuses."""
         cache = VectorCache(self._store, space, "document", clock=self._clock)
         distinct = list(dict.fromkeys(text for texts in batch.texts.values() for text in texts))
-        known = cache.find(distinct)
-        tally.cached += len(known)
-        known |= {
-            text: b"" for text in distinct if not text.strip()
-        }  # some models refuse to be asked nothing
-        missing = [text for text in distinct if text not in known]
+        vectors = cache.find(distinct)
+        tally.cached += len(vectors)
+        # Some models refuse to be asked nothing.
+        vectors |= {text: b"" for text in distinct if not text.strip()}
+        missing = [text for text in distinct if text not in vectors]
         refused: dict[str, ModelError] = {}
         fresh = _embed_each(embedder, missing, left, refused=refused, is_probed=False)
         cache.put(fresh)
-        known |= fresh
-        made: dict[tuple[VectorKind, int], list[bytes]] = {}
+        vectors |= fresh
+        made = {
+            record: [vectors[text] for text in texts]
+            for record, texts in batch.texts.items()
+            if refused.keys().isdisjoint(texts)
+        }
         failures = []
         for (kind, no), texts in batch.texts.items():
-            bad = next((text for text in texts if text in refused), None)
-            if bad is None:
-                made[kind, no] = [known[text] for text in texts]
-            else:
-                error = refused[bad]
-                said = redact(str(error)[:500]).text  # a server may quote what it was asked
-                failures.append(
-                    EmbeddingFailure(
-                        kind, no, error.code, message=said, failed_at=self._clock.now_ms()
-                    )
-                )
+            if (kind, no) not in made:
+                error = next(refused[text] for text in texts if text in refused)
+                message = redact(str(error)[:500]).text  # a server may quote what it was asked
+                now = self._clock.now_ms()
+                failures.append(EmbeddingFailure(kind, no, error.code, message, failed_at=now))
         return made, failures
-
-    # writing
 
     def _write(
         self,
@@ -279,21 +265,13 @@ class EmbeddingWorker:
         failures: Sequence[EmbeddingFailure],
         tally: _EmbeddingTally,
     ) -> None:
-        done = _EmbeddingTally()
         with self._store.database.write(is_derived=True) as session:
             self._leases.guard(session, lease)
-            self._store.use(session, space.no, self._clock.now_ms())
-            others = [each for each in self._store.spaces(session) if each.no != space.no]
+            self._store.update_fill(session, space.no, used_at=self._clock.now_ms())
             for kind in dict.fromkeys(kind for kind, _ in (*batch.texts, *batch.gone)):
+                failed = {each.no: each for each in failures if each.kind == kind}
                 self._write_kind(
-                    session,
-                    space,
-                    others,
-                    kind=kind,
-                    batch=batch,
-                    made=made,
-                    failures=failures,
-                    done=done,
+                    session, space, kind, batch=batch, made=made, failed=failed, tally=tally
                 )
             for walk in batch.walks:
                 self._store.put_walk(session, space.no, walk)
@@ -302,69 +280,52 @@ class EmbeddingWorker:
                 and space.state == "filling"
                 and all(walk.is_done for walk in self._store.walks(session, space.no))
             ):
-                self._store.set_state(session, space.no, "ready", ready_at=self._clock.now_ms())
-        tally.embedded += done.embedded
-        tally.removed += done.removed
-        tally.failed += done.failed
-        tally.passed |= done.passed
+                now = self._clock.now_ms()
+                self._store.update_fill(session, space.no, state="ready", ready_at=now)
 
     def _write_kind(
         self,
         session: Session,
         space: Space,
-        others: Sequence[Space],
         kind: VectorKind,
         batch: EmbeddingBatch,
         made: dict[tuple[VectorKind, int], list[bytes]],
-        failures: Sequence[EmbeddingFailure],
-        done: _EmbeddingTally,
+        failed: dict[int, EmbeddingFailure],
+        tally: _EmbeddingTally,
     ) -> None:
-        vectors, shelf = self._store.database.vectors, self._store.shelf(session, space.no, kind)
+        store, vectors = self._store, self._store.database.vectors
+        shelf = store.shelf(session, space.no, kind)
         numbers = [no for each, no in (*batch.texts, *batch.gone) if each == kind]
         there, busy = vectors.free(session, shelf, numbers)
-        failed = {each.no: each for each in failures if each.kind == kind}
-        records: dict[int, Sequence[bytes]] = {}
-        for no in numbers:
-            if no not in busy:
-                records[no] = made.get((kind, no), ()) if no in there else ()
+        records: dict[int, Sequence[bytes]] = {
+            no: made.get((kind, no), ()) if no in there else () for no in numbers if no not in busy
+        }
         vectors.put(session, shelf, records)
-        entries = [each for each in batch.entries if each.kind == kind and each.no not in busy]
-        taken = vectors.settle(
-            session, shelf, [(each.space_no, each.no, each.stamp) for each in entries]
-        )
-        done.passed.update(
-            each for each in batch.entries if each.kind == kind and each.no not in taken
-        )
-        self._store.fail(session, space.no, [each for no, each in failed.items() if no in there])
-        self._store.recover(
-            session, space.no, kind, numbers=[no for no in records if no not in failed]
-        )
-        if (
-            busy and not batch.entries
-        ):  # the walk goes on; what somebody is removing right now waits in the queue
-            self._store.enqueue(session, space.no, kind, numbers=sorted(busy))
+        entries = [each for each in batch.entries if each.kind == kind]
+        free = [(each.space_no, each.no, each.stamp) for each in entries if each.no not in busy]
+        taken = vectors.settle(session, shelf, free)
+        tally.passed.update(each for each in entries if each.no not in taken)
+        store.fail(session, space.no, [each for no, each in failed.items() if no in there])
+        store.recover(session, space.no, kind, numbers=[no for no in records if no not in failed])
+        if busy and not batch.entries:
+            # The walk goes on; what another session removes right now waits in the queue.
+            store.enqueue(session, space.no, kind, numbers=sorted(busy))
+        # What was written for all spaces is queued for the other ones.
         for_all = sorted(
-            {each.no for each in entries if each.space_no == EVERY_SPACE and each.no in taken}
+            {no for space_no, no, _ in free if space_no == EVERY_SPACE and no in taken}
         )
-        self._hand_on(session, others, kind, numbers=for_all)
-        done.embedded += sum(1 for no, pieces in records.items() if pieces)
-        done.removed += sum(1 for no in records if no not in there)
-        done.failed += sum(1 for no in failed if no in there)
-
-    def _hand_on(
-        self, session: Session, others: Sequence[Space], kind: VectorKind, numbers: Sequence[int]
-    ) -> None:
-        """Queue for the other spaces what was written for all of them."""
-        if not numbers:
-            return
-        for other in others:
+        for other in store.spaces(session) if for_all else ():
+            if other.no == space.no:
+                continue
             if other.state == "retired":
                 # It is renewed no more, and must not answer from a text that has changed.
-                self._store.database.vectors.put(
-                    session, self._store.shelf(session, other.no, kind), dict.fromkeys(numbers, ())
-                )
+                other_shelf = store.shelf(session, other.no, kind)
+                vectors.put(session, other_shelf, dict.fromkeys(for_all, ()))
             else:
-                self._store.enqueue(session, other.no, kind, numbers=numbers)
+                store.enqueue(session, other.no, kind, numbers=for_all)
+        tally.embedded += sum(1 for pieces in records.values() if pieces)
+        tally.removed += sum(1 for no in records if no not in there)
+        tally.failed += sum(1 for no in failed if no in there)
 
 
 def _embed_each(
