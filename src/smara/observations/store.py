@@ -177,10 +177,10 @@ class ObservationStore(ProjectStore):
             changes["last_observed_at = ?"] = now_ms
         if generation is not None:
             changes |= {"generation = ?": generation, "last_reflected_at = ?": now_ms}
+        columns = ", ".join(changes)
         self._run(
             session,
-            f"UPDATE observation_records SET {', '.join(changes)} WHERE project_no = :project AND"
-            " no = ?",
+            f"UPDATE observation_records SET {columns} WHERE project_no = :project AND no = ?",
             (*changes.values(), record_no),
         )
 
