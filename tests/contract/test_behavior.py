@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from smara.behavior.methodology.plugin import ExecutionContext, WorkUnitResult
+from smara.behavior.methodology import ExecutionContext, WorkUnitResult
 from smara.errors import BusyError, InvalidInputError, NotFoundError
 from smara.knowledge.models import WorkUnit
 from smara.testing import HashEmbedder, ScriptedModel

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import builtins
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from smara.actions.intake import KEEP_KEYS_MS, SILENT_SESSION_MS, IntakeStore
 from smara.behavior import work_state
 from smara.behavior.finalize import (
     SUBTASKS_PROMOTED_AFTER,
     Finalizer,
     FinalizeRequest,
+    ModelAccess,
     is_outranked,
 )
 from smara.behavior.habits import (
@@ -22,13 +25,16 @@ from smara.behavior.habits import (
     Prefetch,
     RollingTables,
 )
-from smara.behavior.jobs import JobParts, Jobs
-from smara.behavior.methodology.contexts import Contexts, PlannerContext, PrefetchedFile, step_limit
-from smara.behavior.methodology.plugin import ExecutionContext, WorkUnitResult
-from smara.behavior.methodology.registry import (
+from smara.behavior.methodology import (
+    Contexts,
+    ExecutionContext,
+    PlannerContext,
+    PrefetchedFile,
+    WorkUnitResult,
     custom_type_of,
     find_methodology,
     relay_of,
+    step_limit,
     tell_relay,
 )
 from smara.behavior.models import (
@@ -41,17 +47,15 @@ from smara.behavior.models import (
     Noticed,
     Passed,
     Seen,
-    SignalFinding,
     WatchedSession,
 )
-from smara.behavior.phrase import ModelAccess
 from smara.behavior.promote import new_memory
 from smara.behavior.scratchpad import Pad
 from smara.behavior.sessions import Watcher, WatchResult, triggers_of
 from smara.behavior.signals import qa
-from smara.behavior.signals.registry import draft_of, signal_of
+from smara.behavior.signals.registry import draft_of
 from smara.behavior.store import BehaviorStore
-from smara.behavior.synthesis import Synthesis, Synthesized
+from smara.behavior.synthesis import WEEK_MS, Synthesis, Synthesized
 from smara.behavior.work_state import outcome_of
 from smara.core import log
 from smara.core.clock import Clock
@@ -65,6 +69,8 @@ from smara.knowledge.gate import SESSION_TYPES, SessionType
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, WorkUnit
 from smara.secrets import redact
+
+DAY_MS = 86_400_000
 
 
 class Behavior:
@@ -88,6 +94,8 @@ class Behavior:
     ) -> None:
         self._store = store
         self._memories = memories
+        self._clock = clock
+        self._evict = evict
         self._watcher = Watcher(store, clock)
         tables = RollingTables(store, new_id)
         self._finalizer = Finalizer(
@@ -109,16 +117,6 @@ class Behavior:
             deadline_seconds=deadline_seconds,
         )
         self._contexts = Contexts(memories, self._habits, counter)
-        self._jobs = Jobs(
-            JobParts(
-                store,
-                self._synthesis,
-                memories,
-                clock=clock,
-                finalize=self._finalize_due,
-                evict=evict,
-            )
-        )
 
     # watching
 
@@ -296,12 +294,7 @@ class Behavior:
         filters: dict[str, Any] = {"types": list(relay.types)} if relay.types else {}
         if session_id is not None:
             filters["session_id"] = session_id
-        pages = [self._memories.list(**filters, module=each, limit=limit) for each in modules]
-        pages = pages or [self._memories.list(**filters, limit=limit)]
-        found = {
-            memory.id: memory for page in pages for memory in page if memory.tier != "quarantined"
-        }
-        return tell_relay(method, relay, list(found.values())[:limit])
+        return tell_relay(relay, self._contexts.memories(modules, limit, **filters), method)
 
     def remember_as(
         self, methodology: str, name: str, content: str, *, session_id: str, **fields: Any
@@ -322,13 +315,63 @@ class Behavior:
             **fields,
         )
 
-    def _finalize_due(self, session_id: str) -> int:
-        done = self.finalize(session_id)
-        return len(done.promoted) if done is not None else 0
-
     def run_due(self, limit: int = 8) -> JobsDone:
-        """Run due work: ended sessions, modules, daily pruning."""
-        return self._jobs.run_due(limit)
+        """Run due work: ended sessions, modules, daily pruning.
+
+        The first worker takes a job, so any number of workers may run. A job that fails does not
+        stop the others. Finding out that nothing is due takes one look, and writes nothing.
+
+        Args:
+            limit: The most sessions to decide on.
+
+        Returns:
+            The results of all jobs, and how many of them failed.
+        """
+        now = self._clock.now_ms()
+        with self._store.database.read() as session:
+            ended = self._store.due(session, now - SILENT_SESSION_MS, limit)
+            modules = self._synthesis.due(session)
+            last = self._store.job_times(session)
+        done = Counter[str]()
+        for session_id in ended:
+            try:
+                finalized = self.finalize(session_id)
+                done["promoted"] += len(finalized.promoted) if finalized is not None else 0
+                done["finalized"] += 1
+            except SmaraError as error:
+                done["failed"] += 1
+                log.warning("behavior.not_finalized", session=session_id, error=error.code)
+        if ended:
+            with self._store.database.read() as session:
+                modules = self._synthesis.due(session)
+        jobs: tuple[tuple[str, str, int, Callable[[], int]], ...] = (
+            ("synthesis", "synthesized", 0, lambda: len(self._synthesis.run(modules))),
+            ("weekly", "synthesized", WEEK_MS, lambda: len(self._synthesis.weekly(now // WEEK_MS))),
+            ("prune", "pruned", DAY_MS, self._prune),
+            ("evict", "evicted", DAY_MS, self._evict or (lambda: 0)),
+        )
+        for name, result, every_ms, work in jobs:
+            if every_ms and now - last.get(name, now - every_ms) < every_ms:
+                continue
+            if every_ms:
+                with self._store.database.write() as session:
+                    if not self._store.claim_job(session, name, now, every_ms=every_ms):
+                        continue
+            elif not modules:
+                continue
+            try:
+                done[result] += work()
+            except SmaraError as error:
+                done["failed"] += 1
+                log.warning("behavior.job_failed", job=name, error=error.code)
+        return JobsDone(**done)
+
+    def _prune(self) -> int:
+        pruned = self._memories.prune()
+        keys = IntakeStore(self._store.database, self._store.scope)
+        with self._store.database.write() as session:
+            keys.delete_events(session, self._clock.now_ms() - KEEP_KEYS_MS)
+        return len(pruned.deprecated) + len(pruned.deleted)
 
     def qa_report(
         self, text: str, *, session_id: str, work_unit: WorkUnit | None = None
@@ -337,32 +380,31 @@ class Behavior:
 
         Each that names a place or a test (source ``qa_auto``).
         """
-        judged = [self._issue(finding) for finding in qa.read_report(redact(text).text)]
         methodology = work_unit.methodology if work_unit is not None else "native"
-        new = [
-            new_memory(
-                each, each.draft.content, session_id, work_unit=work_unit, methodology=methodology
-            )
-            for each in judged
-            if each.draft is not None
-        ]
-        return (
-            self._memories.add_many(new, by="system", actor="smara", session_id=session_id)
-            if new
-            else []
-        )
-
-    def _issue(self, finding: SignalFinding) -> FindingVerdict:
-        made = draft_of(finding, Seen(1, (finding.data,)))
-        return FindingVerdict(
-            finding,
-            "promoted",
-            "it was reported",
-            draft=made,
-            confidence=signal_of("qa_report").value,
-            taint=("tool",),
-            is_valid=True,
-        )
+        new = []
+        for finding in qa.read_report(redact(text).text):
+            draft = draft_of(finding, Seen(1, (finding.data,)))
+            if draft is not None:
+                judged = FindingVerdict(
+                    finding,
+                    "promoted",
+                    "it was reported",
+                    draft=draft,
+                    confidence=qa.SIGNAL.value,
+                    taint=("tool",),
+                )
+                new.append(
+                    new_memory(
+                        judged,
+                        draft.content,
+                        session_id,
+                        work_unit=work_unit,
+                        methodology=methodology,
+                    )
+                )
+        if not new:
+            return []
+        return self._memories.add_many(new, by="system", actor="smara", session_id=session_id)
 
     # for each stage of the work
 
@@ -387,8 +429,8 @@ class Behavior:
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
         """Return the step limit for work on a module."""
-        known = self.calibration(module, methodology)
-        return step_limit(base, known.factor if known is not None else None)
+        calibration = self.calibration(module, methodology)
+        return step_limit(base, calibration.factor if calibration is not None else None)
 
     # asking
 
@@ -417,23 +459,7 @@ class Behavior:
     def status(self) -> BehaviorStatus:
         """Return the status of learning."""
         with self._store.database.read() as session:
-            told = self._store.totals(session)
-        last, promoted, files, edges, errors, modules = told["row"]
-        signals, states = sum(told["kinds"].values()), told["states"]
-        return BehaviorStatus(
-            states.get("open", 0),
-            states.get("ended", 0),
-            states.get("final", 0),
-            signals=signals,
-            promoted=promoted,
-            waiting=signals - promoted,
-            last_event_at=last,
-            files=files,
-            edges=edges,
-            errors=errors,
-            modules=modules,
-            by_kind=told["kinds"],
-        )
+            return self._store.status(session)
 
     def failures_of(self, command: str, limit: int = 3) -> builtins.list[KnownFailure]:
         """Return a command's past failures, reasons and fixes."""

@@ -1,22 +1,25 @@
 """Finalize a session: judge its findings and write the result once.
 
-Detection, promotion and wording run first; one transaction then writes everything.
+Detection, promotion and wording run first; one transaction then writes everything. A model
+words all memories of a session in one call. Its sentence is used only if it names every file,
+command and error of the composed text and contains nothing that looks like an order.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from time import thread_time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, get_args
 
-from smara.behavior import phrase, work_state
+from smara.behavior import work_state
 from smara.behavior.habits import RollingTables, SessionEnd
-from smara.behavior.methodology.plugin import Methodology
-from smara.behavior.methodology.registry import NATIVE, find_methodology
-from smara.behavior.models import Finalized, FindingVerdict, Passed, Seen, SignalFinding
-from smara.behavior.phrase import ModelAccess
+from smara.behavior.methodology import NATIVE, Methodology, find_methodology
+from smara.behavior.models import Finalized, FindingVerdict, Passed, Seen, SignalFinding, Verdict
 from smara.behavior.promote import (
     TOLD,
     FindingHistory,
@@ -31,11 +34,13 @@ from smara.behavior.promote import (
 )
 from smara.behavior.scratchpad import Pad
 from smara.behavior.sessions import Watcher
+from smara.behavior.signals.e2e import ObservationType
 from smara.behavior.signals.registry import detect_all
 from smara.behavior.store import BehaviorStore, WatchedSessionRow
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.escape import to_storable
+from smara.core.prompts import load_prompt
 from smara.database.database import Session
 from smara.environment import patience
 from smara.errors import ConflictError, SmaraError
@@ -49,6 +54,7 @@ from smara.knowledge.models import (
     rank_of,
     tier_of_taint,
 )
+from smara.models.chat import ChatReply, ChatRequest
 
 _ATTEMPTS = 16
 """Each time somebody tells of further events in between it is decided anew; a few who tell at once
@@ -77,13 +83,105 @@ class FinalizeRequest(NamedTuple):
     is_over: bool = True
 
 
-class _Remainder(NamedTuple):
-    """What a session leaves: a memory of what is unfinished, or those that tell of work which is
-    finished now.
+PROMPTS = Path(__file__).parent / "prompts"
+_NAMED = re.compile(r"`([^`]+)`")
+NOTHING = "none"
+"""The class of what says nothing about the program."""
+CLASSES = (*get_args(ObservationType), NOTHING)
+_LONGEST = 600
+_SENTENCES = 3
+_TOKENS_EACH = 160
+_ORDER = re.compile(
+    r"^\s*(?:ignore|disregard|you must|always run|system:|assistant:)|</?\w+>", re.IGNORECASE
+)
+
+
+class ModelAccess(Protocol):
+    """The models that can be asked; see ``smara.models``."""
+
+    @property
+    def is_offline(self) -> bool: ...
+    def complete(self, request: ChatRequest, purpose: str = ...) -> ChatReply: ...
+
+
+class Worded(NamedTuple):
+    """Promoted memories in words, and the model calls made."""
+
+    contents: list[str]
+    calls: int
+    classes: list[str]
+    """Of what was seen in the running program, its class (see ``e2e``); empty for everything
+    else.
     """
 
-    new: tuple[NewMemory, ...] = ()
-    finished: Mapping[str, str] = {}
+
+def worded(
+    models: ModelAccess | None,
+    contents: Sequence[str],
+    quotes: Sequence[Sequence[str]],
+    deadline_seconds: float,
+    classes: Sequence[str] = (),
+) -> Worded:
+    """Reword contents by a model, with the classes it sees."""
+    given = list(classes) or [""] * len(contents)
+    if models is None or models.is_offline or not contents:
+        return Worded(list(contents), 0, given)
+    items = [
+        {
+            "number": number,
+            "statement": content,
+            "evidence": list(evidence)[:3],
+            **({"class": class_} if class_ else {}),
+        }
+        for number, (content, evidence, class_) in enumerate(
+            zip(contents, quotes, given, strict=True), 1
+        )
+    ]
+    prompt = load_prompt(PROMPTS, "word")
+    request = ChatRequest(
+        prompt.render({"items": json.dumps(items, ensure_ascii=False)}),
+        deadline_seconds=deadline_seconds,
+        max_output_tokens=_TOKENS_EACH * len(items) + 200,
+    )
+    try:
+        reply = models.complete(request, "behavior")
+    except SmaraError as error:
+        log.warning("behavior.not_worded", error=error.code)
+        return Worded(list(contents), 1, given)
+    replies = [each for each in read_items(reply.text) if isinstance(each.get("number"), int)]
+    by_number = {each["number"]: each for each in replies}
+    answers = [by_number.get(number, {}) for number in range(1, len(given) + 1)]
+    return Worded(
+        [
+            _better(content, answer.get("statement"))
+            for content, answer in zip(contents, answers, strict=True)
+        ],
+        1,
+        [
+            answer["class"] if class_ and answer.get("class") in CLASSES else class_
+            for class_, answer in zip(given, answers, strict=True)
+        ],
+    )
+
+
+def read_items(text: str) -> list[dict[str, Any]]:
+    """Return the objects of the JSON list in a model's reply."""
+    start, end = text.find("["), text.rfind("]")
+    try:
+        items = json.loads(text[start : end + 1]) if 0 <= start < end else []
+    except ValueError:
+        items = []
+    return [each for each in items if isinstance(each, dict)]
+
+
+def _better(composed: str, answer: object) -> str:
+    """Return a model's sentence if it may stand for the composed one."""
+    line = " ".join(answer.split()) if isinstance(answer, str) else ""
+    names = _NAMED.findall(composed)
+    is_whole = bool(line) and len(line) <= _LONGEST and all(name in line for name in names)
+    is_short = len(re.findall(r"[.!?](?:\s|$)", line)) <= _SENTENCES
+    is_new = set(_NAMED.findall(line)) <= set(names)
+    return line if is_whole and is_short and is_new and not _ORDER.search(line) else composed
 
 
 class Finalizer:
@@ -107,46 +205,40 @@ class Finalizer:
         self._models = models
         self._deadline = deadline_seconds
 
-    def finalize(self, session_id: str, wanted: FinalizeRequest) -> Finalized | None:
+    def finalize(self, session_id: str, request: FinalizeRequest) -> Finalized | None:
         """Decide on a session; ``None`` when that is done."""
         self._watcher.flush(session_id)
         for _ in range(_ATTEMPTS):
             with self._store.database.snapshot() as session:
                 row = self._store.find(session, session_id)
                 pads = [] if row is None else self._watcher.stored(session, row.no)
-                done = (
-                    self._decide(session, session_id, row, pads=pads, wanted=wanted)
-                    if row is not None and pads
-                    else None
-                )
-            if row is None or done is None:
-                self._end_empty(row, wanted)
+                done = None
+                if row is not None and pads:
+                    done = self._decide(session, session_id, row, pads=pads, request=request)
+            if row is None:
+                return None
+            if done is None:
+                if request.is_over and row.state != "final":
+                    why = "nothing was left to decide on"
+                    final = {"state": "final", "finalized_at": self._clock.now_ms(), "why": why}
+                    with self._store.database.write() as session:
+                        self._store.move(session, row.no, row.version, fields=final)
                 return None
             try:
-                finalized = self._write(row, done, pads, wanted)
+                finalized = self._write(row, done, pads, request)
             except _Moved:
                 continue
             self._watcher.forget(session_id)
-            told: dict[str, Any] = {
-                "type": done.type,
-                "outcome": done.outcome,
-                "promoted": len(finalized.promoted),
-            }
-            log.event("behavior.finalized", session=session_id, **told)
+            log.event(
+                "behavior.finalized",
+                session=session_id,
+                type=done.type,
+                outcome=done.outcome,
+                promoted=len(finalized.promoted),
+            )
             return finalized
         why = f"Session {session_id} goes on while it is decided on. Try again when it has paused."
         raise ConflictError(why, session_id=session_id)
-
-    def _end_empty(self, row: WatchedSessionRow | None, wanted: FinalizeRequest) -> None:
-        if row is None or not wanted.is_over or row.state == "final":
-            return
-        fields = {
-            "state": "final",
-            "finalized_at": self._clock.now_ms(),
-            "why": "nothing was left to decide on",
-        }
-        with self._store.database.write() as session:
-            self._store.move(session, row.no, row.version, fields=fields)
 
     def _decide(
         self,
@@ -154,13 +246,15 @@ class Finalizer:
         session_id: str,
         row: WatchedSessionRow,
         pads: Sequence[Pad],
-        wanted: FinalizeRequest,
+        request: FinalizeRequest,
     ) -> Finalized:
         """Steps one to five, without writing anything."""
-        stated: Any = wanted.type or row.stated_type
+        stated: Any = request.type or row.stated_type
         type_, why_type = type_of(pads, stated)
         passed, why = (
-            passed_of(type_, pads) if wanted.outcome is None else (wanted.outcome, "it was stated")
+            passed_of(type_, pads)
+            if request.outcome is None
+            else (request.outcome, "it was stated")
         )
         gate, _ = gate_for(type_, passed)
         findings = merge(detect_all(pads))[:_MOST_FINDINGS]
@@ -170,21 +264,23 @@ class Finalizer:
             gate,
             type_,
             pads=pads,
-            known=lambda finding: self._known(session, row.no, finding, changing),
+            history=lambda finding: self._history(session, row.no, finding, changing),
         )
         judged = judge_within(judge.judge, findings, _BUDGET_SECONDS * patience(), cpu=thread_time)
         if len(judged) < len(findings):
-            log.warning(
-                "behavior.budget_spent", session=session_id, left=len(findings) - len(judged)
-            )
-        told = [each for kind in TOLD for each in self._store.promoted_data(session, kind)]
-        chosen = choose(judged, max(0, gate.most - row.promoted), told)
-        steps = sum(pad.step for pad in pads)
+            left = len(findings) - len(judged)
+            log.warning("behavior.budget_spent", session=session_id, left=left)
+        memories = [each for kind in TOLD for each in self._store.promoted_data(session, kind)]
         return Finalized(
-            session_id, type_, passed, why=f"{why_type}; {why}", judged=tuple(chosen), steps=steps
+            session_id,
+            type_,
+            passed,
+            why=f"{why_type}; {why}",
+            judged=tuple(choose(judged, max(0, gate.most - row.promoted), memories)),
+            steps=sum(pad.step for pad in pads),
         )
 
-    def _known(
+    def _history(
         self, session: Session, session_no: int, finding: SignalFinding, changing: int
     ) -> FindingHistory:
         signal = self._store.signal(session, finding.kind, finding.key)
@@ -202,66 +298,75 @@ class Finalizer:
         return FindingHistory(seen, signal.memory_id if signal is not None else None, is_told)
 
     def _write(
-        self, row: WatchedSessionRow, done: Finalized, pads: Sequence[Pad], wanted: FinalizeRequest
+        self, row: WatchedSessionRow, done: Finalized, pads: Sequence[Pad], request: FinalizeRequest
     ) -> Finalized:
         """Steps six to eight: words, then one transaction for the memories and all the counting."""
-        promoted = [each for each in done.judged if each.verdict == "promoted"]
-        composed = [each.draft.content for each in promoted if each.draft is not None]
-        quotes = [each.draft.quotes for each in promoted if each.draft is not None]
-        models = self._models() if composed and not row.model_calls else None
-        seen = [
-            str(each.draft.data.get("observation_type", ""))
-            for each in promoted
-            if each.draft is not None
-        ]
-        contents, calls, classes = phrase.worded(
-            models, composed, quotes, deadline_seconds=self._deadline, classes=seen
+        judged = list(done.judged)
+        drafts = {
+            at: each.draft
+            for at, each in enumerate(judged)
+            if each.verdict == "promoted" and each.draft is not None
+        }
+        contents, calls, classes = worded(
+            self._models() if drafts and not row.model_calls else None,
+            [each.content for each in drafts.values()],
+            [each.quotes for each in drafts.values()],
+            deadline_seconds=self._deadline,
+            classes=[str(each.data.get("observation_type", "")) for each in drafts.values()],
         )
-        done, promoted, contents = _classed(done, promoted, contents, classes=classes)
-        unit = wanted.work_unit or _unit(row.work_unit)
+        unit = request.work_unit
+        if unit is None and row.work_unit:
+            given = json.loads(row.work_unit)
+            label = given.get("label", "")
+            unit = WorkUnit(given["methodology"], tuple(given["hierarchy"]), label)
         methodology = unit.methodology if unit is not None else row.methodology
-        new = [
-            new_memory(each, content, done.session_id, work_unit=unit, methodology=methodology)
-            for each, content in zip(promoted, contents, strict=True)
-        ]
-        left = self._left(done, pads, unit, methodology) if wanted.is_over else _Remainder()
-        new += left.new
+        new: dict[int, NewMemory] = {}
+        for (at, draft), content, class_ in zip(drafts.items(), contents, classes, strict=True):
+            # What was seen in the running program gets the class that a model saw in it.
+            if class_ == NOTHING:
+                why = "it says nothing about the program"
+                judged[at] = replace(judged[at], verdict="discarded", why=why)
+                continue
+            if class_:
+                data = {**draft.data, "observation_type": class_}
+                judged[at] = replace(judged[at], draft=replace(draft, data=data))
+            new[at] = new_memory(
+                judged[at], content, done.session_id, work_unit=unit, methodology=methodology
+            )
+        left, finished = self._left(done, pads, unit, methodology) if request.is_over else ([], {})
         _, counted_as = gate_for(done.type, done.outcome)
         results: list[Finalized] = []
 
         def also(session: Session, added: Sequence[AddResult]) -> None:
-            results.append(
-                self._count(
-                    session,
-                    row,
-                    done,
-                    promoted=promoted,
-                    added=added[: len(promoted)],
-                    pads=pads,
-                    wanted=wanted,
-                    calls=calls,
-                )
-            )
+            final = list(judged)
+            for at, answer in zip(new, added, strict=False):
+                final[at] = _answered(final[at], answer)
+            result = replace(done, judged=tuple(final), model_calls=row.model_calls + calls)
+            self._count(session, row, result, pads=pads, is_over=request.is_over)
+            results.append(result)
 
         self._memories.add_many(
-            new,
+            [*new.values(), *left],
             by="system",
             actor="smara",
-            session_id=done.session_id if new else None,
+            session_id=done.session_id if new or left else None,
             session_type=counted_as,
-            put_aside=left.finished,
+            put_aside=finished,
             also=also,
         )
-        return results[0]
+        return results[-1]
 
     def _left(
         self, done: Finalized, pads: Sequence[Pad], unit: WorkUnit | None, methodology: str
-    ) -> _Remainder:
-        """What the agent itself leaves unfinished, or has brought to its end; helpers work for
-        it.
+    ) -> tuple[list[NewMemory], dict[str, str]]:
+        """Return the memory of what the agent itself leaves unfinished, or the ids of memories of
+        work that is finished now; helpers work for the agent.
         """
         pad = pads[0]
-        state = work_state.state_of(pad, _method(methodology)) if done.type != "changelog" else {}
+        method: Methodology = NATIVE
+        with suppress(SmaraError):  # its package may not be installed here
+            method = find_methodology(methodology)
+        state = work_state.state_of(pad, method) if done.type != "changelog" else {}
         before = [
             each
             for each in self._memories.list(type="work_state", limit=50)
@@ -269,118 +374,64 @@ class Finalizer:
         ]
         if not state:
             is_done = work_state.is_all_done(pad)
-            return _Remainder(
-                (), {each.id: "the work was finished" for each in before} if is_done else {}
-            )
+            return [], {each.id: "the work was finished" for each in before if is_done}
         taint = tuple(sorted(pad.facts.outside))
-        older = [each.id for each in before if not is_outranked(taint, each)]
-        task = work_state.task_of(pad)
-        return _Remainder(
-            (
-                work_state.memory_of(
-                    state,
-                    done.session_id,
-                    task,
-                    unit=unit,
-                    methodology=methodology,
-                    taint=taint,
-                    supersedes=older,
-                ),
-            )
+        memory = work_state.memory_of(
+            state,
+            done.session_id,
+            work_state.task_of(pad),
+            unit=unit,
+            methodology=methodology,
+            taint=taint,
+            supersedes=[each.id for each in before if not is_outranked(taint, each)],
         )
+        return [memory], {}
 
     def _count(
         self,
         session: Session,
         row: WatchedSessionRow,
         done: Finalized,
-        promoted: Sequence[FindingVerdict],
-        added: Sequence[AddResult],
         pads: Sequence[Pad],
-        wanted: FinalizeRequest,
-        calls: int,
-    ) -> Finalized:
+        is_over: bool,
+    ) -> None:
         """Within the transaction: the session, its findings, and the rolling tables."""
         now = self._clock.now_ms()
-        outcomes = {
-            id(judged): _told(judged, each) for judged, each in zip(promoted, added, strict=True)
-        }
-        judged = tuple(outcomes.get(id(each), each) for each in done.judged)
-        count = sum(each.verdict == "promoted" for each in judged)
         fields: dict[str, Any] = {
-            "promoted": row.promoted + count,
-            "model_calls": row.model_calls + calls,
+            "promoted": row.promoted + len(done.promoted),
+            "model_calls": done.model_calls,
             "type": done.type,
             "outcome": done.outcome,
             "why": to_storable(done.why),
             "steps": done.steps,
         }
-        if wanted.is_over:
+        if is_over:
             fields.update(state="final", finalized_at=now, work_unit=None)
         else:
             fields.update(subtasks=row.subtasks + 1)
         if not self._store.move(session, row.no, row.version, fields=fields):
             raise _Moved
-        for each in judged:
+        for each in done.judged:
             self._store.put_finding(session, row.no, each, now_ms=now)
             if each.verdict == "promoted" and each.finding.kind == "co_access":
-                self._store.mark_edge_promoted(
-                    session, each.finding.data["a"], each.finding.data["b"], now_ms=now
-                )
-        if wanted.is_over:
+                files = each.finding.data["a"], each.finding.data["b"]
+                self._store.mark_edge_promoted(session, *files, now_ms=now)
+        if is_over:
             # What is imported happened when it happened, not now.
             happened = min(now, max(pad.facts.last_at for pad in pads) or now)
-            self._tables.count(
-                session,
-                pads,
-                SessionEnd(done.session_id, done.type, row.methodology, now_ms=happened),
-            )
+            end = SessionEnd(done.session_id, done.type, row.methodology, now_ms=happened)
+            self._tables.count(session, pads, end)
             self._store.clear_pads(session, row.no)
-        return replace(done, judged=judged, model_calls=row.model_calls + calls)
 
 
-def _classed(
-    done: Finalized,
-    promoted: Sequence[FindingVerdict],
-    contents: Sequence[str],
-    classes: Sequence[str],
-) -> tuple[Finalized, list[FindingVerdict], list[str]]:
-    """What was seen in the running program gets the class that a model saw in it; what is of none
-    is not learned.
-    """
-    changed: dict[int, FindingVerdict] = {}
-    for each, class_ in zip(promoted, classes, strict=True):
-        if class_ == phrase.NOTHING:
-            changed[id(each)] = replace(
-                each, verdict="discarded", why="it says nothing about the program"
-            )
-        elif class_ and each.draft is not None:
-            data = {**each.draft.data, "observation_type": class_}
-            changed[id(each)] = replace(each, draft=replace(each.draft, data=data))
-    judged = tuple(changed.get(id(each), each) for each in done.judged)
-    kept = [
-        (changed.get(id(each), each), said) for each, said in zip(promoted, contents, strict=True)
-    ]
-    kept = [(each, said) for each, said in kept if each.verdict == "promoted"]
-    return replace(done, judged=judged), [each for each, _ in kept], [said for _, said in kept]
-
-
-def _told(judged: FindingVerdict, added: AddResult) -> FindingVerdict:
-    """A verdict after knowledge has answered."""
+def _answered(judged: FindingVerdict, added: AddResult) -> FindingVerdict:
+    """Return a verdict after knowledge has answered."""
     memory_id = added.memory.id if added.memory is not None else None
     if added.outcome == "added":
         return replace(judged, memory_id=memory_id)
     why = "; ".join(added.why) or added.outcome
-    verdict: Any = "known" if added.outcome == "duplicate" else "refused"
+    verdict: Verdict = "known" if added.outcome == "duplicate" else "refused"
     return replace(judged, verdict=verdict, why=why, memory_id=memory_id)
-
-
-def _method(name: str) -> Methodology:
-    """The methodology of a session; the native one when another's package is not installed here."""
-    try:
-        return find_methodology(name)
-    except SmaraError:
-        return NATIVE
 
 
 def is_outranked(taint: Sequence[str], old: TypedMemory) -> bool:
@@ -389,10 +440,3 @@ def is_outranked(taint: Sequence[str], old: TypedMemory) -> bool:
     Then both stay.
     """
     return rank_of(tier_of_taint(taint)) < rank_of(old.tier)
-
-
-def _unit(stored: str | None) -> WorkUnit | None:
-    if not stored:
-        return None
-    given = json.loads(stored)
-    return WorkUnit(given["methodology"], tuple(given["hierarchy"]), given.get("label", ""))

@@ -197,34 +197,35 @@ class Habits:
             )
         return found
 
-    def prefetch(self, module: str) -> Prefetch | None:
-        """Return a module's files to read; ``None`` before three sessions."""
+    def module_files(self, module: str, limit: int) -> tuple[int, list[tuple[str, int]]]:
+        """Return a module's sessions, and its files with theirs, most first."""
         with self._store.database.read() as session:
             row = session.one(
                 self._store.sql(
-                    "SELECT count FROM observer_module_session_counts WHERE project_no = :project "
-                    "AND module = ?"
+                    "SELECT count FROM observer_module_session_counts"
+                    " WHERE project_no = :project AND module = ?"
                 ),
                 (to_storable(module),),
             )
-            total = int(row[0]) if row else 0
-            if total < LEAST_SESSIONS:
-                return None
             rows = session.all(
                 self._store.sql(
-                    "SELECT file_path, session_count FROM observer_module_files WHERE project_no "
-                    "= :project AND"
-                    " module = ?"
-                    " AND session_count * 2 > ? ORDER BY session_count DESC, file_path LIMIT 40"
+                    "SELECT file_path, session_count FROM observer_module_files"
+                    " WHERE project_no = :project AND module = ?"
+                    " ORDER BY session_count DESC, file_path LIMIT ?"
                 ),
-                (to_storable(module), total),
+                (to_storable(module), limit),
             )
-        shares = [(from_storable(row[0]), row[1] / total) for row in rows]
-        always = tuple(path for path, share in shares if share > ALWAYS)
+        return int(row[0]) if row else 0, [(from_storable(path), count) for path, count in rows]
+
+    def prefetch(self, module: str) -> Prefetch | None:
+        """Return a module's files to read; ``None`` before three sessions."""
+        total, files = self.module_files(module, limit=40)
+        if total < LEAST_SESSIONS:
+            return None
         return Prefetch(
             module,
-            always,
-            tuple(path for path, share in shares if FREQUENT < share <= ALWAYS),
+            tuple(path for path, count in files if count / total > ALWAYS),
+            tuple(path for path, count in files if FREQUENT < count / total <= ALWAYS),
             sessions=total,
         )
 

@@ -110,32 +110,19 @@ def passed_of(type_: SessionType, pads: Sequence[Pad]) -> tuple[Passed, str]:
         if any(pad.facts.accepted or pad.facts.last_commit for pad in pads):
             return "passed", "the plan was accepted or committed"
         return "unproven", "nobody accepted it"
-    return _built(pads) if type_ == "build" else ("passed", "the session has ended")
-
-
-def _built(pads: Sequence[Pad]) -> tuple[Passed, str]:
-    """The agents of one session are judged together: each by its own steps, and one that failed is
-    enough.
-    """
-    verdicts = [_one_built(pad) for pad in pads if pad.facts.edits or pad.facts.test_runs]
-    for wanted in ("failed", "passed"):
-        found = [each for each in verdicts if each[0] == wanted]
-        if found:
-            return found[0]
-    return "unproven", "no test ran and no commit was made after the last change"
-
-
-def _one_built(pad: Pad) -> tuple[Passed, str]:
-    facts = pad.facts
-    last_change = facts.last_source_edit or facts.last_edit
-    is_red = facts.last_test_ok is False
-    if facts.last_test_ok and facts.last_test > last_change:
-        return "passed", "the tests were green after the last change"
-    if is_red:
-        return "failed", "the last tests were red"
-    if facts.last_commit > last_change:
-        return "passed", "it was committed after the last change"
-    return "unproven", "no test ran and no commit was made after the last change"
+    if type_ != "build":
+        return "passed", "the session has ended"
+    # Each agent of a session is judged by its own steps, and one that failed is enough.
+    found: tuple[Passed, str] | None = None
+    for facts in (pad.facts for pad in pads):
+        last_change = facts.last_source_edit or facts.last_edit
+        if facts.last_test_ok and facts.last_test > last_change:
+            found = found or ("passed", "the tests were green after the last change")
+        elif facts.last_test_ok is False:
+            return "failed", "the last tests were red"
+        elif facts.last_commit > last_change and (facts.edits or facts.test_runs):
+            found = found or ("passed", "it was committed after the last change")
+    return found or ("unproven", "no test ran and no commit was made after the last change")
 
 
 def gate_for(type_: SessionType, passed: Passed) -> tuple[Gate, SessionType]:
@@ -168,22 +155,16 @@ def merge(findings: Iterable[SignalFinding]) -> list[SignalFinding]:
         same = merged.get((finding.kind, finding.key)) or _alike(finding, merged.values())
         if same is None:
             merged[(finding.kind, finding.key)] = finding
-        else:
-            merged[(same.kind, same.key)] = _joined(same, finding)
+            continue
+        better = same if same.is_proven or not finding.is_proven else finding
+        merged[(same.kind, same.key)] = replace(
+            better,
+            key=same.key,
+            step=min(same.step, finding.step),
+            agents=same.agents + (0 if same.kind == "parallel_conflict" else finding.agents),
+            counts_as=max(same.counts_as, finding.counts_as),
+        )
     return list(merged.values())
-
-
-def _joined(one: SignalFinding, other: SignalFinding) -> SignalFinding:
-    better = one if one.is_proven or not other.is_proven else other
-    agents = one.agents + (0 if one.kind == "parallel_conflict" else other.agents)
-    return replace(
-        better,
-        key=one.key,
-        step=min(one.step, other.step),
-        agents=agents,
-        counts_as=max(one.counts_as, other.counts_as),
-        is_proven=one.is_proven or other.is_proven,
-    )
 
 
 def _alike(finding: SignalFinding, others: Iterable[SignalFinding]) -> SignalFinding | None:
@@ -194,17 +175,15 @@ def _alike(finding: SignalFinding, others: Iterable[SignalFinding]) -> SignalFin
         return None
     words = _words(finding.subject)
     for other in others:
-        if other.kind == finding.kind and _share(words, _words(other.subject)) > SAME:
-            return other
+        if other.kind == finding.kind:
+            others_words = _words(other.subject)
+            if len(words & others_words) > SAME * len(words | others_words):
+                return other
     return None
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(word.lower() for word in find_words(text))
-
-
-def _share(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / len(one | other) if one or other else 0.0
+def _words(text: str) -> set[str]:
+    return {word.lower() for word in find_words(text)}
 
 
 def is_quorum(finding: SignalFinding) -> bool:
@@ -227,30 +206,23 @@ def taint_of(
     if finding.kind in _TOOL_TEXT:
         found.add("tool")
     if signal_of(finding.kind).has_text:
-        for pad in pads:
-            # Agents that work side by side tell each other what they read, at steps that cannot be
-            # compared.
-            is_before = [
-                kind
-                for kind, step in pad.facts.outside.items()
-                if len(pads) > 1 or _last_step(finding) > step
-            ]
-            found.update(is_before)
+        # The words on a fix may come later than the failure, from a page read in between.
+        last = max(finding.step, int(finding.data.get("last_step", finding.step)))
+        # Agents that work side by side tell each other what they read, at steps that cannot be
+        # compared.
+        found.update(
+            kind
+            for pad in pads
+            for kind, step in pad.facts.outside.items()
+            if len(pads) > 1 or last > step
+        )
     return tuple(sorted(found))
 
 
-def _last_step(finding: SignalFinding) -> int:
-    """What was said of a fix may come later than the failure, from a page read in between."""
-    return max(finding.step, int(finding.data.get("last_step", finding.step)))
-
-
-def is_from_outside(taint: Sequence[str]) -> bool:
-    return not LOCAL_TAINT.issuperset(taint)
-
-
 def trusted(confidence: float, taint: Sequence[str]) -> float:
-    """The confidence that is left."""
-    return round(confidence * OUTSIDE_FACTOR, 3) if is_from_outside(taint) else confidence
+    """Return the confidence that is left with a taint."""
+    is_local = LOCAL_TAINT.issuperset(taint)
+    return confidence if is_local else round(confidence * OUTSIDE_FACTOR, 3)
 
 
 _PER_SESSION = 0.02
@@ -276,56 +248,42 @@ class Judge(NamedTuple):
     gate: Gate
     type_name: str
     pads: Sequence[Pad]
-    known: Callable[[SignalFinding], FindingHistory]
+    history: Callable[[SignalFinding], FindingHistory]
 
     def judge(self, finding: SignalFinding) -> FindingVerdict:
         """Judge one finding; ``promoted`` if nothing speaks against it."""
         signal = signal_of(finding.kind)
-        against = self._not_valid(finding)
-        if against:
-            return FindingVerdict(finding, "discarded", against)
+        if self.passed == "failed" and finding.kind != "dead_end":
+            return FindingVerdict(finding, "discarded", "the work of the session failed")
+        if self.passed == "unproven" and not finding.is_proven:
+            why = "nobody has proven the work of the session, and it does not prove itself"
+            return FindingVerdict(finding, "discarded", why)
         taint = taint_of(finding, None, self.pads)
+        valid = FindingVerdict(finding, "discarded", "", taint=taint, is_valid=True)
         if not self.gate.lets(finding.kind, signal.targets):
             why = f"nothing is learned from it in a session of type {self.type_name}"
-            return FindingVerdict(finding, "discarded", why, taint=taint, is_valid=True)
-        known = self.known(finding)
-        if known.memory_id is not None or known.is_told:
-            return FindingVerdict(
-                finding,
-                "known",
-                "it was promoted before",
-                taint=taint,
-                memory_id=known.memory_id,
-                is_valid=True,
-            )
+            return replace(valid, why=why)
+        seen, memory_id, is_told = self.history(finding)
+        if memory_id is not None or is_told:
+            why = "it was promoted before"
+            return replace(valid, verdict="known", why=why, memory_id=memory_id)
         needed = 1 if is_quorum(finding) else signal.least_sessions
-        if known.seen.sessions < needed:
-            why = f"seen in {known.seen.sessions} of the {needed} sessions that it takes"
-            return FindingVerdict(finding, "waiting", why, taint=taint, is_valid=True)
-        made = draft_of(finding, known.seen)
-        if made is None:
-            return FindingVerdict(
-                finding, "discarded", "its evidence says too little", taint=taint, is_valid=True
-            )
-        taint = taint_of(finding, made, self.pads)
-        confidence = trusted(confidence_of(signal.value, known.seen.sessions - needed), taint)
-        why = (
-            f"seen in {known.seen.sessions} sessions"
-            if known.seen.sessions > 1
-            else "one session is enough for it"
-        )
+        if seen.sessions < needed:
+            why = f"seen in {seen.sessions} of the {needed} sessions that it takes"
+            return replace(valid, verdict="waiting", why=why)
+        draft = draft_of(finding, seen)
+        if draft is None:
+            return replace(valid, why="its evidence says too little")
+        taint = taint_of(finding, draft, self.pads)
+        confidence = trusted(confidence_of(signal.value, seen.sessions - needed), taint)
+        why = "one session is enough for it"
         if is_quorum(finding):
             why = f"seen by {finding.agents} agents"
-        return FindingVerdict(
-            finding, "promoted", why, draft=made, confidence=confidence, taint=taint, is_valid=True
+        elif seen.sessions > 1:
+            why = f"seen in {seen.sessions} sessions"
+        return replace(
+            valid, verdict="promoted", why=why, draft=draft, confidence=confidence, taint=taint
         )
-
-    def _not_valid(self, finding: SignalFinding) -> str | None:
-        if self.passed == "failed" and finding.kind != "dead_end":
-            return "the work of the session failed"
-        if self.passed == "unproven" and not finding.is_proven:
-            return "nobody has proven the work of the session, and it does not prove itself"
-        return None
 
 
 def judge_within(
@@ -350,67 +308,59 @@ def confidence_of(value: float, further_sessions: int) -> float:
 
 
 def choose(
-    judged: Iterable[FindingVerdict], most: int, told: Sequence[Mapping[str, Any]] = ()
+    judged: Iterable[FindingVerdict], most: int, memories: Sequence[Mapping[str, Any]] = ()
 ) -> list[FindingVerdict]:
     """Choose the best promotable findings; give reasons for the rest.
 
-    ``told`` are the sequences of commands and the pairs of files that are memories already, as they
-    were seen.
+    ``memories`` are the sequences of commands and the pairs of files that are memories already,
+    as they were seen.
     """
-    ranked = sorted(judged, key=_rank)
-    habits = list(told)
-    chosen: list[FindingVerdict] = []
-    said: set[str] = set()
-    count = 0
-    for each in ranked:
-        content = each.draft.content if each.draft is not None else ""
-        if each.verdict == "promoted" and content:
-            if content in said or _is_part(each.finding, habits) or _follows(each.finding, habits):
-                each = replace(each, verdict="known", why="another finding says it")
-            elif count >= most:
-                each = replace(
-                    each, verdict="discarded", why=f"at most {most} are learned in such a session"
-                )
-            else:
-                count += 1
-                said.add(content)
-                if each.finding.kind in TOLD:
-                    habits.append(each.finding.data)
-        chosen.append(each)
-    return chosen
-
-
-def _rank(judged: FindingVerdict) -> tuple[bool, float, int, str]:
-    """The most certain first; of two sequences the longer one, which says more."""
-    return (
-        judged.verdict != "promoted",
-        -judged.confidence,
-        -len(judged.finding.data.get("steps", ())),
-        judged.finding.subject,
+    # The most certain first; of two sequences the longer one, which says more.
+    ranked = sorted(
+        judged,
+        key=lambda each: (
+            each.verdict != "promoted",
+            -each.confidence,
+            -len(each.finding.data.get("steps", ())),
+            each.finding.subject,
+        ),
     )
+    habits = list(memories)
+    contents: set[str] = set()
+    for at, each in enumerate(ranked):
+        content = each.draft.content if each.draft is not None else ""
+        if each.verdict != "promoted" or not content:
+            continue
+        if content in contents or _is_repeated(each.finding, habits):
+            ranked[at] = replace(each, verdict="known", why="another finding says it")
+        elif len(contents) >= most:
+            why = f"at most {most} are learned in such a session"
+            ranked[at] = replace(each, verdict="discarded", why=why)
+        else:
+            contents.add(content)
+            if each.finding.kind in TOLD:
+                habits.append(each.finding.data)
+    return ranked
 
 
-def _is_part(finding: SignalFinding, others: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a sequence and one that is a memory already have half of the project's own commands
-    in common.
+def _is_repeated(finding: SignalFinding, habits: Sequence[Mapping[str, Any]]) -> bool:
+    """Return True if a habit that is a memory already says the same in other words.
+
+    Two sequences have half of the project's own commands in common; two files are joined by a
+    third one.
     """
-    if finding.kind != "tool_sequence":
-        return False
-    runs = own_runs(finding.data["steps"])
-    known = [own_runs(each.get("steps", ())) for each in others]
-    return any(2 * len(runs & each) >= min(len(runs), len(each)) for each in known if each)
-
-
-def _follows(finding: SignalFinding, others: Iterable[Mapping[str, Any]]) -> bool:
-    """Return True if two files are joined by a third one, of which memories tell already."""
-    if finding.kind != "co_access":
-        return False
-    known = {
-        frozenset((str(each["a"]), str(each["b"])))
-        for each in others
-        if "a" in each and "b" in each
-    }
-    return is_implied(frozenset((str(finding.data["a"]), str(finding.data["b"]))), known)
+    if finding.kind == "tool_sequence":
+        runs = own_runs(finding.data["steps"])
+        others = [own_runs(each.get("steps", ())) for each in habits]
+        return any(2 * len(runs & each) >= min(len(runs), len(each)) for each in others if each)
+    if finding.kind == "co_access":
+        pairs = {
+            frozenset((str(each["a"]), str(each["b"])))
+            for each in habits
+            if "a" in each and "b" in each
+        }
+        return is_implied(frozenset((str(finding.data["a"]), str(finding.data["b"]))), pairs)
+    return False
 
 
 def new_memory(

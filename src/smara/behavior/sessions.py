@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from smara.actions.intake import IntakeStore
 from smara.behavior.models import EarlyTrigger
 from smara.behavior.record import take
 from smara.behavior.scratchpad import LIMIT_BYTES, Pad
-from smara.behavior.store import BehaviorStore, WatchedSessionRow, by_session
+from smara.behavior.store import BehaviorStore, by_session
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.events import HostEvent
@@ -64,17 +65,15 @@ class WatchResult(NamedTuple):
     known: int = 0
 
 
+@dataclass(slots=True)
 class _Live:
     """A session that this process watches: its scratchpads, and what the store does not have
     yet.
     """
 
-    __slots__ = ("pads", "pending", "version")
-
-    def __init__(self) -> None:
-        self.pads: dict[str, Pad] = {}
-        self.pending: dict[str, HostEvent] = {}
-        self.version: int | None = None
+    pads: dict[str, Pad] = field(default_factory=dict)
+    pending: dict[str, HostEvent] = field(default_factory=dict)
+    version: int | None = None
 
 
 class Watcher:
@@ -97,11 +96,13 @@ class Watcher:
             return
         began = self._clock.monotonic()
         with self._guard:
-            live = self._of(event.session_id)
+            live = self._resume(event.session_id)
             if event.key in live.pending:
                 return
             live.pending[event.key] = event
-            take(self._pad(live, event.subagent_id), event)
+            if event.subagent_id not in live.pads:
+                live.pads[event.subagent_id] = Pad(self._limit)
+            take(live.pads[event.subagent_id], event)
             elapsed = self._clock.monotonic() - began
             if elapsed > _SLOW_SECONDS:
                 log.event(
@@ -171,20 +172,12 @@ class Watcher:
         """The scratchpads of a session in the store."""
         return [Pad.load(each, self._limit) for each in self._store.pads(session, no).values()]
 
-    def _of(self, session_id: str) -> _Live:
+    def _resume(self, session_id: str) -> _Live:
+        """Return a session as another process, or an earlier turn, has left it."""
         live = self._live.get(session_id)
-        if live is None:
-            live = self._live[session_id] = self._resumed(session_id)
-            while len(self._live) > _MOST_LIVE:
-                oldest = next(iter(self._live))
-                self._try_flush(oldest)
-                self._live.pop(oldest, None)
-        else:
+        if live is not None:
             self._live.move_to_end(session_id)
-        return live
-
-    def _resumed(self, session_id: str) -> _Live:
-        """A session as another process, or an earlier turn, has left it."""
+            return live
         live = _Live()
         try:
             with self._store.database.read() as session:
@@ -192,20 +185,17 @@ class Watcher:
                 stored = self._store.pads(session, row.no) if row is not None else {}
         except SmaraError as error:
             log.warning("behavior.not_resumed", session=session_id, error=error.code)
-            live.version = (
-                -1
-            )  # no version of a row: what is in memory is never taken for the newest
-            return live
-        if row is not None:
-            live.version = row.version
+            # No version of a row: what is in memory is never taken for the newest.
+            live.version = -1
+        else:
+            live.version = row.version if row is not None else None
             live.pads = {part: Pad.load(each, self._limit) for part, each in stored.items()}
+        self._live[session_id] = live
+        while len(self._live) > _MOST_LIVE:
+            oldest = next(iter(self._live))
+            self._try_flush(oldest)
+            self._live.pop(oldest, None)
         return live
-
-    def _pad(self, live: _Live, part: str) -> Pad:
-        pad = live.pads.get(part)
-        if pad is None:
-            pad = live.pads[part] = Pad(self._limit)
-        return pad
 
     def _flush(self, session_id: str, is_forced: bool = True) -> None:
         """Write what is pending; unless it is forced, the disk is not waited for, and a power cut
@@ -233,8 +223,25 @@ class Watcher:
             if live is not None:
                 live.version = None
             return WatchResult(0, len(events))
-        self._keys.insert_events(session, fresh, self._clock.now_ms())
-        self._keep(session, row, events, fresh, live)
+        now = self._clock.now_ms()
+        self._keys.insert_events(session, fresh, now)
+        is_ahead = live is not None and live.version == (row.version - 1 if row.version else None)
+        pads: dict[str, Pad] = {}
+        if live is not None and is_ahead and len(fresh) == len(events):
+            # No other process wrote, and all events are new: memory has the newest.
+            pads = {part: live.pads[part] for part in {event.subagent_id for event in events}}
+            live.version = row.version
+        else:
+            stored = self._store.pads(session, row.no)
+            for event in fresh:
+                part = event.subagent_id
+                if part not in pads:
+                    pads[part] = Pad.load(stored.get(part, ()), self._limit)
+                take(pads[part], event)
+            if live is not None:
+                live.version = None
+        for part, pad in sorted(pads.items()):
+            self._store.put_pad(session, row.no, part, saved=pad.save(), now_ms=now)
         is_ended = any(event.kind == "session_end" and not event.subagent_id for event in fresh)
         is_ended = is_ended or (row.state == "ended" and fresh[-1].kind != "session_start")
         self._store.count_events(
@@ -245,32 +252,3 @@ class Watcher:
             is_ended=is_ended,
         )
         return WatchResult(len(fresh), len(events) - len(fresh))
-
-    def _keep(
-        self,
-        session: Session,
-        row: WatchedSessionRow,
-        events: Sequence[HostEvent],
-        fresh: Sequence[HostEvent],
-        live: _Live | None,
-    ) -> None:
-        """Write scratchpads if no other process wrote and events are new."""
-        now = self._clock.now_ms()
-        is_ahead = live is not None and live.version == (row.version - 1 if row.version else None)
-        if live is not None and is_ahead and len(fresh) == len(events):
-            pads = {part: live.pads[part] for part in {event.subagent_id for event in events}}
-            live.version = row.version
-        else:
-            stored = self._store.pads(session, row.no)
-            pads = {}
-            for event in fresh:
-                part = event.subagent_id
-                if part not in pads:
-                    pads[part] = (
-                        Pad.load(stored[part], self._limit) if part in stored else Pad(self._limit)
-                    )
-                take(pads[part], event)
-            if live is not None:
-                live.version = None
-        for part, pad in sorted(pads.items()):
-            self._store.put_pad(session, row.no, part, saved=pad.save(), now_ms=now)

@@ -11,20 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from smara.behavior.models import FindingVerdict, Noticed, WatchedSession
+from smara.behavior.models import BehaviorStatus, FindingVerdict, Noticed, WatchedSession
 from smara.behavior.scratchpad import PadSnapshot
 from smara.behavior.signals.registry import signal_of
 from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent
-from smara.database.database import Row, Session, marks
+from smara.database.database import Session, marks
 from smara.database.project_store import ProjectStore
 
-_SESSION = (
-    "session_id, agent, state, events, started_at, last_event_at, finalized_at, type, outcome, "
-    "why, methodology,"
-    " subtasks,"
-    " steps, promoted, model_calls"
-)
+_SESSION_FIELDS = tuple(field.name for field in fields(WatchedSession))
+_SESSION = ", ".join(_SESSION_FIELDS)
 _HISTORY = 24
 """Of so many sessions it is looked at what was seen in each."""
 
@@ -129,7 +125,13 @@ class BehaviorStore(ProjectStore):
             self.sql(f"SELECT {_SESSION} FROM behavior_sessions WHERE project_no = :project{rest}"),
             values,
         )
-        return [_session(row) for row in rows]
+        found = []
+        for row in rows:
+            columns = dict(zip(_SESSION_FIELDS, row, strict=True))
+            for name in ("session_id", "why"):
+                columns[name] = from_storable(columns[name])
+            found.append(WatchedSession(**columns))
+        return found
 
     # events and scratchpads
 
@@ -355,35 +357,50 @@ class BehaviorStore(ProjectStore):
             for row in rows
         ]
 
-    def totals(self, session: Session) -> dict[str, Any]:
-        """Counts for a person to look at."""
+    def status(self, session: Session) -> BehaviorStatus:
+        """Count for a person to look at."""
         states: dict[str, int] = dict(
             session.all(
                 self.sql(
-                    "SELECT state, count(*) FROM behavior_sessions WHERE project_no = :project "
-                    "GROUP BY state"
+                    "SELECT state, count(*) FROM behavior_sessions WHERE project_no = :project"
+                    " GROUP BY state"
                 )
             )
         )
-        kinds = session.all(
-            self.sql(
-                "SELECT kind, count(*) FROM behavior_signals WHERE project_no = :project GROUP BY "
-                "kind ORDER BY kind"
+        kinds: dict[str, int] = dict(
+            session.all(
+                self.sql(
+                    "SELECT kind, count(*) FROM behavior_signals WHERE project_no = :project"
+                    " GROUP BY kind ORDER BY kind"
+                )
             )
         )
-        one = session.one(
+        row = session.one(
             self.sql(
-                "SELECT (SELECT max(last_event_at) FROM behavior_sessions WHERE project_no = "
-                ":project),"
-                " (SELECT count(*) FROM behavior_signals WHERE project_no = :project AND "
-                "promoted_at IS NOT NULL),"
+                "SELECT (SELECT max(last_event_at) FROM behavior_sessions"
+                " WHERE project_no = :project),"
+                " (SELECT count(*) FROM behavior_signals WHERE project_no = :project"
+                " AND promoted_at IS NOT NULL),"
                 " (SELECT count(*) FROM observer_file_nodes WHERE project_no = :project),"
                 " (SELECT count(*) FROM observer_co_access_edges WHERE project_no = :project),"
                 " (SELECT count(*) FROM observer_error_patterns WHERE project_no = :project),"
                 " (SELECT count(*) FROM observer_module_session_counts WHERE project_no = :project)"
             )
         )
-        return {"states": states, "kinds": dict(kinds), "row": one or (None, 0, 0, 0, 0, 0)}
+        last, promoted, files, edges, errors, modules = row or (None, 0, 0, 0, 0, 0)
+        signals = sum(kinds.values())
+        return BehaviorStatus(
+            **states,
+            signals=signals,
+            promoted=promoted,
+            waiting=signals - promoted,
+            last_event_at=last,
+            files=files,
+            edges=edges,
+            errors=errors,
+            modules=modules,
+            by_kind=kinds,
+        )
 
     # what is due
 
@@ -420,16 +437,6 @@ class BehaviorStore(ProjectStore):
             "? AND last_at <= ?"
         )
         return session.run(self.sql(statement), (now_ms, name, now_ms - every_ms)) == 1
-
-
-_SESSION_FIELDS = tuple(field.name for field in fields(WatchedSession))
-
-
-def _session(row: Row) -> WatchedSession:
-    values = dict(zip(_SESSION_FIELDS, row, strict=True))
-    values["session_id"] = from_storable(values["session_id"])
-    values["why"] = from_storable(values["why"])
-    return WatchedSession(**values)
 
 
 def by_session(events: Iterable[HostEvent]) -> dict[str, list[HostEvent]]:

@@ -7,16 +7,15 @@ examined. Each run happens once, however many workers there are, and is logged.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from smara.actions.paths import is_lock, is_test_of, module_of
+from smara.actions.paths import is_lock, is_test_of, module_of, modules_of
+from smara.behavior.finalize import PROMPTS, ModelAccess, read_items
 from smara.behavior.habits import FilePair, Habits, KnownFailure
 from smara.behavior.models import MemoryDraft, wilson_lower_bound
-from smara.behavior.phrase import PROMPTS, ModelAccess
 from smara.behavior.scratchpad import code, quote
 from smara.behavior.signals.co_access import Pair, coupled
 from smara.behavior.signals.error_retry import is_lasting
@@ -105,7 +104,14 @@ class Synthesis:
 
         See :meth:`due`.
         """
-        return [self._module(module, threshold) for module, threshold in due]
+        written = []
+        for module, threshold in due:
+            stats = self.stats(module)
+            drafts, method = self._ask(stats)
+            if drafts is None:
+                drafts, method = self._unpromoted(by_rule(stats))[:MOST_MEMORIES], "rules"
+            written.append(self._write(module, threshold, "threshold", drafts, method))
+        return written
 
     def log(self, limit: int = 50) -> list[Synthesized]:
         with self._store.database.read() as session:
@@ -155,23 +161,15 @@ class Synthesis:
             if (module, reached) not in done
         ][:limit]
 
-    def _module(self, module: str, threshold: int) -> Synthesized:
-        stats = self.stats(module)
-        drafts, method = self._asked(stats)
-        if drafts is None:
-            drafts, method = self._untold(by_rule(stats))[:MOST_MEMORIES], "rules"
-        return self._write(module, threshold, "threshold", drafts, method)
-
-    def _untold(self, drafts: Iterable[MemoryDraft]) -> list[MemoryDraft]:
+    def _unpromoted(self, drafts: Iterable[MemoryDraft]) -> list[MemoryDraft]:
         """Those that no signal has become a memory of already, in other words perhaps."""
         found: list[MemoryDraft] = []
         with self._store.database.read() as session:
             for draft in drafts:
                 kind, name = _SIGNAL_OF.get(draft.type, ("", ""))
-                known = (
-                    self._store.signal(session, kind, str(draft.data.get(name))) if name else None
-                )
-                if known is None or known.memory_id is None:
+                key = str(draft.data.get(name))
+                signal = self._store.signal(session, kind, key) if name else None
+                if signal is None or signal.memory_id is None:
                     found.append(draft)
         return found
 
@@ -180,54 +178,37 @@ class Synthesis:
 
         Two modules with all the pairs between them are one cluster: one call of a model, or rules.
         """
-        across = self._across()
-        edits, total = self._edits(across)
-        clusters: dict[str, tuple[list[FilePair], list[MemoryDraft]]] = {}
-        for edge in across:
-            if (made := _coupled(edge, edits, total)) is not None:
-                name = " + ".join(
-                    sorted({str(module_of(edge.file_a)), str(module_of(edge.file_b))})
-                )
-                edges, drafts = clusters.setdefault(name, ([], []))
-                edges.append(edge)
-                drafts.append(made)
-        return [
-            self._cluster(name, week, edges, drafts=drafts)
-            for name, (edges, drafts) in list(clusters.items())[:_MOST_CLUSTERS]
-        ]
-
-    def _cluster(
-        self, name: str, week: int, edges: Sequence[FilePair], drafts: Sequence[MemoryDraft]
-    ) -> Synthesized:
-        sessions = max(edge.session_count for edge in edges)
-        asked, method = self._asked(ModuleStats(name, sessions, pairs=list(edges[:20])))
-        return self._write(
-            name,
-            1_000 + week,
-            "weekly",
-            (drafts if asked is None else asked)[:MOST_MEMORIES],
-            method,
-        )
+        across: list[tuple[str, FilePair]] = []
+        for edge in self._habits.edges(limit=400):
+            modules = sorted(modules_of((edge.file_a, edge.file_b)))
+            if (
+                edge.edit_session_count >= _STRONG
+                and edge.promoted_at is None
+                and len(modules) == 2
+                and "tests" not in modules
+                and not is_test_of(edge.file_a, edge.file_b)
+                and not is_lock(edge.file_a)
+                and not is_lock(edge.file_b)
+            ):
+                across.append((" + ".join(modules), edge))
+        edits, total = self._edits([edge for _, edge in across])
+        clusters: dict[str, list[tuple[FilePair, MemoryDraft]]] = {}
+        for name, edge in across:
+            if (draft := _coupled(edge, edits, total)) is not None:
+                clusters.setdefault(name, []).append((edge, draft))
+        written = []
+        for name, cluster in list(clusters.items())[:_MOST_CLUSTERS]:
+            edges = [edge for edge, _ in cluster]
+            sessions = max(edge.session_count for edge in edges)
+            drafts, method = self._ask(ModuleStats(name, sessions, pairs=edges[:20]))
+            if drafts is None:
+                drafts = [draft for _, draft in cluster][:MOST_MEMORIES]
+            written.append(self._write(name, 1_000 + week, "weekly", drafts, method))
+        return written
 
     def stats(self, module: str) -> ModuleStats:
         """The files, pairs and errors of a module, the strongest first."""
-        with self._store.database.read() as session:
-            row = session.one(
-                self._store.sql(
-                    "SELECT count FROM observer_module_session_counts WHERE project_no = :project "
-                    "AND module = ?"
-                ),
-                (to_storable(module),),
-            )
-            files = session.all(
-                self._store.sql(
-                    "SELECT file_path, session_count FROM observer_module_files WHERE project_no "
-                    "= :project AND"
-                    " module = ?"
-                    " ORDER BY session_count DESC, file_path LIMIT 20"
-                ),
-                (to_storable(module),),
-            )
+        sessions, files = self._habits.module_files(module, limit=20)
         edges = [
             each
             for each in self._habits.edges(limit=400)
@@ -236,8 +217,8 @@ class Synthesis:
         errors = [each for each in self._habits.failures(200) if each.resolved >= _RESOLVED]
         return ModuleStats(
             module,
-            int(row[0]) if row else 0,
-            [(from_storable(each[0]), each[1]) for each in files],
+            sessions,
+            files,
             [each for each in edges if each.edit_session_count >= _STRONG][:20],
             errors[:10],
             *self._edits(edges),
@@ -249,25 +230,7 @@ class Synthesis:
         with self._store.database.read() as session:
             return self._store.edit_sessions(session, paths), self._store.changing_sessions(session)
 
-    def _across(self) -> list[FilePair]:
-        edges = [
-            each for each in self._habits.edges(limit=400) if each.edit_session_count >= _STRONG
-        ]
-        modules = [(each, module_of(each.file_a), module_of(each.file_b)) for each in edges]
-        return [
-            each
-            for each, one, other in modules
-            if one
-            and other
-            and one != other
-            and each.promoted_at is None
-            and not is_test_of(each.file_a, each.file_b)
-            and not is_lock(each.file_a)
-            and not is_lock(each.file_b)
-            and "tests" not in (one, other)
-        ]
-
-    def _asked(self, stats: ModuleStats) -> tuple[list[MemoryDraft] | None, str]:
+    def _ask(self, stats: ModuleStats) -> tuple[list[MemoryDraft] | None, str]:
         models = self._models()
         if models is None or models.is_offline:
             return None, "rules"
@@ -309,7 +272,7 @@ class Synthesis:
                 confidence=_CONFIDENCE,
                 files=each.files,
                 modules=each.modules,
-                evidence=[Evidence(quote=said) for said in each.quotes],
+                evidence=[Evidence(quote=quote) for quote in each.quotes],
                 data=dict(each.data),
                 taint=each.taint,
                 tags=("synthesis",),
@@ -317,26 +280,30 @@ class Synthesis:
             )
             for each in drafts
         ]
-        entry: list[Synthesized] = []
+        entries: list[Synthesized] = []
 
         def also(session: Session, added: Sequence[AddResult]) -> None:
-            count = sum(each.outcome == "added" for each in added)
-            told = ", ".join(
-                each.memory.short_id for each in added if each.outcome == "added" and each.memory
+            memories = [each.memory for each in added if each.outcome == "added"]
+            entry = Synthesized(
+                module,
+                trigger,
+                mode,
+                synthesized_at=now,
+                memories_generated=len(memories),
+                method=method,
+                detail=", ".join(each.short_id for each in memories if each is not None),
             )
-            entry.append(
-                Synthesized(
-                    module,
-                    trigger,
-                    mode,
-                    synthesized_at=now,
-                    memories_generated=count,
-                    method=method,
-                    detail=told,
-                )
+            statement = (
+                "INSERT INTO observer_synthesis_log (project_no, module, trigger_count, mode,"
+                " synthesized_at, memories_generated, method, detail)"
+                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (project_no, module, trigger_count) DO NOTHING"
             )
-            if not self._put_log(session, entry[0]):
+            columns = (now, len(memories), method, to_storable(entry.detail))
+            values = (to_storable(module), trigger, mode, *columns)
+            if session.run(self._store.sql(statement), values) != 1:
                 raise _AlreadyLogged
+            entries.append(entry)
             for draft in drafts:
                 for pair in (
                     combinations(sorted(draft.files), 2) if draft.type != "prefetch_pattern" else ()
@@ -361,31 +328,9 @@ class Synthesis:
             "behavior.synthesized",
             module=module,
             trigger=trigger,
-            memories=entry[0].memories_generated,
+            memories=entries[-1].memories_generated,
         )
-        return entry[0]
-
-    def _put_log(self, session: Session, entry: Synthesized) -> bool:
-        return (
-            session.run(
-                self._store.sql(
-                    "INSERT INTO observer_synthesis_log (project_no, module, trigger_count, mode, "
-                    "synthesized_at,"
-                    " memories_generated, method, detail) VALUES (:project, ?, ?, ?, ?, ?, ?, ?)"
-                    " ON CONFLICT (project_no, module, trigger_count) DO NOTHING"
-                ),
-                (
-                    to_storable(entry.module),
-                    entry.trigger_count,
-                    entry.mode,
-                    entry.synthesized_at,
-                    entry.memories_generated,
-                    entry.method,
-                    to_storable(entry.detail),
-                ),
-            )
-            == 1
-        )
+        return entries[-1]
 
 
 def _lines(lines: Iterable[str]) -> str:
@@ -429,20 +374,33 @@ def by_rule(stats: ModuleStats) -> Iterator[MemoryDraft]:
             data=data,
         )
     for edge in stats.pairs:
-        made = (
-            None
-            if is_test_of(edge.file_a, edge.file_b)
-            else _coupled(edge, stats.edit_sessions, stats.all_sessions)
-        )
-        if made is not None and edge.promoted_at is None:
-            yield made
+        if edge.promoted_at is None and not is_test_of(edge.file_a, edge.file_b):
+            draft = _coupled(edge, stats.edit_sessions, stats.all_sessions)
+            if draft is not None:
+                yield draft
     for error in stats.errors:
         if (
             error.how in ("command", "first")
             and error.fix
             and is_lasting(error.command, error.error, error.fix)
         ):
-            yield _error(error)
+            fix = code(error.fix)
+            worked = f"running {fix} first" if error.how == "first" else fix
+            yield MemoryDraft(
+                "error_pattern",
+                f"Running {code(error.command)} failed with {code(error.error)}; "
+                f"what worked: {worked}.",
+                (f"$ {error.command}\n{error.error}",),
+                data={
+                    "error": error.error,
+                    "fix": error.fix,
+                    "tool": error.tool,
+                    "command": error.command,
+                    "occurrences": error.occurrences,
+                    "fingerprint": error.fingerprint,
+                },
+                taint=("tool",),
+            )
 
 
 def _coupled(
@@ -452,70 +410,31 @@ def _coupled(
     return coupled(pair, edit_sessions, all_sessions)
 
 
-def _error(error: KnownFailure) -> MemoryDraft:
-    fix = f"running {code(str(error.fix))} first" if error.how == "first" else code(str(error.fix))
-    content = f"Running {code(error.command)} failed with {code(error.error)}; what worked: {fix}."
-    data = {
-        "error": error.error,
-        "fix": str(error.fix),
-        "tool": error.tool,
-        "command": error.command,
-        "occurrences": error.occurrences,
-        "fingerprint": error.fingerprint,
-    }
-    return MemoryDraft(
-        "error_pattern",
-        content,
-        (f"$ {error.command}\n{error.error}",),
-        files=(),
-        modules=(),
-        data=data,
-        taint=("tool",),
-    )
-
-
-def read_reply(text: str, stats: ModuleStats, asked: str) -> Iterator[MemoryDraft]:
+def read_reply(text: str, stats: ModuleStats, prompt: str) -> Iterator[MemoryDraft]:
     """Parse a reply's memories: allowed types, given names."""
-    start, end = text.find("["), text.rfind("]")
-    try:
-        items = json.loads(text[start : end + 1]) if 0 <= start < end else []
-    except ValueError:
-        items = []
-    for item in items if isinstance(items, list) else []:
-        if (
-            not isinstance(item, dict)
-            or item.get("type") not in _TYPES
-            or not isinstance(item.get("content"), str)
-        ):
+    for item in read_items(text):
+        if item.get("type") not in _TYPES or not isinstance(item.get("content"), str):
             continue
         content = " ".join(item["content"].split())
         names = _NAMED.findall(content)
+        # A name that was not in the request was made up.
+        is_made_up = not names or any(f"`{name}`" not in prompt for name in names)
+        if is_made_up or not 20 <= len(content) <= 600:
+            continue
         files = [
             path
             for path in item.get("relatedFiles") or []
-            if isinstance(path, str) and f"`{path}`" in asked
+            if isinstance(path, str) and f"`{path}`" in prompt
         ]
-        # A name that was not in the request was made up.
-        if (
-            not names
-            or any(f"`{name}`" not in asked for name in names)
-            or not 20 <= len(content) <= 600
-        ):
-            continue
         kind: MemoryType = (
             "gotcha" if item["type"] in ("prefetch_pattern", "causal_dependency") else item["type"]
         )
-        quotes = (
-            quote(
-                f"counted over {stats.sessions} sessions on {stats.module}: {', '.join(names)}", 400
-            ),
-        )
+        evidence = f"counted over {stats.sessions} sessions on {stats.module}: {', '.join(names)}"
         yield MemoryDraft(
             kind,
             content,
-            quotes,
+            (quote(evidence, 400),),
             files=tuple(files[:6]),
             modules=(stats.module,),
-            data={},
             taint=("tool",),
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 from smara.actions.paths import modules_of
 from smara.actions.tool_calls import PLAN_CHANGES, PLAN_MAKES
-from smara.behavior.methodology.plugin import Methodology, WorkUnitResult
+from smara.behavior.methodology import Methodology, WorkUnitResult
 from smara.behavior.models import non_empty
 from smara.behavior.scratchpad import Pad, PlanSize, Todo, quote
 from smara.core.events import HostEvent

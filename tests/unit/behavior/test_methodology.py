@@ -6,17 +6,17 @@ import importlib
 
 import pytest
 
-from smara.behavior.methodology import registry
-from smara.behavior.methodology.plugin import (
+from smara.behavior.methodology import (
     PHASES,
     ExecutionContext,
     Relay,
     WorkUnitResult,
+    available_methodologies,
+    find_methodology,
     tell_relay,
     tell_work_state,
     work_state,
 )
-from smara.behavior.methodology.registry import available_methodologies, find_methodology
 from smara.errors import ConfigError, InvalidInputError
 from smara.knowledge.kinds import KINDS
 from smara.testing import open_temporary
@@ -93,8 +93,8 @@ def test_the_state_of_unfinished_work_is_read_and_told():
 
 
 OTHERS = """
-from smara.behavior.methodology.registry import NATIVE
-from smara.behavior.methodology.plugin import CustomType, Relay, WorkUnit
+from smara.behavior.methodology import NATIVE
+from smara.behavior.methodology import CustomType, Relay, WorkUnit
 
 class Kanban:
     id, name = "kanban", "Kanban"
@@ -136,9 +136,7 @@ def kanban(tmp_path, monkeypatch):
 def test_another_package_brings_a_methodology_with_its_own_words_types_and_end(kanban):
     assert "kanban" in available_methodologies()
     assert kanban.phase_of("doing") == "implement"
-    assert (
-        registry.tell_work_state("kanban", {"remaining": ["paint"]}) == "Still on the board: paint"
-    )
+    assert tell_work_state({"remaining": ["paint"]}, "kanban") == "Still on the board: paint"
     context = ExecutionContext("s1", extra={"card": "7"})
     with open_temporary() as memory:
         memory.behavior.observe_batch(Script("s1").edit("src/a.py").events)
@@ -174,8 +172,8 @@ def test_a_methodology_that_lacks_something_or_is_gone_is_said_so_and_stops_nobo
     importlib.invalidate_caches()
     with pytest.raises(ConfigError, match="has no name, relays"):
         find_methodology("half")
-    assert registry.tell_work_state("half", {"next_step": "go on"}) == "Next: go on"
-    assert registry.tell_work_state("gone", {"next_step": "go on"}) == "Next: go on"
+    assert tell_work_state({"next_step": "go on"}, "half") == "Next: go on"
+    assert tell_work_state({"next_step": "go on"}, "gone") == "Next: go on"
 
 
 def test_what_a_methodology_does_not_have_is_answered_with_what_it_has():

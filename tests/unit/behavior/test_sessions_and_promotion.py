@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
+from smara.behavior.finalize import worded
 from smara.behavior.models import FindingVerdict, Seen, SignalFinding
-from smara.behavior.phrase import parse_reply, worded
 from smara.behavior.promote import (
     GATES,
     FindingHistory,
@@ -119,7 +119,7 @@ def judged(
 ):
     gate, _ = gate_for(type_, passed)
     known = FindingHistory(Seen(sessions, (finding.data,) * sessions), memory_id)
-    return Judge(passed, gate, type_, pads=[], known=lambda _: known).judge(finding)
+    return Judge(passed, gate, type_, pads=[], history=lambda _: known).judge(finding)
 
 
 def test_each_step_says_why_it_stopped_a_finding():
@@ -428,7 +428,14 @@ def test_words_of_a_model_are_taken_only_if_they_name_the_same(said, is_taken):
 
 @pytest.mark.parametrize(
     "model",
-    [None, Model("", is_offline=True), Model("no list"), Model(ModelUnavailableError("away"))],
+    [
+        None,
+        Model("", is_offline=True),
+        Model("no list"),
+        Model("[broken"),
+        Model('[{"number": "1", "statement": 3}, 4]'),
+        Model(ModelUnavailableError("away")),
+    ],
 )
 def test_without_useful_words_the_composed_ones_stand(model):
     texts, calls, _ = worded(model, [COMPOSED], [["q"]], deadline_seconds=5.0)
@@ -452,8 +459,3 @@ def test_a_model_may_say_of_which_class_it_is_what_was_seen_in_the_running_progr
     assert worded(
         Model(reply), [COMPOSED], [["q"]], deadline_seconds=5.0, classes=[given]
     ).classes == [expected]
-
-
-def test_a_reply_that_is_no_list_says_nothing():
-    assert parse_reply('[{"number": "1", "statement": 3}, 4]') == {}
-    assert parse_reply("[broken") == {}

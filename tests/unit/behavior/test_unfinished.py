@@ -5,7 +5,7 @@ with.
 from __future__ import annotations
 
 from smara.behavior import work_state
-from smara.behavior.methodology.registry import NATIVE
+from smara.behavior.methodology import NATIVE
 from smara.behavior.signals import step_overrun
 from tests.agent_events import Script
 

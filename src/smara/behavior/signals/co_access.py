@@ -135,13 +135,13 @@ def support_of(seen: Seen) -> float:
     return sum(min(1.0, _NARROW / max(1, int(data.get("width", 2)) - 1)) for data in seen.history)
 
 
-def is_implied(pair: frozenset[str], known: Set[frozenset[str]]) -> bool:
+def is_implied(pair: frozenset[str], pairs: Set[frozenset[str]]) -> bool:
     """Return True if a third file already joins the two.
 
     What follows from two memories need not be a third.
     """
     first, second = sorted(pair)
-    around = [{*each} - {name} for name in (first, second) for each in known if name in each]
+    around = [{*each} - {name} for name in (first, second) for each in pairs if name in each]
     return any(one == other for at, one in enumerate(around) for other in around[:at])
 
 

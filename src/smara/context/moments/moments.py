@@ -42,7 +42,7 @@ from smara.errors import DeadlineError, SmaraError
 if TYPE_CHECKING:
     from smara.behavior.behavior import Behavior
     from smara.behavior.habits import Habits
-    from smara.behavior.methodology.contexts import PlannerContext, PrefetchedFile
+    from smara.behavior.methodology import PlannerContext, PrefetchedFile
     from smara.context.moments.start import RecentWork
     from smara.context.moments.tool_calls import ToolCallLookup
     from smara.knowledge.memories import Memories

@@ -13,7 +13,7 @@ from typing import Any
 
 from smara.actions.paths import module_of, project_path
 from smara.behavior.habits import Habits
-from smara.behavior.methodology.contexts import (
+from smara.behavior.methodology import (
     CODER_FILES,
     CODER_TOKENS,
     PlannerContext,

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from smara.actions.failures import constant_part, lacking
 from smara.behavior.habits import Habits, KnownFailure
-from smara.behavior.methodology.registry import tell_work_state
+from smara.behavior.methodology import tell_work_state
 from smara.context.models import (
     BUDGETS,
     Injection,
@@ -131,7 +131,7 @@ def _of_memory(tellable: Tellable, root: str | None) -> Subject:
             line_of_memory(tellable, "it tells how such a task is done here", root),
         )
     why = "the message is about this unfinished work"
-    state = tell_work_state(memory.methodology, memory.data).replace("\n", "; ")
+    state = tell_work_state(memory.data, memory.methodology).replace("\n", "; ")
     detail = one_line(state, 300) if memory.tier == "confirmed" or not state else quoted(state, 300)
     line = line_of_memory(tellable, why, root)
     if detail and line.item is not None:

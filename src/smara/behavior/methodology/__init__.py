@@ -1,1 +1,0 @@
-"""Adapt learning to how a methodology divides its work."""
