@@ -108,28 +108,37 @@ def replace_page(
         )
     if content is None and template is None:
         raise InvalidInputError("put needs content, or a template to begin with.")
-    wanted = _format(content, template, schema, format=format)
-    begun_with = None if template is None else _shaped(template, max_characters)
-    rules = None if schema is None else _rules(schema)
+    if format is not None and format not in FORMATS:
+        raise InvalidInputError(f"format must be one of {', '.join(FORMATS)}; got {format!r}.")
+    is_json = schema is not None or isinstance(content, Mapping)
+    is_markdown = template is not None
+    if (is_json and (is_markdown or format == "markdown")) or (is_markdown and format == "json"):
+        raise InvalidInputError(
+            "A template is for Markdown, a schema or a mapping for JSON. Give one of them."
+        )
+    new_format = format or ("json" if is_json else "markdown" if is_markdown else None)
+    blank = rules = None
+    if template is not None:
+        blank = redact(template_text(template)).text
+        _check_size(blank, max_characters)
+    if schema is not None:
+        clean, count = redact_value(rules := read_schema(schema))
+        rules = read_schema(clean) if count else rules
     if isinstance(content, str):
         _check_size(content, max_characters * _MOST_INDENTED)
         redact(content)  # loads the rules, which should not take their time inside the transaction
 
-    def edit(held: WorkingMemory) -> PageDraft:
-        is_json = held.format == "json"
-        if (wanted or held.format) == "json":
+    def edit(page: WorkingMemory) -> PageDraft:
+        was_json = page.format == "json"
+        if (new_format or page.format) == "json":
             value = (
                 parse_object(content) if isinstance(content, str) else plain_object(content or {})
             )
-            return _json(
-                value, rules if rules is not None or not is_json else held.schema, max_characters
-            )
-        shape = (
-            held.template if begun_with is None and held.is_stored and not is_json else begun_with
-        )
-        return _markdown(
-            content if isinstance(content, str) else begun_with or "", shape, max_characters
-        )
+            shape = page.schema if rules is None and was_json else rules
+            return _json(value, shape, max_characters)
+        begun = page.template if blank is None and page.is_stored and not was_json else blank
+        text = content if isinstance(content, str) else blank or ""
+        return _markdown(text, begun, max_characters)
 
     return edit
 
@@ -140,16 +149,16 @@ def edit_page(
     """The edit that changes a part of a page."""
     patch = plain_object(section, "The patch") if isinstance(section, Mapping) else None
 
-    def edit(held: WorkingMemory) -> PageDraft:
+    def edit(page: WorkingMemory) -> PageDraft:
         if patch is not None:
-            if held.format != "json" and held.is_stored:
+            if page.format != "json" and page.is_stored:
                 raise InvalidInputError(
                     "The page is Markdown: it takes a section and its text, not a mapping."
                 )
-            return _json(merge_patch(held.value or {}, patch), held.schema, max_characters)
-        if held.format == "json":
-            value = plain_object(with_field(held.value or {}, str(section), content))
-            return _json(value, held.schema, max_characters)
+            return _json(merge_patch(page.value or {}, patch), page.schema, max_characters)
+        if page.format == "json":
+            value = plain_object(with_field(page.value or {}, str(section), content))
+            return _json(value, page.schema, max_characters)
         if not isinstance(content, str | None):
             raise InvalidInputError(
                 "The page is Markdown: the content of a section is a text, or None to take it out."
@@ -157,36 +166,10 @@ def edit_page(
         if content is not None:
             _check_size(content, max_characters)
         return _markdown(
-            replace_section(held.content, str(section), content), held.template, max_characters
+            replace_section(page.content, str(section), content), page.template, max_characters
         )
 
     return edit
-
-
-def _format(
-    content: Any, template: Any, schema: Any, format: WorkingFormat | None
-) -> WorkingFormat | None:
-    """The format that is asked for; ``None`` for that of the page."""
-    if format is not None and format not in FORMATS:
-        raise InvalidInputError(f"format must be one of {', '.join(FORMATS)}; got {format!r}.")
-    is_json = schema is not None or isinstance(content, Mapping)
-    is_markdown = template is not None
-    if (is_json and (is_markdown or format == "markdown")) or (is_markdown and format == "json"):
-        raise InvalidInputError(
-            "A template is for Markdown, a schema or a mapping for JSON. Give one of them."
-        )
-    return format or ("json" if is_json else "markdown" if is_markdown else None)
-
-
-def _shaped(template: str, max_characters: int) -> str:
-    text = redact(template_text(template)).text
-    _check_size(text, max_characters)
-    return text
-
-
-def _rules(schema: Mapping[str, Any] | str) -> dict[str, Any]:
-    clean, count = redact_value(found := read_schema(schema))
-    return read_schema(clean) if count else found
 
 
 def _markdown(text: str, template: str | None, max_characters: int) -> PageDraft:

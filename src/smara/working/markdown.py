@@ -152,7 +152,14 @@ def fields(lines: Sequence[str], found: Sequence[MarkdownSection]) -> list[Markd
         head = None if is_code[number] else field_head(lines[number])
         end = number + 1
         if head is not None:
-            end = _end_of_field(lines, number, section_at)
+            # What is indented below belongs to it.
+            for later in range(number + 1, len(lines)):
+                line = lines[later]
+                is_deeper = _indentation(line) > _indentation(lines[number])
+                if later in section_at or (line.strip() and not is_deeper):
+                    break
+                if line.strip():
+                    end = later + 1
             label = head.strip()[1:].strip("*_: \t")
             result.append(MarkdownField((*path, label), head, number, end=end))
         number = end
@@ -180,18 +187,6 @@ def field_head(line: str) -> str | None:
     if not is_label or (after and not after[0].isspace()):
         return None
     return line[: len(line) - len(after)]
-
-
-def _end_of_field(lines: Sequence[str], number: int, section_at: dict[int, MarkdownSection]) -> int:
-    own = _indentation(lines[number])
-    end = number + 1
-    for later in range(number + 1, len(lines)):
-        line = lines[later]
-        if later in section_at or (line.strip() and _indentation(line) <= own):
-            break
-        if line.strip():
-            end = later + 1
-    return end
 
 
 def _indentation(line: str) -> int:
@@ -250,25 +245,16 @@ def replace_section(text: str, name: str, body: str | None) -> str:
     target: MarkdownSection | MarkdownField | None = only(found, title)
     if target is None and not is_heading:
         target = only(fields(lines, found), title)
+    content = [] if body is None else _trim_body(body, title)
+    if target is None and body is None:
+        return text
     if target is None:
-        return (
-            text
-            if body is None
-            else _add_part(
-                lines,
-                found,
-                title,
-                level=level,
-                is_heading=is_heading,
-                body=_trim_body(body, title),
-            )
-        )
-    if body is None:
-        new: list[str] = []
-    elif isinstance(target, MarkdownField):
-        new = _field_lines(target.head, _trim_body(body, title), target.indent)
-    else:
-        new = [lines[target.line], *_section_body(_trim_body(body, title), target.level), ""]
+        return _add_part(lines, found, title, level=level, is_heading=is_heading, body=content)
+    new: list[str] = []
+    if body is not None and isinstance(target, MarkdownField):
+        new = _field_lines(target.head, content, target.indent)
+    elif body is not None and isinstance(target, MarkdownSection):
+        new = [lines[target.line], *_check_lines(content, target.level), ""]
     return "\n".join([*lines[: target.line], *new, *lines[target.end :]])
 
 
@@ -300,24 +286,35 @@ def _trim_body(body: str, title: str) -> list[str]:
 
 
 def _without_blank_ends(lines: Sequence[str]) -> list[str]:
-    told = [number for number, line in enumerate(lines) if line.strip()]
-    return list(lines[told[0] : told[-1] + 1]) if told else []
+    numbers = [number for number, line in enumerate(lines) if line.strip()]
+    return list(lines[numbers[0] : numbers[-1] + 1]) if numbers else []
 
 
-def _section_body(body: list[str], level: int) -> list[str]:
-    """The lines of a section, refused when they would end it or swallow what follows."""
+def _check_lines(lines: list[str], level: int | None) -> list[str]:
+    """Return lines, refused when they would end their place or swallow what follows.
+
+    A section at ``level`` takes deeper headings; a field, without a level, takes none.
+    """
     fences = Fences()
-    for line in body:
+    for line in lines:
         found = None if fences.is_code(line) else heading(line)
-        if found and found[0] <= level:
+        if found and level is None:
+            raise InvalidInputError(
+                f"A field cannot hold the heading {line.strip()!r}. Leave it out, or update a "
+                "section instead."
+            )
+        if found and level is not None and found[0] <= level:
             raise InvalidInputError(
                 f"The content has the heading {line.strip()!r}, which would end the section it is "
-                "put into. Use "
-                f"{'#' * min(level + 1, MOST_LEVELS)} or deeper, or update that section by its "
-                "own name."
+                f"put into. Use {'#' * min(level + 1, MOST_LEVELS)} or deeper, or update that "
+                "section by its own name."
             )
-    _refuse_open_fence(body)
-    return body
+    if fences.open is not None:
+        raise InvalidInputError(
+            "The content opens a code fence and does not close it, which would swallow what "
+            f"follows. End it with a line {fences.open[:20]!r}."
+        )
+    return lines
 
 
 def _field_lines(head: str, body: list[str], indent: str) -> list[str]:
@@ -331,29 +328,7 @@ def _field_lines(head: str, body: list[str], indent: str) -> list[str]:
         f"{head} {first}".rstrip(),
         *(f"{indent}  {line}" if line.strip() else "" for line in rest),
     ]
-    _refuse_headings(new)
-    _refuse_open_fence(new)
-    return new
-
-
-def _refuse_headings(lines: Sequence[str]) -> None:
-    fences = Fences()
-    for line in lines:
-        if not fences.is_code(line) and heading(line):
-            raise InvalidInputError(
-                f"A field cannot hold the heading {line.strip()!r}. Leave it out, or update a "
-                "section instead."
-            )
-
-
-def _refuse_open_fence(lines: Sequence[str]) -> None:
-    fence = open_fence(lines)
-    if fence is not None:
-        raise InvalidInputError(
-            "The content opens a code fence and does not close it, which would swallow what "
-            "follows. End it with "
-            f"a line {fence[:20]!r}."
-        )
+    return _check_lines(new, None)
 
 
 def _add_part(
@@ -371,7 +346,7 @@ def _add_part(
     parent = only(found, above) if above and fold_name(leaf) and not is_heading else None
     if parent is None:
         return _insert_lines(
-            lines, len(lines), [f"{'#' * level} {title}", *_section_body(body, level)]
+            lines, len(lines), [f"{'#' * level} {title}", *_check_lines(body, level)]
         )
     head = f"- {leaf.strip()}:"
     if len(body) <= 1 and field_head(head) == head:
@@ -383,7 +358,7 @@ def _add_part(
         raise InvalidInputError(
             f"{above!r} has no room for a section: headings go {MOST_LEVELS} levels deep."
         )
-    new = [f"{'#' * (parent.level + 1)} {leaf.strip()}", *_section_body(body, parent.level + 1)]
+    new = [f"{'#' * (parent.level + 1)} {leaf.strip()}", *_check_lines(body, parent.level + 1)]
     return _insert_lines(lines, parent.end, new)
 
 

@@ -29,7 +29,22 @@ def for_injection(memory: WorkingMemory | str, limit: int = INJECTION_CHARACTERS
             f"limit must be {LEAST_CHARACTERS} characters or more; got {limit}."
         )
     text = memory.content if isinstance(memory, WorkingMemory) else memory
-    return _fitted(neutralize(text).strip("\n"), limit)
+    text = neutralize(text).strip("\n")
+    lines = text.split("\n")
+    fence = open_fence(lines)
+    closed = text if fence is None else f"{text}\n{fence}"
+    if len(closed) <= limit:
+        return closed
+    room = limit - len(_NOTE.format(left=len(text))) - 1
+    shown = _lines_within(lines, room)
+    if not shown:  # the first line is too long: up to a space where there is one near the end
+        shown = lines[0][:room]
+        space = shown.rfind(" ", room * 3 // 4)
+        shown = shown[:space] if space > 0 else shown
+        # A line of nothing but backticks would need as long a line to be closed.
+        shown = "" if open_fence([shown]) else shown
+    note = _NOTE.format(left=len(text) - len(shown))
+    return "\n".join(filter(None, (shown, open_fence(shown.split("\n")), note)))
 
 
 def render_block(memory: WorkingMemory, limit: int = INJECTION_CHARACTERS) -> str:
@@ -41,19 +56,6 @@ def render_block(memory: WorkingMemory, limit: int = INJECTION_CHARACTERS) -> st
         f'<working-memory scope="{memory.scope}" '
         f'version="{memory.version}">\n{text}\n</working-memory>'
     )
-
-
-def _fitted(text: str, limit: int) -> str:
-    lines = text.split("\n")
-    fence = open_fence(lines)
-    whole = text if fence is None else f"{text}\n{fence}"
-    if len(whole) <= limit:
-        return whole
-    room = limit - len(_NOTE.format(left=len(text))) - 1
-    kept = _lines_within(lines, room) or _start_of(lines[0], room)
-    left = len(text) - len(kept)
-    fence = open_fence(kept.split("\n"))
-    return "\n".join(part for part in (kept, fence, _NOTE.format(left=left)) if part)
 
 
 def _lines_within(lines: list[str], room: int) -> str:
@@ -68,12 +70,3 @@ def _lines_within(lines: list[str], room: int) -> str:
         if used + len(fences.open or "") <= room:
             fitting = number
     return "\n".join(lines[:fitting])
-
-
-def _start_of(line: str, room: int) -> str:
-    """The beginning of a line that is too long, up to a space where there is one near the end."""
-    start = line[:room]
-    space = start.rfind(" ", room * 3 // 4)
-    start = start[:space] if space > 0 else start
-    # A line of nothing but backticks would need as long a line to be closed.
-    return "" if open_fence([start]) else start

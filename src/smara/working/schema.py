@@ -31,9 +31,18 @@ def parse_object(text: str, what: str = "The content") -> dict[str, Any]:
         ) from None
     if not isinstance(value, dict):
         raise InvalidInputError(f"{what} must be a JSON object, {{…}}, not {type(value).__name__}.")
-    level = [value]
+    level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
-        level = [inner for outer in level for inner in _inside(outer)]
+        inner = [
+            each
+            for outer in level
+            for each in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if any(isinstance(each, float) and abs(each) == float("inf") for each in inner):
+            raise InvalidInputError(
+                "A number of the content is too large for JSON. Write it as a text."
+            )
+        level = [each for each in inner if isinstance(each, dict | list)]
         if not level:
             return value
     raise _too_deep(what)
@@ -122,16 +131,6 @@ def no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _inside(value: Any) -> list[Any]:
-    inner = list(value.values()) if isinstance(value, dict) else value
-    for each in inner:
-        if isinstance(each, float) and each in (float("inf"), float("-inf")):
-            raise InvalidInputError(
-                "A number of the content is too large for JSON. Write it as a text."
-            )
-    return [each for each in inner if isinstance(each, dict | list)]
-
-
 def _too_deep(what: str) -> InvalidInputError:
     return InvalidInputError(
         f"{what} is nested deeper than {MAX_DEPTH} levels. Make it flatter; nothing was stored."
@@ -174,9 +173,9 @@ class BoundedKeywords:
             raise TooMuchWork
 
     def _counted(self, keyword: Keyword) -> Keyword:
-        def run(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        def run(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
             self._step()
-            yield from keyword(validator, wanted, instance, schema) or ()
+            yield from keyword(validator, value, instance, schema) or ()
 
         return run
 
@@ -208,11 +207,11 @@ class BoundedKeywords:
 
         if not validator.is_type(instance, "object"):
             return
-        known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+        named, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
         extras = [
             name
             for name in instance
-            if name not in known and not any(self._matches(pattern, name) for pattern in patterns)
+            if name not in named and not any(self._matches(pattern, name) for pattern in patterns)
         ]
         if validator.is_type(allowed, "object"):
             for name in extras:
@@ -227,8 +226,8 @@ class BoundedKeywords:
         from jsonschema import ValidationError
 
         if is_wanted and validator.is_type(instance, "array"):
-            told = {json.dumps(_number_folded(each), sort_keys=True) for each in instance}
-            if len(told) < len(instance):
+            distinct = {json.dumps(_number_folded(each), sort_keys=True) for each in instance}
+            if len(distinct) < len(instance):
                 yield ValidationError("has elements that are equal")
 
 
@@ -312,28 +311,24 @@ def read_schema(schema: Mapping[str, Any] | str) -> dict[str, Any]:
 
 
 def check_value(value: Any, schema: Mapping[str, Any]) -> None:
-    """Refuse a value that breaks the schema, with the place."""
+    """Refuse a value that breaks the schema, with the place.
+
+    Raises:
+        InvalidInputError: The value does not fit, or the schema cannot be applied.
+    """
+    import jsonschema
     from jsonschema.exceptions import relevance
-
-    errors = _errors(_validator(schema), value)
-    if not errors:
-        return
-    errors.sort(key=lambda error: (relevance(error), [str(part) for part in error.absolute_path]))
-    told = "; ".join(_sentence(error) for error in errors[:_SHOWN_ERRORS])
-    more = f"; and {len(errors) - _SHOWN_ERRORS} more" if len(errors) > _SHOWN_ERRORS else ""
-    raise InvalidInputError(
-        f"The content does not fit its schema: {told}{more}. Change it, or put it with another "
-        "schema; "
-        "nothing was stored.",
-        paths=["/".join(map(str, error.absolute_path)) for error in errors],
-    )
-
-
-def _errors(validator: Any, value: Any) -> list[Any]:
+    from referencing import Registry
     from referencing.exceptions import Unresolvable
 
+    draft = getattr(jsonschema, _draft(schema))
+    bounded = jsonschema.validators.extend(draft, BoundedKeywords().of(draft))
+    # A part that names its draft would be checked by the library's own class, unbounded.
+    undated = {name: part for name, part in schema.items() if name != "$schema"}
+    # An empty registry: without one the library would fetch what a reference names.
+    validator = bounded(undated, registry=Registry())
     try:
-        return list(islice(validator.iter_errors(value), 100))
+        errors = list(islice(validator.iter_errors(value), 100))
     except Unresolvable as error:
         raise InvalidInputError(
             f"The schema refers to {_short(f'#{error.ref}')}, which is not in it. Define it under "
@@ -352,19 +347,16 @@ def _errors(validator: Any, value: Any) -> list[Any]:
         raise InvalidInputError(
             f"The schema cannot be applied: {_short(str(error))}. Mend it."
         ) from None
-
-
-def _validator(schema: Mapping[str, Any]) -> Any:
-    """A checker of one value."""
-    import jsonschema
-    from referencing import Registry
-
-    draft = getattr(jsonschema, _draft(schema))
-    bounded = jsonschema.validators.extend(draft, BoundedKeywords().of(draft))
-    # A part that names its draft would be checked by the library's own class, unbounded.
-    undated = {name: part for name, part in schema.items() if name != "$schema"}
-    # An empty registry: without one the library would fetch what a reference names.
-    return bounded(undated, registry=Registry())
+    if not errors:
+        return
+    errors.sort(key=lambda error: (relevance(error), [str(part) for part in error.absolute_path]))
+    shown = "; ".join(_sentence(error) for error in errors[:_SHOWN_ERRORS])
+    more = f"; and {len(errors) - _SHOWN_ERRORS} more" if len(errors) > _SHOWN_ERRORS else ""
+    raise InvalidInputError(
+        f"The content does not fit its schema: {shown}{more}. Change it, or put it with another "
+        "schema; nothing was stored.",
+        paths=["/".join(map(str, error.absolute_path)) for error in errors],
+    )
 
 
 def _draft(schema: Mapping[str, Any]) -> str:
@@ -414,31 +406,28 @@ def _check_parts(schema: Mapping[str, Any]) -> None:
 
 def _sentence(error: Any) -> str:
     """Where a check failed and what is allowed there."""
-    where = ".".join(map(str, error.absolute_path)) or "the page"
-    return f"{_short(where, quoted=False)} {_wish(error)}"
-
-
-def _wish(error: Any) -> str:
-    wanted = error.validator_value
-    if error.validator is None:
-        return f"may not hold {_short(error.instance)}"
-    if error.validator == "type":
-        kinds = wanted if isinstance(wanted, list) else [wanted]
-        return f"must be {' or '.join(map(str, kinds))}, not {_short(error.instance)}"
-    if error.validator == "enum":
-        return f"must be one of {_short(wanted)}, not {_short(error.instance)}"
-    if error.validator == "const":
-        return f"must be {_short(wanted)}, not {_short(error.instance)}"
-    if error.validator == "required" and isinstance(error.instance, dict):
-        missing = [name for name in wanted if name not in error.instance]
-        return f"must have {', '.join(map(repr, missing))}"
-    if error.validator == "additionalProperties" and wanted is False:
-        known = [*error.schema.get("properties", {}), *error.schema.get("patternProperties", {})]
-        allowed = _short(", ".join(known), quoted=False) or "no fields"
-        return f"may have only {allowed}; {_short(error.message, quoted=False)}"
-    if error.validator in ("anyOf", "oneOf") and error.context:
-        return f"fits none of {len(wanted)} alternatives with {_short(error.instance)}"
-    return f"must satisfy {error.validator} {_short(wanted)}: {_short(error.message, quoted=False)}"
+    rule, value = error.validator, error.validator_value
+    where = _short(".".join(map(str, error.absolute_path)) or "the page", quoted=False)
+    instance = _short(error.instance)
+    if rule is None:
+        return f"{where} may not hold {instance}"
+    if rule == "type":
+        kinds = value if isinstance(value, list) else [value]
+        return f"{where} must be {' or '.join(map(str, kinds))}, not {instance}"
+    if rule in ("enum", "const"):
+        one_of = "one of " if rule == "enum" else ""
+        return f"{where} must be {one_of}{_short(value)}, not {instance}"
+    if rule == "required" and isinstance(error.instance, dict):
+        missing = [name for name in value if name not in error.instance]
+        return f"{where} must have {', '.join(map(repr, missing))}"
+    message = _short(error.message, quoted=False)
+    if rule == "additionalProperties" and value is False:
+        names = [*error.schema.get("properties", {}), *error.schema.get("patternProperties", {})]
+        allowed = _short(", ".join(names), quoted=False) or "no fields"
+        return f"{where} may have only {allowed}; {message}"
+    if rule in ("anyOf", "oneOf") and error.context:
+        return f"{where} fits none of {len(value)} alternatives with {instance}"
+    return f"{where} must satisfy {rule} {_short(value)}: {message}"
 
 
 def _short(value: Any, quoted: bool = True) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from smara.core.escape import from_storable, to_storable
@@ -33,14 +33,16 @@ _OF = {
 class WorkingStore(ProjectStore):
     """The tables ``working_memory`` and ``working_memory_versions`` of one project."""
 
-    def find(self, session: Session, place: PageKey) -> WorkingMemory | None:
-        found = self._find(session, place)
-        return found[1] if found else None
+    def find(self, session: Session, place: PageKey) -> tuple[int, WorkingMemory] | None:
+        """Return the page with its number."""
+        where = _OF[place.scope]
+        row = session.one(self.sql(f"{_MEMORIES} AND {where}"), (place.key,))
+        return (int(row[0]), _memory(row)) if row else None
 
     def hold(self, session: Session, place: PageKey) -> tuple[int, WorkingMemory] | None:
         """Lock and return the page with its number."""
         where = _OF[place.scope]
-        held = session.run(
+        is_there = session.run(
             # SQLite has locked everything already; on PostgreSQL this locks the row.
             self.sql(
                 "UPDATE working_memory SET version = version WHERE project_no = :project AND "
@@ -49,12 +51,7 @@ class WorkingStore(ProjectStore):
             (place.key,),
         )
         # A page that another process begins between the two statements would be seen, but not held.
-        return self._find(session, place) if held else None
-
-    def _find(self, session: Session, place: PageKey) -> tuple[int, WorkingMemory] | None:
-        where = _OF[place.scope]
-        row = session.one(self.sql(f"{_MEMORIES} AND {where}"), (place.key,))
-        return (int(row[0]), _memory(row)) if row else None
+        return self.find(session, place) if is_there else None
 
     def insert(self, session: Session, memory_id: str, place: PageKey, now_ms: int) -> None:
         """Insert a page at version 0, unless it exists."""
@@ -82,7 +79,8 @@ class WorkingStore(ProjectStore):
         values = (
             draft.format,
             _text(draft.template),
-            _dump(draft.schema),
+            # ASCII, so that nothing in it needs escaping.
+            None if draft.schema is None else json.dumps(draft.schema),
             to_storable(draft.content),
         )
         session.run(
@@ -132,7 +130,19 @@ class WorkingStore(ProjectStore):
             self.sql(f"{_VERSIONS} AND {where} AND v.version < ? ORDER BY v.version DESC LIMIT ?"),
             (place.key, before, limit),
         )
-        return [_version(row) for row in rows]
+        return [
+            WorkingVersion(
+                version=row[0],
+                content=from_storable(row[1]),
+                format=row[2],
+                actor=from_storable(row[3]),
+                reason=_read(row[4]),
+                created_at=row[5],
+                template=_read(row[6]),
+                schema=_load(row[7]),
+            )
+            for row in rows
+        ]
 
 
 def indexed_pages(session: Session) -> Iterator[tuple[int, int, RecordTerms]]:
@@ -160,31 +170,12 @@ def _memory(row: Row) -> WorkingMemory:
     )
 
 
-def _version(row: Row) -> WorkingVersion:
-    return WorkingVersion(
-        version=row[0],
-        content=from_storable(row[1]),
-        format=row[2],
-        actor=from_storable(row[3]),
-        reason=_read(row[4]),
-        created_at=row[5],
-        template=_read(row[6]),
-        schema=_load(row[7]),
-    )
-
-
 def _text(text: str | None) -> str | None:
     return None if text is None else to_storable(text)
 
 
 def _read(text: str | None) -> str | None:
     return None if text is None else from_storable(text)
-
-
-def _dump(schema: Mapping[str, Any] | None) -> str | None:
-    return (
-        None if schema is None else json.dumps(schema)
-    )  # ASCII, so that nothing in it needs escaping
 
 
 def _load(schema: str | None) -> dict[str, Any] | None:

@@ -52,8 +52,8 @@ class Working:
         thread_id: str | None = None,
     ) -> WorkingMemory:
         """Return the page; an empty template at version 0 if unwritten."""
-        place = self._place(scope, resource_id, thread_id)
-        return self._find(place) or self._blank(self._owned(place))
+        found = self.find(scope, resource_id, thread_id)
+        return found or self._blank(self._owned(self._place(scope, resource_id, thread_id)))
 
     def find(
         self,
@@ -62,7 +62,10 @@ class Working:
         thread_id: str | None = None,
     ) -> WorkingMemory | None:
         """Return the page, or ``None`` if unwritten."""
-        return self._find(self._place(scope, resource_id, thread_id))
+        place = self._place(scope, resource_id, thread_id)
+        with self._store.database.read() as session:
+            row = self._store.find(session, place)
+        return row[1] if row else None
 
     def put(
         self,
@@ -214,45 +217,38 @@ class Working:
         owned = self._owned(place)
         now = self._project.clock.now_ms()
         with self._store.database.write() as session:
-            no, held = self._hold(session, owned, now)
-            if place.resource_id is not None and place.resource_id != held.resource_id:
+            row = self._store.hold(session, owned)
+            if row is None:
+                self._store.insert(session, self._project.new_id(), owned, now)
+                row = self._store.hold(session, owned)
+            if row is None:
+                raise NotFoundError("The page vanished while it was written to. Try again.")
+            no, page = row
+            if place.resource_id is not None and place.resource_id != page.resource_id:
                 raise ConflictError(
-                    f"Thread {place.thread_id!r} belongs to resource {held.resource_id!r}, not "
+                    f"Thread {place.thread_id!r} belongs to resource {page.resource_id!r}, not "
                     f"{place.resource_id!r}; "
                     "nothing was stored. Leave resource_id out, or use another thread.",
                     thread_id=place.thread_id,
                 )
-            draft = edit(held if held.is_stored else self._blank(owned))
+            draft = edit(page if page.is_stored else self._blank(owned))
             # A repeated put whose first answer was lost finds its own words and is no conflict.
-            if draft.is_in(held):
-                return held
-            if expected_version is not None and expected_version != held.version:
-                raise _conflict(held, expected_version)
+            if draft.is_in(page):
+                return page
+            if expected_version is not None and expected_version != page.version:
+                raise _conflict(page, expected_version)
             self._store.save(
-                session, no, held.version + 1, draft=draft, actor=who, reason=why, now_ms=now
+                session, no, page.version + 1, draft=draft, actor=who, reason=why, now_ms=now
             )
-            found = self._store.find(session, owned)
-        return found or held
-
-    def _hold(self, session: Session, place: PageKey, now_ms: int) -> tuple[int, WorkingMemory]:
-        held = self._store.hold(session, place)
-        if held is None:
-            self._store.insert(session, self._project.new_id(), place, now_ms)
-            held = self._store.hold(session, place)
-        if held is None:
-            raise NotFoundError("The page vanished while it was written to. Try again.")
-        return held
-
-    def _find(self, place: PageKey) -> WorkingMemory | None:
-        with self._store.database.read() as session:
-            return self._store.find(session, place)
+            row = self._store.find(session, owned)
+        return row[1] if row else page
 
     def _version(self, session: Session, place: PageKey, version: int) -> WorkingVersion:
         found = self._store.versions(session, place, version + 1, limit=1)
         if not found or found[0].version != version:
             raise NotFoundError(
-                f"There is no version {version} of {_name(place)}. `smara working history` shows "
-                "what there is.",
+                f"There is no version {version} of the working memory of {place.scope} "
+                f"{place.key!r}. `smara working history` shows what there is.",
                 version=version,
             )
         return found[0]
@@ -310,23 +306,19 @@ def _clean_reason(reason: str | None) -> str | None:
     return redact(line).text or None
 
 
-def _name(place: PageKey) -> str:
-    return f"the working memory of {place.scope} {place.key!r}"
-
-
-def _conflict(held: WorkingMemory, expected_version: int) -> ConflictError:
-    if not held.is_stored:
+def _conflict(page: WorkingMemory, expected_version: int) -> ConflictError:
+    if not page.is_stored:
         now = "nobody has written it yet"
     else:
-        when = datetime.fromtimestamp((held.updated_at or 0) / 1000, UTC).strftime(
+        when = datetime.fromtimestamp((page.updated_at or 0) / 1000, UTC).strftime(
             "%Y-%m-%d %H:%M:%S UTC"
         )
-        now = f"it is at version {held.version}, written by {held.updated_by!r} at {when}"
+        now = f"it is at version {page.version}, written by {page.updated_by!r} at {when}"
     return ConflictError(
-        f"You expected version {expected_version} of {held}, and {now}. Nothing was stored. Read "
+        f"You expected version {expected_version} of {page}, and {now}. Nothing was stored. Read "
         "it again, merge "
-        f"your change into it, and put the result with expected_version={held.version}.",
-        current_version=held.version,
-        updated_by=held.updated_by,
-        updated_at=held.updated_at if held.is_stored else None,
+        f"your change into it, and put the result with expected_version={page.version}.",
+        current_version=page.version,
+        updated_by=page.updated_by,
+        updated_at=page.updated_at if page.is_stored else None,
     )
