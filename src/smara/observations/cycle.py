@@ -46,8 +46,8 @@ from smara.secrets import redact, redact_value
 
 LEASE_SECONDS = 60.0
 _MOST_WARNINGS = 20
+# So many of the newest observations an observer is shown, to repeat none.
 _MOST_KNOWN = 40
-"""So many of the newest observations an observer is shown, to repeat none."""
 
 
 class LeasedCycle:

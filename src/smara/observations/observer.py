@@ -121,8 +121,8 @@ def shortened(draft: ObservationDraft, root: str) -> ObservationDraft:
     return replace(draft, notes=notes, current_task=task)
 
 
+# A level that leaves more than this of what the level before it left has made no progress.
 _PROGRESS = 0.95
-"""A level that leaves more than this of what the level before it left has made no progress."""
 
 
 class ModelReflector:

@@ -32,8 +32,8 @@ from smara.observations.thresholds import ReflectionPlan, Thresholds, plan_refle
 
 KEPT_OBSERVATIONS = 50
 KEPT_MS = 86_400_000
+# One reflection takes at most so many times the threshold.
 _MOST_AT_ONCE = 2
-"""One reflection takes at most so many times the threshold."""
 _WORTH_SHARE = 0.25
 _FIRST_RETRY_MS = 15_000
 _MOST_DOUBLINGS = 10

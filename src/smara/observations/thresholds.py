@@ -21,8 +21,8 @@ MODE_THRESHOLDS: dict[AgentMode, int] = {
     "research": 60_000,
 }
 """How many pending tokens each mode lets come together, when no setting says otherwise."""
+# So large a part of the threshold of reflections is never condensed: the newest observations.
 _KEPT_SHARE = 0.4
-"""So large a part of the threshold of reflections is never condensed: the newest observations."""
 
 
 @dataclass(frozen=True, slots=True)

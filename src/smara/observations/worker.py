@@ -205,10 +205,9 @@ def go_round(
 
 _MOST_SECONDS = 120.0
 _MOST_KEPT = 256
+# In each round so many further projects are visited in turn: they may have something to do besides
+# observing.
 _VISITED_BESIDES = 8
-"""In each round so many further projects are visited in turn: they may have something to do besides
-observing.
-"""
 
 
 class StoreWorker:

@@ -87,8 +87,8 @@ def template_text(template: str) -> str:
     return template
 
 
+# JSON is measured as we write it; as given it may be this much longer, with spaces in it.
 _MOST_INDENTED = 10
-"""JSON is measured as we write it; as given it may be this much longer, with spaces in it."""
 
 
 def replace_page(

@@ -188,8 +188,8 @@ _OPENING = re.compile(
     r"|and|but|btw|by the way)[,.!: ]{1,4}){1,3}(?=\w)"
 )
 _LATER = re.compile(r"[;:—–] (?:please |then |so )?([a-z]{2,12})\b|\bplease ([a-z]{2,12})\b")
+# An English sentence has at least so many plain letters; "naïve café" happens.
 _ENGLISH = 0.97
-"""An English sentence has at least so many plain letters; "naïve café" happens."""
 _FOREIGN: tuple[tuple[Act, re.Pattern[str]], ...] = (
     (
         "preference",

@@ -28,13 +28,13 @@ _SAYS_NOTHING = word_set(
     "a an the of for and or is all every each list value field item items name text number data"
 )
 _DATE_WORDS = word_set("date day time at on when")
+# Values that occur in any talk; they count only where their field is named.
 _EVERYDAY = word_set(
     "high low medium open closed done none yes no true false on off good bad new old small large "
     "left right up down"
     " fast slow easy hard start stop many few some any other next last first one two three main "
     "test work"
 )
-"""Values that occur in any talk; they count only where their field is named."""
 
 _NUMBER = re.compile(
     r"(?<![\w.,-])([-+]?)[$€£]?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\w]|[.,]\d)"
@@ -57,6 +57,7 @@ _FORMATS["url"] = _FORMATS["uri"]
 
 MOST_VALUES = 100
 _MOST_STEPS = 8
+# What a list may be called, and the notes that it is made of.
 _LISTED = {
     "decision": "decision", "preference": "preference", "requirement": "preference",
     "request": "request",
@@ -66,9 +67,8 @@ _LISTED = {
     "test": "test",
     "answer": "answer", "statement": "statement", "file": "file", "path": "file",
 }  # fmt: skip
-"""What a list may be called, and the notes that it is made of."""
+# No value: the messages hold none, or the schema does not tell how to look for it.
 _NOTHING = object()
-"""No value: the messages hold none, or the schema does not tell how to look for it."""
 
 
 def labels_of(name: str) -> list[str]:

@@ -163,8 +163,8 @@ _TOP_FOLDERS = word_set(
     "scripts bin public static"
     " migrations .github web server client frontend backend components crates evals bench examples"
 )
+# A project lies at least so deep: ``/home/ada/shop``.
 _LEAST_STEPS = 3
-"""A project lies at least so deep: ``/home/ada/shop``."""
 
 
 class PathShortener:
@@ -331,8 +331,8 @@ _MARKS = re.compile(
 )
 _MEANING = re.compile(r"\s*\((?:meaning|estimated)[^()]{0,60}\)\s*$")
 _OUTCOMES = frozenset({"command", "test", "error", "fix", "completion", "code"})
+# A word in more lines than this tells nothing about any of them.
 _COMMON = 80
-"""A word in more lines than this tells nothing about any of them."""
 _NEARLY_ALL = 0.86
 _LONGEST_LINE = 200_000
 

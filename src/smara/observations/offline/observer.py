@@ -20,7 +20,21 @@ from smara.core.extract import word_set
 from smara.messages.models import Message
 from smara.observations.models import Note, ObservationDraft, ObserveRequest
 from smara.observations.offline.acts import sort
-from smara.observations.offline.assistant import Assistant, Wish, announces
+from smara.observations.offline.calls import (
+    REJECTED,
+    Looks,
+    Run,
+    agent_notes,
+    ask_notes,
+    failure_note,
+    is_of_host,
+    plan_notes,
+    read_run,
+    rejection_notes,
+    run_note,
+    tool_note,
+    web_note,
+)
 from smara.observations.offline.code import FileChange, changes_of, code_note, written_by_shell
 from smara.observations.offline.exchanges import (
     Exchange,
@@ -38,19 +52,7 @@ from smara.observations.offline.notes import (
     clip,
     outline,
 )
-from smara.observations.offline.person import Person, speakers_in
-from smara.observations.offline.runs import Run, failure_note, read_run, run_note
-from smara.observations.offline.tool_calls import (
-    REJECTED,
-    Looks,
-    agent_notes,
-    ask_notes,
-    is_of_host,
-    plan_notes,
-    rejection_notes,
-    tool_note,
-    web_note,
-)
+from smara.observations.offline.speech import Assistant, Person, Wish, announces, speakers_in
 
 _BACKGROUND = re.compile(r"running in (?:the )?background with ID: (\w{1,40})")
 _POLITE = re.compile(

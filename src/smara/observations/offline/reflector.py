@@ -19,9 +19,9 @@ from smara.core.extract import word_set
 from smara.core.text import find_words
 from smara.core.tokens import TokenCounter, counter_for
 from smara.observations.models import Note, ObservationDraft, ReflectRequest
+from smara.observations.offline.calls import NO_RESULT
 from smara.observations.offline.notes import WordIndex, by_folder, clip, joined, one_of
 from smara.observations.offline.observer import METHOD
-from smara.observations.offline.runs import NO_RESULT
 
 _PARTICULAR = one_of(
     r"\d|`|\"\w|“|«",
@@ -46,8 +46,8 @@ _NO_NAMES = word_set(
     "with"
 )
 _BETWEEN = re.compile(r"(?<=[.!?;…])\s+")
+# A piece of code as short as this is told as it is.
 _SHORT = 32
-"""A piece of code as short as this is told as it is."""
 
 
 def is_particular(text: str) -> bool:
@@ -261,8 +261,8 @@ def by_names(note: Note) -> Note:
 
 
 _USER_LABELS = frozenset({"statement", "preference", "change", "decision"})
+# A longer sentence says other things as well, and stays.
 _LONGEST_REPLACED = 16
-"""A longer sentence says other things as well, and stays."""
 
 
 def without_superseded(notes: Sequence[Note]) -> list[Note]:
@@ -294,17 +294,16 @@ Step = Callable[[Note], Note | None]
 """What is done to one note; ``None`` takes it away."""
 
 _KEPT = frozenset({"preference", "decision", "change", "completion", "request", "blocker"})
+# So many of the newest notes are never taken away: where the work stands is told by them.
 _NEWEST = 5
-"""So many of the newest notes are never taken away: where the work stands is told by them."""
+# More than this is not told below a request; it would be a tale of its own.
 _MOST_BELOW = 4
-"""More than this is not told below a request; it would be a tale of its own."""
 _MENDED_CHARACTERS = 20_000
+# What a mark and a time cost, and what a detail costs besides its words; measured.
 _TOKENS_OF_A_NOTE, _TOKENS_OF_A_DETAIL = 9, 2
-"""What a mark and a time cost, and what a detail costs besides its words; measured."""
+# A little below what was asked: where much must stay it ends above, and elsewhere that is made up
+# for.
 _AIM = 0.9
-"""A little below what was asked: where much must stay it ends above, and elsewhere that is made up
-for.
-"""
 _BY_USER = "User "
 
 
@@ -413,12 +412,12 @@ class NoteBudget:
 
 
 _OVER = 1.4
+# Who begins here or above wants the size, whatever it costs.
 _PRESSING_LEVEL = 2
-"""Who begins here or above wants the size, whatever it costs."""
 MOST_LEVEL = 4
 _ASKED_AND_DONE = frozenset({"request", "completion"})
+# What holds for what comes, however long ago it was said.
 _RULES = frozenset({"preference", "decision", "change"})
-"""What holds for what comes, however long ago it was said."""
 
 Action = Callable[[NoteBudget], None]
 
@@ -465,6 +464,7 @@ def _go(which: Callable[[Note], bool], *, spares_kept: bool = True) -> Action:
 
 _drop_the_rest = _go(lambda note: True)
 
+# What each level does, the gentlest first.
 _LEVELS: tuple[tuple[Action, ...], ...] = (
     (NoteBudget.merge,),
     (
@@ -498,4 +498,3 @@ _LEVELS: tuple[tuple[Action, ...], ...] = (
         _go(lambda note: True, spares_kept=False),
     ),
 )
-"""What each level does, the gentlest first."""
