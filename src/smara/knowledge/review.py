@@ -1,0 +1,376 @@
+"""Review memories: count their use, accept or reject them, prune what has faded.
+
+Being shown is no evidence: a session reports that a memory helped, was right or was wrong, and one
+use per session counts. For tainted memories only a person's report counts. Faded memories are
+deprecated and removed after a month; what a person verified or pinned never is. "Accept all" skips
+memories that are tainted, disputed or flagged: each needs a look of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from smara.core.validate import one_of
+from smara.database.database import Session
+from smara.errors import ConflictError, InvalidInputError
+from smara.knowledge import prepare
+from smara.knowledge import trust as levels
+from smara.knowledge.change import MemoryChange, refuse_deprecated
+from smara.knowledge.decay import DAY_MS, PRUNED_AFTER_HALF_LIVES, half_life_days, used_at
+from smara.knowledge.edit import MemoryEditor
+from smara.knowledge.kinds import KINDS
+from smara.knowledge.models import (
+    SURE,
+    USE_OUTCOMES,
+    AcceptResult,
+    By,
+    MemoryTotals,
+    PruneResult,
+    TypedMemory,
+    UseOutcome,
+)
+from smara.knowledge.store import KnowledgeStore, StoredMemory
+from smara.knowledge.trust import LEVELS, TrustStatus
+from smara.secrets.redact import clean_name
+
+USES_PER_RAISE = 5
+RAISED_BY, RAISED_TO = 0.05, 0.95
+USES_WITHOUT_REVIEW = 10
+WRONG_FACTOR = 0.5
+GRACE_DAYS = 30
+_REVIEWED_AT_ONCE = 1_000
+_MOST_AT_ONCE = 1_000
+_LIMIT_MS = PRUNED_AFTER_HALF_LIVES * DAY_MS
+_HALF_LIFE = " ".join(
+    f"WHEN '{kind.type}' THEN {kind.half_life_days}"
+    for kind in KINDS.values()
+    if kind.half_life_days
+)
+_LASTING = ", ".join(f"'{kind.type}'" for kind in KINDS.values() if kind.half_life_days is None)
+_FADED = (
+    " AND m.deprecated_at IS NULL AND m.is_pinned = 0 AND m.is_verified = 0"
+    f" AND m.type NOT IN ({_LASTING})"
+    " AND ? - coalesce(m.last_verified_use_at, m.created_at)"
+    f" > {_LIMIT_MS} * coalesce(m.half_life_days, CASE m.type {_HALF_LIFE} END)"
+    f" ORDER BY m.no LIMIT {_MOST_AT_ONCE}"
+)
+_GONE = (
+    " AND m.deprecated_at IS NOT NULL AND m.deprecated_at < ? AND m.is_pinned = 0 AND "
+    "m.is_verified = 0"
+    " AND m.deprecated_because <> 'superseded'"
+    f" ORDER BY m.deprecated_at, m.no LIMIT {_MOST_AT_ONCE}"
+)
+
+
+class MemoryReview(MemoryEditor):
+    """The reviews of memories, their uses, and the level of trust."""
+
+    def used(
+        self, memory_id: str, outcome: UseOutcome, *, note: str = "", by: By = "agent", **who: Any
+    ) -> TypedMemory:
+        """Record what came of using a memory; being shown is no use.
+
+        One use a session counts.
+
+        Args:
+            outcome: ``helped``, ``confirmed``, ``wrong`` or ``failed``.
+            note: What happened, in a few words.
+
+        Raises:
+            InvalidInputError: If there is no such outcome.
+        """
+        with self._changing(memory_id, by, **who) as (turn, stored):
+            if turn.session_id is not None:
+                levels.see_session(turn, turn.session_id)
+            one_of(outcome, USE_OUTCOMES, "outcome")
+            facts: dict[str, Any] = {"outcome": outcome}
+            if reason := prepare.clean_optional(note, "note", 500):
+                facts["note"] = reason
+            if outcome == "wrong":
+                return _flag(turn, stored, facts).memory
+            if outcome == "failed" or not _counts(turn, stored):
+                turn.event(stored.no, "used", {}, {**facts, "counted": False})
+                return stored.memory
+            fields = _helped(stored.memory, turn.now_ms)
+            if outcome == "confirmed" and by == "person":
+                fields |= turn.verified_fields(stored.memory)
+            return turn.change(stored, "used", fields, {**facts, "counted": True}).memory
+
+    def accept(
+        self,
+        memory_id: str,
+        *,
+        version: int | None = None,
+        by: By = "person",
+        actor: str | None = None,
+        session_id: str | None = None,
+        **changes: Any,
+    ) -> TypedMemory:
+        """Confirm a memory in review; what it surely contradicts gives way.
+
+        Args:
+            **changes: Corrections, as for :meth:`update`.
+
+        Raises:
+            ConflictError: If it was accepted already, or the version is another one.
+            InvalidInputError: If an agent acts.
+        """
+        who: dict[str, Any] = {"version": version, "actor": actor, "session_id": session_id}
+        with self._changing(memory_id, by, **who) as (turn, stored):
+            return _accept(turn, stored, prepare.edited_fields(stored.memory, changes)).memory
+
+    def accept_all(
+        self, *, session_id: str | None = None, by: By = "person", actor: str | None = None
+    ) -> AcceptResult:
+        """Confirm all that waits for review, of one session or of all.
+
+        Args:
+            session_id: Only what this session noted.
+
+        Returns:
+            What was accepted; and what is tainted, disputed or flagged and was left, with the
+            reason.
+
+        Raises:
+            InvalidInputError: If an agent acts.
+        """
+        where, values = self._filter(needs_review=True, session_id=session_id)
+        rest = f" AND m.deprecated_at IS NULL{where} ORDER BY m.no LIMIT {_REVIEWED_AT_ONCE}"
+        accepted: list[TypedMemory] = []
+        left: list[tuple[TypedMemory, str]] = []
+        with self._journal.begin(actor, by=by) as turn:
+            for stored in self._store.select(turn.session, rest, values):
+                memory = stored.memory
+                if memory.is_tainted:
+                    why = f"it comes from {', '.join(memory.taint)}: look at it by itself"
+                    left.append((memory, why))
+                elif any(each.type == "conflicts_with" for each in memory.relations):
+                    left.append((memory, "it contradicts another memory: decide which one is true"))
+                elif memory.corrections and memory.uses_since_wrong == 0:
+                    left.append((memory, "it was flagged as wrong"))
+                else:
+                    turn.next_operation()
+                    accepted.append(_accept(turn, stored, {}).memory)
+        return AcceptResult(tuple(accepted), tuple(left))
+
+    def reject(
+        self, memory_id: str, why: str = "", *, by: By = "person", **who: Any
+    ) -> TypedMemory:
+        """Reject a memory in review; the same words are not learned again.
+
+        Args:
+            why: The reason, for the history.
+
+        Raises:
+            InvalidInputError: If an agent acts.
+        """
+        with self._changing(memory_id, by, **who) as (turn, stored):
+            turn.require_person("reject a memory")
+            if stored.memory.deprecated_because == "rejected":
+                return stored.memory
+            refuse_deprecated(stored.memory)
+            reason = prepare.clean_optional(why, "why", 500)
+            note = {"why": reason} if reason else {}
+            return turn.retire(
+                stored, "rejected", note, is_verified=False, verified_at=None, verified_by=None
+            ).memory
+
+    def recount(self) -> MemoryTotals:
+        """Count the totals again and store them."""
+        with self._journal.begin(by="system") as turn:
+            counted = self._store.recount(turn.session)
+            turn.state = turn.state._replace(
+                total=counted.total, active=counted.active, to_review=counted.to_review
+            )
+            return counted
+
+    def set_trust_level(
+        self, level: int, *, by: By = "person", actor: str | None = None
+    ) -> TrustStatus:
+        """Set the level of trust.
+
+        Args:
+            level: From 1 (cautious) to 4 (autonomous).
+
+        Raises:
+            InvalidInputError: If there is no such level, or an agent acts.
+        """
+        with self._journal.begin(actor, by=by) as turn:
+            if not isinstance(level, int) or isinstance(level, bool) or not 1 <= level <= 4:
+                names = ", ".join(f"{each.number} ({each.name})" for each in LEVELS)
+                raise InvalidInputError(
+                    f"The level of trust must be one of {names}; got {level!r}.", field="level"
+                )
+            turn.require_person("choose the level of trust")
+            if level != turn.state.trust_level:
+                levels.record_level(turn, level, "chosen")
+            return levels.status(turn.session, self._store, turn.state)
+
+    def decline_offer(self, *, by: By = "person", actor: str | None = None) -> TrustStatus:
+        """Keep the level of trust although a more careful one is offered.
+
+        Raises:
+            InvalidInputError: If an agent acts.
+        """
+        with self._journal.begin(actor, by=by) as turn:
+            turn.require_person("decline the offer of another level")
+            offer = levels.find_offer(turn.session, self._store, turn.state)
+            if offer is not None:
+                levels.see_session(turn, offer.session_id)
+                turn.session.run(
+                    self._store.sql(
+                        "UPDATE memory_sessions SET is_declined = 1"
+                        " WHERE project_no = :project AND session_id = ?"
+                    ),
+                    (offer.session_id,),
+                )
+                levels.record_level(turn, turn.state.trust_level, f"declined: {offer.why}")
+            return levels.status(turn.session, self._store, turn.state)
+
+    def end_session(self, session_id: str) -> TrustStatus:
+        """Count a finished session for the trust, and prune once a day."""
+        name = clean_name(session_id, "session_id")
+        with self._journal.begin(None, name, "system") as turn:
+            levels.end_session(turn, name)
+            if turn.now_ms - turn.state.pruned_at >= DAY_MS:
+                _prune(turn)
+            return levels.status(turn.session, self._store, turn.state)
+
+    def prune(self, *, dry_run: bool = False) -> PruneResult:
+        """Deprecate what has faded, and remove what was deprecated a month ago.
+
+        Args:
+            dry_run: True to only report what would happen.
+        """
+        if not dry_run:
+            with self._journal.begin(by="system") as turn:
+                return _prune(turn)
+        with self._store.database.snapshot() as session:
+            now = self._journal.project.clock.now_ms()
+            faded = self._store.select(session, _FADED, (now,))
+            return _pruned(faded, _out_of_grace(session, self._store, now))
+
+
+def _helped(memory: TypedMemory, now_ms: int) -> dict[str, Any]:
+    """Return the columns of a memory that helped.
+
+    Every fifth use in a row raises the confidence a little; ten make the review of what is
+    untainted unnecessary.
+    """
+    in_a_row = memory.uses_since_wrong + 1
+    fields: dict[str, Any] = {
+        "verified_uses": memory.verified_uses + 1,
+        "uses_since_wrong": in_a_row,
+        "last_verified_use_at": now_ms,
+    }
+    if in_a_row % USES_PER_RAISE == 0:
+        raised = round(min(RAISED_TO, memory.confidence + RAISED_BY), 4)
+        fields["confidence"] = max(memory.confidence, raised)
+    is_clear = not memory.is_tainted and not any(
+        each.type == "conflicts_with" for each in memory.relations
+    )
+    if in_a_row >= USES_WITHOUT_REVIEW and memory.needs_review and is_clear:
+        fields |= {"needs_review": False, "review_reasons": []}
+    return fields
+
+
+def _flag(turn: MemoryChange, stored: StoredMemory, facts: dict[str, Any]) -> StoredMemory:
+    """Halve the worth of a wrong memory and ask for a review.
+
+    What a person confirmed keeps its worth until a person agrees.
+    """
+    memory = stored.memory
+    reason = f"flagged as wrong by {turn.actor}" + (f": {facts['note']}" if "note" in facts else "")
+    fields: dict[str, Any] = {
+        "corrections": memory.corrections + 1,
+        "uses_since_wrong": 0,
+        "needs_review": True,
+        "review_reasons": [*memory.review_reasons[-9:], reason],
+    }
+    if turn.by == "person" or memory.tier != "confirmed":
+        fields["confidence"] = round(memory.confidence * WRONG_FACTOR, 4)
+    if turn.by == "person" and memory.is_verified:
+        fields |= {"is_verified": False, "verified_at": None, "verified_by": None}
+    # At a terminal, the day is the session.
+    where = turn.session_id or f"{datetime.fromtimestamp(turn.now_ms / 1000, UTC):%Y-%m-%d}"
+    return turn.change(stored, "flagged", fields, facts, where=where)
+
+
+def _counts(turn: MemoryChange, stored: StoredMemory) -> bool:
+    """Return True if a use counts.
+
+    A person's always does, an agent's once per session and never for what is tainted.
+    """
+    if turn.by == "person":
+        return True
+    if stored.memory.is_tainted:
+        return False
+    where = "session_id = ?"
+    values: list[Any] = [turn.session_id]
+    if turn.session_id is None:
+        where = "actor = ? AND session_id IS NULL AND at > ?"
+        values = [turn.actor, turn.now_ms - DAY_MS]
+    rest = f"memory_no = ? AND kind = 'used' AND undone_by IS NULL AND {where}"
+    events = turn.store.events(turn.session, rest, (stored.no, *values))
+    return not any(event.after.get("counted") for event in events)
+
+
+def _accept(turn: MemoryChange, stored: StoredMemory, edits: dict[str, Any]) -> StoredMemory:
+    """Confirm a memory; what it surely contradicts gives way."""
+    memory = stored.memory
+    turn.require_person("accept a memory")
+    refuse_deprecated(memory)
+    if memory.is_verified and not memory.needs_review:
+        hint = "Nothing is left to decide; undo takes it back."
+        raise ConflictError(
+            f"Memory {memory.short_id} was accepted already by {memory.verified_by}. {hint}",
+            memory_id=memory.short_id,
+            brief="Memory was accepted already",
+            hint=hint,
+        )
+    plain = turn.store.plain
+    changed = {name: value for name, value in edits.items() if value != plain(memory, name)}
+    accepted = turn.change(stored, "accepted", {**changed, **turn.verified_fields(memory)})
+    contradicted = [
+        each.memory_id
+        for each in accepted.memory.relations
+        if each.type == "conflicts_with"
+        and each.is_auto
+        and each.confidence >= SURE
+        and each.memory_id
+    ]
+    numbers = turn.store.numbers_of_ids(turn.session, contradicted).values()
+    for no, old in turn.store.by_numbers(turn.session, numbers).items():
+        if old.is_active:
+            why = "a person accepted the newer one"
+            accepted = turn.supersede(StoredMemory(no, old), accepted, why=why)
+    return accepted
+
+
+def _out_of_grace(session: Session, store: KnowledgeStore, now_ms: int) -> list[StoredMemory]:
+    """Return the memories that were deprecated more than a month ago."""
+    return store.select(session, _GONE, (now_ms - GRACE_DAYS * DAY_MS,))
+
+
+def _prune(turn: MemoryChange) -> PruneResult:
+    """Remove what is out of its grace, then deprecate what faded."""
+    deleted = _out_of_grace(turn.session, turn.store, turn.now_ms)
+    for stored in deleted:
+        turn.delete(stored)
+    faded = turn.store.select(turn.session, _FADED, (turn.now_ms,))
+    for stored in faded:
+        turn.next_operation()
+        days = (turn.now_ms - used_at(stored.memory)) // DAY_MS
+        why = f"not used for {days} days, half-life {half_life_days(stored.memory):g}"
+        turn.retire(stored, "pruned", {"why": why})
+    turn.state = turn.state._replace(pruned_at=turn.now_ms)
+    return _pruned(faded, deleted)
+
+
+def _pruned(faded: Sequence[StoredMemory], deleted: Sequence[StoredMemory]) -> PruneResult:
+    return PruneResult(
+        tuple(stored.memory.short_id for stored in faded),
+        tuple(stored.memory.short_id for stored in deleted),
+    )
