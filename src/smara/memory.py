@@ -401,7 +401,7 @@ class Memory:
         with rooms.database.read() as session:
             total, active, generations = observations.totals(session)
             waiting, given_up = observations.troubles(session)
-            memories = rooms.knowledge_store.totals(session)
+            memories = rooms.knowledge_store.state(session)
         return {
             "project": self.project,
             **self.threads.totals(),

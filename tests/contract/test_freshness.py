@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from smara.knowledge.lifecycle import GRACE_DAYS
+from smara.knowledge.review import GRACE_DAYS
 from tests.contract.both import EACH_DATABASE
 from tests.contract.memory_place import DAY, taught
 

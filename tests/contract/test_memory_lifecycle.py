@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
-from smara.knowledge.lifecycle import GRACE_DAYS
 from smara.knowledge.models import Evidence, NewMemory, Relation
+from smara.knowledge.review import GRACE_DAYS
 from tests.contract.both import EACH_DATABASE, kinds, refused
 from tests.contract.memory_place import DAY, Files, contents, learned, taught
 
@@ -99,7 +99,7 @@ def test_meaning_can_be_plugged_in_and_its_trouble_keeps_nothing_out(place):
     no = memory.memories._store.numbers_of_ids
     with memory._rooms.database.read() as session:
         number = no(session, [first.id])[first.id]
-    close = Memories(memory.memories._turns, similar=lambda draft: [(number, 0.93)])
+    close = Memories(memory.memories._journal, similar=lambda draft: [(number, 0.93)])
     said = "Set REDIS_URL or the tests of auth will hang"
     found = close.add(said, type="gotcha", session_id="s1")
     assert (found.outcome, found.memory.id) == ("duplicate", first.id)
@@ -115,7 +115,7 @@ def test_meaning_can_be_plugged_in_and_its_trouble_keeps_nothing_out(place):
         raise DeadlineError("too slow")
 
     assert (
-        Memories(memory.memories._turns, similar=broken)
+        Memories(memory.memories._journal, similar=broken)
         .add(said, type="gotcha", session_id="s")
         .outcome
         == "added"
@@ -615,7 +615,7 @@ def test_an_audit_measures_what_a_store_is_full_of(memories, clock):
     good = [
         taught(memories, f"Module number {number} is for something else") for number in range(5)
     ]
-    with memories._turns.begin(
+    with memories._journal.begin(
         None, None, "system"
     ) as turn:  # as another program's rules would have let it in
         from smara.knowledge.add import prepare_new

@@ -250,7 +250,7 @@ MUTANTS = {
     "merging launders": ("smara.knowledge.change.inherited_fields", only_sessions),
     "messages are believed": ("smara.links.provenance.taint_of", lambda messages: ()),
     "agents are persons": (
-        "smara.knowledge.journal.MemoryChange.refuse_others",
+        "smara.journal.Change.require_person",
         lambda self, what: None,
     ),
 }

@@ -187,7 +187,8 @@ class JournalStore(NamedStore, Generic[RecordT, StoredT, StateT]):
         """Return the records of rows of ``SELECT``, with their numbers."""
         raise NotImplementedError
 
-    def plain(self, record: RecordT, name: str) -> Any:
+    @staticmethod
+    def plain(record: Any, name: str) -> Any:
         """Return a field of a record as the JSON of an event holds it."""
         return plain_value(getattr(record, name))
 

@@ -15,15 +15,8 @@ from smara.database.database import Session, marks
 from smara.database.fulltext import record_no, terms_of
 from smara.errors import InvalidInputError, NotFoundError
 from smara.knowledge import gate
-from smara.knowledge.change import (
-    absorb,
-    inherited_fields,
-    is_outranked,
-    resolve_relation,
-    supersede,
-)
+from smara.knowledge.change import MemoryChange, inherited_fields, is_outranked
 from smara.knowledge.contradictions import Contradiction, find_contradiction, tells_of_change
-from smara.knowledge.journal import MemoryChange, require
 from smara.knowledge.kinds import subject_key
 from smara.knowledge.models import (
     SURE,
@@ -236,7 +229,7 @@ class Adder:
         """One memory: new, known already, or refused."""
         source: MemorySource = given.fields["source"]
         if source == "user_taught":
-            self._turn.refuse_others("teach")
+            self._turn.require_person("teach")
         if given.against:
             return AddResult("refused", None, given.against)
         session_id = self._turn.session_id
@@ -246,11 +239,11 @@ class Adder:
         if refused:
             return AddResult("refused", None, (refused,))
         origins = [
-            require(self._turn.session, self._turn.store, each) for each in given.new.derived_from
+            self._turn.store.require(self._turn.session, each) for each in given.new.derived_from
         ]
         draft = self._draft(given, session_id, [each.memory for each in origins])
         older = [
-            require(self._turn.session, self._turn.store, each) for each in given.new.supersedes
+            self._turn.store.require(self._turn.session, each) for each in given.new.supersedes
         ]
         around = self._around(draft, given.cosines)
         named = {stored.no for stored in older}
@@ -305,13 +298,19 @@ class Adder:
                 session, [memory.superseded_by] if memory.superseded_by else []
             )
             replaced = store.by_numbers(session, newer.values())
-            named = {require(session, store, each).memory.id for each in given.new.supersedes}
+            named = {store.require(session, each).memory.id for each in given.new.supersedes}
             if any(each.is_active and each.id not in named for each in replaced.values()):
                 return (
                     f"the same words were superseded before ({memory.short_id}); name in "
                     "`supersedes` what has gone"
                 )
-        row = store.tombstone(session, fingerprint)
+        row = session.one(
+            store.sql(
+                "SELECT short_id, because FROM memory_tombstones"
+                " WHERE project_no = :project AND fingerprint = ? ORDER BY no DESC LIMIT 1"
+            ),
+            (fingerprint,),
+        )
         if row is not None and row[1] in ("rejected", "forgotten"):
             return f"the same words were {row[1]} before ({row[0]})"
         return None
@@ -337,7 +336,7 @@ class Adder:
                 taint.update(shown.taint)
         is_verified = is_taught or (given.new.is_verified and turn.by == "person")
         if given.new.is_verified or given.new.is_pinned:
-            turn.refuse_others("vouch for a memory or pin it")
+            turn.require_person("vouch for a memory or pin it")
         return replace(
             given.draft,
             created_at=turn.now_ms,
@@ -393,7 +392,7 @@ class Adder:
         ]
         reasons = self._review_reasons(draft, disputed)
         relations = [
-            *(resolve_relation(turn, each) for each in given.relations),
+            *(turn.resolve_relation(each) for each in given.relations),
             *(Relation("derived_from", each.memory.id) for each in origins),
             *(
                 Relation(
@@ -420,10 +419,10 @@ class Adder:
         stored = turn.insert(columns, relations)
         turn.next_operation()
         for old, why in retired:
-            stored = supersede(turn, old, stored, why=why.why)
+            stored = turn.supersede(old, stored, why=why.why)
         if known is not None:
-            stored = absorb(turn, stored, known.stored)
-        memory = turn.store.by_number(turn.session, stored.no)
+            stored = turn.absorb(stored, known.stored)
+        memory = turn.store.stored(turn.session, stored.no).memory
         told = [f"supersedes {old.memory.short_id}: {why.why}" for old, why in retired]
         told += [f"contradicts {old.memory.short_id}: {why.why}" for old, why in disputed]
         told += [f"takes the place of {known.stored.memory.short_id}: {known.how}"] if known else []

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from smara.core.scope import require_id
 from smara.core.validate import invalid, one_of
+from smara.errors import InvalidInputError
 from smara.knowledge.kinds import KINDS, checked_data
 from smara.knowledge.models import (
     CHUNK_TYPES,
@@ -20,15 +20,16 @@ from smara.knowledge.models import (
     SOURCES,
     TYPES,
     VISIBILITIES,
-    WHO,
     Chunk,
     Evidence,
     MemorySource,
     MemoryType,
     NewMemory,
     Relation,
+    TypedMemory,
     WorkUnit,
 )
+from smara.knowledge.store import CHUNK, plain_evidence
 from smara.secrets import redact, redact_value
 
 MAX_CONTENT_LENGTH = 8_000
@@ -59,10 +60,6 @@ type.
 
 def clean_type(value: object) -> MemoryType:
     return one_of(value, TYPES, "type")  # type: ignore[return-value]  # one of TYPES
-
-
-def clean_by(value: object) -> str:
-    return one_of(value, WHO, "by")
 
 
 def clean_content(content: object) -> str:
@@ -279,12 +276,7 @@ def clean_work_unit(unit: WorkUnit | None) -> dict[str, Any] | None:
 def clean_chunk(chunk: Chunk | None) -> dict[str, Any]:
     """The columns of a chunk, empty when there is none."""
     if chunk is None:
-        return {
-            "chunk_type": None,
-            "chunk_start_line": None,
-            "chunk_end_line": None,
-            "context_prefix": None,
-        }
+        return dict.fromkeys(CHUNK)
     if not isinstance(chunk, Chunk):
         raise invalid("chunk must be a Chunk", "Give its type and lines.", "chunk")
     return {
@@ -317,39 +309,75 @@ def clean_relation(relation: object) -> Relation:
     )
 
 
+EDITABLE = (
+    "content", "type", "confidence", "tags", "files", "modules", "scope", "visibility", "citation",
+    "half_life_days",
+    "data", "commit", "evidence", "work_unit", "methodology", "target_node_id", "impacted_node_ids",
+    "chunk",
+)  # fmt: skip
+_CLEAN: dict[str, Callable[[Any], Any]] = {
+    "content": clean_content,
+    "type": clean_type,
+    "confidence": lambda value: clean_fraction(value, "confidence"),
+    "tags": lambda value: sorted(clean_list(value, "tags")),
+    "files": lambda value: list(clean_list(value, "files", of_paths=True)),
+    "modules": lambda value: list(clean_list(value, "modules")),
+    "scope": lambda value: one_of(value, SCOPES, "scope"),
+    "visibility": lambda value: one_of(value, VISIBILITIES, "visibility"),
+    "citation": lambda value: clean_optional(value, "citation", MAX_CITATION_LENGTH),
+    "half_life_days": clean_half_life,
+    "commit": clean_commit,
+    "evidence": lambda value: [plain_evidence(each) for each in clean_evidence(value)],
+    "work_unit": clean_work_unit,
+    "methodology": lambda value: clean_optional(value, "methodology", 500),
+    "target_node_id": lambda value: clean_optional(value, "target_node_id", 500),
+    "impacted_node_ids": lambda value: list(clean_list(value, "impacted_node_ids", 500)),
+}
+"""How each field is checked and redacted; the data depend on the type, a chunk is four columns."""
+
+
+def clean_fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of a memory as columns, checked and redacted; all but its data."""
+    columns = clean_chunk(given["chunk"]) if "chunk" in given else {}
+    for name, clean in _CLEAN.items():
+        if name in given:
+            columns["commit_sha" if name == "commit" else name] = clean(given[name])
+    return columns
+
+
 def fields_of(new: NewMemory) -> dict[str, Any]:
-    """A new memory as columns, before anything is known of its trust."""
+    """Return a new memory as columns, before anything is known of its trust."""
     kind = clean_type(new.type)
     source: MemorySource = one_of(new.source, SOURCES, "source")  # type: ignore[assignment]  # one of SOURCES
-    confidence = (
-        CONFIDENCE[source]
-        if new.confidence is None
-        else clean_fraction(new.confidence, "confidence")
-    )
+    given = {name: getattr(new, name) for name in EDITABLE}
+    given["scope"] = new.scope or KINDS[kind].scope
+    if new.confidence is None:
+        given["confidence"] = CONFIDENCE[source]
     return {
-        "type": kind,
-        "content": clean_content(new.content),
-        "confidence": confidence,
-        "tags": sorted(clean_list(new.tags, "tags")),
-        "files": list(clean_list(new.files, "files", of_paths=True)),
-        "modules": list(clean_list(new.modules, "modules")),
-        "scope": one_of(new.scope or KINDS[kind].scope, SCOPES, "scope"),
+        **clean_fields(given),
         "source": source,
-        "visibility": one_of(new.visibility, VISIBILITIES, "visibility"),
-        "commit_sha": clean_commit(new.commit),
-        "evidence": [plain_evidence(each) for each in clean_evidence(new.evidence)],
-        "work_unit": clean_work_unit(new.work_unit),
-        "methodology": clean_optional(new.methodology, "methodology"),
-        "target_node_id": clean_optional(new.target_node_id, "target_node_id", 500),
-        "impacted_node_ids": list(clean_list(new.impacted_node_ids, "impacted_node_ids", 500)),
-        "half_life_days": clean_half_life(new.half_life_days),
-        "citation": clean_optional(new.citation, "citation", MAX_CITATION_LENGTH),
-        **clean_chunk(new.chunk),
         "data": clean_data(kind, new.data, source in INFERRED),
         "is_pinned": bool(new.is_pinned),
     }
 
 
-def plain_evidence(evidence: Evidence) -> dict[str, Any]:
-    """A piece of evidence as JSON holds it."""
-    return {name: value for name, value in asdict(evidence).items() if value is not None}
+def edited_fields(memory: TypedMemory, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return changes as columns.
+
+    ``None`` leaves a field as it is, and an empty value clears one that may be empty.
+    """
+    given = {name: value for name, value in changes.items() if value is not None}
+    unknown = sorted(set(given) - set(EDITABLE))
+    if unknown:
+        raise InvalidInputError(
+            f"{', '.join(unknown)} cannot be edited. Edit one of {', '.join(EDITABLE)}."
+        )
+    for name in ("half_life_days", "work_unit", "chunk"):
+        if name in given:
+            given[name] = given[name] or None
+    fields = clean_fields(given)
+    kind = fields.get("type", memory.type)
+    if "data" in given or kind != memory.type:
+        merged = {**(memory.data if kind == memory.type else {}), **(given.get("data") or {})}
+        fields["data"] = clean_data(kind, merged, is_strict=False)
+    return fields

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from smara.core.escape import to_storable
 from smara.core.freshness import Freshness
-from smara.knowledge import queries
+from smara.core.validate import check_page, one_of
+from smara.database.database import marks
+from smara.errors import InvalidInputError
+from smara.knowledge import prepare
 from smara.knowledge import trust as levels
+from smara.knowledge.change import MemoryJournal
 from smara.knowledge.decay import (
     ConfidenceNow,
     FileHistory,
@@ -16,8 +22,13 @@ from smara.knowledge.decay import (
     confidence_now,
     staleness_of,
 )
-from smara.knowledge.journal import MemoryJournal, require
 from smara.knowledge.models import (
+    ORDERS,
+    SCOPES,
+    SOURCES,
+    STATES,
+    TIERS,
+    VISIBILITIES,
     MemoryEvent,
     MemoryPage,
     MemoryTotals,
@@ -25,8 +36,11 @@ from smara.knowledge.models import (
     Order,
     State,
     TypedMemory,
+    rank_of,
 )
+from smara.knowledge.prepare import plain_path
 from smara.knowledge.provenance import NamedCode, NoCode, NoSources, Sources
+from smara.knowledge.store import StoredMemory
 from smara.knowledge.trust import (
     Tellable,
     TrustStatus,
@@ -42,6 +56,32 @@ if TYPE_CHECKING:
     from smara.knowledge.provenance import Why
 
 _EVENTS_SHOWN = 50
+_PAGE = 200
+_MOST_OF_A_FILE = 500
+_LOCAL = ("tool", "file", "file tool")
+_STATE = {
+    "active": "m.deprecated_at IS NULL",
+    "deprecated": "m.deprecated_at IS NOT NULL",
+    "all": "1 = 1",
+}
+_TIER: dict[str, tuple[str, tuple[str, ...]]] = {
+    "confirmed": ("m.is_verified = 1", ()),
+    "unconfirmed": ("m.is_verified = 0 AND m.taint = ''", ()),
+    "observed": ("m.is_verified = 0 AND m.taint IN (?, ?, ?)", _LOCAL),
+    "quarantined": ("m.is_verified = 0 AND m.taint <> '' AND m.taint NOT IN (?, ?, ?)", _LOCAL),
+}
+_ORDER = {"newest": "m.no DESC", "confidence": "m.confidence DESC, m.no DESC"}
+_CHOICES = {"source": SOURCES, "scope": SCOPES, "visibility": VISIBILITIES}
+_FLAGS = ("is_pinned", "is_verified", "needs_review")
+_KEYS = {
+    "tag": "tag", "file": "file", "module": "module", "session_id": "session",
+    "evidence_path": "evidence",
+    "message_id": "message", "observation_id": "observation",
+}  # fmt: skip
+_WITH_KEY = (
+    "m.no IN (SELECT k.memory_no FROM memory_keys k"
+    " WHERE k.project_no = :project AND k.kind = ? AND k.value = ?)"
+)
 
 
 class MemoryReader:
@@ -49,13 +89,13 @@ class MemoryReader:
 
     def __init__(
         self,
-        turns: MemoryJournal,
+        journal: MemoryJournal,
         sources: Sources | None = None,
         files: FileHistory | None = None,
         code: NamedCode | None = None,
     ) -> None:
-        self._turns = turns
-        self._store = turns.store
+        self._journal = journal
+        self._store = journal.store
         self._sources = sources or NoSources()
         self._files = files
         self._code = code or NoCode()
@@ -67,13 +107,12 @@ class MemoryReader:
             NotFoundError: If no memory, or more than one, is called so.
         """
         with self._store.database.read() as session:
-            return require(session, self._store, memory_id).memory
+            return self._store.require(session, memory_id).memory
 
     def find(self, memory_id: str) -> TypedMemory | None:
         """Return a memory, or None if there is none of this id."""
         with self._store.database.read() as session:
-            no = self._store.find_no(session, memory_id)
-            return None if no is None else self._store.by_number(session, no)
+            return self._store.find(session, memory_id)
 
     def list(
         self,
@@ -98,18 +137,49 @@ class MemoryReader:
         Raises:
             InvalidInputError: If a filter is unknown or has an impossible value.
         """
-        queries.check_page(limit, offset)
-        conditions = queries.filters_for(self._store, filters)
+        check_page(limit, offset)
+        one_of(state, STATES, "state")
+        one_of(order, ORDERS, "order")
+        where, values = self._filter(**filters)
+        rest = f" AND {_STATE[state]}{where} ORDER BY {_ORDER[order]} LIMIT ? OFFSET ?"
         with self._store.database.read() as session:
-            return queries.list_page(
-                session,
-                self._store,
-                conditions,
-                state=state,
-                order=order,
-                limit=limit,
-                offset=offset,
-            )
+            found = self._store.select(session, rest, (*values, limit + 1, offset))
+        memories = tuple(stored.memory for stored in found[:limit])
+        return MemoryPage(memories, offset + limit if len(found) > limit else None)
+
+    def _filter(self, **given: Any) -> tuple[str, builtins.list[Any]]:
+        """Return filters as the rest of a ``WHERE``, and its values; an unknown one is an error."""
+        conditions: builtins.list[str] = []
+        values: builtins.list[Any] = []
+        for name, value in given.items():
+            if value is None:
+                continue
+            if name in ("type", "types"):
+                types = (value,) if isinstance(value, str) else tuple(value)
+                condition = f"m.type IN ({marks(len(types))})" if types else "1 = 0"
+                values += [prepare.clean_type(each) for each in types]
+            elif name in _CHOICES:
+                condition = f"m.{name} = ?"
+                values.append(one_of(value, _CHOICES[name], name))
+            elif name in _FLAGS:
+                # Written out: SQLite takes an index of some rows only for a condition it can read.
+                condition = f"m.{name} = {int(bool(value))}"
+            elif name == "tier":
+                condition, more = _TIER[one_of(value, TIERS, "tier")]
+                values += more
+            elif name in _KEYS:
+                is_path = name in ("file", "evidence_path")
+                condition = _WITH_KEY
+                key = (
+                    prepare.clean_path(value, name)
+                    if is_path
+                    else prepare.clean_line(value, name, 512)
+                )
+                values += (_KEYS[name], to_storable(key))
+            else:
+                raise InvalidInputError(f"Memories are not listed by {name}.", field=name)
+            conditions.append(f" AND {condition}")
+        return "".join(conditions), values
 
     def for_files(
         self,
@@ -136,30 +206,51 @@ class MemoryReader:
         Returns:
             The closest first, then the most trusted, then the surest.
         """
-        queries.check_page(limit, 0)
-        now, most = self._turns.clock.now_ms(), 10 * limit if is_injectable_only else limit
+        check_page(limit)
+        closeness: dict[str, int] = {}
+        for path in paths:
+            for depth, name in enumerate(names_of(str(path), root)):
+                stored = to_storable(name)
+                closeness[stored] = min(depth, closeness.get(stored, depth))
+        values = list(closeness)[:_MOST_OF_A_FILE]
+        if not values:
+            return []
+        now = self._journal.project.clock.now_ms()
+        among = None if types is None else {prepare.clean_type(each) for each in types}
         with self._store.database.read() as session:
-            found = queries.for_files(
-                session,
-                self._store,
-                paths,
-                types=types,
-                root=root,
-                now_ms=now,
-                min_confidence=min_confidence,
-                limit=most,
+            rows = session.all(
+                self._store.sql(
+                    "SELECT k.memory_no, k.value FROM memory_keys k WHERE k.project_no = :project"
+                    f" AND k.kind = 'file' AND k.value IN ({marks(len(values))})"
+                    f" ORDER BY k.memory_no DESC LIMIT {_MOST_OF_A_FILE}"
+                ),
+                values,
             )
-            level = self._store.state(session).trust_level if is_injectable_only else 1
-            code = (
-                self._freshness(session, [each.id for each in found]) if is_injectable_only else {}
-            )
-        if is_injectable_only:
+            nearest: dict[int, int] = {}
+            for no, value in rows:
+                nearest[no] = min(closeness[value], nearest.get(no, 99))
             found = [
-                each
-                for each in found
-                if find_tellable(each, now, level, code=code.get(each.id)) is not None
+                (no, memory, confidence_now(memory, now).value)
+                for no, memory in self._store.by_numbers(session, nearest).items()
+                if memory.is_active
+                and not memory.is_stale
+                and (among is None or memory.type in among)
             ]
-        return found[:limit]
+            found = [each for each in found if each[2] >= min_confidence]
+            found.sort(
+                key=lambda each: (nearest[each[0]], -rank_of(each[1].tier), -each[2], -each[0])
+            )
+            memories = [memory for _, memory, _ in found]
+            if not is_injectable_only:
+                return memories[:limit]
+            level = self._store.state(session).trust_level
+            code = self._freshness(session, [each.id for each in memories[: 10 * limit]])
+        tellable = (
+            each
+            for each in memories[: 10 * limit]
+            if find_tellable(each, now, level, code=code.get(each.id)) is not None
+        )
+        return list(islice(tellable, limit))
 
     def to_review(
         self,
@@ -187,10 +278,18 @@ class MemoryReader:
         Raises:
             NotFoundError: If there is no such memory.
         """
-        queries.check_page(limit, 0)
+        check_page(limit)
         with self._store.database.read() as session:
-            stored = require(session, self._store, memory_id)
-            return self._store.events(session, stored.no, stored.memory.id, limit)
+            stored = self._store.require(session, memory_id)
+            return self._events(session, stored, limit)
+
+    def _events(
+        self, session: Session, stored: StoredMemory, limit: int
+    ) -> builtins.list[MemoryEvent]:
+        return [
+            MemoryEvent(memory_id=stored.memory.id, by=event.by, **event.facts)
+            for event in self._store.history(session, stored.no, limit)
+        ]
 
     def chain(self, memory_id: str) -> builtins.list[TypedMemory]:
         """Return all memories that replaced one another around this one.
@@ -202,7 +301,24 @@ class MemoryReader:
             NotFoundError: If there is no such memory.
         """
         with self._store.database.read() as session:
-            return queries.chain_of(session, self._store, require(session, self._store, memory_id))
+            return self._chain(session, self._store.require_no(session, memory_id))
+
+    def _chain(self, session: Session, no: int) -> builtins.list[TypedMemory]:
+        numbers, level = {no}, [no]
+        while level:
+            rows = session.all(
+                self._store.sql(
+                    "SELECT m.no, m.replaced_by_no FROM memories m WHERE m.project_no = :project"
+                    " AND m.deprecated_because = 'superseded' AND m.replaced_by_no IS NOT NULL"
+                    f" AND (m.no IN ({marks(len(level))})"
+                    f" OR m.replaced_by_no IN ({marks(len(level))}))"
+                ),
+                (*level, *level),
+            )
+            level = sorted({no for row in rows for no in row} - numbers)
+            numbers.update(level)
+        found = self._store.by_numbers(session, sorted(numbers))
+        return list(found.values()) if len(found) > 1 else []
 
     def why(self, memory_id: str) -> Why:
         """Explain a memory: sources, trust, worth today, history.
@@ -213,7 +329,7 @@ class MemoryReader:
         from smara.knowledge.provenance import Why
 
         with self._store.database.snapshot() as session:
-            stored = require(session, self._store, memory_id)
+            stored = self._store.require(session, memory_id)
             memory = stored.memory
             origins = [
                 each.memory_id
@@ -222,7 +338,7 @@ class MemoryReader:
             ]
             numbers = self._store.numbers_of_ids(session, origins).values()
             now, code = (
-                self._turns.clock.now_ms(),
+                self._journal.project.clock.now_ms(),
                 self._freshness(session, [memory.id]).get(memory.id),
             )
             stale = staleness_of(memory, now, self._files, code=code)
@@ -237,20 +353,22 @@ class MemoryReader:
                 injection=may_inject(
                     memory, telling, self._store.state(session).trust_level, is_gone=stale.is_gone
                 ),
-                chain=tuple(queries.chain_of(session, self._store, stored)),
+                chain=tuple(self._chain(session, stored.no)),
                 origins=tuple(self._store.by_numbers(session, numbers).values()),
-                events=tuple(self._store.events(session, stored.no, memory.id, _EVENTS_SHOWN)),
+                events=tuple(self._events(session, stored, _EVENTS_SHOWN)),
                 code=code,
             )
 
     def confidence(self, memory: TypedMemory) -> ConfidenceNow:
         """Return what a memory is worth now, with the calculation."""
-        return confidence_now(memory, self._turns.clock.now_ms(), *self.staleness(memory).factors)
+        return confidence_now(
+            memory, self._journal.project.clock.now_ms(), *self.staleness(memory).factors
+        )
 
     def staleness(self, memory: TypedMemory) -> Staleness:
         """Return the signs that a memory may no longer hold."""
         code = self.freshness([memory]).get(memory.id)
-        return staleness_of(memory, self._turns.clock.now_ms(), self._files, code=code)
+        return staleness_of(memory, self._journal.project.clock.now_ms(), self._files, code=code)
 
     def freshness(self, memories: Iterable[TypedMemory]) -> dict[str, Freshness]:
         """Compare memories with the code they name, in the caller's folder.
@@ -277,7 +395,7 @@ class MemoryReader:
         with self._store.database.read() as session:
             level = self._store.state(session).trust_level
         stale = self.staleness(memory)
-        worth = confidence_now(memory, self._turns.clock.now_ms(), *stale.telling_factors)
+        worth = confidence_now(memory, self._journal.project.clock.now_ms(), *stale.telling_factors)
         return may_inject(memory, worth.value, level, is_gone=stale.is_gone)
 
     def tellable(self, memories: Sequence[TypedMemory]) -> builtins.list[Tellable]:
@@ -286,12 +404,12 @@ class MemoryReader:
         Returns:
             In their order, each with the reservation that has to stand beside it.
         """
-        now = self._turns.clock.now_ms()
+        now = self._journal.project.clock.now_ms()
         with self._store.database.read() as session:
             level = self._store.state(session).trust_level
             code = self._freshness(session, [memory.id for memory in memories])
         found = (find_tellable(memory, now, level, code=code.get(memory.id)) for memory in memories)
-        return [told for told in found if told is not None]
+        return [tellable for tellable in found if tellable is not None]
 
     def audit(self, *, examples: int = 5) -> Audit:
         """Count the memories that need care, with examples of each fault.
@@ -304,13 +422,13 @@ class MemoryReader:
         """
         from smara.knowledge.audit import audit
 
-        queries.check_page(examples, 0)
+        check_page(examples)
         active = [memory for memory in self.export() if memory.is_active]
         code = self.freshness(active)
         return audit(
             active,
             self.totals().total,
-            self._turns.clock.now_ms(),
+            self._journal.project.clock.now_ms(),
             files=self._files,
             examples=examples,
             code=code,
@@ -319,23 +437,49 @@ class MemoryReader:
     def totals(self) -> MemoryTotals:
         """Return how many memories there are, and how many wait for review."""
         with self._store.database.read() as session:
-            return self._store.totals(session)
+            return MemoryTotals(*self._store.state(session)[:3])
 
     def export(self) -> Iterator[TypedMemory]:
         """Yield every memory, the oldest first, also the deprecated ones."""
-        yield from queries.pages(self._store)
+        after = 0
+        while True:
+            with self._store.database.read() as session:
+                rest = f" AND m.no > ? ORDER BY m.no LIMIT {_PAGE}"
+                page = self._store.select(session, rest, (after,))
+            if not page:
+                return
+            yield from (stored.memory for stored in page)
+            after = page[-1].no
 
     def problems(self) -> builtins.list[str]:
         """Return the faults of the totals; counts every memory, for the doctor."""
         with self._store.database.snapshot() as session:
-            kept, counted = self._store.totals(session), self._store.recount(session)
-        return (
-            []
-            if kept == counted
-            else [f"The totals of memories say {kept}, and there are {counted}."]
-        )
+            totals, counted = self._store.state(session)[:3], self._store.recount(session)
+        if MemoryTotals(*totals) == counted:
+            return []
+        return [f"The totals of memories say {MemoryTotals(*totals)}, and there are {counted}."]
 
     def trust(self) -> TrustStatus:
         """Return the project's level of trust and its reasons."""
         with self._store.database.read() as session:
             return levels.status(session, self._store, self._store.state(session))
+
+
+def names_of(path: str, root: str | None) -> list[str]:
+    """Return the names of a file and its folders, the closest first.
+
+    An absolute path is read relative to ``root``. Without a root, every end of it that has a folder
+    in it counts, since the beginning of the project is unknown.
+
+    >>> names_of("src/auth/login.py", None)
+    ['src/auth/login.py', 'src/auth', 'src']
+    >>> names_of("/home/ann/app/src/a.py", "/home/ann/app")
+    ['src/a.py', 'src']
+    """
+    name = plain_path(path)
+    if root is not None and name.startswith(plain_path(root) + "/"):
+        name = name[len(plain_path(root)) + 1 :]
+    parts = name.split("/")
+    if not name.startswith("/"):
+        return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    return [name, *("/".join(parts[start:]) for start in range(1, len(parts) - 1))]

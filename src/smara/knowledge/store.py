@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from smara.core.escape import from_storable
 from smara.database.database import PART, Row, Session, marks, parts
-from smara.database.project_store import NamedStore
+from smara.database.fulltext import RecordTerms, terms_of
+from smara.database.project_store import JournalStore, plain_value
 from smara.knowledge.models import (
     Chunk,
     Evidence,
-    MemoryEvent,
     MemoryTotals,
     Relation,
     TypedMemory,
@@ -36,9 +37,14 @@ COLUMNS = (
     "corrections",
     "last_verified_use_at", "stale_at", "stale_because", "deprecated_at", "deprecated_because",
 )  # fmt: skip
+CHUNK = {
+    "chunk_type": "type", "chunk_start_line": "first_line", "chunk_end_line": "last_line",
+    "context_prefix": "context_prefix",
+}  # fmt: skip
+"""The columns of a chunk, each with the field it stores."""
+NO_TERMS = RecordTerms("", ())
 _COLUMNS = ", ".join(f"m.{name}" for name in COLUMNS)
 _FROM = "FROM memories m LEFT JOIN memories r ON r.no = m.replaced_by_no"
-_SELECT = f"SELECT {_COLUMNS}, r.id, m.no, m.project_no {_FROM}"
 
 
 class StoredMemory(NamedTuple):
@@ -59,43 +65,28 @@ class StateRow(NamedTuple):
     pruned_at: int = 0
 
 
-_STATE = ", ".join(StateRow._fields)
-_STATE_SET = ", ".join(f"{name} = ?" for name in StateRow._fields)
-
-
-class KnowledgeStore(NamedStore):
+class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
     """The tables of memories of one project."""
 
     TABLE, ALIAS, WHAT = "memories m", "m", "memory"
     HINT = "`smara memories list` shows what there is."
+    SELECT = f"SELECT {_COLUMNS}, r.id, m.no, m.project_no {_FROM}"
+    STATE, State = "memory_state", StateRow
+    OPERATION, ACTED_AS = "operation", "acted_as"
+    UNDO_COMMAND = "smara memories review undo"
+    UNMADE_HINT = "Forget it if it should not be there."
 
-    # reading
-
-    def select(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[StoredMemory]:
-        """Return memories by the rest of a statement."""
-        rows = session.all(self.sql(f"{_SELECT} WHERE m.project_no = :project{rest}"), values)
-        return self._with_relations(session, rows)
-
-    def by_numbers(
-        self, session: Session, numbers: Iterable[int], has_relations: bool = True
-    ) -> dict[int, TypedMemory]:
-        """Return memories by number, in the order of the numbers."""
-        wanted = list(dict.fromkeys(numbers))
-        found: dict[int, TypedMemory] = {}
-        for part in parts(wanted):
-            # The plus keeps SQLite from reading a whole project by an index that begins with it.
-            statement = self.sql(
-                f"{_SELECT} WHERE +m.project_no = :project AND m.no IN ({marks(len(part))})"
-            )
-            rows = session.all(statement, part)
-            if has_relations:
-                found.update(self._with_relations(session, rows))
-            else:
-                found.update((int(row[-2]), _memory(row, (), ())) for row in rows)
-        return {no: found[no] for no in wanted if no in found}
-
-    def by_number(self, session: Session, no: int) -> TypedMemory:
-        return self.by_numbers(session, (no,))[no]
+    @staticmethod
+    def plain(record: TypedMemory, name: str) -> Any:
+        """Return a column of a memory as the JSON of an event holds it."""
+        if name == "evidence":
+            return [plain_evidence(each) for each in record.evidence]
+        if name == "work_unit":
+            unit = record.work_unit
+            return unit and {**asdict(unit), "hierarchy": list(unit.hierarchy)}
+        if name in CHUNK:
+            return getattr(record.chunk, CHUNK[name]) if record.chunk else None
+        return plain_value(getattr(record, "commit" if name == "commit_sha" else name))
 
     def numbers_of_ids(self, session: Session, ids: Sequence[str]) -> dict[str, int]:
         """Return the numbers of memories by their UUIDs."""
@@ -111,16 +102,6 @@ class KnowledgeStore(NamedStore):
             found.update((row[0], row[1]) for row in rows)
         return found
 
-    def tombstone(self, session: Session, fingerprint: str) -> Row | None:
-        """Return (short id, reason, when) of a removed memory."""
-        return session.one(
-            self.sql(
-                "SELECT short_id, because, deleted_at FROM memory_tombstones"
-                " WHERE project_no = :project AND fingerprint = ? ORDER BY no DESC LIMIT 1"
-            ),
-            (fingerprint,),
-        )
-
     def count(self, session: Session, rest: str, values: Sequence[Any] = ()) -> int:
         """Count the memories for which a condition holds."""
         row = session.one(
@@ -128,11 +109,14 @@ class KnowledgeStore(NamedStore):
         )
         return int(row[0]) if row else 0
 
-    def _with_relations(self, session: Session, rows: Sequence[Row]) -> list[StoredMemory]:
+    def records(
+        self, session: Session, rows: Sequence[Row], has_relations: bool = True
+    ) -> list[StoredMemory]:
+        """Return memories, with their relations or without."""
         numbers = [int(row[-2]) for row in rows]
         relations: dict[int, list[Relation]] = {no: [] for no in numbers}
         older: dict[int, list[str]] = {no: [] for no in numbers}
-        for part in parts(numbers):
+        for part in parts(numbers if has_relations else ()):
             for no, type_, target, path, confidence, is_auto in session.all(
                 self.sql(
                     "SELECT l.memory_no, l.type, t.id, l.path, l.confidence, l.is_auto"
@@ -160,29 +144,6 @@ class KnowledgeStore(NamedStore):
             for no, row in zip(numbers, rows, strict=True)
         ]
 
-    # writing
-
-    def insert(self, session: Session, values: Mapping[str, Any]) -> int:
-        """A new row; its number."""
-        names = list(values)
-        columns = ", ".join(names)
-        row = session.one(
-            self.sql(
-                f"INSERT INTO memories (project_no, {columns}) VALUES (:project, "
-                f"{marks(len(names))}) RETURNING no"
-            ),
-            list(values.values()),
-        )
-        return int(row[0]) if row else 0
-
-    def write(self, session: Session, no: int, values: Mapping[str, Any]) -> None:
-        """Write columns of a memory."""
-        columns = ", ".join(f"{name} = ?" for name in values)
-        session.run(
-            self.sql(f"UPDATE memories SET {columns} WHERE project_no = :project AND no = ?"),
-            (*values.values(), no),
-        )
-
     def write_keys(
         self, session: Session, no: int, keys: Iterable[tuple[str, str]], is_new: bool
     ) -> None:
@@ -200,95 +161,6 @@ class KnowledgeStore(NamedStore):
             [(kind, value, no) for kind, value in keys],
         )
 
-    def add_relation(self, session: Session, values: Sequence[Any]) -> None:
-        """Insert (memory, target, path, type, confidence, is auto)."""
-        session.run(
-            self.sql(
-                "INSERT INTO memory_relations (project_no, memory_no, target_no, path, type, "
-                "confidence, is_auto)"
-                " VALUES (:project, ?, ?, ?, ?, ?, ?)"
-            ),
-            values,
-        )
-
-    def remove_relation(
-        self, session: Session, no: int, type_: str, target_no: int | None, path: str | None
-    ) -> bool:
-        """Take a relation away; whether there was one."""
-        column = "path" if target_no is None else "target_no"
-        return bool(
-            session.run(
-                self.sql(
-                    "DELETE FROM memory_relations"
-                    f" WHERE project_no = :project AND memory_no = ? AND type = ? AND {column} = ?"
-                ),
-                (no, type_, path if target_no is None else target_no),
-            )
-        )
-
-    def delete(self, session: Session, no: int) -> None:
-        """Remove a memory with everything that hangs on it."""
-        for statement in (
-            "DELETE FROM memory_keys WHERE project_no = :project AND memory_no = ?",
-            "DELETE FROM memory_relations WHERE project_no = :project AND memory_no = ?",
-            "DELETE FROM memory_relations WHERE project_no = :project AND target_no = ?",
-            "DELETE FROM memory_events WHERE project_no = :project AND memory_no = ?",
-            "DELETE FROM code_anchors WHERE project_no = :project AND owner = 'memory' AND "
-            "owner_no = ?",
-            "DELETE FROM code_anchored WHERE project_no = :project AND owner = 'memory' AND "
-            "owner_no = ?",
-            "UPDATE memories SET replaced_by_no = NULL WHERE project_no = :project AND "
-            "replaced_by_no = ?",
-            "DELETE FROM memories WHERE project_no = :project AND no = ?",
-        ):
-            session.run(self.sql(statement), (no,))
-
-    def add_tombstone(self, session: Session, no: int, now_ms: int) -> None:
-        """Keep what a memory was known by, before it is removed."""
-        session.run(
-            self.sql(
-                "INSERT INTO memory_tombstones (project_no, id, short_id, type, fingerprint, "
-                "because, deleted_at)"
-                " SELECT project_no, id, short_id, type, fingerprint, deprecated_because, ? FROM "
-                "memories"
-                " WHERE project_no = :project AND no = ?"
-            ),
-            (now_ms, no),
-        )
-
-    # what is kept once for a project
-
-    def lock(self, session: Session) -> StateRow:
-        """Lock and return the state of this project's memories."""
-        statement = self.sql(
-            f"UPDATE memory_state SET total = total WHERE project_no = :project RETURNING {_STATE}"
-        )
-        row = session.one(statement)
-        if row is None:
-            session.run(
-                self.sql(
-                    "INSERT INTO memory_state (project_no) VALUES (:project) ON CONFLICT "
-                    "(project_no) DO NOTHING"
-                )
-            )
-            row = session.one(statement)
-        return StateRow(*row) if row else StateRow()
-
-    def state(self, session: Session) -> StateRow:
-        row = session.one(
-            self.sql(f"SELECT {_STATE} FROM memory_state WHERE project_no = :project")
-        )
-        return StateRow(*row) if row else StateRow()
-
-    def put_state(self, session: Session, state: StateRow) -> None:
-        session.run(
-            self.sql(f"UPDATE memory_state SET {_STATE_SET} WHERE project_no = :project"),
-            state,
-        )
-
-    def totals(self, session: Session) -> MemoryTotals:
-        return MemoryTotals(*self.state(session)[:3])
-
     def recount(self, session: Session) -> MemoryTotals:
         """The totals, counted again."""
         row = session.one(
@@ -302,89 +174,14 @@ class KnowledgeStore(NamedStore):
         )
         return MemoryTotals(int(row[0]), int(row[1]), int(row[2])) if row else MemoryTotals()
 
-    # events
-
-    def add_event(self, session: Session, values: Sequence[Any]) -> int:
-        """Insert an event and return its number.
-
-        (memory, id, operation, kind, actor, as whom, session, at, before, after).
-        """
-        row = session.one(
-            self.sql(
-                "INSERT INTO memory_events (project_no, memory_no, id, operation, kind, actor, "
-                "acted_as, session_id,"
-                f" at, before, after) VALUES (:project, {marks(10)}) RETURNING no"
-            ),
-            values,
-        )
-        return int(row[0]) if row else 0
-
-    def events(self, session: Session, no: int, memory_id: str, limit: int) -> list[MemoryEvent]:
-        rows = session.all(
-            self.sql(
-                "SELECT id, kind, actor, acted_as, session_id, at, before, after, undone_by FROM "
-                "memory_events"
-                " WHERE project_no = :project AND memory_no = ? ORDER BY no DESC LIMIT ?"
-            ),
-            (no, limit),
-        )
-        return [
-            MemoryEvent(
-                row[0],
-                memory_id,
-                row[1],
-                actor=from_storable(row[2]),
-                by=row[3],
-                session_id=row[4],
-                at=row[5],
-                before=json.loads(row[6]),
-                after=json.loads(row[7]),
-                is_undone=row[8] is not None,
-            )
-            for row in rows
-        ]
-
-    def newest_change(self, session: Session, no: int) -> Row | None:
-        """Return the newest event that is neither undone nor an undo.
-
-        (number, operation, kind, as whom).
-        """
-        return session.one(
-            self.sql(
-                "SELECT no, operation, kind, acted_as FROM memory_events"
-                " WHERE project_no = :project AND memory_no = ? AND undone_by IS NULL AND kind <> "
-                "'undone'"
-                " ORDER BY no DESC LIMIT 1"
-            ),
-            (no,),
-        )
-
-    def operation(self, session: Session, operation: str) -> list[Row]:
-        """(number, memory, kind, before, after) of the events that were one change."""
-        return session.all(
-            self.sql(
-                "SELECT no, memory_no, kind, before, after FROM memory_events"
-                " WHERE project_no = :project AND operation = ? AND undone_by IS NULL ORDER BY no"
-            ),
-            (operation,),
-        )
-
-    def mark_undone(self, session: Session, event_no: int, undone_by: int) -> None:
-        session.run(
-            self.sql(
-                "UPDATE memory_events SET undone_by = ? WHERE project_no = :project AND no = ?"
-            ),
-            (undone_by, event_no),
-        )
-
 
 def indexed_memories(session: Session) -> Iterator[tuple[int, int, TypedMemory]]:
     """Yield every findable memory of every project, for the index."""
     after = 0
     while True:
         rows = session.all(
-            f"{_SELECT} WHERE m.no > ? AND (m.deprecated_at IS NULL OR m.deprecated_because = "
-            "'superseded')"
+            f"{KnowledgeStore.SELECT} WHERE m.no > ?"
+            " AND (m.deprecated_at IS NULL OR m.deprecated_because = 'superseded')"
             f" ORDER BY m.no LIMIT {PART}",
             (after,),
         )
@@ -400,13 +197,41 @@ def evidence_of(plain: Iterable[Mapping[str, Any]]) -> tuple[Evidence, ...]:
     return tuple(Evidence(**each) for each in plain)
 
 
+def plain_evidence(evidence: Evidence) -> dict[str, Any]:
+    """Return a piece of evidence as JSON holds it."""
+    return {name: value for name, value in asdict(evidence).items() if value is not None}
+
+
+def memory_terms(memory: TypedMemory) -> RecordTerms:
+    """Return a memory's index terms; none for what is not found.
+
+    Found is what is active, and what was superseded, for questions about the past.
+    """
+    if not memory.is_active and memory.deprecated_because != "superseded":
+        return NO_TERMS
+    return terms_of(memory.citation or "", searched_text(memory))
+
+
+def searched_text(memory: TypedMemory) -> str:
+    """Return everything that was written into a memory."""
+    texts, values = [memory.content], [memory.data]
+    while values:
+        value = values.pop(0)
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, Mapping | list | tuple):
+            values[:0] = value.values() if isinstance(value, Mapping) else value
+    around = " ".join((*memory.tags, *memory.modules, *memory.files, memory.type.replace("_", " ")))
+    return "\n".join(filter(None, (*texts, around)))
+
+
 def _memory(row: Row, relations: tuple[Relation, ...], older: tuple[str, ...]) -> TypedMemory:
     """Return the memory of a row, each column by its name; the last three are not its own."""
     fields = {
         name: value if value is None or name not in _READ else _READ[name](value)
         for name, value in zip(COLUMNS, row, strict=False)
     }
-    kind, start, end, prefix = (fields.pop(name) for name in _CHUNK)
+    kind, start, end, prefix = (fields.pop(name) for name in CHUNK)
     return TypedMemory(
         commit=fields.pop("commit_sha"),
         chunk=None if kind is None else Chunk(kind, start, end, context_prefix=prefix),
@@ -420,19 +245,14 @@ def _memory(row: Row, relations: tuple[Relation, ...], older: tuple[str, ...]) -
     )
 
 
-def _texts(stored: str) -> tuple[str, ...]:
-    return tuple(json.loads(stored)) if stored != "[]" else ()
-
-
-def _unit(stored: str) -> WorkUnit:
-    plain = json.loads(stored)
+def _work_unit(plain: Mapping[str, Any]) -> WorkUnit:
     return WorkUnit(plain["methodology"], tuple(plain["hierarchy"]), plain["label"])
 
 
-_CHUNK = ("chunk_type", "chunk_start_line", "chunk_end_line", "context_prefix")
 _READ: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(
-        ("tags", "files", "modules", "session_ids", "impacted_node_ids", "review_reasons"), _texts
+        ("tags", "files", "modules", "session_ids", "impacted_node_ids", "review_reasons"),
+        lambda stored: tuple(json.loads(stored)) if stored != "[]" else (),
     ),
     **dict.fromkeys(
         (
@@ -443,7 +263,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     ),
     **dict.fromkeys(("is_pinned", "is_verified", "needs_review"), bool),
     "evidence": lambda stored: evidence_of(json.loads(stored)),
-    "work_unit": _unit,
+    "work_unit": lambda stored: _work_unit(json.loads(stored)),
     "data": json.loads,
     "taint": lambda stored: tuple(stored.split()),
 }  # fmt: skip

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 from smara.core.freshness import CODE_CHANGED, Freshness
 from smara.database.database import Session
-from smara.errors import InvalidInputError
+from smara.knowledge.change import MemoryChange
 from smara.knowledge.decay import confidence_now, staleness_of
-from smara.knowledge.journal import MemoryChange
 from smara.knowledge.kinds import KINDS
 from smara.knowledge.models import TypedMemory
 from smara.knowledge.store import KnowledgeStore, StateRow
@@ -185,8 +184,8 @@ def may_inject(
             f"it comes from outside ({', '.join(memory.taint)}) and no person has cleared it",
         )
     if confidence <= rules.inject_above:
-        told = f"its confidence of {confidence:.2f} is not above {rules.inject_above:.2f}"
-        return Verdict(False, False, f"{told}, as the level {rules.name} wants")
+        worth = f"its confidence of {confidence:.2f} is not above {rules.inject_above:.2f}"
+        return Verdict(False, False, f"{worth}, as the level {rules.name} wants")
     if memory.tier == "confirmed":
         return Verdict(True, True, "a person taught or verified it")
     if KINDS[memory.type].is_fact and any(each.quote for each in memory.evidence):
@@ -243,7 +242,7 @@ def status(session: Session, store: KnowledgeStore, state: StateRow) -> TrustSta
         confirmed_share=round(record.confirmed_share, 4),
         correction_rate=round(record.correction_rate, 4),
         next_level_needs=missing_for_next(level, record),
-        offer=_offer(session, store, state),
+        offer=find_offer(session, store, state),
     )
 
 
@@ -281,7 +280,7 @@ def record_of(session: Session, store: KnowledgeStore, state: StateRow) -> Trust
     return TrustRecord(*map(int, counts))
 
 
-def _offer(session: Session, store: KnowledgeStore, state: StateRow) -> Offer | None:
+def find_offer(session: Session, store: KnowledgeStore, state: StateRow) -> Offer | None:
     """Offer a more careful level after several errors in one session.
 
     Unless the person has declined it.
@@ -334,54 +333,23 @@ def end_session(turn: MemoryChange, session_id: str) -> None:
     record = record_of(turn.session, turn.store, turn.state)
     if is_earned(level, record):
         because = f"{record.sessions} sessions, {record.confirmed} of {record.learned} confirmed,"
-        _move(
-            turn, level.number + 1, f"{because} {record.flagged} of {record.used} flagged as wrong"
-        )
+        because += f" {record.flagged} of {record.used} flagged as wrong"
+        record_level(turn, level.number + 1, because)
 
 
-def set_level(turn: MemoryChange, level: object) -> None:
-    """Set the level that a person chose."""
-    if not isinstance(level, int) or isinstance(level, bool) or not 1 <= level <= len(LEVELS):
-        names = ", ".join(f"{each.number} ({each.name})" for each in LEVELS)
-        raise InvalidInputError(
-            f"The level of trust must be one of {names}; got {level!r}.", field="level"
-        )
-    turn.refuse_others("choose the level of trust")
-    if level != turn.state.trust_level:
-        _move(turn, level, "chosen")
-
-
-def decline(turn: MemoryChange) -> None:
-    """Keep the level in spite of the offer."""
-    turn.refuse_others("decline the offer of another level")
-    offer = _offer(turn.session, turn.store, turn.state)
-    if offer is None:
-        return
-    see_session(turn, offer.session_id)
-    turn.session.run(
-        turn.store.sql(
-            "UPDATE memory_sessions SET is_declined = 1 WHERE project_no = :project AND "
-            "session_id = ?"
-        ),
-        (offer.session_id,),
-    )
-    _write(turn, turn.state.trust_level, turn.state.trust_level, because=f"declined: {offer.why}")
-
-
-def _move(turn: MemoryChange, level: int, because: str) -> None:
-    _write(turn, turn.state.trust_level, level, because=because)
-    turn.state = turn.state._replace(trust_level=level, level_since=turn.now_ms)
-
-
-def _write(turn: MemoryChange, before: int, after: int, because: str) -> None:
+def record_level(turn: MemoryChange, level: int, because: str) -> None:
+    """Record that a level begins, or that it was kept in spite of an offer."""
+    state = turn.state
     turn.session.run(
         turn.store.sql(
             "INSERT INTO memory_trust_events (project_no, at, actor, acted_as, from_level, "
             "to_level, because)"
             " VALUES (:project, ?, ?, ?, ?, ?, ?)"
         ),
-        (turn.now_ms, turn.actor, turn.by, before, after, because),
+        (turn.now_ms, turn.actor, turn.by, state.trust_level, level, because),
     )
+    if level != state.trust_level:
+        turn.state = state._replace(trust_level=level, level_since=turn.now_ms)
 
 
 def find_tellable(

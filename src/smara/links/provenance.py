@@ -17,11 +17,13 @@ from smara.core.text import snippet
 from smara.database.database import Session
 from smara.database.projects import ProjectContext
 from smara.environment import patience
+from smara.journal import Journal
+from smara.knowledge.change import MemoryChange
 from smara.knowledge.decay import FileHistory
-from smara.knowledge.journal import MemoryJournal
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import LOCAL_TAINT, Evidence, TypedMemory
 from smara.knowledge.provenance import NamedCode, SourceExcerpt
+from smara.knowledge.store import KnowledgeStore
 from smara.messages.store import MessageStore
 from smara.observations.models import taint_of
 
@@ -134,8 +136,8 @@ def make_memories(
         with database.read() as session:
             return meaning.nearest(session, "memory", vector, _NEAREST)
 
-    turns = MemoryJournal(project)
-    return Memories(turns, Provenance(messages), files, similar=similar, code=code)
+    journal = Journal(project, KnowledgeStore(database, project.scope), MemoryChange)
+    return Memories(journal, Provenance(messages), files, similar=similar, code=code)
 
 
 class Provenance:

@@ -175,8 +175,7 @@ class Index:
         """
         from smara.codegraph.parse.chunks import chunk_terms
         from smara.codegraph.store import indexed_chunks
-        from smara.knowledge.journal import memory_terms
-        from smara.knowledge.store import indexed_memories
+        from smara.knowledge.store import indexed_memories, memory_terms
         from smara.observations.store import indexed_observations, observation_terms
         from smara.tasks.change import task_terms
         from smara.tasks.store import indexed_tasks

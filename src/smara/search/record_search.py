@@ -15,9 +15,8 @@ from smara.database.database import Session, marks
 from smara.database.fulltext import RecordKind
 from smara.errors import DeadlineError, InvalidInputError
 from smara.knowledge.decay import confidence_now
-from smara.knowledge.journal import searched_text
 from smara.knowledge.models import STATES, TIERS, TYPES, State, TrustTier, TypedMemory, rank_of
-from smara.knowledge.store import KnowledgeStore
+from smara.knowledge.store import KnowledgeStore, searched_text
 from smara.messages.store import MessageStore
 from smara.observations.store import ObservationStore
 from smara.search.models import MemoryAnswer, MemoryHit, ObservationHit, TaskAnswer, TaskHit

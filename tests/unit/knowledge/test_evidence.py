@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from smara.errors import InvalidInputError
 from smara.knowledge.models import Evidence, TypedMemory
 from smara.knowledge.prepare import MAX_QUOTE_LENGTH, clean_evidence, clean_path
-from smara.knowledge.queries import names_of
+from smara.knowledge.reader import names_of
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from smara.knowledge.gate import is_echo
 from smara.knowledge.kinds import KINDS, types_told_at
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import MemoryType, TypedMemory
-from smara.knowledge.queries import names_of
+from smara.knowledge.reader import names_of
 from smara.knowledge.statements import Statement, is_repeated_in, parse_statement
 from smara.knowledge.trust import Tellable
 
