@@ -19,8 +19,12 @@ from typing import Any
 
 from smara.actions.models import HostContact, Job
 from smara.behavior.habits import Calibration, FilePair, KnownFailure, Prefetch
-from smara.behavior.methodology.contexts import PlannerContext, PrefetchedFile
-from smara.behavior.methodology.plugin import ExecutionContext, WorkUnitResult
+from smara.behavior.methodology import (
+    ExecutionContext,
+    PlannerContext,
+    PrefetchedFile,
+    WorkUnitResult,
+)
 from smara.behavior.models import (
     BehaviorStatus,
     EarlyTrigger,
