@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from smara.errors import BadReplyError
-from smara.models.http import post_json
+from smara.models.http import request_json
 from smara.models.rerankers.servers import CohereReranker, OllamaReranker
 from tests.faults.sizes import SEED, count
 from tests.models_server import computed, scripted_server
@@ -108,7 +108,7 @@ def ollama(url):
 def careless(url):
     """The mutant: it believes what it is told."""
     body = {"query": "query", "documents": TEXTS}
-    reply = post_json(url, body, model="m", deadline_seconds=LONG)
+    reply = request_json(url, body, model="m", deadline_seconds=LONG)
     return [result["relevance_score"] for result in reply["results"]]
 
 

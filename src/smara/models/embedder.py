@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from smara.errors import BadReplyError
 
@@ -40,17 +40,14 @@ class Embedder(Protocol):
     @property
     def model_id(self) -> str:
         """The name of the space, such as ``ollama/qwen3-embedding:4b@1024``."""
-        ...
 
     @property
     def dims(self) -> int:
         """The number of dimensions."""
-        ...
 
     @property
     def first_dims(self) -> int:
         """The leading numbers usable alone; ``dims`` if not promised."""
-        ...
 
     def embed(
         self,
@@ -63,7 +60,6 @@ class Embedder(Protocol):
 
         A ``ModelError`` when that cannot be had within the deadline; never a part of the rows.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,48 +68,6 @@ class EmbeddingReply:
 
     vectors: Vectors
     tokens: int | None
-
-
-@runtime_checkable
-class EmbeddingServer(Protocol):
-    """An embedder over a wire, one request at a time.
-
-    ``embedders/guarded.py`` stands around it.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name in calls and prices: ``openai:text-embedding-3-small``."""
-        ...
-
-    @property
-    def model_id(self) -> str: ...
-
-    @property
-    def dims(self) -> int: ...
-
-    @property
-    def first_dims(self) -> int: ...
-
-    @property
-    def most_texts(self) -> int:
-        """The most texts of one request."""
-        ...
-
-    @property
-    def most_tokens(self) -> int:
-        """The most tokens of a text.
-
-        Of a longer one the beginning is sent.
-        """
-        ...
-
-    def ask(self, texts: Sequence[str], kind: Kind, deadline_seconds: float) -> EmbeddingReply:
-        """Return the vectors of a few texts, or raise ``ModelError``.
-
-        None of the texts is empty.
-        """
-        ...
 
 
 def unit_rows(vectors: Vectors) -> Vectors:
@@ -126,7 +80,7 @@ def unit_rows(vectors: Vectors) -> Vectors:
 
 
 def check_rows(
-    found: object,
+    vectors: object,
     count: int,
     dims: int,
     name: str,
@@ -142,15 +96,12 @@ def check_rows(
     """
     import numpy as np
 
-    if not isinstance(found, list | tuple | np.ndarray) or len(found) != count:
-        told = (
-            f"{len(found)} vectors"
-            if isinstance(found, list | tuple | np.ndarray)
-            else "no list of vectors"
-        )
-        raise bad_vectors(name, f"{told} for {count} texts")
+    if not isinstance(vectors, list | tuple | np.ndarray):
+        raise bad_vectors(name, f"no list of vectors for {count} texts")
+    if len(vectors) != count:
+        raise bad_vectors(name, f"{len(vectors)} vectors for {count} texts")
     try:
-        rows = np.asarray(found)
+        rows = np.asarray(vectors)
     except ValueError:  # rows of several lengths
         raise bad_vectors(name, "vectors of different lengths") from None
     if rows.dtype.kind not in "fiu" or rows.ndim != 2:
@@ -163,9 +114,8 @@ def check_rows(
         raise bad_vectors(name, "a number that is not finite")
     if (largest == 0).any() and not may_be_zero:
         raise bad_vectors(name, "a vector of zeros")
-    rows /= np.where(
-        largest > 0, largest, 1
-    )  # numbers near the end of their range would overflow when squared
+    # Numbers near the end of their range would overflow when squared.
+    rows /= np.where(largest > 0, largest, 1)
     return unit_rows(rows).astype(np.float32)
 
 

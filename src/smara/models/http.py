@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from smara.core.clock import SystemClock
 from smara.core.deadline import Abort, run_within
-from smara.errors import BadReplyError, ConfigError, ModelError
+from smara.errors import BadReplyError, ConfigError
 from smara.models import failures
 
 THREAD_NAME = "smara-http"
@@ -29,9 +29,9 @@ _MOST_ERROR_BYTES = 65_536
 _WHO = "smara"
 
 
-def post_json(
+def request_json(
     url: str,
-    body: Mapping[str, Any],
+    body: Mapping[str, Any] | None = None,
     *,
     model: str,
     deadline_seconds: float,
@@ -39,32 +39,102 @@ def post_json(
     most_bytes: int = MOST_BYTES,
     advice: Mapping[str, str] | None = None,
 ) -> Any:
-    """Post JSON and return the answer, or raise ``ModelError``.
+    """Post JSON, or get it without a body; return the answer.
 
     ``model`` is who the errors speak of; ``advice`` has other last sentences for some of their
-    reasons. An error whose fact ``may_be_billed`` is ``False`` cost nothing. ``ConfigError`` for an
-    invalid address.
+    reasons.
+
+    Raises:
+        ModelError: There is no answer within the deadline. An error whose fact ``may_be_billed``
+            is ``False`` cost nothing.
+        ConfigError: The address is invalid.
     """
-    content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
-    exchange = _Exchange(
-        "POST", url, content, headers=headers or {}, seconds=deadline_seconds, most_bytes=most_bytes
-    )
-    return exchange.ask(model, advice or {})
+    address, was_sent, sent = parse_address(url), False, None
+    fields = {
+        "Accept": "application/json",
+        "User-Agent": _WHO,
+        **_login(address),
+        **(headers or {}),
+    }
+    if body is not None:
+        sent = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+        fields = {"Content-Type": "application/json", **fields}
+
+    def exchange(stop: Abort) -> _Answer:
+        nonlocal was_sent
+        connection, target, proxy_fields = _connection(address, deadline_seconds)
+
+        def hang_up() -> None:
+            """Shut the socket, which wakes a thread that waits on it."""
+            try:
+                if connection.sock is not None:
+                    connection.sock.shutdown(socket.SHUT_RDWR)
+            except OSError:  # the other side was first, or the socket is being wrapped
+                pass
+
+        try:
+            with stop.calling(hang_up):
+                connection.connect()
+                if stop.is_set():
+                    raise TimeoutError
+                was_sent = True
+                method = "GET" if sent is None else "POST"
+                connection.request(method, target, sent, {**fields, **proxy_fields})
+                response = connection.getresponse()
+                most = most_bytes if response.status < 300 else _MOST_ERROR_BYTES
+                content = bytearray()
+                while len(content) <= most and (piece := response.read(_PIECE_BYTES)):
+                    content += piece
+                if response.length and len(content) <= most:  # announced, and it did not come
+                    raise IncompleteRead(bytes(content[:0]), response.length)
+                return _Answer(response.status, bytes(content), response.headers.get("Retry-After"))
+        finally:
+            # Here alone: closing what another thread still reads would wait for it.
+            connection.close()
+
+    if deadline_seconds <= 0:
+        raise failures.timed_out(model, 0, may_be_billed=False, advice=advice)
+    try:
+        answer = run_within(exchange, deadline_seconds, SystemClock(), thread_name=THREAD_NAME)
+    except TimeoutError as error:
+        raise failures.timed_out(model, deadline_seconds, was_sent, advice=advice) from error
+    except (OSError, IncompleteRead) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise failures.failure(
+            model, "connection", reason, may_be_billed=was_sent, advice=advice
+        ) from error
+    except HTTPException as error:
+        raise failures.unreadable(model, f"{type(error).__name__}: {error}") from error
+    return _read(answer, model, most_bytes, advice=advice)
 
 
-def get_json(
-    url: str,
-    *,
-    model: str,
-    deadline_seconds: float,
-    headers: Mapping[str, str] | None = None,
-    most_bytes: int = MOST_BYTES,
-    advice: Mapping[str, str] | None = None,
-) -> Any:
-    """Get JSON; as :func:`post_json`."""
-    return _Exchange(
-        "GET", url, None, headers=headers or {}, seconds=deadline_seconds, most_bytes=most_bytes
-    ).ask(model, advice or {})
+def _read(answer: _Answer, model: str, most_bytes: int, advice: Mapping[str, str] | None) -> Any:
+    """Return the JSON of an answer; raise for a refusal and for anything else."""
+    is_refusal = answer.status >= 300
+    if len(answer.content) > most_bytes and not is_refusal:
+        raise BadReplyError(
+            f"{model} sent more than {most_bytes:,} bytes; the rest was not read. Check the "
+            "server.",
+            model=model,
+            reason="too_long",
+            may_be_billed=True,
+        )
+
+    def refuse_constant(name: str) -> None:
+        raise ValueError(f"{name} is no number of JSON")
+
+    try:
+        body = json.loads(answer.content, parse_constant=None if is_refusal else refuse_constant)
+    except (ValueError, RecursionError) as error:
+        if not is_refusal:
+            raise failures.unreadable(model, f"{type(error).__name__}: {error}") from None
+        body = answer.content[:200].decode("utf-8", "replace")
+    if is_refusal:
+        wait = _seconds(answer.retry_after)
+        raise failures.from_status(
+            model, answer.status, body, retry_after_seconds=wait, advice=advice
+        )
+    return body
 
 
 def bearer(key: str | None) -> dict[str, str]:
@@ -83,119 +153,6 @@ class _Answer:
     status: int
     content: bytes
     retry_after: str | None
-
-
-class _Exchange:
-    """One request and its answer."""
-
-    def __init__(
-        self,
-        method: str,
-        url: str,
-        content: bytes | None,
-        headers: Mapping[str, str],
-        seconds: float,
-        most_bytes: int,
-    ) -> None:
-        self._method = method
-        self._address = parse_address(url)
-        self._content = content
-        self._headers = {
-            "Accept": "application/json",
-            "User-Agent": _WHO,
-            **_login(self._address),
-            **headers,
-        }
-        self._seconds = seconds
-        self._most_bytes = most_bytes
-        self._was_sent = False
-
-    def ask(self, model: str, advice: Mapping[str, str]) -> Any:
-        """Return the answer, or raise a ``ModelError`` within the deadline."""
-        if self._seconds <= 0:
-            raise failures.timed_out(model, 0, may_be_billed=False, advice=advice)
-        try:
-            answer = run_within(
-                self._exchange, self._seconds, SystemClock(), thread_name=THREAD_NAME
-            )
-        except TimeoutError as error:
-            raise failures.timed_out(model, self._seconds, self._was_sent, advice=advice) from error
-        except (OSError, IncompleteRead) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise failures.failure(
-                model, "connection", reason, may_be_billed=self._was_sent, advice=advice
-            ) from error
-        except HTTPException as error:
-            raise failures.unreadable(model, f"{type(error).__name__}: {error}") from error
-        return _read(answer, model, self._most_bytes, advice=advice)
-
-    def _exchange(self, stop: Abort) -> _Answer:
-        connection, target, headers = _connection(self._address, self._seconds)
-
-        def hang_up() -> None:
-            """Shut the socket, which wakes a thread that waits on it."""
-            try:
-                if connection.sock is not None:
-                    connection.sock.shutdown(socket.SHUT_RDWR)
-            except OSError:  # the other side was first, or the socket is being wrapped
-                pass
-
-        try:
-            with stop.calling(hang_up):
-                connection.connect()
-                if stop.is_set():
-                    raise TimeoutError
-                self._was_sent = True
-                if self._content is not None:
-                    headers = {"Content-Type": "application/json", **headers}
-                connection.request(
-                    self._method, target, self._content, {**self._headers, **headers}
-                )
-                return self._answer(connection)
-        finally:
-            # Here alone: closing what another thread still reads would wait for it.
-            connection.close()
-
-    def _answer(self, connection: HTTPConnection) -> _Answer:
-        response = connection.getresponse()
-        most = self._most_bytes if response.status < 300 else _MOST_ERROR_BYTES
-        content = bytearray()
-        while len(content) <= most and (piece := response.read(_PIECE_BYTES)):
-            content += piece
-        if response.length and len(content) <= most:  # what was announced and did not come
-            raise IncompleteRead(bytes(content[:0]), response.length)
-        return _Answer(response.status, bytes(content), response.headers.get("Retry-After"))
-
-
-def _read(answer: _Answer, model: str, most_bytes: int, advice: Mapping[str, str]) -> Any:
-    if answer.status >= 300:
-        raise _refused(answer, model, advice)
-    if len(answer.content) > most_bytes:
-        raise BadReplyError(
-            f"{model} sent more than {most_bytes:,} bytes; the rest was not read. Check the "
-            "server.",
-            model=model,
-            reason="too_long",
-            may_be_billed=True,
-        )
-    try:
-        return json.loads(answer.content, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        raise failures.unreadable(model, f"{type(error).__name__}: {error}") from None
-
-
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-def _refused(answer: _Answer, model: str, advice: Mapping[str, str]) -> ModelError:
-    try:
-        said = json.loads(answer.content)
-    except (ValueError, RecursionError):
-        said = answer.content[:200].decode("utf-8", "replace")
-    return failures.from_status(
-        model, answer.status, said, retry_after_seconds=_seconds(answer.retry_after), advice=advice
-    )
 
 
 def _seconds(header: str | None) -> float | None:
@@ -248,12 +205,17 @@ def _login(parts: SplitResult, header: str = "Authorization") -> dict[str, str]:
 
 def _connection(parts: SplitResult, seconds: float) -> tuple[HTTPConnection, str, dict[str, str]]:
     """The connection for an address, what to ask it for, and headers for the proxy on the way."""
+    from urllib.request import getproxies, proxy_bypass
+
     host = parts.hostname or ""
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    proxy = _proxy(parts.scheme, host)
-    if proxy is None:
+    # No proxy reaches this machine.
+    is_direct = is_this_machine(host) or proxy_bypass(host)
+    named = None if is_direct else getproxies().get(parts.scheme)
+    if not named:
         return kind(host, parts.port, timeout=seconds), target, {}
+    proxy = parse_address(named if "://" in named else f"http://{named}")
     connection = kind(proxy.hostname or "", proxy.port or 80, timeout=seconds)
     login = _login(proxy, "Proxy-Authorization")
     if parts.scheme == "https":
@@ -261,16 +223,6 @@ def _connection(parts: SplitResult, seconds: float) -> tuple[HTTPConnection, str
         return connection, target, {}
     place = f"[{host}]" if ":" in host else host
     return connection, f"http://{place}:{parts.port or 80}{target}", login
-
-
-def _proxy(scheme: str, host: str) -> SplitResult | None:
-    """The proxy that the system names for a host; none for this machine, which no proxy reaches."""
-    from urllib.request import getproxies, proxy_bypass
-
-    if is_this_machine(host) or proxy_bypass(host):
-        return None
-    found = getproxies().get(scheme)
-    return parse_address(found if "://" in found else f"http://{found}") if found else None
 
 
 def is_this_machine(host: str) -> bool:

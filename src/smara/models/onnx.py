@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from smara.core.clock import Clock, SystemClock
 from smara.errors import ConfigError, MissingExtraError, SmaraError
@@ -44,7 +44,14 @@ class OnnxFolder:
 
     def __init__(self, folder: str | Path, setting: str, most_tokens: int) -> None:
         self.path = Path(folder).expanduser()
-        self.model = self._found(setting)
+        models = [self.path / name for name in _MODELS if (self.path / name).is_file()]
+        if not models or not (self.path / TOKENIZER).is_file():
+            raise ConfigError(
+                f"{self.path} holds no model.onnx with its tokenizer.json. Check the setting "
+                f"{setting}."
+            )
+        self.model = models[0]
+        self.name = f"onnx:{self.path.name}"
         self._most_tokens = most_tokens
         self._loading = threading.Lock()
         for package in ("onnxruntime", "tokenizers"):
@@ -55,11 +62,7 @@ class OnnxFolder:
                     package=package,
                 )
 
-    @property
-    def name(self) -> str:
-        return f"onnx:{self.path.name}"
-
-    def told(self, file: str) -> dict[str, Any]:
+    def read_json(self, file: str) -> dict[str, Any]:
         """Return a settings file's content; empty if missing or unreadable."""
         try:
             found = json.loads((self.path / file).read_text(encoding="utf-8"))
@@ -67,76 +70,65 @@ class OnnxFolder:
             return {}
         return found if isinstance(found, dict) else {}
 
-    @property
-    def output_names(self) -> list[str]:
-        return [output.name for output in self._loaded[0].get_outputs()]
+    def run(self, texts: Sequence[str], query: str | None = None) -> tuple[dict[str, Any], Any]:
+        """Return the outputs for texts by name, and the token mask.
 
-    def run(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> tuple[list[Any], Any]:
-        """Return the outputs for texts or pairs, and the token mask."""
+        With a query, each text is read together with it.
+        """
         import numpy as np
 
-        session, tokenizer = self._loaded
-        read = tokenizer.encode_batch([_whole(text) for text in texts])
-        known = {
-            "input_ids": [each.ids for each in read],
-            "attention_mask": [each.attention_mask for each in read],
-            "token_type_ids": [each.type_ids for each in read],
+        with self._loading:  # two threads that come first must not load it twice
+            session, tokenizer = self._loaded
+        # The tokenizer cannot take halves of characters.
+        question, *whole = (
+            text.encode("utf-8", "replace").decode("utf-8") for text in (query or "", *texts)
+        )
+        pairs = whole if query is None else [(question, text) for text in whole]
+        encodings = tokenizer.encode_batch(pairs)
+        inputs = {
+            "input_ids": [each.ids for each in encodings],
+            "attention_mask": [each.attention_mask for each in encodings],
+            "token_type_ids": [each.type_ids for each in encodings],
         }
-        wanted = [put.name for put in session.get_inputs()]
-        if missing := set(wanted) - set(known):
+        names = [put.name for put in session.get_inputs()]
+        if missing := set(names) - set(inputs):
             raise ConfigError(
                 f"{self.model} wants {', '.join(sorted(missing))}, which is no input of a text "
                 "model."
             )
-        outputs = session.run(
-            None, {name: np.asarray(known[name], dtype=np.int64) for name in wanted}
+        arrays = {name: np.asarray(inputs[name], dtype=np.int64) for name in names}
+        outputs = zip(
+            (output.name for output in session.get_outputs()),
+            session.run(None, arrays),
+            strict=True,
         )
-        return list(outputs), np.asarray(known["attention_mask"], dtype=np.float64)
+        return dict(outputs), np.asarray(inputs["attention_mask"], dtype=np.float64)
 
     @property
     def window(self) -> int:
         """The model's window in tokens; 512 if missing or absurd."""
         for file, field in _WINDOWS:
-            told = self.told(file).get(field)
-            if isinstance(told, int) and not isinstance(told, bool) and 16 <= told <= 1_000_000:
-                return min(told, self._most_tokens)
+            size = self.read_json(file).get(field)
+            if isinstance(size, int) and not isinstance(size, bool) and 16 <= size <= 1_000_000:
+                return min(size, self._most_tokens)
         return _USUAL_TOKENS
 
-    def _found(self, setting: str) -> Path:
-        model = next((self.path / name for name in _MODELS if (self.path / name).is_file()), None)
-        if model is None or not (self.path / TOKENIZER).is_file():
-            raise ConfigError(
-                f"{self.path} holds no model.onnx with its tokenizer.json. Check the setting "
-                f"{setting}."
-            )
-        return model
-
-    @property
-    def _loaded(self) -> tuple[Any, Any]:
-        with self._loading:  # two threads that come first must not load it twice
-            return self._session, self._tokenizer
-
     @cached_property
-    def _session(self) -> Any:
+    def _loaded(self) -> tuple[Any, Any]:
+        """The session and the tokenizer."""
         import onnxruntime as runtime
+        from tokenizers import Tokenizer
 
         options = runtime.SessionOptions()
         options.log_severity_level = 3
         try:
-            return runtime.InferenceSession(
+            session = runtime.InferenceSession(
                 str(self.model), options, providers=["CPUExecutionProvider"]
             )
-        except (
-            Exception
-        ) as error:  # onnxruntime has a class for every way in which a file can be wrong
+        except Exception as error:  # a class for every way in which a file can be wrong
             raise ConfigError(
                 f"{self.model} cannot be loaded: {error}. Export the model again."
             ) from error
-
-    @cached_property
-    def _tokenizer(self) -> Any:
-        from tokenizers import Tokenizer
-
         path = self.path / TOKENIZER
         try:
             tokenizer = Tokenizer.from_file(str(path))
@@ -153,38 +145,62 @@ class OnnxFolder:
             pad_id=padding.get("pad_id", 0),
             pad_token=padding.get("pad_token", "[PAD]"),
         )
-        return tokenizer
-
-
-def _whole(text: str | tuple[str, str]) -> str | tuple[str, str]:
-    """Return a text without halves of characters, which the tokenizer cannot take."""
-    if isinstance(text, tuple):
-        return tuple(_whole(part) for part in text)  # type: ignore[return-value]
-    return text.encode("utf-8", "replace").decode("utf-8")
+        return session, tokenizer
 
 
 _POOLING = "1_Pooling/config.json"
 _PROMPTS = "config_sentence_transformers.json"
-_EMBEDDER_TOKENS = 2_048
-_EMBEDDER_BATCH = 16
 _SAMPLE_BYTES = 1 << 20
 
 
-class OnnxEmbedder:
-    """An ONNX embedder, loaded on first use, thread-safe."""
+class _OnnxModel:
+    """A model of a folder that reads texts in batches, within a deadline."""
 
     is_local = True
+    setting: ClassVar[str]
+    most_tokens: ClassVar[int]
+    batch: ClassVar[int]
+    advice: ClassVar[Mapping[str, str]]
 
     def __init__(
-        self, folder: str | Path, clock: Clock | None = None, at_once: int = _EMBEDDER_BATCH
+        self, folder: str | Path, clock: Clock | None = None, at_once: int | None = None
     ) -> None:
-        self._folder = OnnxFolder(folder, "embedder", _EMBEDDER_TOKENS)
+        self._folder = OnnxFolder(folder, self.setting, self.most_tokens)
         self._clock = clock or SystemClock()
-        self._at_once = at_once
+        self._at_once = at_once or self.batch
+        self.name = self._folder.name
 
-    @property
-    def name(self) -> str:
-        return self._folder.name
+    def _batches(
+        self, texts: Sequence[str], places: Iterable[int], seconds: float | None
+    ) -> Iterator[list[int]]:
+        """Yield the places of each batch, shortest texts first: less padding within a batch."""
+        ends_at = None if seconds is None else self._clock.monotonic() + seconds
+        by_length = sorted(places, key=lambda place: len(texts[place]))
+        for start in range(0, len(by_length), self._at_once):
+            if ends_at is not None and self._clock.monotonic() >= ends_at:
+                raise failures.timed_out(
+                    self.name, seconds or 0.0, may_be_billed=False, advice=self.advice
+                )
+            yield by_length[start : start + self._at_once]
+
+    def _run(self, texts: Sequence[str], query: str | None = None) -> tuple[dict[str, Any], Any]:
+        try:
+            return self._folder.run(texts, query)
+        except SmaraError:
+            raise
+        except Exception as error:  # a class for every way in which a model can fail
+            raise failures.failure(
+                self.name, "request", str(error), may_be_billed=False, advice=self.advice
+            ) from error
+
+
+class OnnxEmbedder(_OnnxModel):
+    """An ONNX embedder, loaded on first use, thread-safe."""
+
+    setting = "embedder"
+    most_tokens = 2_048
+    batch = 16
+    advice = EMBEDDER_ADVICE
 
     @property
     def model_id(self) -> str:
@@ -212,39 +228,20 @@ class OnnxEmbedder:
         """Return all rows, a few at a time, within the deadline."""
         import numpy as np
 
-        ends_at = None if deadline_seconds is None else self._clock.monotonic() + deadline_seconds
         rows = np.zeros((len(texts), self.dims), dtype=np.float32)
         there = [place for place, text in enumerate(texts) if text.strip()]
-        there.sort(key=lambda place: len(texts[place]))  # less padding within a batch
-        for start in range(0, len(there), self._at_once):
-            if ends_at is not None and self._clock.monotonic() >= ends_at:
-                raise failures.timed_out(
-                    self.name, deadline_seconds or 0.0, may_be_billed=False, advice=EMBEDDER_ADVICE
-                )
-            places = there[start : start + self._at_once]
-            found = self._raw([self._before[kind] + texts[place] for place in places])
-            rows[places] = check_rows(found, len(places), self.dims, name=self.name)
+        for places in self._batches(texts, there, deadline_seconds):
+            vectors = self._raw([self._before[kind] + texts[place] for place in places])
+            rows[places] = check_rows(vectors, len(places), self.dims, name=self.name)
         return rows
 
     def _raw(self, texts: list[str]) -> Any:
-        """One row for each text, as the model gives it."""
-        try:
-            outputs, mask = self._folder.run(texts)
-        except SmaraError:
-            raise
-        except Exception as error:  # a class for every way in which a model can fail
-            raise failures.failure(
-                self.name, "request", str(error), may_be_billed=False, advice=EMBEDDER_ADVICE
-            ) from error
-        return self._pooled(outputs, mask)
-
-    def _pooled(self, outputs: list[Any], mask: Any) -> Any:
-        """A vector for each text: made by the model itself, or out of those of its tokens."""
+        """One row for each text: made by the model itself, or out of those of its tokens."""
         import numpy as np
 
-        names = self._folder.output_names
-        chosen = names.index("sentence_embedding") if "sentence_embedding" in names else 0
-        found = np.asarray(outputs[chosen], dtype=np.float64)
+        outputs, mask = self._run(texts)
+        first = next(iter(outputs.values()))
+        found = np.asarray(outputs.get("sentence_embedding", first), dtype=np.float64)
         if found.ndim == 2 and len(found) == len(mask):
             return found
         if found.ndim != 3 or found.shape[:2] != mask.shape:
@@ -259,14 +256,14 @@ class OnnxEmbedder:
 
     @cached_property
     def _pooling(self) -> str:
-        told = self._folder.told(_POOLING)
-        if told.get("pooling_mode_cls_token"):
+        pooling = self._folder.read_json(_POOLING)
+        if pooling.get("pooling_mode_cls_token"):
             return "cls"
-        return "last" if told.get("pooling_mode_lasttoken") else "mean"
+        return "last" if pooling.get("pooling_mode_lasttoken") else "mean"
 
     @cached_property
     def _before(self) -> dict[str, str]:
-        prompts = self._folder.told(_PROMPTS).get("prompts")
+        prompts = self._folder.read_json(_PROMPTS).get("prompts")
         prompts = prompts if isinstance(prompts, dict) else {}
         document = prompts.get("document") or prompts.get("passage") or ""
         return {"query": str(prompts.get("query") or ""), "document": str(document)}
@@ -289,58 +286,29 @@ class OnnxEmbedder:
         return made.hexdigest()[:8]
 
 
-_RERANKER_TOKENS = 1_024
-_RERANKER_BATCH = 8
-
-
-class OnnxReranker:
+class OnnxReranker(_OnnxModel):
     """A cross-encoder, loaded on first use, thread-safe."""
 
-    is_local = True
-
-    def __init__(
-        self, folder: str | Path, clock: Clock | None = None, at_once: int = _RERANKER_BATCH
-    ) -> None:
-        self._folder = OnnxFolder(folder, "reranker", _RERANKER_TOKENS)
-        self._clock = clock or SystemClock()
-        self._at_once = at_once
-
-    @property
-    def name(self) -> str:
-        return self._folder.name
+    setting = "reranker"
+    most_tokens = 1_024
+    batch = 8
+    advice = RERANKER_ADVICE
 
     def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
         """Return all scores, a few at a time, within the deadline."""
-        ends_at = self._clock.monotonic() + deadline_seconds
-        by_length = sorted(
-            range(len(texts)), key=lambda place: len(texts[place])
-        )  # less padding within a batch
-        scores: dict[int, float] = {}
-        for start in range(0, len(texts), self._at_once):
-            if self._clock.monotonic() >= ends_at:
-                raise failures.timed_out(
-                    self.name, deadline_seconds, may_be_billed=False, advice=RERANKER_ADVICE
+        scores = [0.0] * len(texts)
+        for places in self._batches(texts, range(len(texts)), deadline_seconds):
+            outputs, _ = self._run([texts[place] for place in places], query)
+            output, count = next(iter(outputs.values())), len(places)
+            rows = output.reshape(count, -1) if output.shape and output.shape[0] == count else None
+            if rows is None or rows.shape[1] not in (1, 2):
+                raise bad_scores(
+                    self.name, f"an output of the shape {output.shape} for {count} texts"
                 )
-            places = by_length[start : start + self._at_once]
-            scores.update(
-                zip(places, self._batch(query, [texts[place] for place in places]), strict=True)
-            )
-        return check_scores([scores[place] for place in range(len(texts))], len(texts), self.name)
-
-    def _batch(self, query: str, texts: list[str]) -> list[float]:
-        try:
-            outputs, _ = self._folder.run([(query, text) for text in texts])
-        except SmaraError:
-            raise
-        except Exception as error:  # a class for every way in which a model can fail
-            raise failures.failure(
-                self.name, "request", str(error), may_be_billed=False, advice=RERANKER_ADVICE
-            ) from error
-        # One number is a logit; of two, the second says how relevant.
-        output = outputs[0]
-        count = len(texts)
-        rows = output.reshape(count, -1) if output.shape and output.shape[0] == count else None
-        if rows is None or rows.shape[1] not in (1, 2):
-            raise bad_scores(self.name, f"an output of the shape {output.shape} for {count} texts")
-        numbers = [[finite(float(number), self.name) for number in row] for row in rows]
-        return [sigmoid(row[0] if len(row) == 1 else row[1] - row[0]) for row in numbers]
+            for place, row in zip(places, rows, strict=True):
+                # One number is a logit; of two, the second says how relevant.
+                numbers = [finite(float(number), self.name) for number in row]
+                scores[place] = sigmoid(
+                    numbers[0] if len(numbers) == 1 else numbers[1] - numbers[0]
+                )
+        return check_scores(scores, len(texts), self.name)

@@ -6,7 +6,7 @@ The vendors' own retries are off, because each attempt must fit into the budget.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -116,15 +116,28 @@ class _VendorCall:
         from pydantic_ai.direct import model_request
         from pydantic_ai.messages import ModelRequest, UserPromptPart
 
-        asked = self._request
+        request = self._request
         question = ModelRequest(
-            parts=[UserPromptPart(asked.prompt)], instructions=asked.system or None
+            parts=[UserPromptPart(request.prompt)], instructions=request.system or None
         )
+        options: dict[str, Any] = {
+            **request.settings,
+            "max_tokens": request.max_output_tokens,
+            "max_retries": 0,
+            # Without it a vendor's package streams what it thinks will take long. The deadline
+            # itself is ours.
+            "timeout": request.deadline_seconds or _DEADLINE_SECONDS,
+        }
+        if request.temperature is not None:
+            options["temperature"] = request.temperature
+        if request.provider_options:
+            options["extra_body"] = dict(request.provider_options)
         try:
             async with self._client() as client:
                 made = _make_model(self._spec, self._api_key, client)
+                settings: Any = options
                 answer = await model_request(
-                    made, [question], model_settings=self._settings(), instrument=False
+                    made, [question], model_settings=settings, instrument=False
                 )
             return self._reply(answer)
         except (ModelError, TimeoutError):
@@ -132,73 +145,65 @@ class _VendorCall:
         except Exception as error:
             # A vendor's package may raise anything for a body that it did not expect.
             name = self._spec.name
-            known = _too_long_behind(error) or failures.translate(name, error, self.was_sent)
-            if known is None and not self.was_sent:
+            ours = _too_long_behind(error) or failures.translate(name, error, self.was_sent)
+            if ours is None and not self.was_sent:
                 raise
-            raise known or failures.unreadable(name, f"{type(error).__name__}: {error}") from error
-
-    def _settings(self) -> Any:
-        asked = self._request
-        options: dict[str, Any] = {
-            **asked.settings,
-            "max_tokens": asked.max_output_tokens,
-            "max_retries": 0,
-            # Without it a vendor's package streams what it thinks will take long. The deadline
-            # itself is ours.
-            "timeout": asked.deadline_seconds or _DEADLINE_SECONDS,
-        }
-        if asked.temperature is not None:
-            options["temperature"] = asked.temperature
-        if asked.provider_options:
-            options["extra_body"] = dict(asked.provider_options)
-        return options
+            raise ours or failures.unreadable(name, f"{type(error).__name__}: {error}") from error
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[httpx2.AsyncClient]:
+        import httpx2
         from pydantic_ai.models import create_async_httpx2_client
+
+        spec, request = self._spec, self._request
+        most = _BYTES_AROUND + _BYTES_PER_TOKEN * request.max_output_tokens
+
+        class Bounded(httpx2.AsyncByteStream):
+            """A body that is cut off when it is far too long."""
+
+            def __init__(self, stream: Any) -> None:
+                self._stream = stream
+
+            async def __aiter__(self) -> AsyncIterator[bytes]:
+                seen = 0
+                async for piece in self._stream:
+                    seen += len(piece)
+                    if seen > most:
+                        tokens = round(estimate_o200k(request.system + request.prompt))
+                        raise BadReplyError(
+                            f"{spec.name} sent far more than it was allowed to; the rest was not "
+                            "read. Check the server.",
+                            model=spec.name,
+                            reason="too_long",
+                            usage=Usage(tokens, seen // 4, is_estimated=True),
+                        )
+                    yield piece
+
+            async def aclose(self) -> None:
+                await self._stream.aclose()
 
         async def trace(event: str, facts: dict[str, Any]) -> None:
             # Before it, no connection was made: whatever goes wrong there costs nothing.
             if event.endswith("send_request_headers.started"):
                 self.was_sent = True
 
-        async def traced(request: httpx2.Request) -> None:
-            request.extensions = {**request.extensions, "trace": trace}
+        async def traced(outgoing: httpx2.Request) -> None:
+            outgoing.extensions = {**outgoing.extensions, "trace": trace}
 
         async def bounded(response: httpx2.Response) -> None:
-            most = _BYTES_AROUND + _BYTES_PER_TOKEN * self._request.max_output_tokens
-            response.stream = _bounded_stream(response.stream, most, self._too_long)
+            response.stream = Bounded(response.stream)
 
-        async with create_async_httpx2_client(transport=self._plain_transport()) as client:
-            client.headers["Accept-Encoding"] = (
-                "identity"  # a small body that unpacks to a large one
-            )
+        address = urlsplit(spec.base_url or (_OLLAMA_URL if spec.vendor == "ollama" else ""))
+        is_plain = address.scheme == "http" and is_this_machine(address.hostname or "")
+        # For a server on this machine that speaks without TLS: loading the authorities takes 30 ms
+        # of every call.
+        transport = httpx2.AsyncHTTPTransport(verify=False) if is_plain else None
+        async with create_async_httpx2_client(transport=transport) as client:
+            # Otherwise a small body may unpack to a large one.
+            client.headers["Accept-Encoding"] = "identity"
             client.event_hooks["request"].append(traced)
             client.event_hooks["response"].append(bounded)
             yield client
-
-    def _plain_transport(self) -> httpx2.AsyncHTTPTransport | None:
-        """For a server on this machine that speaks without TLS: loading the authorities takes 30 ms
-        of every call.
-        """
-        import httpx2
-
-        address = urlsplit(
-            self._spec.base_url or (_OLLAMA_URL if self._spec.vendor == "ollama" else "")
-        )
-        if address.scheme != "http" or not is_this_machine(address.hostname or ""):
-            return None
-        return httpx2.AsyncHTTPTransport(verify=False)
-
-    def _too_long(self, seen_bytes: int) -> BadReplyError:
-        asked = round(estimate_o200k(self._request.system + self._request.prompt))
-        return BadReplyError(
-            f"{self._spec.name} sent far more than it was allowed to; the rest was not read. "
-            "Check the server.",
-            model=self._spec.name,
-            reason="too_long",
-            usage=Usage(asked, seen_bytes // 4, is_estimated=True),
-        )
 
     def _reply(self, answer: ModelResponse) -> ChatReply:
         text, counted = answer.text or "", answer.usage
@@ -209,9 +214,9 @@ class _VendorCall:
             cache_write_tokens=counted.cache_write_tokens,
         )
         if counted.input_tokens <= 0 or (text and counted.output_tokens <= 0):
-            asked = self._request.system + self._request.prompt
+            prompt = self._request.system + self._request.prompt
             usage = Usage(
-                round(estimate_o200k(asked)), round(estimate_o200k(text)), is_estimated=True
+                round(estimate_o200k(prompt)), round(estimate_o200k(text)), is_estimated=True
             )
         return ChatReply(
             text,
@@ -219,24 +224,6 @@ class _VendorCall:
             _FINISHES.get(answer.finish_reason, "other"),
             model=answer.model_name or self._spec.model,
         )
-
-
-def _bounded_stream(stream: Any, most: int, too_long: Callable[[int], BadReplyError]) -> Any:
-    import httpx2
-
-    class Bounded(httpx2.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            seen = 0
-            async for piece in stream:
-                seen += len(piece)
-                if seen > most:
-                    raise too_long(seen)
-                yield piece
-
-        async def aclose(self) -> None:
-            await stream.aclose()
-
-    return Bounded()
 
 
 def _too_long_behind(error: BaseException | None) -> ModelError | None:

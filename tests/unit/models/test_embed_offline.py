@@ -83,7 +83,7 @@ def reference():
 )
 def test_plain_words_are_cut_as_the_model_itself_cuts_them(reference, words):
     text = " ".join(words)
-    assert EMBEDDER._subwords.pieces(text) == reference.encode(text, add_special_tokens=False).ids
+    assert EMBEDDER._model[1].pieces(text) == reference.encode(text, add_special_tokens=False).ids
 
 
 def test_code_is_cut_almost_as_the_model_itself_cuts_it(reference):
@@ -92,7 +92,7 @@ def test_code_is_cut_almost_as_the_model_itself_cuts_it(reference):
         "self._tokens if t.age < 5]"
     )
     ours, theirs = (
-        EMBEDDER._subwords.pieces(text),
+        EMBEDDER._model[1].pieces(text),
         reference.encode(text, add_special_tokens=False).ids,
     )
     assert len(set(ours) & set(theirs)) >= 0.9 * len(set(theirs))
@@ -215,7 +215,7 @@ def test_vectors_are_the_ones_that_stores_already_hold(text, first):
 
 
 def test_the_table_is_the_one_that_the_name_of_the_model_stands_for():
-    table, subwords = EMBEDDER._loaded
+    table, subwords = EMBEDDER._model
     assert table.shape == (32_000, 256)
     assert hashlib.sha256(table.tobytes()).hexdigest() == (
         "21ac5fc44ec359347ac30b81c799a32ff33e379ae732dedfe2f8f37b29a50061"

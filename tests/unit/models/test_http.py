@@ -12,7 +12,7 @@ from email.utils import format_datetime
 import pytest
 
 from smara.errors import BadReplyError, ConfigError, ModelRefusedError, ModelUnavailableError
-from smara.models.http import bearer, get_json, parse_address, post_json, without_login
+from smara.models.http import bearer, parse_address, request_json, without_login
 from smara.testing import open_temporary
 from tests.models_server import (
     Step,
@@ -38,7 +38,7 @@ def _no_thread_stays_and_no_proxy_is_asked(monkeypatch, calls_under_way):
 
 
 def post(url, body=None, seconds=LONG, **more):
-    return post_json(
+    return request_json(
         url, body if body is not None else {"a": 1}, model="box", deadline_seconds=seconds, **more
     )
 
@@ -70,7 +70,7 @@ def test_json_goes_out_and_comes_back():
 
 def test_a_plain_question_has_no_body():
     with scripted_server(computed(lambda asked: [asked.path])) as server:
-        assert get_json(server.url + "/api/tags", model="box", deadline_seconds=LONG) == [
+        assert request_json(server.url + "/api/tags", model="box", deadline_seconds=LONG) == [
             "/api/tags"
         ]
     assert (server.requests[0].body, "content-type" in server.requests[0].headers) == ({}, False)

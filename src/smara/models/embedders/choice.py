@@ -8,11 +8,11 @@ a name in the setting, no text leaves the machine.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from smara.config import Settings, vendor_key
 from smara.errors import ConfigError, MissingSettingError, ModelError
-from smara.models.embedder import Embedder, EmbeddingServer
+from smara.models.embedder import Embedder
 from smara.models.embedders import servers
 from smara.models.embedders.offline import OfflineEmbedder
 from smara.models.http import parse_address, without_login
@@ -29,24 +29,14 @@ _LOOK_SECONDS = 2.0
 """How long is waited for Ollama to say which models it has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """The unguarded embedder in force and the reason.
 
     None when embedding is off.
     """
 
-    embedder: Embedder | EmbeddingServer | None
+    embedder: Embedder | servers.ServerEmbedder | None
     why: str
-
-    @property
-    def pair(self) -> tuple[Embedder | EmbeddingServer | None, str]:
-        return self.embedder, self.why
-
-
-def open_embedder(settings: Settings) -> Embedder | EmbeddingServer | None:
-    """The embedder that the settings name; see :func:`choose`."""
-    return choose(settings).embedder
 
 
 def choose(settings: Settings, memory_bytes: int | None = None) -> Choice:
@@ -108,11 +98,9 @@ def _ollama(
 
 
 def _openai(model: str | None, address: str | None, settings: Settings) -> Choice:
-    from smara.models.embedders.servers import OPENAI_MODEL, OpenAIEmbedder
-
     if address is not None:  # OpenAI's own key is never sent to whoever serves this address
-        embedder = OpenAIEmbedder(
-            model or OPENAI_MODEL, address, settings.embedder_api_key, settings=settings
+        embedder = servers.OpenAIEmbedder(
+            model or servers.OPENAI_MODEL, address, settings.embedder_api_key, settings=settings
         )
         return Choice(embedder, f"the setting embedder names it, at {without_login(address)}")
     key = settings.embedder_api_key or vendor_key("OPENAI_API_KEY")
@@ -122,6 +110,6 @@ def _openai(model: str | None, address: str | None, settings: Settings) -> Choic
             setting="embedder_api_key",
         )
     return Choice(
-        OpenAIEmbedder(model or OPENAI_MODEL, None, key, settings=settings),
+        servers.OpenAIEmbedder(model or servers.OPENAI_MODEL, None, key, settings=settings),
         "the setting embedder names it",
     )

@@ -57,9 +57,9 @@ class Subwords:
                 break
             at = joints.index(first)
             parts[at : at + 2] = [parts[at] + parts[at + 1]]
-        known = [part for part in parts if part in self._vocabulary]
-        # The start of a word that is not known says nothing.
-        return () if known == [_WORD_START] else tuple(self._vocabulary[part] for part in known)
+        pieces = [part for part in parts if part in self._vocabulary]
+        # The start of a word that has no piece says nothing.
+        return () if pieces == [_WORD_START] else tuple(self._vocabulary[part] for part in pieces)
 
 
 MODEL_ID = "wordllama-l2-256"
@@ -97,7 +97,8 @@ class OfflineEmbedder:
         """
         import numpy as np
 
-        table, subwords = self._loaded
+        with self._loading:  # two threads that come first must not read it twice
+            table, subwords = self._model
         rows = np.zeros((len(texts), _DIMS), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             counts = Counter(subwords.pieces(text))
@@ -106,17 +107,16 @@ class OfflineEmbedder:
                 row[:] = weights @ table[list(counts)].astype(np.float32)
         return unit_rows(rows)
 
-    @property
-    def _loaded(self) -> tuple[Any, Subwords]:
-        with self._loading:  # two threads that come first must not read it twice
-            return self._table, self._subwords
-
     @cached_property
-    def _table(self) -> Any:
-        """The vectors of all pieces, as they lie in the file: only what is looked up is read."""
+    def _model(self) -> tuple[Any, Subwords]:
+        """The vectors of all pieces, and what cuts texts into pieces.
+
+        The vectors stay in their file: only what is looked up is read.
+        """
         import numpy as np
 
-        path = _file(_WEIGHTS)
+        weights, vocabulary = _file(_WEIGHTS), _file(_VOCABULARY)
+        path = weights
         try:
             with path.open("rb") as file:
                 header = int.from_bytes(file.read(8), "little")
@@ -124,17 +124,15 @@ class OfflineEmbedder:
             if place["dtype"] != "F16" or place["shape"][1:] != [_DIMS]:
                 raise ValueError(f"it holds {place['shape']} of {place['dtype']}")
             start = 8 + header + place["data_offsets"][0]
-            return np.memmap(path, np.float16, "r", start, tuple(place["shape"]))
+            table = np.memmap(path, np.float16, "r", start, tuple(place["shape"]))
+            path = vocabulary
+            pieces = json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]
+            return table, Subwords(pieces)
         except (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
-            raise _damaged(path, error) from error
-
-    @cached_property
-    def _subwords(self) -> Subwords:
-        path = _file(_VOCABULARY)
-        try:
-            return Subwords(json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise _damaged(path, error) from error
+            raise ConfigError(
+                f"{path} cannot be read: {error}. Install it again with `pip install "
+                f"--force-reinstall {_PACKAGE}`."
+            ) from error
 
 
 def _file(name: str) -> Path:
@@ -149,10 +147,3 @@ def _file(name: str) -> Path:
             package=_PACKAGE,
         )
     return found[0]
-
-
-def _damaged(path: Path, error: Exception) -> ConfigError:
-    return ConfigError(
-        f"{path} cannot be read: {error}. Install it again with `pip install --force-reinstall "
-        f"{_PACKAGE}`."
-    )

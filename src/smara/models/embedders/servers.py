@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from smara.config import Settings
 from smara.errors import ConfigError, MissingSettingError, ModelRefusedError
 from smara.models.embedder import EMBEDDER_ADVICE, EmbeddingReply, Kind, bad_vectors, check_rows
-from smara.models.http import bearer, get_json, parse_address, post_json
+from smara.models.http import bearer, parse_address, request_json
 
 USUAL_DIMS = 1_024
 FIRST_DIMS = 256
@@ -87,32 +87,27 @@ class ModelSpace:
 
 
 class ServerEmbedder:
-    """The facts of a server's embedder and its vectors."""
+    """An embedder over a wire, one request at a time.
+
+    ``name`` stands in calls and prices, as ``openai:text-embedding-3-small``. Only a
+    `GuardedEmbedder` calls it, with at most ``most_texts`` texts; of a text of more than
+    ``most_tokens`` the beginning is sent.
+    """
+
+    most_texts: ClassVar[int]
 
     def __init__(self, vendor: str, model: str, space: ModelSpace) -> None:
-        self._vendor = vendor
         self._model = model
         self._space = space
+        self.dims = space.dims
+        self.first_dims = space.first_dims
+        self.most_tokens = space.facts.most_tokens
+        self.name = f"{vendor}:{model}"
+        self.model_id = f"{vendor}/{model}@{space.dims}"
 
-    @property
-    def name(self) -> str:
-        return f"{self._vendor}:{self._model}"
-
-    @property
-    def model_id(self) -> str:
-        return f"{self._vendor}/{self._model}@{self.dims}"
-
-    @property
-    def dims(self) -> int:
-        return self._space.dims
-
-    @property
-    def first_dims(self) -> int:
-        return self._space.first_dims
-
-    @property
-    def most_tokens(self) -> int:
-        return self._space.facts.most_tokens
+    def ask(self, texts: Sequence[str], kind: Kind, deadline_seconds: float) -> EmbeddingReply:
+        """Return the vectors of a few texts, or raise ``ModelError``."""
+        raise NotImplementedError
 
 
 def space_of(model: str, settings: Settings) -> ModelSpace:
@@ -120,25 +115,25 @@ def space_of(model: str, settings: Settings) -> ModelSpace:
 
     ``ConfigError`` when the model cannot give them.
     """
-    facts, asked = facts_of(model), settings.embedder_dims
+    facts, dims = facts_of(model), settings.embedder_dims
     if facts is None:
-        if not asked:
+        if not dims:
             raise MissingSettingError(
                 f"It is not known how many dimensions {model} has. Set embedder_dims "
                 "(SMARA_EMBEDDER_DIMS) to them.",
                 setting="embedder_dims",
             )
-        return ModelSpace(ModelFacts(asked), asked)
-    if not asked:
+        return ModelSpace(ModelFacts(dims), dims)
+    if not dims:
         return ModelSpace(facts, min(facts.dims, USUAL_DIMS) if facts.is_matryoshka else facts.dims)
-    if asked > facts.dims or (asked < facts.dims and not facts.is_matryoshka):
+    if dims > facts.dims or (dims < facts.dims and not facts.is_matryoshka):
         can = f"has {facts.dims} dimensions" + (
             " at most" if facts.is_matryoshka else ", which cannot be cut"
         )
         raise ConfigError(
-            f"{model} {can}; embedder_dims is {asked}. Set it to 0 for what is usual, or lower it."
+            f"{model} {can}; embedder_dims is {dims}. Set it to 0 for what is usual, or lower it."
         )
-    return ModelSpace(facts, asked)
+    return ModelSpace(facts, dims)
 
 
 def facts_of(model: str) -> ModelFacts | None:
@@ -190,7 +185,7 @@ class OllamaEmbedder(ServerEmbedder):
             "input": [self._space.worded(text, kind) for text in texts],
             "truncate": True,
         }
-        reply = post_json(
+        reply = request_json(
             self._url,
             body,
             model=self.name,
@@ -215,28 +210,27 @@ def choose_model(
     when the server cannot be asked or has none of them.
     """
     name = f"ollama:{OLLAMA_FAMILY}"
-    reply = get_json(
+    reply = request_json(
         _endpoint(address, "/api/tags"),
         model=name,
         deadline_seconds=deadline_seconds,
         advice=EMBEDDER_ADVICE,
     )
     models = reply.get("models") if isinstance(reply, dict) else None
-    names = [
-        each.get("name")
+    there = {
+        each["name"]
         for each in (models if isinstance(models, list) else ())
-        if isinstance(each, dict)
-    ]
-    there = {name for name in names if isinstance(name, str)}
+        if isinstance(each, dict) and isinstance(each.get("name"), str)
+    }
     fitting = [size for size, least in OLLAMA_SIZES if memory_bytes is None or memory_bytes > least]
     sizes = [*fitting, *(size for size, _ in reversed(OLLAMA_SIZES) if size not in fitting)]
     for size in sizes:
         found = next((each for each in sorted(there) if _is_of(each, size)), None)
         if found is not None:
-            wanted = fitting[0] if memory_bytes is not None else size
+            best = fitting[0] if memory_bytes is not None else size
             better = (
-                f"; {OLLAMA_FAMILY}:{wanted} would fit too: `ollama pull {OLLAMA_FAMILY}:{wanted}`"
-                if wanted != size
+                f"; {OLLAMA_FAMILY}:{best} would fit too: `ollama pull {OLLAMA_FAMILY}:{best}`"
+                if best != size
                 else ""
             )
             return found, f"Ollama has {found}{better}"
@@ -300,9 +294,6 @@ class OpenAIEmbedder(ServerEmbedder):
         )
         self._url = parts._replace(path=parts.path.rstrip("/") + "/embeddings").geturl()
         self._headers = bearer(api_key)
-        # A server that is only compatible may not know the field, so it is sent where it has
-        # something to say.
-        self._sends_dims = self._space.is_cut
 
     def ask(self, texts: Sequence[str], kind: Kind, deadline_seconds: float) -> EmbeddingReply:
         body: dict[str, Any] = {
@@ -310,9 +301,11 @@ class OpenAIEmbedder(ServerEmbedder):
             "input": [self._space.worded(text, kind) for text in texts],
             "encoding_format": "float",
         }
-        if self._sends_dims:
+        # A server that is only compatible may not know the field, so it is sent where it has
+        # something to say.
+        if self._space.is_cut:
             body["dimensions"] = self.dims
-        reply = post_json(
+        reply = request_json(
             self._url,
             body,
             model=self.name,

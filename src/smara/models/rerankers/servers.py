@@ -20,7 +20,7 @@ from smara.core.escape import neutralize
 from smara.core.prompts import load_prompt
 from smara.errors import BadReplyError
 from smara.models import failures
-from smara.models.http import bearer, parse_address, post_json
+from smara.models.http import bearer, parse_address, request_json
 from smara.models.reranker import RERANKER_ADVICE, bad_scores, check_scores, finite, sigmoid
 
 COHERE_URL = "https://api.cohere.com/v2"
@@ -43,6 +43,8 @@ class CohereReranker:
     ) -> None:
         self._model = model
         self._vendor = vendor
+        # The address, which may hold a password, is not told.
+        self.name = f"{vendor}:{model or 'default'}"
         self._url = rerank_url(address)
         self._headers = bearer(api_key)
         self._sends_logits = False
@@ -52,11 +54,6 @@ class CohereReranker:
             else RERANKER_ADVICE
         )
 
-    @property
-    def name(self) -> str:
-        """The model; the address, which may hold a password, is not told."""
-        return f"{self._vendor}:{self._model or 'default'}"
-
     def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
         """The scores of all texts, from one request."""
         if not texts:
@@ -64,7 +61,7 @@ class CohereReranker:
         body: dict[str, Any] = {"query": query, "documents": list(texts), "top_n": len(texts)}
         if self._model is not None:
             body["model"] = self._model
-        reply = post_json(
+        reply = request_json(
             self._url,
             body,
             model=self.name,
@@ -146,6 +143,7 @@ class OllamaReranker:
     ) -> None:
         parts = parse_address(address)
         self._model = model
+        self.name = f"ollama:{model}"
         self._url = parts._replace(
             path=parts.path.rstrip("/").removesuffix("/v1") + "/api/generate"
         ).geturl()
@@ -155,10 +153,6 @@ class OllamaReranker:
             **RERANKER_ADVICE,
             "unknown_model": f"Fetch it with `ollama pull {model}`, or set reranker.",
         }
-
-    @property
-    def name(self) -> str:
-        return f"ollama:{self._model}"
 
     def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
         """Return all scores; the first failure ends it.
@@ -170,14 +164,13 @@ class OllamaReranker:
         ends_at = self._clock.monotonic() + deadline_seconds
         pool = ThreadPoolExecutor(min(self._at_once, len(texts)), thread_name_prefix="smara-rerank")
         try:
-            asked = [pool.submit(self._score, query, text, ends_at) for text in texts]
-            done = wait(
-                asked, return_when=FIRST_EXCEPTION
-            ).done  # each of them ends at the deadline
-            for each in asked:
-                if each in done and (error := each.exception()) is not None:
+            futures = [pool.submit(self._score, query, text, ends_at) for text in texts]
+            # Each of them ends at the deadline.
+            done = wait(futures, return_when=FIRST_EXCEPTION).done
+            for future in futures:
+                if future in done and (error := future.exception()) is not None:
                     raise error
-            return check_scores([each.result() for each in asked], len(texts), self.name)
+            return check_scores([future.result() for future in futures], len(texts), self.name)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -185,9 +178,27 @@ class OllamaReranker:
         seconds = ends_at - self._clock.monotonic()
         if seconds <= 0:
             raise failures.timed_out(self.name, 0, may_be_billed=False, advice=self._advice)
-        reply = post_json(
+        system = load_prompt(_PROMPTS, "judge_system").text
+        prompt = load_prompt(_PROMPTS, "judge").render(
+            {"query": _shown(query, _QUERY_CHARACTERS), "document": _shown(text, _TEXT_CHARACTERS)}
+        )
+        body: dict[str, Any] = {
+            "model": self._model,
+            "stream": False,
+            "logprobs": True,
+            "top_logprobs": _TOP,
+            "options": {"temperature": 0, "num_predict": 1, "num_ctx": _WINDOW_TOKENS},
+        }
+        if "qwen" in self._model.lower():
+            # Builds of this model come with the template of a chat, which makes it think before it
+            # answers, or with none at all. Its own is put around the prompt here, and the thinking
+            # is over before it begins.
+            body |= {"raw": True, "prompt": _QWEN_TEMPLATE.format(system=system, prompt=prompt)}
+        else:
+            body |= {"system": system, "prompt": prompt, "think": False}
+        reply = request_json(
             self._url,
-            self._body(query, text),
+            body,
             model=self.name,
             deadline_seconds=seconds,
             most_bytes=_OLLAMA_MOST_BYTES,
@@ -201,30 +212,6 @@ class OllamaReranker:
         if word not in _WORDS:
             raise self._no_answer(f"it said {str(reply.get('response'))[:40]!r}")
         return 1.0 if word == "yes" else 0.0
-
-    def _body(self, query: str, text: str) -> dict[str, Any]:
-        system = load_prompt(_PROMPTS, "judge_system").text
-        prompt = load_prompt(_PROMPTS, "judge").render(
-            {"query": _shown(query, _QUERY_CHARACTERS), "document": _shown(text, _TEXT_CHARACTERS)}
-        )
-        spoken: dict[str, Any] = {"system": system, "prompt": prompt, "think": False}
-        if "qwen" in self._model.lower():
-            # Builds of this model come with the template of a chat, which makes it think before it
-            # answers, or with none at all. Its own is put around the prompt here, and the thinking
-            # is over before it begins.
-            spoken = {
-                "raw": True,
-                "prompt": _turn("system", system) + _turn("user", prompt) + _TURN_OF_THE_MODEL,
-            }
-        options = {"temperature": 0, "num_predict": 1, "num_ctx": _WINDOW_TOKENS}
-        return {
-            "model": self._model,
-            **spoken,
-            "stream": False,
-            "logprobs": True,
-            "top_logprobs": _TOP,
-            "options": options,
-        }
 
     def _from_probabilities(self, probabilities: Any) -> float:
         """How likely yes is, of yes and no, as the first word."""
@@ -260,8 +247,7 @@ def _shown(text: str, most: int) -> str:
     return _MARKS.sub("&lt;", neutralize(text[:most]))
 
 
-def _turn(role: str, text: str) -> str:
-    return f"<|im_start|>{role}\n{text}<|im_end|>\n"
-
-
-_TURN_OF_THE_MODEL = "<|im_start|>assistant\n<think>\n\n</think>\n\n"
+_QWEN_TEMPLATE = (
+    "<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n{prompt}<|im_end|>\n"
+    "<|im_start|>assistant\n<think>\n\n</think>\n\n"
+)
