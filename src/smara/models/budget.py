@@ -3,7 +3,7 @@
 Before a call its upper bound is reserved: a bound of the input and all of the allowed output.
 Reservations run one after the other in a transaction, so that many processes together stay within
 the limits. Afterwards the reservation becomes the actual usage, priced from ``genai-prices`` or
-from the setting ``model_prices``. :class:`Meter` wraps a call with these two steps.
+from the setting ``model_prices``. `ModelBudget.call` puts these two steps around a call.
 """
 
 from __future__ import annotations
@@ -130,8 +130,24 @@ class Prices:
             return _SEARCH_MICRODOLLARS * math.ceil(usage.input_tokens / _SEARCH_TOKENS)
         # A compatible server may serve anybody's model, at a price of its own: nothing is guessed
         # there.
-        found = _listed(vendor, name, usage) if vendor in _LISTED else None
-        return _EMBEDDERS[model].cost(usage) if found is None and model in _EMBEDDERS else found
+        if vendor in _LISTED:
+            try:
+                import genai_prices
+
+                price = genai_prices.calc_price(
+                    genai_prices.Usage(
+                        input_tokens=usage.input_tokens,
+                        output_tokens=usage.output_tokens,
+                        cache_read_tokens=usage.cached_tokens,
+                        cache_write_tokens=usage.cache_write_tokens,
+                    ),
+                    model_ref=name,
+                    provider_id=vendor,
+                )
+                return math.ceil(price.total_price * MICRO)
+            except (ImportError, LookupError):
+                pass
+        return _EMBEDDERS[model].cost(usage) if model in _EMBEDDERS else None
 
 
 def parse_prices(setting: str | None) -> dict[str, Price]:
@@ -151,24 +167,6 @@ def parse_prices(setting: str | None) -> dict[str, Price]:
             )
         found[match["model"]] = Price(Decimal(match["read"]), Decimal(match["written"]))
     return found
-
-
-def _listed(vendor: str, name: str, usage: Usage) -> int | None:
-    try:
-        import genai_prices
-    except ImportError:
-        return None
-    counted = genai_prices.Usage(
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cached_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-    )
-    try:
-        found = genai_prices.calc_price(counted, model_ref=name, provider_id=vendor)
-    except LookupError:
-        return None
-    return math.ceil(found.total_price * MICRO)
 
 
 # A call that is still running so long after its deadline belongs to a process that is gone.
@@ -198,8 +196,19 @@ def limits_of(settings: Settings) -> tuple[Limit, ...]:
     )
 
 
+@dataclass(slots=True)
+class MeteredCall:
+    """A running call; its maker records the usage."""
+
+    seconds_left: float
+    usage: Usage | None = None
+
+
 class ModelBudget:
-    """Admits calls, and notes what they used."""
+    """Admits calls, and notes what they used.
+
+    Safe to use from several threads and processes.
+    """
 
     def __init__(
         self,
@@ -208,12 +217,60 @@ class ModelBudget:
         new_id: IdMaker,
         limits: Sequence[Limit],
         prices: Prices,
+        is_enabled: bool = True,
     ) -> None:
+        self._is_enabled = is_enabled
         self._store = store
         self._clock = clock
         self._new_id = new_id
         self._limits = limits
         self._prices = prices
+
+    def require_on(self) -> None:
+        """``ModelRefusedError`` when the settings turn models off."""
+        if not self._is_enabled:
+            raise ModelRefusedError(
+                "Models are turned off. Set models_enabled (SMARA_MODELS_ENABLED=1) to use them.",
+                reason="disabled",
+                may_be_billed=False,
+            )
+
+    @contextmanager
+    def call(self, model: str, purpose: str, most: Usage, ends_at: float) -> Iterator[MeteredCall]:
+        """Meter one call that uses at most ``most``, as a block.
+
+        Raises ``BudgetSpentError`` and ``ModelRefusedError`` (a pause) before the block is entered.
+        An error that says ``may_be_billed=False`` counts nothing; where the usage is not known, the
+        reservation stays.
+        """
+        reservation = self.reserve(
+            model, purpose, most, max(0.0, ends_at - self._clock.monotonic())
+        )
+        began = self._clock.monotonic()
+        call = MeteredCall(ends_at - began)
+        outcome, reason = "failed", None
+        try:
+            if began >= ends_at:  # the store was busy for so long
+                raise failures.timed_out(model, 0, may_be_billed=False)
+            yield call
+            outcome = "done"
+        except ModelError as error:
+            outcome, reason = error.code, error.facts.get("reason")
+            is_free = not error.facts.get("may_be_billed", True)
+            call.usage = Usage() if is_free else error.facts.get("usage", call.usage)
+            raise
+        finally:
+            self.settle(reservation, outcome, call.usage, reason)
+            log.event(
+                "model.called",
+                call=reservation.id,
+                model=model,
+                purpose=purpose,
+                outcome=outcome,
+                reason=reason,
+                tokens=call.usage.tokens if call.usage else None,
+                seconds=round(self._clock.monotonic() - began, 3),
+            )
 
     def reserve(
         self, model: str, purpose: str, most: Usage, deadline_seconds: float
@@ -256,9 +313,15 @@ class ModelBudget:
         cost = self._prices.cost(reservation.model, usage) if usage is not None else None
         try:
             with self._store.database.write() as session:
-                if usage is not None:
-                    self._store.measure(session, reservation.id, usage, cost)
-                self._store.end(session, reservation.id, outcome, reason, self._clock.now_ms())
+                self._store.end(
+                    session,
+                    reservation.id,
+                    outcome,
+                    reason=reason,
+                    now_ms=self._clock.now_ms(),
+                    usage=usage,
+                    microdollars=cost,
+                )
         except DatabaseError as error:
             log.warning("model.unsettled", call=reservation.id, error=error.code)
         if usage is not None and usage.tokens > reservation.tokens:
@@ -282,27 +345,25 @@ class ModelBudget:
         windows = {limit.window_ms: self.spent(limit.window_ms) for limit in self._limits}
         return [Remaining(limit, windows[limit.window_ms].of(limit.unit)) for limit in self._limits]
 
-    def _check(self, session: Session, wanted: Reservation, now: int) -> None:
+    def _check(self, session: Session, call: Reservation, now: int) -> None:
         refused = []
         for window_ms in {limit.window_ms for limit in self._limits}:
             spent = self._store.spent(session, now - window_ms)
             for limit in self._limits:
                 if limit.window_ms != window_ms:
                     continue
-                needed = _needed(limit, wanted)
+                needed = _needed(limit, call)
                 # A call that needs nothing of a limit is not held up by it: a free model, when the
                 # money is spent.
                 if needed is None or (needed and spent.of(limit.unit) + needed > limit.most):
-                    refused.append((self._opens_at(session, limit, wanted, now=now), limit, spent))
+                    refused.append((self._opens_at(session, limit, call, now=now), limit, spent))
         if refused:
             never = [each for each in refused if each[0] is None]
-            raise _spent(wanted, *(never or [max(refused, key=lambda each: each[0] or 0)])[0])
+            raise _spent(call, *(never or [max(refused, key=lambda each: each[0] or 0)])[0])
 
-    def _opens_at(
-        self, session: Session, limit: Limit, wanted: Reservation, now: int
-    ) -> int | None:
+    def _opens_at(self, session: Session, limit: Limit, call: Reservation, now: int) -> int | None:
         """Return when the call fits into the window; None if it never does."""
-        needed = _needed(limit, wanted)
+        needed = _needed(limit, call)
         if needed is None or needed > limit.most:
             return None
         uses = self._store.uses(session, now - limit.window_ms)
@@ -314,41 +375,40 @@ class ModelBudget:
         return now
 
 
-def _needed(limit: Limit, wanted: Reservation) -> int | None:
+def _needed(limit: Limit, call: Reservation) -> int | None:
     """Return how much of a limit a call can use; None if its price is unknown."""
     if limit.unit != "dollars":
-        is_counted_here = (wanted.purpose in READING) == (limit.unit == "embedding tokens")
-        return wanted.tokens if is_counted_here else 0
-    if wanted.microdollars is None:
+        is_counted_here = (call.purpose in READING) == (limit.unit == "embedding tokens")
+        return call.tokens if is_counted_here else 0
+    if call.microdollars is None:
         return None if limit.most == 0 else 0
-    return wanted.microdollars
+    return call.microdollars
 
 
 def _spent(
-    wanted: Reservation, opens_at: int | None, limit: Limit, spent: WindowUsage
+    call: Reservation, opens_at: int | None, limit: Limit, spent: WindowUsage
 ) -> BudgetSpentError:
-    needed = _needed(limit, wanted)
-    budget = f"the budget of {limit.told(limit.most)} per {limit.window}"
+    needed = _needed(limit, call)
+    budget = f"the budget of {limit.render(limit.most)} per {limit.window}"
     if needed is None:
-        told = (
-            f"The price of {wanted.model} is not known, and {budget} allows only what is free. "
+        message = (
+            f"The price of {call.model} is not known, and {budget} allows only what is free. "
             "Set model_prices."
         )
     elif opens_at is None:
-        told = (
-            f"A call of {wanted.model} that may use {limit.told(needed)} is larger than {budget}. "
+        message = (
+            f"A call of {call.model} that may use {limit.render(needed)} is larger than {budget}. "
             f"Raise {limit.setting}, or ask for less."
         )
     else:
-        told = (
-            f"Of {budget}, {limit.told(spent.of(limit.unit))} are spent or reserved, and this "
-            "call may use "
-            f"{limit.told(needed)}. It opens again at {_time(opens_at)}; raise {limit.setting} to "
-            "go on before."
+        message = (
+            f"Of {budget}, {limit.render(spent.of(limit.unit))} are spent or reserved, and this "
+            f"call may use {limit.render(needed)}. It opens again at {_time(opens_at)}; raise "
+            f"{limit.setting} to go on before."
         )
     return BudgetSpentError(
-        told,
-        model=wanted.model,
+        message,
+        model=call.model,
         limit=limit.setting,
         most=limit.most,
         spent=spent.of(limit.unit),
@@ -360,69 +420,3 @@ def _spent(
 
 def _time(milliseconds: int) -> str:
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M} UTC"
-
-
-@dataclass(slots=True)
-class MeteredCall:
-    """A running call; its maker records the usage."""
-
-    seconds_left: float
-    usage: Usage | None = None
-
-
-class Meter:
-    """A meter that admits calls and records usage.
-
-    Safe to use from several threads and processes.
-    """
-
-    def __init__(self, budget: ModelBudget, clock: Clock, is_enabled: bool) -> None:
-        self.budget = budget
-        self._clock = clock
-        self._is_enabled = is_enabled
-
-    def require_on(self) -> None:
-        """``ModelRefusedError`` when the settings turn models off."""
-        if not self._is_enabled:
-            raise ModelRefusedError(
-                "Models are turned off. Set models_enabled (SMARA_MODELS_ENABLED=1) to use them.",
-                reason="disabled",
-                may_be_billed=False,
-            )
-
-    @contextmanager
-    def call(self, model: str, purpose: str, most: Usage, ends_at: float) -> Iterator[MeteredCall]:
-        """Meter one call that uses at most ``most``, as a block.
-
-        Raises ``BudgetSpentError`` and ``ModelRefusedError`` (a pause) before the block is entered.
-        An error that says ``may_be_billed=False`` counts nothing; where the usage is not known, the
-        reservation stays.
-        """
-        reservation = self.budget.reserve(
-            model, purpose, most, max(0.0, ends_at - self._clock.monotonic())
-        )
-        began = self._clock.monotonic()
-        call = MeteredCall(ends_at - began)
-        outcome, reason = "failed", None
-        try:
-            if began >= ends_at:  # the store was busy for so long
-                raise failures.timed_out(model, 0, may_be_billed=False)
-            yield call
-            outcome = "done"
-        except ModelError as error:
-            outcome, reason = error.code, error.facts.get("reason")
-            is_free = not error.facts.get("may_be_billed", True)
-            call.usage = Usage() if is_free else error.facts.get("usage", call.usage)
-            raise
-        finally:
-            self.budget.settle(reservation, outcome, call.usage, reason)
-            log.event(
-                "model.called",
-                call=reservation.id,
-                model=model,
-                purpose=purpose,
-                outcome=outcome,
-                reason=reason,
-                tokens=call.usage.tokens if call.usage else None,
-                seconds=round(self._clock.monotonic() - began, 3),
-            )

@@ -19,7 +19,6 @@ from smara.database.projects import ProjectContext
 from smara.errors import BadReplyError, InvalidInputError, MissingSettingError, SmaraError
 from smara.models import failures
 from smara.models.budget import (
-    Meter,
     ModelBudget,
     Prices,
     Size,
@@ -28,7 +27,7 @@ from smara.models.budget import (
     size_of,
 )
 from smara.models.chat import ChatModel, ChatReply, ChatRequest, Usage
-from smara.models.embedder import Embedder, EmbeddingServer
+from smara.models.embedder import Embedder
 from smara.models.failures import with_retries
 from smara.models.models import DAY_MS, HOUR_MS, ModelCall, Pause, Remaining, WindowUsage
 from smara.models.registry import Tier, Tiers, is_offline, parse_tiers
@@ -63,8 +62,8 @@ class Models:
             project.new_id,
             limits=limits_of(settings),
             prices=Prices(parse_prices(settings.model_prices)),
+            is_enabled=settings.models_enabled,
         )
-        self.meter = Meter(self.budget, project.clock, settings.models_enabled)
         self._clock = project.clock
         self._settings = settings
         self._counter = counter_for()
@@ -99,7 +98,7 @@ class Models:
         ``BadReplyError``, a refusal a ``ModelRefusedError``. ``ModelUnavailableError`` after
         the last attempt, ``BudgetSpentError`` before the first that would cost too much.
         """
-        self.meter.require_on()
+        self.budget.require_on()
         if self.is_offline:
             raise MissingSettingError(
                 "No model is configured. Set model (SMARA_MODEL), for example to "
@@ -110,13 +109,13 @@ class Models:
         ends_at = self._clock.monotonic() + (
             request.deadline_seconds or self._settings.model_deadline_seconds
         )
-        asked = replace(
+        sendable = replace(
             request, system=self._sendable(request.system), prompt=self._sendable(request.prompt)
         )
-        size = size_of(asked, self._counter)
+        size = size_of(sendable, self._counter)
         model = self._tiers.choose(size.tokens)
         return with_retries(
-            lambda: self._attempt(model, asked, size, purpose, ends_at, abort),
+            lambda: self._attempt(model, sendable, size, purpose, ends_at, abort),
             ends_at,
             self._clock,
             abort=abort,
@@ -134,12 +133,8 @@ class Models:
 
         if self._settings.reranker.strip() == "off":
             return None
-        found = self._given_reranker or open_reranker(self._settings)
-        return (
-            GuardedReranker(found, self.meter, self._redact, clock=self._clock)
-            if found is not None
-            else None
-        )
+        reranker = self._given_reranker or open_reranker(self._settings)
+        return reranker and GuardedReranker(reranker, self.budget, self._redact, clock=self._clock)
 
     @cached_property
     def embedder(self) -> Embedder | None:
@@ -155,6 +150,7 @@ class Models:
         answer.
         """
         from smara.models.embedders.choice import choose
+        from smara.models.embedders.servers import ServerEmbedder
         from smara.models.guard import GivenEmbedder, GuardedEmbedder
 
         settings = self._settings if setting is None else replace(self._settings, embedder=setting)
@@ -163,37 +159,41 @@ class Models:
             and settings.embedder == self._settings.embedder != "off"
         ):
             return GivenEmbedder(self._given_embedder, self._redact)
-        found = choose(settings).embedder
-        if isinstance(found, EmbeddingServer):
+        embedder = choose(settings).embedder
+        if isinstance(embedder, ServerEmbedder):
             return GuardedEmbedder(
-                found,
-                self.meter,
+                embedder,
+                self.budget,
                 self._redact,
                 clock=self._clock,
                 deadline_seconds=settings.model_deadline_seconds,
             )
-        return found
+        return embedder
 
     def embedder_status(self) -> dict[str, Any]:
         """Report the embedder in force and why, failures included.
 
         For ``smara models show``.
         """
-        from smara.models.embedders.choice import choose
+        from smara.models.embedders.choice import Choice, choose
 
         setting = self._settings.embedder
         try:
-            given = self._given_embedder
-            found, why = (
-                (given, "it was given by the program")
-                if given is not None
-                else choose(self._settings).pair
+            embedder, why = (
+                Choice(self._given_embedder, "it was given by the program")
+                if self._given_embedder is not None
+                else choose(self._settings)
             )
-            if found is None:
+            if embedder is None:
                 return {"setting": setting, "modelId": None, "why": why}
-            is_local = bool(getattr(found, "is_local", False))
-            names = {"modelId": found.model_id, "dims": found.dims, "firstDims": found.first_dims}
-            return {"setting": setting, **names, "isLocal": is_local, "why": why}
+            return {
+                "setting": setting,
+                "modelId": embedder.model_id,
+                "dims": embedder.dims,
+                "firstDims": embedder.first_dims,
+                "isLocal": bool(getattr(embedder, "is_local", False)),
+                "why": why,
+            }
         except SmaraError as error:
             return {"setting": setting, "modelId": None, "why": error.message, "error": error.code}
 
@@ -241,37 +241,27 @@ class Models:
 
     def status(self) -> dict[str, Any]:
         """Return the models, their switch and their usage, for ``smara status``."""
-        pause = self.find_pause()
-        return {
+        pause, settings = self.find_pause(), self._settings
+        status: dict[str, Any] = {
             "models": self.names,
-            "enabled": self._settings.models_enabled,
+            "enabled": settings.models_enabled,
             "paused": {"at": pause.paused_at, "reason": pause.reason, "actor": pause.actor}
             if pause
             else None,
-            "hour": self._window(HOUR_MS),
-            "day": self._window(DAY_MS),
         }
-
-    def _window(self, window_ms: int) -> dict[str, Any]:
-        spent = self.spent(window_ms)
-        hour = window_ms == HOUR_MS
-        settings = self._settings
-        return {
-            "calls": spent.calls,
-            "tokens": spent.tokens,
-            "tokensLimit": settings.model_tokens_per_hour
-            if hour
-            else settings.model_tokens_per_day,
-            "embeddingTokens": spent.embedding_tokens,
-            "embeddingTokensLimit": settings.embedding_tokens_per_hour
-            if hour
-            else settings.embedding_tokens_per_day,
-            "dollars": round(spent.dollars, 6),
-            "dollarsLimit": settings.model_dollars_per_hour
-            if hour
-            else settings.model_dollars_per_day,
-            "unpricedCalls": spent.unpriced_calls,
-        }
+        for window, window_ms in (("hour", HOUR_MS), ("day", DAY_MS)):
+            spent = self.spent(window_ms)
+            status[window] = {
+                "calls": spent.calls,
+                "tokens": spent.tokens,
+                "tokensLimit": getattr(settings, f"model_tokens_per_{window}"),
+                "embeddingTokens": spent.embedding_tokens,
+                "embeddingTokensLimit": getattr(settings, f"embedding_tokens_per_{window}"),
+                "dollars": round(spent.dollars, 6),
+                "dollarsLimit": getattr(settings, f"model_dollars_per_{window}"),
+                "unpricedCalls": spent.unpriced_calls,
+            }
+        return status
 
     @cached_property
     def _tiers(self) -> Tiers:
@@ -288,39 +278,33 @@ class Models:
     def _attempt(
         self,
         model: ChatModel,
-        asked: ChatRequest,
+        request: ChatRequest,
         size: Size,
         purpose: str,
         ends_at: float,
         abort: Abort | None,
     ) -> ChatReply:
         # What may be written to the vendor's cache costs more than reading it plainly.
-        cached = size.bound_tokens if any("cache" in name for name in asked.settings) else 0
-        most = Usage(size.bound_tokens, asked.max_output_tokens, cache_write_tokens=cached)
-        with self.meter.call(model.name, purpose, most, ends_at) as call:
-            reply = model.complete(replace(asked, deadline_seconds=call.seconds_left), abort)
+        cached = size.bound_tokens if any("cache" in name for name in request.settings) else 0
+        most = Usage(size.bound_tokens, request.max_output_tokens, cache_write_tokens=cached)
+        with self.budget.call(model.name, purpose, most, ends_at) as call:
+            reply = model.complete(replace(request, deadline_seconds=call.seconds_left), abort)
             call.usage = reply.usage
-            _require_usable(reply, asked, model.name)
+            if reply.finish == "refusal":
+                raise failures.failure(model.name, "content", may_be_billed=True)
+            written = max(reply.usage.output_tokens, round(estimate_o200k(reply.text)))
+            most_tokens = request.max_output_tokens
+            reason = problem = ""
+            if reply.finish == "length":
+                reason = "truncated"
+                problem = f"stopped in the middle, at its limit of {most_tokens:,} tokens"
+            elif not reply.text.strip():
+                reason, problem = "empty", "answered nothing"
+            elif written > _MOST_OVER * most_tokens:
+                reason = "too_long"
+                problem = f"wrote about {written:,} tokens where {most_tokens:,} were allowed"
+            if reason:
+                raise BadReplyError(
+                    f"{model.name} {problem}. {_ADVICE[reason]}", model=model.name, reason=reason
+                )
         return reply
-
-
-def _require_usable(reply: ChatReply, asked: ChatRequest, model: str) -> None:
-    """Refuse a reply that cannot be used at all."""
-    if reply.finish == "refusal":
-        raise failures.failure(model, "content", may_be_billed=True)
-    written = max(reply.usage.output_tokens, round(estimate_o200k(reply.text)))
-    if reply.finish == "length":
-        reason, told = (
-            "truncated",
-            f"stopped in the middle, at its limit of {asked.max_output_tokens:,} tokens",
-        )
-    elif not reply.text.strip():
-        reason, told = "empty", "answered nothing"
-    elif written > _MOST_OVER * asked.max_output_tokens:
-        reason, told = (
-            "too_long",
-            f"wrote about {written:,} tokens where {asked.max_output_tokens:,} were allowed",
-        )
-    else:
-        return
-    raise BadReplyError(f"{model} {told}. {_ADVICE[reason]}", model=model, reason=reason)

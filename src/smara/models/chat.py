@@ -98,7 +98,6 @@ class ChatModel(Protocol):
     @property
     def name(self) -> str:
         """The name in calls and prices, such as ``openai:gpt-5-mini``."""
-        ...
 
     def complete(self, request: ChatRequest, abort: Abort | None = None) -> ChatReply:
         """Answer within the request's deadline, or raise a ``ModelError``.
@@ -106,4 +105,3 @@ class ChatModel(Protocol):
         A reply that is empty, cut off or a refusal is returned as such, with its usage; the
         caller decides. An error whose fact ``may_be_billed`` is ``False`` cost nothing.
         """
-        ...

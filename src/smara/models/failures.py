@@ -61,10 +61,10 @@ def failure(
     ``advice`` has other last sentences for some reasons.
     """
     kind = ModelUnavailableError if reason in _TRY_AGAIN else ModelRefusedError
-    told = f", {log.redact_text(detail)[:_MOST_CHARACTERS]}" if detail else ""
+    more = f", {log.redact_text(detail)[:_MOST_CHARACTERS]}" if detail else ""
     what = "did not answer" if kind is ModelUnavailableError else "will not answer"
     return kind(
-        f"{model} {what}: {reason.replace('_', ' ')}{told}. "
+        f"{model} {what}: {reason.replace('_', ' ')}{more}. "
         f"{(advice or {}).get(reason, _ADVICE[reason])}",
         model=model,
         reason=reason,
@@ -77,16 +77,15 @@ def timed_out(
     model: str, seconds: float, may_be_billed: bool, advice: Mapping[str, str] | None = None
 ) -> ModelError:
     """The deadline has passed."""
-    told = f"nothing within {seconds:.1f} seconds"
-    return failure(model, "timeout", told, may_be_billed=may_be_billed, advice=advice)
+    detail = f"nothing within {seconds:.1f} seconds"
+    return failure(model, "timeout", detail, may_be_billed=may_be_billed, advice=advice)
 
 
 def unreadable(model: str, detail: str) -> BadReplyError:
     """A reply that is no reply."""
-    told = log.redact_text(detail)[:_MOST_CHARACTERS]
     return BadReplyError(
-        f"{model} sent what cannot be read ({told}). Check that the address speaks the vendor's "
-        "format.",
+        f"{model} sent what cannot be read ({log.redact_text(detail)[:_MOST_CHARACTERS]}). Check "
+        "that the address speaks the vendor's format.",
         model=model,
         reason="unreadable",
         may_be_billed=True,
@@ -137,9 +136,9 @@ def from_status(
 
     Such a call cost nothing.
     """
-    known = reason or _REASON_OF_STATUS.get(status, "server" if status >= 500 else "request")
+    reason = reason or _REASON_OF_STATUS.get(status, "server" if status >= 500 else "request")
     if status == 429 and "insufficient_quota" in str(body):
-        known = "quota"
+        reason = "quota"
     message = body
     while isinstance(message, dict):  # bodies wrap what a vendor says in one or two layers
         message = next(
@@ -147,7 +146,7 @@ def from_status(
         )
     return failure(
         model,
-        known,
+        reason,
         f"status {status}: {message}",
         may_be_billed=False,
         advice=advice,

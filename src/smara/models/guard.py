@@ -7,9 +7,9 @@ the machine and no call is billed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from smara.core import log
 from smara.core.clock import Clock
@@ -23,52 +23,92 @@ from smara.errors import (
     ModelUnavailableError,
 )
 from smara.models import failures
-from smara.models.budget import Meter, bound
+from smara.models.budget import ModelBudget, bound
 from smara.models.chat import Usage
-from smara.models.embedder import EMBEDDER_ADVICE, Embedder, EmbeddingServer, Kind, check_rows
+from smara.models.embedder import EMBEDDER_ADVICE, Embedder, Kind, check_rows
 from smara.models.failures import RetryRules, with_retries
 from smara.models.models import EMBED, RERANK
 from smara.models.reranker import RERANKER_ADVICE, Reranker, check_scores
 
 if TYPE_CHECKING:
     from smara.models.embedder import EmbeddingReply, Vectors
+    from smara.models.embedders.servers import ServerEmbedder
 
 
+T = TypeVar("T")
 _TOKENS_OF_A_REQUEST = 100_000
 # How often a text is halved for a server whose window is smaller than we know.
 _HALVINGS = 4
 
 
-class GuardedEmbedder:
+class _Guard:
+    """What stands around every call: redaction, deadline, retries and budget."""
+
+    thread_name: str
+    advice: Mapping[str, str]
+
+    def __init__(
+        self, name: str, budget: ModelBudget, redact: Callable[[str], str], clock: Clock
+    ) -> None:
+        self.name = name
+        self._budget = budget
+        self._redact = redact
+        self._clock = clock
+
+    def _sendable(self, text: str) -> str:
+        """Return a text without secrets that can be encoded."""
+        return self._redact(text).encode("utf-8", "replace").decode("utf-8")
+
+    def _within(self, work: Callable[[], T], seconds: float) -> T:
+        """Return what ``work`` gives within the deadline; late work is left behind."""
+        try:
+            return run_within(
+                lambda _: work(), seconds + CLOSE_SECONDS, self._clock, thread_name=self.thread_name
+            )
+        except TimeoutError:
+            log.warning("model.left", model=self.name)
+            raise failures.timed_out(
+                self.name, seconds, may_be_billed=True, advice=self.advice
+            ) from None
+
+    def _retried(
+        self,
+        attempt: Callable[[], T],
+        ends_at: float,
+        rules: RetryRules = RetryRules(),  # noqa: B008
+    ) -> T:
+        """Return what an attempt gives; a call that cannot be counted is not made."""
+        try:
+            return with_retries(attempt, ends_at, self._clock, rules=rules)
+        except DatabaseError as error:
+            raise ModelUnavailableError(
+                f"{self.name} was not asked: the call could not be noted in the store. "
+                f"{error.message}",
+                model=self.name,
+                reason="store",
+                may_be_billed=False,
+            ) from error
+
+
+class GuardedEmbedder(_Guard):
     """A guarded embedder, safe for threads and processes."""
 
     is_local = False
+    thread_name = "smara-embed"
+    advice = EMBEDDER_ADVICE
 
     def __init__(
         self,
-        server: EmbeddingServer,
-        meter: Meter,
+        server: ServerEmbedder,
+        budget: ModelBudget,
         redact: Callable[[str], str],
         clock: Clock,
         deadline_seconds: float,
     ) -> None:
+        super().__init__(server.name, budget, redact, clock)
+        self.model_id, self.dims, self.first_dims = server.model_id, server.dims, server.first_dims
         self._server = server
-        self._meter = meter
-        self._redact = redact
-        self._clock = clock
         self._deadline_seconds = deadline_seconds
-
-    @property
-    def model_id(self) -> str:
-        return self._server.model_id
-
-    @property
-    def dims(self) -> int:
-        return self._server.dims
-
-    @property
-    def first_dims(self) -> int:
-        return self._server.first_dims
 
     def embed(
         self,
@@ -85,35 +125,23 @@ class GuardedEmbedder:
         and half a second for closing connections, the caller is back. ``BudgetSpentError``,
         ``ModelRefusedError`` as for a chat model.
         """
-        self._meter.require_on()
+        self._budget.require_on()
         seconds = self._deadline_seconds if deadline_seconds is None else deadline_seconds
         ends_at = self._clock.monotonic() + seconds
-        try:
-            return run_within(
-                lambda _: self._embedded(texts, kind, ends_at),
-                seconds + CLOSE_SECONDS,
-                self._clock,
-                thread_name="smara-embed",
-            )
-        except TimeoutError:
-            log.warning("embedder.left", model=self._server.name)
-            raise failures.timed_out(
-                self._server.name, seconds, may_be_billed=True, advice=EMBEDDER_ADVICE
-            ) from None
 
-    def _embedded(self, texts: Sequence[str], kind: Kind, ends_at: float) -> Vectors:
-        import numpy as np
+        def embed_all() -> Vectors:
+            import numpy as np
 
-        rows = np.zeros((len(texts), self.dims), dtype=np.float32)
-        sendable = [self._sendable(text) for text in texts]
-        for places in self._batches(sendable):
-            rows[places] = self._asked([sendable[place] for place in places], kind, ends_at)
-        return rows
+            rows = np.zeros((len(texts), self.dims), dtype=np.float32)
+            sendable = [
+                self._shortened(self._sendable(text).strip(), self._server.most_tokens)
+                for text in texts
+            ]
+            for places in self._batches(sendable):
+                rows[places] = self._ask([sendable[place] for place in places], kind, ends_at)
+            return rows
 
-    def _sendable(self, text: str) -> str:
-        """Return a text without secrets, encodable, and no longer than is read."""
-        clean = self._redact(text).encode("utf-8", "replace").decode("utf-8").strip()
-        return self._shortened(clean, self._server.most_tokens)
+        return self._within(embed_all, seconds)
 
     def _shortened(self, text: str, most_tokens: int) -> str:
         # No tokenizer makes more tokens than there are bytes, so a short text need not be counted.
@@ -126,7 +154,7 @@ class GuardedEmbedder:
 
     @cached_property
     def _counter(self) -> TokenCounter:
-        return counter_for(self._server.name.partition(":")[2])
+        return counter_for(self.name.partition(":")[2])
 
     def _batches(self, texts: list[str]) -> Iterator[list[int]]:
         """Yield the places of the texts of each request."""
@@ -146,18 +174,21 @@ class GuardedEmbedder:
         if batch:
             yield batch
 
-    def _asked(self, texts: list[str], kind: Kind, ends_at: float) -> Vectors:
+    def _ask(self, texts: list[str], kind: Kind, ends_at: float) -> Vectors:
+        """Return the vectors of texts, halved for a server that finds them too long."""
         for halving in range(_HALVINGS + 1):
             try:
-                reply = with_retries(
-                    partial(self._attempt, texts, kind, ends_at), ends_at, self._clock
-                )
-                return reply.vectors
-            except DatabaseError as error:
-                raise _not_counted(self._server.name, error) from error
+                return self._retried(partial(self._attempt, texts, kind, ends_at), ends_at).vectors
             except ModelRefusedError as error:
+                # Often a server says by a 400 that a text is longer than its window.
+                message = error.message.lower()
+                is_too_long = (
+                    error.facts.get("reason") == "too_long"
+                    or "context length" in message
+                    or "maximum context" in message
+                )
                 longest = max(self._counter.count(text).tokens for text in texts)
-                if not _is_too_long(error) or halving == _HALVINGS or longest < 2:
+                if not is_too_long or halving == _HALVINGS or longest < 2:
                     raise
             texts = [self._shortened(text, longest // 2) for text in texts]
         raise AssertionError("the last halving returns or raises")
@@ -165,12 +196,12 @@ class GuardedEmbedder:
     def _attempt(self, texts: list[str], kind: Kind, ends_at: float) -> EmbeddingReply:
         counts = [self._counter.count(text).tokens for text in texts]
         most = Usage(sum(bound(text, count) for text, count in zip(texts, counts, strict=True)))
-        with self._meter.call(self._server.name, EMBED, most, ends_at) as call:
-            found = self._server.ask(texts, kind, call.seconds_left)
+        with self._budget.call(self.name, EMBED, most, ends_at) as call:
+            reply = self._server.ask(texts, kind, call.seconds_left)
             call.usage = (
-                Usage(found.tokens) if found.tokens else Usage(sum(counts), is_estimated=True)
+                Usage(reply.tokens) if reply.tokens else Usage(sum(counts), is_estimated=True)
             )
-        return found
+        return reply
 
 
 class GivenEmbedder:
@@ -203,29 +234,9 @@ class GivenEmbedder:
         *,
         deadline_seconds: float | None = None,
     ) -> Vectors:
-        shown = [self._redact(text) for text in texts]
-        found = self._embedder.embed(shown, kind, deadline_seconds=deadline_seconds)
-        return check_rows(found, len(texts), self.dims, name=self.model_id, may_be_zero=True)
-
-
-def _not_counted(model: str, error: DatabaseError) -> ModelUnavailableError:
-    """Return the error of a call that was not made, because it could not be counted."""
-    return ModelUnavailableError(
-        f"{model} was not asked: the call could not be noted in the store. {error.message}",
-        model=model,
-        reason="store",
-        may_be_billed=False,
-    )
-
-
-def _is_too_long(error: ModelRefusedError) -> bool:
-    """Return True if a server says that a text is longer than its window, often by a 400."""
-    message = error.message.lower()
-    return (
-        error.facts.get("reason") == "too_long"
-        or "context length" in message
-        or "maximum context" in message
-    )
+        redacted = [self._redact(text) for text in texts]
+        vectors = self._embedder.embed(redacted, kind, deadline_seconds=deadline_seconds)
+        return check_rows(vectors, len(texts), self.dims, name=self.model_id, may_be_zero=True)
 
 
 MOST_TEXTS = 100
@@ -235,24 +246,18 @@ _AROUND_A_PAIR = 100  # tokens of the question that goes with a text
 _RETRIES = RetryRules(attempts=2, first_wait_seconds=0.25)  # a search has seconds
 
 
-class GuardedReranker:
+class GuardedReranker(_Guard):
     """A guarded reranker, safe for threads and processes."""
 
+    thread_name = "smara-rerank"
+    advice = RERANKER_ADVICE
+
     def __init__(
-        self, reranker: Reranker, meter: Meter, redact: Callable[[str], str], clock: Clock
+        self, reranker: Reranker, budget: ModelBudget, redact: Callable[[str], str], clock: Clock
     ) -> None:
+        super().__init__(reranker.name, budget, redact, clock)
+        self.is_local = reranker.is_local
         self._reranker = reranker
-        self._meter = meter
-        self._redact = redact
-        self._clock = clock
-
-    @property
-    def name(self) -> str:
-        return self._reranker.name
-
-    @property
-    def is_local(self) -> bool:
-        return self._reranker.is_local
 
     def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
         """Return one score from 0 to 1 per text.
@@ -270,28 +275,28 @@ class GuardedReranker:
                 f"A reranker takes at most {MOST_TEXTS} texts; got {len(texts)}. Give the best."
             )
         ends_at = self._clock.monotonic() + deadline_seconds
-        asked, read = query[:_QUERY_CHARACTERS], [text[:_TEXT_CHARACTERS] for text in texts]
+        question, heads = query[:_QUERY_CHARACTERS], [text[:_TEXT_CHARACTERS] for text in texts]
         if self.is_local:
             return self._within(
-                lambda: self._scores(asked, read, deadline_seconds), deadline_seconds
+                lambda: self._scores(question, heads, deadline_seconds), deadline_seconds
             )
-        self._meter.require_on()
-        return self._within(lambda: self._sent(asked, read, ends_at), deadline_seconds)
+        self._budget.require_on()
 
-    def _sent(self, query: str, texts: list[str], ends_at: float) -> list[float]:
-        asked, read = self._sendable(query), [self._sendable(text) for text in texts]
-        try:
-            return with_retries(
-                lambda: self._attempt(asked, read, ends_at), ends_at, self._clock, rules=_RETRIES
-            )
-        except DatabaseError as error:
-            raise _not_counted(self.name, error) from error
+        def send() -> list[float]:
+            pair = self._sendable(question), [self._sendable(text) for text in heads]
+            return self._retried(lambda: self._attempt(*pair, ends_at), ends_at, _RETRIES)
+
+        return self._within(send, deadline_seconds)
 
     def _attempt(self, query: str, texts: list[str], ends_at: float) -> list[float]:
-        used, most = _size(query, texts)
-        with self._meter.call(self.name, RERANK, most, ends_at) as call:
+        # Each text is read with the query.
+        pairs = [f"{query}\n{text}" for text in texts]
+        tokens = [round(estimate_o200k(pair)) for pair in pairs]
+        around = _AROUND_A_PAIR * len(pairs)
+        most = sum(bound(pair, count) for pair, count in zip(pairs, tokens, strict=True)) + around
+        with self._budget.call(self.name, RERANK, Usage(most, len(texts)), ends_at) as call:
             scores = self._scores(query, texts, call.seconds_left)
-            call.usage = used
+            call.usage = Usage(sum(tokens) + around, len(texts), is_estimated=True)
         return scores
 
     def _scores(self, query: str, texts: list[str], seconds: float) -> list[float]:
@@ -303,28 +308,3 @@ class GuardedReranker:
             raise ModelRefusedError(
                 error.message, model=self.name, reason="config", may_be_billed=False
             ) from error
-
-    def _sendable(self, text: str) -> str:
-        """Return a text without secrets that can be encoded."""
-        return self._redact(text).encode("utf-8", "replace").decode("utf-8")
-
-    def _within(self, work: Callable[[], list[float]], seconds: float) -> list[float]:
-        """Return what ``work`` gives within the deadline; late work is left behind."""
-        try:
-            return run_within(
-                lambda _: work(), seconds + CLOSE_SECONDS, self._clock, thread_name="smara-rerank"
-            )
-        except TimeoutError:
-            log.warning("reranker.left", model=self.name)
-            raise failures.timed_out(
-                self.name, seconds, may_be_billed=True, advice=RERANKER_ADVICE
-            ) from None
-
-
-def _size(query: str, texts: list[str]) -> tuple[Usage, Usage]:
-    """Return the estimated usage of reading each text with the query, and the most."""
-    pairs = [f"{query}\n{text}" for text in texts]
-    tokens = [round(estimate_o200k(pair)) for pair in pairs]
-    around = _AROUND_A_PAIR * len(pairs)
-    most = sum(bound(pair, count) for pair, count in zip(pairs, tokens, strict=True)) + around
-    return Usage(sum(tokens) + around, len(texts), is_estimated=True), Usage(most, len(texts))

@@ -77,7 +77,7 @@ class Limit:
     def window(self) -> str:
         return "hour" if self.window_ms == HOUR_MS else "day"
 
-    def told(self, amount: int) -> str:
+    def render(self, amount: int) -> str:
         """An amount of this limit's unit, in words."""
         return (
             f"${amount / 1_000_000:,.2f}" if self.unit == "dollars" else f"{amount:,} {self.unit}"

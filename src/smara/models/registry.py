@@ -67,10 +67,6 @@ class Tiers:
             if tier.below_tokens is None or tokens < tier.below_tokens
         )
 
-    @property
-    def names(self) -> list[str]:
-        return [tier.model.name for tier in self.tiers]
-
 
 def is_offline(setting: str | None) -> bool:
     """Return True if no model is configured."""

@@ -31,19 +31,16 @@ class Reranker(Protocol):
     @property
     def name(self) -> str:
         """The name in calls and prices, such as ``cohere:rerank-v3.5``."""
-        ...
 
     @property
     def is_local(self) -> bool:
         """True if it works inside this process: no text leaves it."""
-        ...
 
     def rerank(self, query: str, texts: Sequence[str], *, deadline_seconds: float) -> list[float]:
         """Return one score from 0 to 1 per text, or raise.
 
         Raises ``ModelError``; never returns a part of them.
         """
-        ...
 
 
 def check_scores(scores: Sequence[object], count: int, name: str) -> list[float]:
@@ -84,10 +81,9 @@ def sigmoid(value: float) -> float:
 
 def bad_scores(name: str, what: str) -> BadReplyError:
     """Return the error of unusable scores."""
-    told = log.redact_text(what)[:200]
     return BadReplyError(
-        f"{name} gave scores that cannot be used ({told}). Check that the setting reranker names "
-        "a model that reranks.",
+        f"{name} gave scores that cannot be used ({log.redact_text(what)[:200]}). Check that the "
+        "setting reranker names a model that reranks.",
         model=name,
         reason="unreadable",
         may_be_billed=True,

@@ -8,18 +8,14 @@ cannot spend it many times.
 from __future__ import annotations
 
 from smara.core.escape import from_storable, to_storable
-from smara.core.scope import Scope, scoped_sql
-from smara.database.database import Database, Row, Session
+from smara.database.database import Row, Session
+from smara.database.project_store import ProjectStore
 from smara.models.chat import Usage
 from smara.models.models import READING, ModelCall, Pause, Reservation, WindowUsage
 
 
-class CallStore:
+class CallStore(ProjectStore):
     """The tables ``model_calls`` and ``model_switch``."""
-
-    def __init__(self, database: Database, scope: Scope) -> None:
-        self.database = database
-        self.scope = scope
 
     def hold_switch(self, session: Session) -> Pause | None:
         """Lock admissions until the transaction ends; return True if paused.
@@ -67,7 +63,15 @@ class CallStore:
             (since_ms,),
         )
         return [
-            (int(at), _spent(int(tokens), int(cost), purpose)) for at, tokens, cost, purpose in rows
+            (
+                at,
+                WindowUsage(
+                    0 if purpose in READING else tokens,
+                    int(cost),
+                    embedding_tokens=tokens if purpose in READING else 0,
+                ),
+            )
+            for at, tokens, cost, purpose in rows
         ]
 
     def insert(
@@ -80,8 +84,7 @@ class CallStore:
         expires_at: int,
     ) -> None:
         session.run(
-            scoped_sql(
-                self.scope,
+            self.sql(
                 "INSERT INTO model_calls (project_no, id, model, purpose, input_tokens, "
                 "output_tokens, cached_tokens,"
                 " cost_microdollars, is_measured, started_at, expires_at)"
@@ -100,80 +103,60 @@ class CallStore:
         )
 
     def end(
-        self, session: Session, call_id: str, outcome: str, reason: str | None, now_ms: int
+        self,
+        session: Session,
+        call_id: str,
+        outcome: str,
+        reason: str | None,
+        now_ms: int,
+        usage: Usage | None,
+        microdollars: int | None,
     ) -> None:
-        """Record a call's end; its usage stays as reserved."""
+        """Record a call's end; without a usage it stays as reserved."""
+        if usage is not None:
+            session.run(
+                self.sql(
+                    "UPDATE model_calls SET input_tokens = ?, output_tokens = ?, cached_tokens = ?,"
+                    " cost_microdollars = ?, is_measured = ?"
+                    " WHERE project_no = :project AND id = ? AND outcome IS NULL"
+                ),
+                (
+                    usage.input_tokens,
+                    usage.output_tokens,
+                    usage.cached_tokens,
+                    microdollars,
+                    int(not usage.is_estimated),
+                    call_id,
+                ),
+            )
         session.run(
-            scoped_sql(
-                self.scope,
+            self.sql(
                 "UPDATE model_calls SET outcome = ?, reason = ?, ended_at = ?"
-                " WHERE project_no = :project AND id = ? AND outcome IS NULL",
+                " WHERE project_no = :project AND id = ? AND outcome IS NULL"
             ),
             (outcome, reason, now_ms, call_id),
-        )
-
-    def measure(
-        self, session: Session, call_id: str, usage: Usage, microdollars: int | None
-    ) -> None:
-        """Replace a reservation by what the call used."""
-        session.run(
-            scoped_sql(
-                self.scope,
-                "UPDATE model_calls SET input_tokens = ?, output_tokens = ?, cached_tokens = ?, "
-                "cost_microdollars = ?,"
-                " is_measured = ? WHERE project_no = :project AND id = ? AND outcome IS NULL",
-            ),
-            (
-                usage.input_tokens,
-                usage.output_tokens,
-                usage.cached_tokens,
-                microdollars,
-                int(not usage.is_estimated),
-                call_id,
-            ),
         )
 
     def list(self, session: Session, limit: int, now_ms: int) -> list[ModelCall]:
         """The newest calls of this project, newest first."""
         rows = session.all(
-            scoped_sql(
-                self.scope,
-                "SELECT id, model, purpose, outcome, reason, input_tokens, output_tokens, "
-                "cached_tokens,"
-                " cost_microdollars, is_measured, started_at, ended_at, expires_at FROM model_calls"
-                " WHERE project_no = :project ORDER BY started_at DESC, no DESC LIMIT ?",
+            self.sql(
+                "SELECT id, model, purpose, coalesce(outcome, CASE WHEN expires_at > ?"
+                " THEN 'running' ELSE 'lost' END), reason, input_tokens, output_tokens,"
+                " cached_tokens, cost_microdollars, is_measured, started_at, ended_at"
+                " FROM model_calls WHERE project_no = :project"
+                " ORDER BY started_at DESC, no DESC LIMIT ?"
             ),
-            (limit,),
+            (now_ms, limit),
         )
-        return [_call(row, now_ms) for row in rows]
+        dollars = [None if row[8] is None else row[8] / 1_000_000 for row in rows]
+        return [
+            ModelCall(*(*row[:8], cost, bool(row[9]), *row[10:]))
+            for row, cost in zip(rows, dollars, strict=True)
+        ]
 
 
 def _pause(row: Row | None) -> Pause | None:
     if row is None or row[0] is None:
         return None
     return Pause(int(row[0]), from_storable(row[1]), from_storable(row[2]))
-
-
-def _spent(tokens: int, microdollars: int, purpose: str) -> WindowUsage:
-    is_reading = purpose in READING
-    return WindowUsage(
-        0 if is_reading else tokens, microdollars, embedding_tokens=tokens if is_reading else 0
-    )
-
-
-def _call(row: Row, now_ms: int) -> ModelCall:
-    outcome = row[3] or ("running" if row[12] > now_ms else "lost")
-    return ModelCall(
-        row[0],
-        row[1],
-        row[2],
-        outcome=outcome,
-        reason=row[4],
-        input_tokens=row[5],
-        output_tokens=row[6],
-        cached_tokens=row[7],
-        cost_dollars=row[8] / 1_000_000 if row[8] is not None else None,
-        is_measured=bool(row[9]),
-        started_at=row[10],
-        ended_at=row[11],
-    )

@@ -20,7 +20,7 @@ from smara.errors import (
     ModelUnavailableError,
 )
 from smara.models.embedders import choice, servers
-from smara.models.embedders.choice import choose, open_embedder
+from smara.models.embedders.choice import choose
 from smara.models.embedders.offline import OfflineEmbedder
 from smara.testing import HashEmbedder, open_temporary
 from tests.models_server import Step, computed, hang, scripted_server, status
@@ -64,7 +64,7 @@ def no_ollama(monkeypatch):
 @pytest.mark.parametrize("setting", ["offline", "", " offline "])
 def test_the_default_is_offline_whatever_keys_are_there(setting, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
-    assert isinstance(open_embedder(Settings(embedder=setting)), OfflineEmbedder)
+    assert isinstance(choose(Settings(embedder=setting)).embedder, OfflineEmbedder)
     assert Settings().embedder == "offline"
 
 
@@ -103,13 +103,13 @@ def test_ollama_by_name_asks_nobody_before_it_is_used(no_ollama):
 
 def test_ollama_without_a_name_must_be_there(no_ollama):
     with pytest.raises(ModelUnavailableError, match="Check that the server runs"):
-        open_embedder(Settings(embedder="ollama"))
+        choose(Settings(embedder="ollama"))
 
 
 def test_openai_needs_a_key_and_says_which(no_ollama):
     with pytest.raises(MissingSettingError, match="OPENAI_API_KEY"):
-        open_embedder(Settings(embedder="openai"))
-    assert open_embedder(Settings(embedder="openai", embedder_api_key="k")).dims == 1024
+        choose(Settings(embedder="openai"))
+    assert choose(Settings(embedder="openai", embedder_api_key="k")).embedder.dims == 1024
 
 
 def test_the_key_of_openai_is_sent_to_no_other_address(monkeypatch, clock):
@@ -130,7 +130,7 @@ def test_the_key_of_openai_is_sent_to_no_other_address(monkeypatch, clock):
 )
 def test_a_setting_that_cannot_be_read_names_the_forms(setting):
     with pytest.raises(ConfigError, match="onnx:/FOLDER"):
-        open_embedder(Settings(embedder=setting))
+        choose(Settings(embedder=setting))
 
 
 def test_a_login_in_an_address_is_never_shown():
@@ -313,7 +313,7 @@ def test_a_call_that_cannot_be_noted_is_not_made(clock):
         def broken(*given, **named):
             raise DatabaseError("The disk is gone.")
 
-        memory.models.meter.budget.reserve = broken
+        memory.models.budget.reserve = broken
         with pytest.raises(ModelUnavailableError, match="could not be noted"):
             embedder.embed(["one"])
         assert server.requests == []
