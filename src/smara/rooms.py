@@ -168,9 +168,9 @@ class Rooms:
 
     @cached_property
     def anchors(self) -> Anchors:
-        from smara.codegraph.anchors.anchors import make_anchors
+        from smara.codegraph.anchors.anchors import Anchors
 
-        return make_anchors(self.project, self._code_root, lambda: self.code)
+        return Anchors(self.project, self._code_root, lambda: self.code)
 
     def _judge_code(
         self, session: Session, owner: Literal["memory", "observation"], numbers: Sequence[int]

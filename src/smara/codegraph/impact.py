@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from smara.codegraph.memory_graph import (
     CONTAINMENT,
     NODE_KIND_NO,
-    Flags,
     Graph,
     Ints,
     Pairs,
@@ -70,41 +69,41 @@ def walk(
     only_tests: bool = False,
 ) -> ImpactSteps:
     """Walk from some nodes and all that lies in them."""
-    touched = targets if is_backward and not kinds else None
     rings = graph.rings(
         graph.within(targets),
         min(depth, MOST_DEPTH),
         is_backward=is_backward,
         kinds=kinds,
-        touched=touched,
+        touched=targets if is_backward and not kinds else None,
     )
     shown: list[Ints] = []
     by_depth: dict[int, int] = {}
-    has_told, files = np.zeros(len(graph.paths), dtype=bool), np.zeros(len(graph.paths), dtype=bool)
+    is_shown, files = (np.zeros(len(graph.paths), dtype=bool) for _ in range(2))
+    is_file = graph.kinds == NODE_KIND_NO["file"]
     if only_tests:
         # The file of a test may be nearer than the test itself, by its imports; it is the test that
-        # is wanted.
+        # is asked for.
         for ring in rings.places:
-            _worth_telling(graph, ring, has_told)
+            is_shown[graph.files[ring[~is_file[ring]]]] = True
     tests = 0
     for number, ring in enumerate(rings.places, 1):
-        worth = _worth_telling(graph, ring, has_told)
-        told = worth
+        # All but files of which something was reached no later: ``f imports x`` says less than
+        # ``f:g calls x``.
+        is_shown[graph.files[ring[~is_file[ring]]]] = True
+        places: Ints = ring[~is_file[ring] | ~is_shown[graph.files[ring]]]
         if only_tests:
             # Tests themselves, and files of tests; not what helps them.
-            of_worth = graph.kinds[worth]
-            is_file = of_worth == NODE_KIND_NO["file"]
-            is_test = (of_worth == NODE_KIND_NO["test"]) | (is_file & graph.is_test[worth])
-            told = worth[is_test]
-        if not len(told):
+            is_test = graph.kinds[places] == NODE_KIND_NO["test"]
+            places = places[is_test | (is_file[places] & graph.is_test[places])]
+        if not len(places):
             continue
-        by_depth[number] = len(told)
-        tests += int(graph.is_test[told].sum())
-        files[graph.files[told]] = True
+        by_depth[number] = len(places)
+        tests += int(graph.is_test[places].sum())
+        files[graph.files[places]] = True
         # Tests come last in their ring: what breaks in the program matters more, and there may be
         # hundreds of them.
-        worths = rings.weights[told] - graph.is_test[told]
-        shown.append(_heaviest(told, worths, limit - sum(map(len, shown))))
+        weights = rings.weights[places] - graph.is_test[places]
+        shown.append(_heaviest(places, weights, limit - sum(map(len, shown))))
     chosen = np.concatenate([np.empty(0, dtype=np.int64), *shown])
     paths = _paths(graph, rings, chosen, is_backward=is_backward, kinds=kinds)
     steps = tuple(
@@ -112,17 +111,6 @@ def walk(
         for place, path in zip(chosen.tolist(), paths, strict=True)
     )
     return ImpactSteps(steps, sum(by_depth.values()), by_depth, files=int(files.sum()), tests=tests)
-
-
-def _worth_telling(graph: Graph, ring: Ints, has_told: Flags) -> Ints:
-    """Return all but files of which something was reached no later.
-
-    ``f imports x`` says less than ``f:g calls x``.
-    """
-    is_file = graph.kinds[ring] == NODE_KIND_NO["file"]
-    has_told[graph.files[ring[~is_file]]] = True
-    worth: Ints = ring[~is_file | ~has_told[graph.files[ring]]]
-    return worth
 
 
 def _heaviest(places: Ints, weights: Floats32, count: int) -> Ints:
@@ -161,76 +149,49 @@ def dress(
     graph: Graph, targets: Ints, depth: int, steps: ImpactSteps, fetch: FetchNodes
 ) -> ImpactWalk:
     """Return a walk with its nodes instead of their places."""
-    wanted = {*targets.tolist(), *(step.place for step in steps.shown)}
     pairs = {pair for step in steps.shown for pair in step.path}
-    wanted |= {place for _, place in pairs}
-    places = list(wanted)
+    places = list(
+        {*targets.tolist(), *(step.place for step in steps.shown), *(place for _, place in pairs)}
+    )
     nos = graph.nos[np.array(places, dtype=np.int64)].tolist()
     nodes = fetch(nos)
     # A file may have been taken out since the graph was read: then a node is missing, and so are
     # the paths over it.
     at = {place: nodes[no] for place, no in zip(places, nos, strict=True) if no in nodes}
-    hops = _hops(graph, [pair for pair in pairs if pair[1] in at], at)
-    is_test = graph.is_test
-    shown = steps.shown
-    if len(at) < len(places):
-        shown = tuple(
-            step for step in shown if step.place in at and all(pair in hops for pair in step.path)
-        )
-    reached = tuple(
-        [
-            Reached(
-                at[step.place],
-                step.depth,
-                round(step.weight, 4),
-                path=tuple([hops[pair] for pair in step.path]),
-                is_test=bool(is_test[step.place]),
+    # Most paths end alike: every step is made once.
+    hops: dict[tuple[int, int], Hop] = {}
+    for edge, place in pairs:
+        if place in at and edge == CONTAINMENT:
+            node = at[place]
+            hops[edge, place] = Hop(node, "contains", node.first_line, confidence=1.0, source="ast")
+        elif place in at:
+            hops[edge, place] = Hop(
+                at[place],
+                EDGE_KINDS[graph.edge_kinds[edge]],
+                int(graph.edge_lines[edge]),
+                confidence=round(float(graph.confidences[edge]), 3),
+                source=EDGE_SOURCES[graph.edge_sources[edge]],
             )
-            for step in shown
-        ]
-    )
-    named = tuple(at[place] for place in targets.tolist() if place in at)
+    reached = [
+        Reached(
+            at[step.place],
+            step.depth,
+            round(step.weight, 4),
+            path=tuple([hops[pair] for pair in step.path]),
+            is_test=bool(graph.is_test[step.place]),
+        )
+        for step in steps.shown
+        if step.place in at and hops.keys() >= set(step.path)
+    ]
     return ImpactWalk(
-        named,
+        tuple(at[place] for place in targets.tolist() if place in at),
         depth,
-        reached,
+        tuple(reached),
         total=steps.total,
         by_depth=steps.by_depth,
         files=steps.files,
         tests=steps.tests,
     )
-
-
-def _hops(
-    graph: Graph, pairs: Sequence[tuple[int, int]], at: Mapping[int, Node]
-) -> dict[tuple[int, int], Hop]:
-    """Return the steps of all paths, each made once.
-
-    Most paths end alike.
-    """
-    edges = np.array([max(edge, 0) for edge, _ in pairs], dtype=np.int64)
-    if not len(edges) or not graph.edge_count:
-        return {pair: _held(at[pair[1]]) for pair in pairs}
-    kinds, sources = graph.edge_kinds[edges].tolist(), graph.edge_sources[edges].tolist()
-    lines, confidences = graph.edge_lines[edges].tolist(), graph.confidences[edges].tolist()
-    return {
-        pair: _held(at[pair[1]])
-        if pair[0] == CONTAINMENT
-        else Hop(
-            at[pair[1]],
-            EDGE_KINDS[kind],
-            line,
-            confidence=round(confidence, 3),
-            source=EDGE_SOURCES[source],
-        )
-        for pair, kind, source, line, confidence in zip(
-            pairs, kinds, sources, lines, confidences, strict=True
-        )
-    }
-
-
-def _held(node: Node) -> Hop:
-    return Hop(node, "contains", node.first_line, confidence=1.0, source="ast")
 
 
 _FAR = 8
@@ -250,16 +211,9 @@ def bases_and_heirs(
     by_heir, by_base = graph.pairs(_INHERITS)
     above, below = _around(by_heir, int(owner[0])), _around(by_base, int(owner[0]))
     # What breaks in the program matters more than in its tests, of which there may be hundreds.
-    is_test = graph.is_test[below].tolist() if below else []
-    below = [
-        place
-        for wanted in (False, True)
-        for place, is_it in zip(below, is_test, strict=True)
-        if is_it == wanted
-    ]
-    return _called_so(graph, above, method.name, members=members), _called_so(
-        graph, below, method.name, members=members
-    )
+    below.sort(key=lambda place: bool(graph.is_test[place]))
+    methods = [_called_so(graph, each, method.name, members=members) for each in (above, below)]
+    return methods[0], methods[1]
 
 
 def _around(pairs: Pairs, owner: int) -> list[int]:
@@ -267,15 +221,14 @@ def _around(pairs: Pairs, owner: int) -> list[int]:
 
     They are few: no walk over arrays of all nodes.
     """
-    found = {owner: None}
-    ring = [owner]
+    classes = ring = [owner]
     for _ in range(_FAR):
         near = pairs.of(np.array(ring, dtype=np.int64)).tolist()
-        ring = [place for place in dict.fromkeys(near) if place not in found]
-        found.update(dict.fromkeys(ring))
+        ring = [place for place in dict.fromkeys(near) if place not in classes]
+        classes = classes + ring
         if not ring:
             break
-    return list(found)[1:]
+    return classes[1:]
 
 
 def _called_so(graph: Graph, classes: list[int], name: str, members: Members) -> tuple[Node, ...]:
@@ -307,41 +260,35 @@ def draw(walk: ImpactWalk, picture: Picture, *, is_backward: bool = True) -> str
             is_unsure = hop.source == "guess" or hop.confidence < _UNSURE
             steps[step] = steps.get(step, True) and is_unsure
             at = hop.node
-    lines = [(*step, is_unsure) for step, is_unsure in sorted(steps.items())]
-    return _dot(walk, nodes, lines) if picture == "dot" else _mermaid(walk, nodes, lines)
-
-
-def _by_file(nodes: dict[int, Node]) -> dict[str, list[Node]]:
-    found: dict[str, list[Node]] = defaultdict(list)
+    by_file: dict[str, list[Node]] = defaultdict(list)
     for node in sorted(nodes.values(), key=lambda each: (each.path, each.first_line, each.no)):
-        found[node.path].append(node)
-    return found
-
-
-def _dot(walk: ImpactWalk, nodes: dict[int, Node], lines: list[Line]) -> str:
+        by_file[node.path].append(node)
     targets = {node.no for node in walk.targets}
+    lines = [(*step, is_unsure) for step, is_unsure in sorted(steps.items())]
+    return (_dot if picture == "dot" else _mermaid)(targets, by_file, lines)
+
+
+def _dot(targets: set[int], by_file: dict[str, list[Node]], lines: list[Line]) -> str:
     text = [
         "digraph impact {",
         '  rankdir="LR";',
         '  node [shape=box, style=rounded, fontname="Helvetica"];',
     ]
-    for number, (path, inside) in enumerate(_by_file(nodes).items()):
+    for number, (path, inside) in enumerate(by_file.items()):
         text += [f"  subgraph cluster_{number} {{", f"    label={_quoted(path)}; color=gray;"]
         for node in inside:
-            marked = ', style="rounded,filled", fillcolor="#ffd54f"' if node.no in targets else ""
-            text.append(f"    n{node.no} [label={_quoted(_label(node))}{marked}];")
+            mark = ', style="rounded,filled", fillcolor="#ffd54f"' if node.no in targets else ""
+            text.append(f"    n{node.no} [label={_quoted(_label(node))}{mark}];")
         text.append("  }")
     for one, other, kind, is_unsure in lines:
-        text.append(
-            f"  n{one} -> n{other} [label={_quoted(kind)}{', style=dashed' if is_unsure else ''}];"
-        )
+        style = ", style=dashed" if is_unsure else ""
+        text.append(f"  n{one} -> n{other} [label={_quoted(kind)}{style}];")
     return "\n".join([*text, "}"])
 
 
-def _mermaid(walk: ImpactWalk, nodes: dict[int, Node], lines: list[Line]) -> str:
-    targets = {node.no for node in walk.targets}
+def _mermaid(targets: set[int], by_file: dict[str, list[Node]], lines: list[Line]) -> str:
     text = ["flowchart LR"]
-    for number, (path, inside) in enumerate(_by_file(nodes).items()):
+    for number, (path, inside) in enumerate(by_file.items()):
         text.append(f'  subgraph f{number}["{_entities(path)}"]')
         text += [f'    n{node.no}["{_entities(_label(node))}"]' for node in inside]
         text.append("  end")

@@ -23,7 +23,7 @@ from smara.codegraph.language import tables
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.memory_graph import KIND_NO, NODE_KIND_NO, Floats, Graph, Ints
 from smara.codegraph.models import CodeModule, Node
-from smara.codegraph.structure import file_ranks, node_ranks
+from smara.codegraph.structure import file_ranks, links_of, rank
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, neutralize, to_storable
@@ -68,7 +68,7 @@ def make_modules(parts: ModuleSources, only: Collection[str] = ()) -> list[CodeM
     With ``only``, just those folders.
     """
     graph = parts.graph
-    ranks, by_file = node_ranks(graph), file_ranks(graph)
+    ranks, by_file = rank(links_of(graph)), file_ranks(graph)
     folders: dict[str, list[int]] = defaultdict(list)
     has_code = np.zeros(len(graph.paths), dtype=bool)
     has_code[graph.files[graph.kinds != NODE_KIND_NO["file"]]] = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -47,22 +47,16 @@ def links_of(graph: Graph, *, is_by_file: bool = False) -> WeightedLinks:
     """
     from_files, to_files = graph.files[graph.from_places], graph.files[graph.to_places]
     weights = KIND_WEIGHTS[graph.edge_kinds] * graph.confidences
-    sources, targets, size = graph.from_places, graph.to_places, graph.size
     if is_by_file:
         keep = from_files != to_files
-        sources, targets, weights, size = (
-            from_files[keep],
-            to_files[keep],
-            weights[keep],
-            len(graph.paths),
-        )
-    else:
-        weights = np.where(from_files == to_files, weights * 0.5, weights)
-        # A test shows that something is used, but a hundred tests do not make it a pillar of the
-        # program.
-        weights = np.where(graph.file_is_test[from_files], weights * 0.3, weights)
-        weights = np.where(graph.edge_kinds == KIND_NO["tests"], weights * 0.3, weights)
-    return merged(size, sources, targets, weights=weights)
+        pairs = (from_files[keep], to_files[keep])
+        return merged(len(graph.paths), *pairs, weights=weights[keep])
+    weights = np.where(from_files == to_files, weights * 0.5, weights)
+    # A test shows that something is used, but a hundred tests do not make it a pillar of the
+    # program.
+    weights = np.where(graph.file_is_test[from_files], weights * 0.3, weights)
+    weights = np.where(graph.edge_kinds == KIND_NO["tests"], weights * 0.3, weights)
+    return merged(graph.size, graph.from_places, graph.to_places, weights=weights)
 
 
 def merged(size: int, sources: Ints, targets: Ints, weights: Floats) -> WeightedLinks:
@@ -85,9 +79,7 @@ def rank(links: WeightedLinks, restart: Floats | None = None) -> Floats:
     """
     if not links.size:
         return np.empty(0)
-    begin = (
-        np.full(links.size, 1.0) if restart is None or not restart.sum() else restart.astype(float)
-    )
+    begin = np.ones(links.size) if restart is None or not restart.sum() else restart.astype(float)
     begin = begin / begin.sum()
     out = np.bincount(links.sources, weights=links.weights, minlength=links.size)
     share = np.divide(
@@ -113,11 +105,6 @@ def rank(links: WeightedLinks, restart: Floats | None = None) -> Floats:
 def file_ranks(graph: Graph) -> Floats:
     """Return the centrality of each file among the files."""
     return rank(links_of(graph, is_by_file=True))
-
-
-def node_ranks(graph: Graph) -> Floats:
-    """Return the centrality of each node among the nodes."""
-    return rank(links_of(graph))
 
 
 def hot_spots(graph: Graph, commits: Mapping[str, int], lines: Mapping[str, int]) -> list[HotSpot]:
@@ -181,7 +168,7 @@ pillars stay visible.
 """
 _KNOWN = 0.1
 """What a file in play defines weighs less than what it uses: who asks has the file before him."""
-_FACTORS = {"constant": 0.3, "test": 0.05, "module": 0.2}
+_FACTORS = {"file": 0.0, "constant": 0.3, "test": 0.05, "module": 0.2}
 _PRIVATE, _SPECIAL, _SHORT, _IN_TESTS = 0.1, 0.1, 0.3, 0.1
 _LONGEST_HEAD = 120
 _LEAST_TOKENS_OF_A_LINE = 2
@@ -209,15 +196,16 @@ def make_map(
     order = candidates[np.lexsort((candidates, -ranks[candidates]))]
     order = order[: max(0, budget) // _LEAST_TOKENS_OF_A_LINE]
     # Of what is shown, the classes around it are shown too.
-    wanted = {int(place) for place in order}
-    for place in list(wanted):
-        above = int(graph.parents[place])
-        while above >= 0 and above not in wanted:
-            wanted.add(above)
-            above = int(graph.parents[above])
-    by_no = fetch([int(graph.nos[place]) for place in wanted])
-    nodes = {place: by_no[no] for place in wanted if (no := int(graph.nos[place])) in by_no}
-    ordered = [int(place) for place in order if int(place) in nodes]
+    parents = graph.parents.tolist()
+    places = set(order.tolist())
+    for place in order.tolist():
+        above = parents[place]
+        while above >= 0 and above not in places:
+            places.add(above)
+            above = parents[above]
+    by_no = fetch([int(graph.nos[place]) for place in places])
+    nodes = {place: by_no[no] for place in places if (no := int(graph.nos[place])) in by_no}
+    ordered = [place for place in order.tolist() if place in nodes]
     text, tokens, shown = _fitting(graph, ordered, nodes, count=count, budget=budget)
     return CodeMap(
         text,
@@ -240,46 +228,32 @@ def _symbol_ranks(
     if not graph.size:
         return np.empty(0)
     in_files = np.array([path in files for path in graph.paths], dtype=bool)[graph.files]
-    is_named = (
-        np.array([name in named for name in names], dtype=bool)
-        if named
-        else np.zeros(graph.size, dtype=bool)
-    )
+    is_named = np.array([name in named for name in names], dtype=bool)
     links = links_of(graph)
     drawn = np.where(is_named[links.targets], links.weights * _NAMED, links.weights)
-    links = WeightedLinks(links.size, links.sources, links.targets, weights=drawn)
+    links = links._replace(weights=drawn)
     begin: Floats = np.full(graph.size, 1.0 / graph.size)
     shares = [flags / flags.sum() for flags in (in_files, is_named) if flags.any()]
     if shares:
         begin = _IN_PLAY * sum(shares) / len(shares) + (1 - _IN_PLAY) * begin
-    found = rank(links, begin) * _worth(graph, names, in_files)
-    return np.where(is_named & (graph.kinds != NODE_KIND_NO["file"]), found * _NAMED, found)
-
-
-def _worth(graph: Graph, names: Sequence[str], in_files: Ints) -> Floats:
-    """Return what a definition is worth by itself.
-
-    Private names, constants and tests are rarely what a reader looks for.
-    """
+    # What a definition is worth by itself: private names, constants and tests are rarely what a
+    # reader looks for.
     by_kind = np.ones(len(NODE_KIND_NO))
-    by_kind[NODE_KIND_NO["file"]] = 0.0
     for kind, factor in _FACTORS.items():
         by_kind[NODE_KIND_NO[kind]] = factor  # type: ignore[index]  # kinds of the table above
-    by_name = [
-        _SPECIAL
-        if name.startswith("__") and name.endswith("__")
-        else _PRIVATE
-        if name.startswith(("_", "#"))
-        else _SHORT
-        if len(name) < 3
-        else 1.0
-        for name in names
-    ]
-    worth = by_kind[graph.kinds] * np.array(by_name)
+    worth = by_kind[graph.kinds] * np.array(list(map(_name_worth, names)))
     worth = np.where(in_files, worth * _KNOWN, worth)
     outside = graph.file_is_test[graph.files] & ~in_files
-    found: Floats = np.where(outside, worth * _IN_TESTS, worth)
-    return found
+    ranks: Floats = rank(links, begin) * np.where(outside, worth * _IN_TESTS, worth)
+    return np.where(is_named & (graph.kinds != NODE_KIND_NO["file"]), ranks * _NAMED, ranks)
+
+
+def _name_worth(name: str) -> float:
+    if name.startswith("__") and name.endswith("__"):
+        return _SPECIAL
+    if name.startswith(("_", "#")):
+        return _PRIVATE
+    return _SHORT if len(name) < 3 else 1.0
 
 
 def _fitting(
@@ -291,18 +265,15 @@ def _fitting(
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
         # Files by path, in each the chosen definitions by line, under the classes they stand in.
-        places = ordered[:middle]
-        by_file: dict[str, dict[int, int]] = defaultdict(dict)
-        for place in places:
-            above: int = place
-            while above >= 0 and above in nodes and nodes[above].kind != "file":
-                by_file[nodes[above].path][above] = _depth(graph, above)
-                above = int(graph.parents[above])
+        by_file: dict[str, set[int]] = defaultdict(set)
+        for place in ordered[:middle]:
+            by_file[nodes[place].path].update(_around(graph, place) & nodes.keys())
         lines = []
         for path in sorted(by_file):
             lines.append(path)
             for place in sorted(by_file[path], key=lambda each: (nodes[each].first_line, each)):
-                lines.append(_INDENT * by_file[path][place] + definition_head(nodes[place]))
+                indent = _INDENT * len(_around(graph, place))
+                lines.append(indent + definition_head(nodes[place]))
         tried = "\n".join(lines)
         cost = count(tried)
         if cost <= budget:
@@ -312,14 +283,13 @@ def _fitting(
     return text, tokens, list(ordered[:fits])
 
 
-def _depth(graph: Graph, place: int) -> int:
-    """1 for what stands in the file itself, 2 for what stands in that."""
-    depth = 1
-    above = int(graph.parents[place])
-    while above >= 0 and graph.kinds[above] != NODE_KIND_NO["file"]:
-        depth += 1
-        above = int(graph.parents[above])
-    return depth
+def _around(graph: Graph, place: int) -> set[int]:
+    """Return a definition with those that it stands in."""
+    places = set()
+    while place >= 0 and graph.kinds[place] != NODE_KIND_NO["file"]:
+        places.add(place)
+        place = int(graph.parents[place])
+    return places
 
 
 def definition_head(node: Node) -> str:
@@ -328,11 +298,8 @@ def definition_head(node: Node) -> str:
     ``def login(self, user: str) -> Token``.
     """
     signature = " ".join(node.signature.split()).rstrip("{:; ")
-    if not signature:
-        head = f"{_WORDS.get(node.kind, '')} {node.name}".strip()
-    elif node.name in signature:
-        head = signature
-    else:
+    head = signature
+    if not signature or node.name not in signature:
         head = f"{_WORDS.get(node.kind, '')} {node.name}{signature}".strip()
     return head if len(head) <= _LONGEST_HEAD else head[: _LONGEST_HEAD - 1] + "…"
 
@@ -382,40 +349,35 @@ def components(size: int, links: Mapping[int, Mapping[int, int]]) -> list[list[i
     """Return the strongly connected components (Tarjan's way, without recursion: chains of
     imports can be long).
     """
-    index, low = [-1] * size, [0] * size
-    is_on_stack = [False] * size
-    stack: list[int] = []
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: dict[int, None] = {}
     found: list[list[int]] = []
-    count = 0
     for root in range(size):
-        if index[root] >= 0:
-            continue
-        work = [(root, iter(sorted(links.get(root, ()))))]
-        index[root] = low[root] = count
-        count += 1
-        stack.append(root)
-        is_on_stack[root] = True
-        while work:
+        waiting = [root] if root not in index else []
+        work: list[tuple[int, Iterator[int]]] = []
+        while waiting or work:
+            for node in waiting:
+                index[node] = low[node] = len(index)
+                stack[node] = None
+                work.append((node, iter(sorted(links.get(node, ())))))
             node, others = work[-1]
+            waiting = []
             for other in others:
-                if index[other] < 0:
-                    index[other] = low[other] = count
-                    count += 1
-                    stack.append(other)
-                    is_on_stack[other] = True
-                    work.append((other, iter(sorted(links.get(other, ())))))
+                if other not in index:
+                    waiting = [other]
                     break
-                if is_on_stack[other]:
+                if other in stack:
                     low[node] = min(low[node], index[other])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    found.append([])
-                    while not found[-1] or found[-1][-1] != node:
-                        found[-1].append(stack.pop())
-                        is_on_stack[found[-1][-1]] = False
+            if waiting:
+                continue
+            work.pop()
+            if work:
+                low[work[-1][0]] = min(low[work[-1][0]], low[node])
+            if low[node] == index[node]:
+                found.append([])
+                while node in stack:
+                    found[-1].append(stack.popitem()[0])
     return found
 
 
@@ -458,9 +420,12 @@ def declared(manifests: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]
     found: list[tuple[str, str, str]] = []
     for path, text in manifests:
         folder = path.rpartition("/")[0]
-        entries = (
-            _json_entries(text) if path.endswith("package.json") else _python_entries(path, text)
-        )
+        if path.endswith(".cfg"):
+            section = text.partition("[options.entry_points]")[2].partition("\n[")[0]
+            scripts = _SCRIPT.findall(section)
+            entries = [(module.replace(".", "/"), name) for module, name in scripts]
+        else:
+            entries = (_json_entries if path.endswith(".json") else _toml_entries)(text)
         found += [
             (f"{folder}/{module}".strip("/"), name, f"a command of {path}")
             for module, name in entries
@@ -468,20 +433,16 @@ def declared(manifests: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]
     return found
 
 
-def _python_entries(path: str, text: str) -> list[tuple[str, str]]:
-    if path.endswith(".cfg"):
-        section = text.partition("[options.entry_points]")[2].partition("\n[")[0]
-        return [(module.replace(".", "/"), name) for module, name in _SCRIPT.findall(section)]
+def _toml_entries(text: str) -> list[tuple[str, str]]:
     import tomllib
 
     try:
         project = tomllib.loads(text).get("project", {})
     except (tomllib.TOMLDecodeError, AttributeError):
         return []
-    tables = (
-        [project.get("scripts"), project.get("gui-scripts")] if isinstance(project, dict) else []
-    )
-    values = [value for table in tables if isinstance(table, dict) for value in table.values()]
+    project = project if isinstance(project, dict) else {}
+    scripts = (project.get("scripts"), project.get("gui-scripts"))
+    values = [value for table in scripts if isinstance(table, dict) for value in table.values()]
     pairs = [value.partition("[")[0].partition(":") for value in values if isinstance(value, str)]
     return [(module.strip().replace(".", "/"), name.strip()) for module, _, name in pairs]
 
@@ -491,16 +452,12 @@ def _json_entries(text: str) -> list[tuple[str, str]]:
         package = json.loads(text)
     except (ValueError, RecursionError):
         return []
-    if not isinstance(package, dict):
-        return []
+    package = package if isinstance(package, dict) else {}
     bins = package.get("bin")
     named = [*bins.values()] if isinstance(bins, dict) else [bins]
-    files = [
-        each
-        for each in (*named, package.get("main"), package.get("module"))
-        if isinstance(each, str)
-    ]
-    return [(re.sub(r"\.\w+$", "", each.removeprefix("./")), "") for each in dict.fromkeys(files)]
+    entries = (*named, package.get("main"), package.get("module"))
+    files = dict.fromkeys(each for each in entries if isinstance(each, str))
+    return [(re.sub(r"\.\w+$", "", each.removeprefix("./")), "") for each in files]
 
 
 def entry_candidates(
@@ -509,8 +466,8 @@ def entry_candidates(
     """Return likely entry points and their reasons."""
     found: dict[int, str] = {}
     for module, name, why in declared(manifests):
-        wanted = re.compile(rf"(?:^|.*/){re.escape(module)}(?:/__init__|/__main__|/index)?\.\w+$")
-        files = [number for number, path in enumerate(graph.paths) if wanted.fullmatch(path)]
+        file = re.compile(rf"(?:^|.*/){re.escape(module)}(?:/__init__|/__main__|/index)?\.\w+$")
+        files = [number for number, path in enumerate(graph.paths) if file.fullmatch(path)]
         inside = np.flatnonzero(np.isin(graph.files, files)).tolist()
         last = name.rpartition(".")[2]
         named = [place for place in inside if last and names[place] == last]
@@ -533,12 +490,6 @@ def entry_candidates(
     return found
 
 
-def reach(graph: Graph, place: int) -> int:
-    """Count the nodes reached from one and everything in it."""
-    start = graph.within(np.array([place]))
-    return sum(len(ring) for ring in graph.rings(start, _REACH_DEPTH, is_backward=False).places)
-
-
 def rank_entries(
     graph: Graph, candidates: dict[int, str], nodes: dict[int, Node]
 ) -> list[EntryPoint]:
@@ -546,12 +497,14 @@ def rank_entries(
     order = sorted(
         candidates, key=lambda place: (not candidates[place].startswith("a command"), place)
     )
-    found = [
-        EntryPoint(nodes[no], candidates[place], reach(graph, place))
-        for place in order[:_MOST_JUDGED]
-        if (no := int(graph.nos[place])) in nodes
-    ]
+    entries = []
+    for place in order[:_MOST_JUDGED]:
+        if (no := int(graph.nos[place])) in nodes:
+            # What is reached from a node and everything in it.
+            start = graph.within(np.array([place]))
+            rings = graph.rings(start, _REACH_DEPTH, is_backward=False).places
+            entries.append(EntryPoint(nodes[no], candidates[place], sum(map(len, rings))))
     return sorted(
-        found,
+        entries,
         key=lambda each: (not each.why.startswith("a command"), -each.reaches, each.node.label),
     )

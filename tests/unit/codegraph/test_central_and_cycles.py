@@ -12,8 +12,8 @@ from smara.codegraph.structure import (
     components,
     cycles,
     file_ranks,
+    links_of,
     merged,
-    node_ranks,
     rank,
 )
 from tests.unit.codegraph.graphs import drawn, random_graph
@@ -22,8 +22,8 @@ from tests.unit.codegraph.graphs import drawn, random_graph
 @pytest.mark.parametrize("seed", range(20))
 def test_ranks_are_shares_of_one(seed):
     graph = random_graph(seed).graph
-    assert node_ranks(graph).sum() == pytest.approx(1.0)
-    assert (node_ranks(graph) >= 0).all()
+    assert rank(links_of(graph)).sum() == pytest.approx(1.0)
+    assert (rank(links_of(graph)) >= 0).all()
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from smara.codegraph.anchors.models import Anchor, AnchorTree, CodePlace, Named, NewAnchor, Owner
 from smara.codegraph.anchors.store import AnchorStore
-from smara.core.clock import Clock
 from smara.core.freshness import Freshness, Policy, combine_verdicts
 from smara.core.git import find_repository
 from smara.database.database import Session
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from smara.codegraph.graph import CodeGraph
 
 
+_UNSEEN_SECONDS = 1.0
 _MOST_MADE = 4
 """How many times the files of one question may be read to make anchors: that is done once, not at
 every reading.
@@ -52,28 +52,31 @@ class AnchorStatement:
 class Anchors:
     """Makes and judges the anchors of one project, for one tree.
 
-    ``find_root`` says which folder asks, or ``None`` where there is none: then nothing is anchored
-    and nothing judged. ``most_files`` bounds what one question reads from the disk.
+    ``find_root`` names the folder that asks; without one nothing is anchored and nothing judged.
+    The settings bound what one question reads from the disk.
     """
 
     def __init__(
         self,
-        store: AnchorStore,
-        clock: Clock,
+        project: ProjectContext,
         find_root: Callable[[], str | None],
-        policy: Policy,
-        most_files: int = 16,
-        find_unseen: Callable[[str], Collection[str] | None] = lambda root: None,
+        find_code: Callable[[], CodeGraph],
     ) -> None:
-        self.store = store
-        self._clock = clock
+        self.store = AnchorStore(project.database, project.scope)
+        settings = project.settings
+        self._clock = project.clock
         self._find_root = find_root
-        self._policy = policy
-        self._most_files = most_files
-        self._find_unseen = find_unseen
+        self._find_code = find_code
+        self._policy = Policy(
+            settings.freshness_drifted,
+            settings.freshness_orphaned,
+            settings.freshness_withhold_fraction,
+        )
+        self._most_files = settings.freshness_read_files
         self._pasts: dict[str, GitFiles] = {}
         self._looked_at: dict[tuple[Owner, str], int] = {}
-        self._kept: dict[tuple[str, int, int], tuple[CodePlace, ...]] = {}
+        self._places: dict[tuple[str, int, int], tuple[CodePlace, ...]] = {}
+        self._unseen: tuple[str, float, Collection[str]] = ("", 0.0, ())
 
     def tree(self, session: Session) -> AnchorTree | None:
         """Return the tree that asks, with its index, if it has one.
@@ -112,8 +115,8 @@ class Anchors:
         # Anchors of another repository are its own business, unless it is gone.
         mine = [
             each
-            for found in anchors.values()
-            for each in found
+            for theirs in anchors.values()
+            for each in theirs
             if each.repository == tree.repository or not os.path.isdir(each.repository)
         ]
         if not mine:
@@ -122,8 +125,8 @@ class Anchors:
         from smara.codegraph.anchors.verdict import AnchorJudge
         from smara.codegraph.parse.source import likeness
 
-        disk = Disk(tree.root, self._most_files, self._kept)
-        judging = AnchorJudge(
+        disk = Disk(tree.root, self._most_files, self._places)
+        judged = AnchorJudge(
             self.store,
             session,
             tree,
@@ -131,18 +134,24 @@ class Anchors:
             past=self._past(tree),
             unseen=lambda: self._find_unseen(tree.root),
             likeness=likeness,
-        )
-        judged = judging.judge(mine)
-        found = {}
-        for no, theirs in anchors.items():
-            verdicts = [judged[each.no] for each in theirs if each.no in judged]
-            if verdicts:
-                found[no] = combine_verdicts(verdicts, self._policy)
-        return found
+        ).judge(mine)
+        return {
+            no: combine_verdicts(verdicts, self._policy)
+            for no, theirs in anchors.items()
+            if (verdicts := [judged[each.no] for each in theirs if each.no in judged])
+        }
 
-    def history(self, session: Session, owner: Owner, owner_no: int) -> list[Anchor]:
-        """Return every anchor something ever had, the newest first."""
-        return self.store.history(session, owner, owner_no)
+    def _find_unseen(self, root: str) -> Collection[str]:
+        """Return the files that the index has not seen as they are now.
+
+        It takes a walk over the whole tree, which every search that finds an orphan would pay for,
+        so the answer holds for a second.
+        """
+        seen_root, at, unseen = self._unseen
+        if seen_root != root or self._clock.monotonic() - at >= _UNSEEN_SECONDS:
+            unseen = {path for paths in self._find_code().changed_paths(root) for path in paths}
+            self._unseen = (root, self._clock.monotonic(), unseen)
+        return unseen
 
     # making
 
@@ -160,10 +169,10 @@ class Anchors:
         from smara.codegraph.anchors.maker import AnchorMaker
 
         past = self._past(tree)
-        disk = Disk(tree.root, _MOST_MADE * self._most_files, self._kept)
+        disk = Disk(tree.root, _MOST_MADE * self._most_files, self._places)
         commit = self._commit_of(statement, past)
-        anchoring = AnchorMaker(self.store, session, tree, disk=disk, past=past, commit=commit)
-        return tree, anchoring.make(statement.named, statement.text)
+        maker = AnchorMaker(self.store, session, tree, disk=disk, past=past, commit=commit)
+        return tree, maker.make(statement.named, statement.text)
 
     def put(self, statements: Iterable[AnchorStatement]) -> int:
         """Anchor statements to the code they name; how many got any anchor.
@@ -175,19 +184,19 @@ class Anchors:
         for statement in statements:
             with self.store.database.read() as session:
                 made = self.make(session, statement)
-                there = self.store.of(session, statement.owner, [statement.no]).get(
-                    statement.no, []
-                )
+                there = self._there(session, statement)
             if made is None:
                 return anchored
             named = [each for each in there if _is_named(each, statement)]
-            known = {
-                each.symbol for each in named if each.kind == "symbol"
-            }  # perhaps elsewhere by now: not two of one
-            new = [each for each in made[1] if each.kind != "symbol" or each.symbol not in known]
+            # Perhaps elsewhere by now: not two of one.
+            symbols = {each.symbol for each in named if each.kind == "symbol"}
+            new = [each for each in made[1] if each.kind != "symbol" or each.symbol not in symbols]
             self._write(statement, made[0], [*named, *new], named)
             anchored += bool(named or new)
         return anchored
+
+    def _there(self, session: Session, statement: AnchorStatement) -> list[Anchor]:
+        return self.store.of(session, statement.owner, [statement.no]).get(statement.no, [])
 
     def verify(self, statement: AnchorStatement) -> None:
         """Anchor a statement to the code of today.
@@ -198,7 +207,7 @@ class Anchors:
         were anchored, the anchor says which code they mean, and not the lines.
         """
         with self.store.database.read() as session:
-            there = self.store.of(session, statement.owner, [statement.no]).get(statement.no, [])
+            there = self._there(session, statement)
             stands = self.judge(session, statement.owner, [statement.no]).get(statement.no)
             followed = [
                 # Lines tell where something without a name is; a file has none that matter.
@@ -232,7 +241,7 @@ class Anchors:
         speaks of the code of today.
         """
         with self.store.database.read() as session:
-            there = self.store.of(session, statement.owner, [statement.no]).get(statement.no, [])
+            there = self._there(session, statement)
             tree = self.tree(session)
             if tree is None:
                 return
@@ -253,16 +262,15 @@ class Anchors:
         there: Sequence[Anchor],
     ) -> None:
         """Keep of what is there what is among the anchors, add the others, and retire the rest."""
-        wanted, known = {_key(each) for each in anchors}, {_key(each) for each in there}
-        kept = [each.no for each in there if _key(each) in wanted]
-        new = [each for each in anchors if _key(each) not in known]
+        after, before = set(map(_key, anchors)), set(map(_key, there))
+        new = [each for each in anchors if _key(each) not in before]
         with self.store.database.write(is_derived=True) as session:
             self.store.replace(
                 session,
                 statement.owner,
                 statement.no,
                 anchors=new,
-                kept=kept,
+                staying=[each.no for each in there if _key(each) in after],
                 repository=tree.repository,
                 has_index=tree.has_index,
                 now_ms=self._clock.now_ms(),
@@ -289,11 +297,11 @@ class Anchors:
         above, below = self._looked_at.get((owner, tree.root), 0), newest + 1
         while True:
             with self.store.database.read() as session:
-                found = self.store.pending(session, owner, True, above, below, limit)
-            if not found:
+                numbers = self.store.pending(session, owner, above, below, limit=limit)
+            if not numbers:
                 break
-            yield found
-            below = found[-1]
+            yield numbers
+            below = numbers[-1]
         self._looked_at[owner, tree.root] = newest
 
     def _commit_of(self, statement: AnchorStatement, past: GitFiles) -> str | None:
@@ -307,7 +315,7 @@ class Anchors:
         commit = past.commit(statement.commit)
         if commit is None and statement.is_past:
             commit = past.commit_at(statement.made_at)
-        return None if commit in (None, head) else commit
+        return None if commit == head else commit
 
     def _past(self, tree: AnchorTree) -> GitFiles:
         from smara.codegraph.git import GitFiles
@@ -328,60 +336,10 @@ def _is_named(anchor: Anchor, statement: AnchorStatement) -> bool:
 
 
 def _repository_of(root: str) -> str:
-    found = find_repository(root)
-    return found.common_dir if found is not None else root
+    repository = find_repository(root)
+    return repository.common_dir if repository is not None else root
 
 
 def _key(anchor: NewAnchor) -> tuple[str, str, str, int | None]:
-    return (
-        anchor.kind,
-        anchor.path,
-        anchor.symbol,
-        anchor.first_line if anchor.kind == "lines" else None,
-    )
-
-
-_KEPT_SECONDS = 1.0
-
-
-def make_anchors(
-    project: ProjectContext,
-    find_root: Callable[[], str | None],
-    find_code: Callable[[], CodeGraph],
-) -> Anchors:
-    """Return the anchors of a project, by the policy of the settings."""
-    settings = project.settings
-    policy = Policy(
-        settings.freshness_drifted,
-        settings.freshness_orphaned,
-        settings.freshness_withhold_fraction,
-    )
-    return Anchors(
-        AnchorStore(project.database, project.scope),
-        project.clock,
-        find_root,
-        policy=policy,
-        most_files=settings.freshness_read_files,
-        find_unseen=_Unseen(project.clock, find_code),
-    )
-
-
-class _Unseen:
-    """Which files the index has not seen as they are now.
-
-    Looked at again after a second.
-
-    It takes a walk over the whole tree, which every search that finds an orphan would pay for.
-    """
-
-    def __init__(self, clock: Clock, find_code: Callable[[], CodeGraph]) -> None:
-        self._clock = clock
-        self._find_code = find_code
-        self._kept: tuple[str, float, Collection[str]] | None = None
-
-    def __call__(self, root: str) -> Collection[str]:
-        now = self._clock.monotonic()
-        if self._kept is None or self._kept[0] != root or now - self._kept[1] >= _KEPT_SECONDS:
-            found = {path for paths in self._find_code().changed_paths(root) for path in paths}
-            self._kept = (root, self._clock.monotonic(), found)
-        return self._kept[2]
+    line = anchor.first_line if anchor.kind == "lines" else None
+    return anchor.kind, anchor.path, anchor.symbol, line

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from smara.codegraph.anchors.models import CodePlace
-from smara.codegraph.index.files import NotRead, TreeReader
+from smara.codegraph.index.files import TreeReader
 
 MARK_BYTES = 4
 MOST_LINES = 200
@@ -30,12 +30,11 @@ class LineMark(NamedTuple):
 
 def marked(data: bytes) -> list[LineMark]:
     """Return the lines of a file that are not blank."""
-    found = []
-    for number, line in enumerate(data.split(b"\n"), 1):
-        text = line.strip()
-        if text:
-            found.append(LineMark(number, hashlib.blake2b(text, digest_size=MARK_BYTES).digest()))
-    return found
+    return [
+        LineMark(number, hashlib.blake2b(text, digest_size=MARK_BYTES).digest())
+        for number, line in enumerate(data.split(b"\n"), 1)
+        if (text := line.strip())
+    ]
 
 
 def split_marks(marks: bytes) -> list[bytes]:
@@ -59,9 +58,8 @@ def share_gone(marks: bytes, lines: Sequence[LineMark]) -> float:
     >>> share_gone(sample_of(before), after)
     0.25
     """
-    wanted = split_marks(marks)
-    there = {line.mark for line in lines}
-    return sum(mark not in there for mark in wanted) / len(wanted) if wanted else 0.0
+    before, now = split_marks(marks), {line.mark for line in lines}
+    return sum(mark not in now for mark in before) / len(before) if before else 0.0
 
 
 def find_run(marks: bytes, lines: Sequence[LineMark], near: int) -> tuple[int, int] | None:
@@ -72,23 +70,19 @@ def find_run(marks: bytes, lines: Sequence[LineMark], near: int) -> tuple[int, i
     >>> find_run(lines_between(marked(b"a\\nb\\nc"), 2, 3), marked(b"new\\na\\n\\nb\\nc"), 2)
     (4, 5)
     """
-    wanted = split_marks(marks)
-    if not wanted:
-        return None
-    have = [line.mark for line in lines]
+    run = split_marks(marks)
+    now = [line.mark for line in lines]
     starts = [
-        at
-        for at, mark in enumerate(have)
-        if mark == wanted[0] and have[at : at + len(wanted)] == wanted
+        at for at, mark in enumerate(now) if run[:1] == [mark] and now[at : at + len(run)] == run
     ]
     if not starts:
         return None
     best = min(starts, key=lambda at: abs(lines[at].number - near))
-    return lines[best].number, lines[best + len(wanted) - 1].number
+    return lines[best].number, lines[best + len(run) - 1].number
 
 
 MOST_BYTES = 1_000_000
-_MOST_KEPT = 256
+_MOST_CACHED = 256
 _READ_FOR_A_PARSE = 8
 """To read a file and see that it is the one that was indexed costs a fraction of taking it
 apart.
@@ -102,22 +96,21 @@ class Disk:
     """
 
     def __init__(
-        self, root: str, most_files: int, kept: dict[tuple[str, int, int], tuple[CodePlace, ...]]
+        self, root: str, most_files: int, cache: dict[tuple[str, int, int], tuple[CodePlace, ...]]
     ) -> None:
         self._reader = TreeReader(root)
-        self._real_root = self._reader.root
         self._reads_left = _READ_FOR_A_PARSE * most_files
         self._parses_left = most_files
-        self._kept = kept
+        self._cache = cache
         self._texts: dict[str, bytes | None] = {}
 
     def stat(self, path: str) -> tuple[int, int] | None:
-        """(size, mtime) of a regular file, ``None`` when there is none."""
+        """(size, mtime) of a regular file, or ``None``."""
         try:
-            found = os.lstat(self._at(path))
+            facts = os.lstat(os.path.join(self._reader.root, path))
         except (OSError, ValueError):
             return None
-        return (found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+        return (facts.st_size, facts.st_mtime_ns) if stat.S_ISREG(facts.st_mode) else None
 
     def may_read(self, path: str) -> bool:
         """Return True if the bound allows to read one more file."""
@@ -125,24 +118,17 @@ class Disk:
 
     def may_parse(self, path: str) -> bool:
         """Return True if the bound allows to take one more file apart."""
-        return self._parses_left > 0 or self._key(path) in self._kept
+        return self._parses_left > 0 or self._key(path) in self._cache
 
     def read(self, path: str) -> bytes | None:
         """Return what is in a file.
 
         ``None`` when it cannot be read, is too large, or lies outside of the root.
         """
-        if path in self._texts:
-            return self._texts[path]
-        self._reads_left -= 1
-        try:
-            self._texts[path] = self._reader.read(path, MOST_BYTES).data
-        except NotRead:
-            self._texts[path] = None
+        if path not in self._texts:
+            self._reads_left -= 1
+            self._texts[path] = self._reader.find(path, MOST_BYTES)
         return self._texts[path]
-
-    def _at(self, path: str) -> str:
-        return os.path.join(self._real_root, path)
 
     def lines(self, path: str) -> list[LineMark] | None:
         data = self.read(path)
@@ -156,17 +142,17 @@ class Disk:
         key = self._key(path)
         if key is None:
             return ()
-        if key not in self._kept:
+        if key not in self._cache:
             data = self.read(path)
             self._parses_left -= 1
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.pop(next(iter(self._kept)))
-            self._kept[key] = places_of(path, data) if data is not None else ()
-        return self._kept[key]
+            if len(self._cache) >= _MOST_CACHED:
+                self._cache.pop(next(iter(self._cache)))
+            self._cache[key] = places_of(path, data) if data is not None else ()
+        return self._cache[key]
 
     def _key(self, path: str) -> tuple[str, int, int] | None:
-        known = self.stat(path)
-        return None if known is None else (self._at(path), *known)
+        facts = self.stat(path)
+        return None if facts is None else (os.path.join(self._reader.root, path), *facts)
 
 
 def places_of(path: str, data: bytes) -> tuple[CodePlace, ...]:
@@ -174,19 +160,15 @@ def places_of(path: str, data: bytes) -> tuple[CodePlace, ...]:
     from smara.codegraph.index.index_file import taken_apart
 
     facts = taken_apart(path, data, has_text=False).facts
-    return (
-        ()
-        if facts is None
-        else tuple(
-            CodePlace(
-                path,
-                each.qualname,
-                each.first_line,
-                last_line=each.last_line,
-                hash=each.body_hash,
-                sketch=each.sketch,
-                name=each.name,
-            )
-            for each in facts.definitions
+    return tuple(
+        CodePlace(
+            path,
+            each.qualname,
+            each.first_line,
+            last_line=each.last_line,
+            hash=each.body_hash,
+            sketch=each.sketch,
+            name=each.name,
         )
+        for each in (facts.definitions if facts is not None else ())
     )

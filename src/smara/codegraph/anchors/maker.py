@@ -41,15 +41,13 @@ def paths_in(text: str) -> list[Named]:
 
     ``src/auth.py``, ``src/auth.py:10-20``, ``src/auth.py:login``.
     """
-    found: dict[Named, None] = {}
+    places: dict[Named, None] = {}
     for match in _PATH.finditer(text[:_MOST_TEXT]):
         path = match["path"].removeprefix("./").rstrip(".")
         first = int(match["first"]) if match["first"] else None
         last = int(match["last"]) if match["last"] else first
-        found[
-            Named(path, match["symbol"] or "", first, last_line=last, commit=None, named_by="text")
-        ] = None
-    return list(found)[:MOST_NAMES]
+        places[Named(path, match["symbol"] or "", first, last_line=last, named_by="text")] = None
+    return list(places)[:MOST_NAMES]
 
 
 def names_in(text: str) -> list[str]:
@@ -61,36 +59,30 @@ def names_in(text: str) -> list[str]:
     ['Session.login', 'run', 'refresh_token', 'loginForm']
     """  # noqa: E501
     cut = text[:_MOST_TEXT]
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for match in _CODE.finditer(cut):
         inside = match[1].strip().removesuffix("()").split("(")[0]
         if _DOTTED.fullmatch(inside):
-            found[plain_name(inside)] = None
+            names[plain_name(inside)] = None
     plain = _PATH.sub(
         lambda match: " " if "/" in match["path"] or match["first"] else match[0],
         _CODE.sub(" ", cut),
     )
     for match in _WORD.finditer(plain):
-        word = match[0].removesuffix("()")
-        is_call = bool(match["call"])
-        if is_call or "_" in word.strip("_") or _HUMP.search(word) or _is_qualified(word):
-            found[plain_name(word)] = None
-    return list(found)[:MOST_NAMES]
+        word = plain_name(match[0].removesuffix("()"))
+        parts = word.split(".")
+        # ``Session.login``, but not ``e.g`` or a missing space.
+        is_qualified = all(len(part) > 2 for part in parts) and any(
+            part[0].isupper() for part in parts[:-1]
+        )
+        if match["call"] or "_" in word.strip("_") or _HUMP.search(word) or is_qualified:
+            names[word] = None
+    return list(names)[:MOST_NAMES]
 
 
 def plain_name(name: str) -> str:
     """Return a name with dots between its parts, in any language."""
     return name.replace("::", ".").replace("#", ".")
-
-
-def _is_qualified(word: str) -> bool:
-    """Return True for ``Session.login``, False for ``e.g`` and a missing space."""
-    parts = plain_name(word).split(".")
-    return (
-        len(parts) > 1
-        and all(len(part) > 2 for part in parts)
-        and any(part[0].isupper() for part in parts[:-1])
-    )
 
 
 MOST_ANCHORS = 12
@@ -111,36 +103,28 @@ class AnchorMaker:
         past: GitFiles,
         commit: str | None = None,
     ) -> None:
-        self._store = store
-        self._session = session
-        self._tree = tree
-        self._disk = disk
-        self._past = past
-        self._commit = commit
-        self._head: str | None = None
+        self._store, self._session, self._tree = store, session, tree
+        self._disk, self._past, self._commit = disk, past, commit
+        self._head = commit or past.head()
 
     def make(self, named: Sequence[Named], text: str) -> list[NewAnchor]:
         """Return the anchors of one statement.
 
         What it names by itself first, then what its words name.
         """
-        self._head = self._commit or self._past.head()
-        found: dict[tuple[object, ...], NewAnchor] = {}
-        given = [*named, *paths_in(text)]
-        for each in given:
-            anchor = self._place(each)
-            if anchor is not None:
-                found.setdefault(_key(anchor), anchor)
-        paths = {anchor.path for anchor in found.values()}
-        for name in names_in(text):
-            anchor = self._name(name, paths)
-            if anchor is not None:
-                found.setdefault(_key(anchor), anchor)
+        placed = [self._place(each) for each in (*named, *paths_in(text))]
+        paths = {anchor.path for anchor in placed if anchor is not None}
+        named_in_text = [self._name(name, paths) for name in names_in(text)]
+        # One anchor for a thing, however often it is named; overloads have one name and are
+        # several things.
+        anchors: dict[tuple[object, ...], NewAnchor] = {}
+        for each in (*placed, *named_in_text):
+            if each is not None:
+                where = each.first_line if each.kind == "lines" else each.hash
+                anchors.setdefault((each.kind, each.path, each.symbol, where), each)
         # A definition says more than the file around it, and lines more than a name.
-        ordered = sorted(
-            found.values(), key=lambda each: ("symbol", "lines", "file").index(each.kind)
-        )
-        return ordered[:MOST_ANCHORS]
+        order = ("symbol", "lines", "file")
+        return sorted(anchors.values(), key=lambda each: order.index(each.kind))[:MOST_ANCHORS]
 
     def _place(self, named: Named) -> NewAnchor | None:
         path = self._path(named.path)
@@ -150,56 +134,41 @@ class AnchorMaker:
         data = self._data(path, commit)
         if data is None:
             return None
+        head = commit or self._head
         if not named.symbol and named.first_line is None:
-            lines = marked(data)
             return NewAnchor(
                 "file",
                 path,
                 hash=digest(data),
-                sketch=sample_of(lines),
-                commit=commit or self._head,
+                sketch=sample_of(marked(data)),
+                commit=head,
                 named_by=named.named_by,
             )
         places = self._places(path, data, commit)
         if named.symbol:
             fitting = [place for place in places if _means(named.symbol, place.symbol)]
-            exact = [
-                place for place in fitting if place.symbol == plain_name(named.symbol)
-            ] or fitting
-            return (
-                self._symbol(exact[0], commit, named.named_by)
-                if len({_at(each) for each in exact}) == 1
-                else None
-            )
-        return self._around(named, path, data, places, commit)
-
-    def _around(
-        self, named: Named, path: str, data: bytes, places: Sequence[CodePlace], commit: str | None
-    ) -> NewAnchor | None:
-        """Return the smallest definition around some lines, or the lines themselves."""
+            plain = plain_name(named.symbol)
+            exact = [place for place in fitting if place.symbol == plain] or fitting
+            is_one = len({_at(each) for each in exact}) == 1
+            return self._symbol(exact[0], commit, named.named_by) if is_one else None
+        # The smallest definition around some lines, or the lines themselves.
         first = named.first_line or 1
         last = named.last_line or first
-        around = [
-            place for place in places if place.first_line <= first and last <= place.last_line
-        ]
+        around = [each for each in places if each.first_line <= first and last <= each.last_line]
         if around:
-            return self._symbol(
-                min(around, key=lambda each: each.last_line - each.first_line),
-                commit,
-                named.named_by,
-            )
+            smallest = min(around, key=lambda each: each.last_line - each.first_line)
+            return self._symbol(smallest, commit, named.named_by)
         marks = lines_between(marked(data), first, last)
         if not marks:
             return None
         return NewAnchor(
             "lines",
             path,
-            "",
             first_line=first,
             last_line=last,
             hash=digest(marks),
             sketch=marks,
-            commit=commit or self._head,
+            commit=head,
             named_by=named.named_by,
         )
 
@@ -215,26 +184,20 @@ class AnchorMaker:
             return None
         place = next(iter(chosen.values()))
         data = self._data(place.path, self._commit)
-        if data is None:
-            return None
-        now = [
-            each
-            for each in self._places(place.path, data, self._commit)
-            if each.symbol == place.symbol
-        ]
-        return self._symbol(now[0], self._commit, "text") if now else None
+        places = self._places(place.path, data, self._commit) if data is not None else ()
+        now = next((each for each in places if each.symbol == place.symbol), None)
+        return self._symbol(now, self._commit, "text") if now is not None else None
 
     def _symbol(self, place: CodePlace, commit: str | None, named_by: str) -> NewAnchor:
         twins = namesakes = NOT_KNOWN
         if commit is None and self._tree.no is not None:
+            name = place.symbol.rpartition(".")[2]
             same = self._store.with_bodies(self._session, self._tree.no, [place.hash])
-            called = self._store.called(
-                self._session, self._tree.no, [place.symbol.rpartition(".")[2]]
-            )
-            own = _at(place)
-            twins = place_marks([_at(each) for each in same if _at(each) != own])
-            namesakes = place_marks(
-                [_at(each) for each in called if each.symbol == place.symbol and _at(each) != own]
+            called = self._store.called(self._session, self._tree.no, [name])
+            alike = [each for each in called if each.symbol == place.symbol]
+            twins, namesakes = (
+                place_marks([_at(each) for each in others if _at(each) != _at(place)])
+                for others in (same, alike)
             )
         return NewAnchor(
             "symbol",
@@ -257,21 +220,16 @@ class AnchorMaker:
         """
         if not path:
             return None
-        plain = path.replace("\\", "/").removeprefix("./")
         root = self._tree.root.rstrip("/") + "/"
-        if plain.startswith(root):
-            plain = plain[len(root) :]
+        plain = path.replace("\\", "/").removeprefix("./").removeprefix(root)
         if plain.startswith("/") or ".." in plain.split("/"):
             return None
         if self._disk.stat(plain) is not None or (
             self._commit and self._past.read(self._commit, plain) is not None
         ):
             return plain
-        ends = (
-            self._store.ending(self._session, self._tree.no, plain)
-            if self._tree.no is not None
-            else []
-        )
+        no = self._tree.no
+        ends = self._store.ending(self._session, no, plain) if no is not None else []
         return ends[0] if len(ends) == 1 else None
 
     def _data(self, path: str, commit: str | None) -> bytes | None:
@@ -299,16 +257,3 @@ def _means(name: str, symbol: str) -> bool:
 
 def _at(place: CodePlace) -> tuple[str, str]:
     return place.path, place.symbol
-
-
-def _key(anchor: NewAnchor) -> tuple[object, ...]:
-    """Return one anchor for a thing, however often it is named.
-
-    Overloads have one name and are several things.
-    """
-    return (
-        anchor.kind,
-        anchor.path,
-        anchor.symbol,
-        anchor.first_line if anchor.kind == "lines" else anchor.hash,
-    )

@@ -80,9 +80,8 @@ class Anchor(NewAnchor):
 
 def place_mark(path: str, symbol: str) -> bytes:
     """Return a place in six bytes."""
-    return hashlib.blake2b(
-        f"{path}\0{symbol}".encode(errors="surrogatepass"), digest_size=_PLACE_BYTES
-    ).digest()
+    text = f"{path}\0{symbol}".encode(errors="surrogatepass")
+    return hashlib.blake2b(text, digest_size=_PLACE_BYTES).digest()
 
 
 def place_marks(places: list[tuple[str, str]]) -> bytes:

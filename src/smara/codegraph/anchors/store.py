@@ -2,54 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from smara.codegraph.anchors.models import Anchor, CodePlace, NewAnchor, Owner
+from smara.codegraph.store import CodeTables
 from smara.core.escape import from_storable, to_storable
-from smara.database.database import PART, Row, Session, marks, parts
-from smara.database.project_store import ProjectStore
+from smara.database.database import PART, Row, Session, marks
 
 _COLUMNS = (
     "kind, path, symbol, first_line, last_line, hash, sketch, twins, namesakes, commit_sha, "
     "named_by, no, owner,"
     " owner_no, repository, anchored_at, replaced_at"
 )
-_PLACE = "f.path, n.qualname, n.first_line, n.last_line, n.body_hash, n.sketch, n.name"
-T = TypeVar("T")
 
 
-class AnchorStore(ProjectStore):
+class AnchorStore(CodeTables):
     """The anchors of one project, and the index they are held against."""
 
     # anchors
 
     def of(self, session: Session, owner: Owner, numbers: Sequence[int]) -> dict[int, list[Anchor]]:
         """Return the anchors in force of some memories or observations, by number."""
-        found: dict[int, list[Anchor]] = {}
-        for part in parts(list(dict.fromkeys(numbers))):
-            rows = session.all(
-                self.sql(
-                    f"SELECT {_COLUMNS} FROM code_anchors WHERE project_no = :project AND owner = ?"
-                    f" AND owner_no IN ({marks(len(part))}) AND replaced_at IS NULL ORDER BY no"
-                ),
-                (owner, *part),
-            )
-            for row in rows:
-                found.setdefault(row[13], []).append(_anchor(row))
-        return found
-
-    def history(self, session: Session, owner: Owner, owner_no: int) -> list[Anchor]:
-        """Return every anchor it ever had, the newest first."""
-        rows = session.all(
-            self.sql(
-                f"SELECT {_COLUMNS} FROM code_anchors WHERE project_no = :project AND owner = ? "
-                "AND owner_no = ?"
-                " ORDER BY no DESC"
-            ),
-            (owner, owner_no),
+        rows = self.rows(
+            session,
+            f"SELECT {_COLUMNS} FROM code_anchors WHERE project_no = :project AND owner = ?"
+            " AND replaced_at IS NULL AND owner_no IN (:some) ORDER BY no",
+            owner,
+            some=list(dict.fromkeys(numbers)),
         )
-        return [_anchor(row) for row in rows]
+        anchors: dict[int, list[Anchor]] = {}
+        for row in rows:
+            anchors.setdefault(row[13], []).append(_anchor(row))
+        return anchors
 
     def owners_at(self, session: Session, owner: Owner, paths: Sequence[str] | None) -> list[int]:
         """Return who has an anchor in one of some files, or anywhere.
@@ -57,24 +43,17 @@ class AnchorStore(ProjectStore):
         Memories that were put aside are left out.
         """
         statement = (
-            "SELECT DISTINCT a.owner_no FROM code_anchors a WHERE a.project_no = :project AND "
-            "a.owner = ?"
-            " AND a.replaced_at IS NULL"
+            "SELECT DISTINCT a.owner_no FROM code_anchors a WHERE a.project_no = :project"
+            " AND a.owner = ? AND a.replaced_at IS NULL"
         )
         if owner == "memory":
             statement += (
-                " AND EXISTS (SELECT 1 FROM memories m WHERE m.no = a.owner_no AND "
-                "m.deprecated_at IS NULL)"
+                " AND EXISTS (SELECT 1 FROM memories m WHERE m.no = a.owner_no"
+                " AND m.deprecated_at IS NULL)"
             )
-        if paths is None:
-            return sorted(row[0] for row in session.all(self.sql(statement), (owner,)))
-        found: set[int] = set()
-        for part in parts(list(dict.fromkeys([to_storable(path) for path in paths]))):
-            rows = session.all(
-                self.sql(f"{statement} AND a.path IN ({marks(len(part))})"), (owner, *part)
-            )
-            found.update(row[0] for row in rows)
-        return sorted(found)
+        condition = "" if paths is None else " AND a.path IN (:some)"
+        rows = self.rows(session, f"{statement}{condition}", owner, some=_distinct(paths))
+        return sorted({row[0] for row in rows})
 
     def replace(
         self,
@@ -82,150 +61,102 @@ class AnchorStore(ProjectStore):
         owner: Owner,
         owner_no: int,
         anchors: Iterable[NewAnchor],
-        kept: Sequence[int],
+        staying: Sequence[int],
         repository: str,
         has_index: bool,
         now_ms: int,
     ) -> None:
-        """Replace anchors, except those kept; old ones stay as history."""
-        rest = f" AND no NOT IN ({marks(len(kept))})" if kept else ""
-        session.run(
-            self.sql(
-                "UPDATE code_anchors SET replaced_at = ? WHERE project_no = :project AND owner = "
-                "? AND owner_no = ?"
-                f" AND replaced_at IS NULL{rest}"
-            ),
-            (now_ms, owner, owner_no, *kept),
+        """Replace anchors, except those staying; old ones remain as history."""
+        rest = f" AND no NOT IN ({marks(len(staying))})" if staying else ""
+        self.run(
+            session,
+            "UPDATE code_anchors SET replaced_at = ? WHERE project_no = :project AND owner = ?"
+            f" AND owner_no = ? AND replaced_at IS NULL{rest}",
+            *(now_ms, owner, owner_no, *staying),
         )
-        session.run_many(
-            self.sql(
-                "INSERT INTO code_anchors (project_no, owner, owner_no, kind, path, symbol, "
-                "first_line, last_line,"
-                " hash, sketch, twins, namesakes, commit_sha, repository, named_by, anchored_at)"
-                f" VALUES (:project, {marks(15)})"
-            ),
+        self.run_many(
+            session,
+            "INSERT INTO code_anchors (project_no, owner, owner_no, kind, path, symbol, first_line,"
+            " last_line, hash, sketch, twins, namesakes, commit_sha, repository, named_by,"
+            f" anchored_at) VALUES (:project, {marks(15)})",
             [
                 (
-                    owner,
-                    owner_no,
-                    each.kind,
-                    to_storable(each.path),
-                    to_storable(each.symbol),
-                    each.first_line,
-                    each.last_line,
-                    each.hash,
-                    each.sketch,
-                    each.twins,
-                    each.namesakes,
-                    each.commit,
-                    to_storable(repository),
-                    each.named_by,
-                    now_ms,
+                    *(owner, owner_no, each.kind, to_storable(each.path), to_storable(each.symbol)),
+                    *(each.first_line, each.last_line, each.hash, each.sketch, each.twins),
+                    *(each.namesakes, each.commit, to_storable(repository), each.named_by, now_ms),
                 )
                 for each in anchors
             ],
         )
-        session.run(
-            self.sql(
-                "INSERT INTO code_anchored (project_no, owner, owner_no, has_index, anchored_at)"
-                " VALUES (:project, ?, ?, ?, ?) ON CONFLICT (project_no, owner, owner_no) DO UPDATE"
-                " SET has_index = excluded.has_index, anchored_at = excluded.anchored_at"
-            ),
-            (owner, owner_no, int(has_index), now_ms),
+        self.run(
+            session,
+            "INSERT INTO code_anchored (project_no, owner, owner_no, has_index, anchored_at)"
+            " VALUES (:project, ?, ?, ?, ?) ON CONFLICT (project_no, owner, owner_no) DO UPDATE"
+            " SET has_index = excluded.has_index, anchored_at = excluded.anchored_at",
+            *(owner, owner_no, int(has_index), now_ms),
         )
 
     def take_back(self, session: Session, owner: Owner, owner_no: int, since_ms: int) -> None:
         """Undo the anchors that replaced others since a moment."""
-        wanted = (owner, owner_no, since_ms)
-        replaced = session.one(
-            self.sql(
-                "SELECT 1 FROM code_anchors WHERE project_no = :project AND owner = ? AND "
-                "owner_no = ?"
-                " AND replaced_at >= ? LIMIT 1"
-            ),
-            wanted,
-        )
-        if replaced is None:
+        values = (owner, owner_no, since_ms)
+        where = "WHERE project_no = :project AND owner = ? AND owner_no = ?"
+        replaced = f"SELECT 1 FROM code_anchors {where} AND replaced_at >= ? LIMIT 1"
+        if not self.rows(session, replaced, *values):
             return
-        session.run(
-            self.sql(
-                "DELETE FROM code_anchors WHERE project_no = :project AND owner = ? AND owner_no "
-                "= ?"
-                " AND replaced_at IS NULL AND anchored_at >= ?"
-            ),
-            wanted,
-        )
-        session.run(
-            self.sql(
-                "UPDATE code_anchors SET replaced_at = NULL WHERE project_no = :project AND owner "
-                "= ? AND owner_no = ?"
-                " AND replaced_at >= ?"
-            ),
-            wanted,
-        )
+        for statement in (
+            f"DELETE FROM code_anchors {where} AND replaced_at IS NULL AND anchored_at >= ?",
+            f"UPDATE code_anchors SET replaced_at = NULL {where} AND replaced_at >= ?",
+        ):
+            self.run(session, statement, *values)
 
     def newest(self, session: Session, owner: Owner) -> int:
         """Return the highest number of a memory or an observation."""
         name = "memories" if owner == "memory" else "observations"
-        row = session.one(self.sql(f"SELECT max(no) FROM {name} WHERE project_no = :project"))
-        return int(row[0] or 0) if row else 0
+        statement = f"SELECT coalesce(max(no), 0) FROM {name} WHERE project_no = :project"
+        return self.number(session, statement)
 
     def pending(
-        self, session: Session, owner: Owner, has_index: bool, above: int, below: int, limit: int
+        self, session: Session, owner: Owner, above: int, below: int, limit: int
     ) -> list[int]:
         """Return pending records between two numbers, newest first.
 
         Pending is what was never anchored, or only while there was no index. The numbers spare
         looking again at those that were anchored before.
         """
-        condition = "a.owner_no IS NULL OR a.has_index = 0" if has_index else "a.owner_no IS NULL"
+        table, condition = "observations", "NOT (o.kind = 'reflection' AND o.state = 'buffered')"
         if owner == "memory":
-            statement = (
-                "SELECT m.no FROM memories m LEFT JOIN code_anchored a ON a.project_no = "
-                "m.project_no"
-                " AND a.owner = 'memory' AND a.owner_no = m.no"
-                " WHERE m.project_no = :project AND m.no > ? AND m.no < ? AND m.deprecated_at IS "
-                "NULL"
-                f" AND ({condition}) ORDER BY m.no DESC LIMIT ?"
-            )
-        else:
-            statement = (
-                "SELECT o.no FROM observations o LEFT JOIN code_anchored a ON a.project_no = "
-                "o.project_no"
-                " AND a.owner = 'observation' AND a.owner_no = o.no"
-                " WHERE o.project_no = :project AND o.no > ? AND o.no < ?"
-                " AND NOT (o.kind = 'reflection' AND o.state = 'buffered')"
-                f" AND ({condition}) ORDER BY o.no DESC LIMIT ?"
-            )
-        return [row[0] for row in session.all(self.sql(statement), (above, below, limit))]
+            table, condition = "memories", "o.deprecated_at IS NULL"
+        rows = self.rows(
+            session,
+            f"SELECT o.no FROM {table} o LEFT JOIN code_anchored a ON a.project_no = o.project_no"
+            " AND a.owner = ? AND a.owner_no = o.no WHERE o.project_no = :project AND o.no > ?"
+            f" AND o.no < ? AND {condition} AND (a.owner_no IS NULL OR a.has_index = 0)"
+            " ORDER BY o.no DESC LIMIT ?",
+            *(owner, above, below, limit),
+        )
+        return [row[0] for row in rows]
 
     # the index
 
-    def files(self, session: Session, tree_no: int, paths: Sequence[str]) -> dict[str, Row]:
+    def files(self, session: Session, tree_no: int, paths: Collection[str]) -> dict[str, Row]:
         """(number, hash, size, mtime, is stale, language) of indexed files, by path."""
-        found: dict[str, Row] = {}
-        for part in parts(list(dict.fromkeys([to_storable(path) for path in paths]))):
-            for row in session.all(
-                self.sql(
-                    "SELECT path, no, hash, size, mtime_ns, stale_at, language FROM code_files"
-                    " WHERE project_no = :project AND tree_no = ? AND path IN "
-                    f"({marks(len(part))}) AND skip IS NULL"
-                ),
-                (tree_no, *part),
-            ):
-                found[from_storable(row[0])] = row[1:]
-        return found
+        rows = self.rows(
+            session,
+            "SELECT path, no, hash, size, mtime_ns, stale_at, language FROM code_files"
+            " WHERE project_no = :project AND tree_no = ? AND skip IS NULL AND path IN (:some)",
+            tree_no,
+            some=_distinct(paths),
+        )
+        return {from_storable(row[0]): row[1:] for row in rows}
 
     def ending(self, session: Session, tree_no: int, end: str) -> list[str]:
         """Return the indexed files whose path ends like this, two at most."""
         pattern = to_storable(end).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        rows = session.all(
-            self.sql(
-                "SELECT path FROM code_files WHERE project_no = :project AND tree_no = ? AND skip "
-                "IS NULL"
-                " AND path LIKE ? ESCAPE ? LIMIT 2"
-            ),
-            (tree_no, f"%/{pattern}", "\\"),
+        rows = self.rows(
+            session,
+            "SELECT path FROM code_files WHERE project_no = :project AND tree_no = ?"
+            " AND skip IS NULL AND path LIKE ? ESCAPE ? LIMIT 2",
+            *(tree_no, f"%/{pattern}", "\\"),
         )
         return [from_storable(row[0]) for row in rows]
 
@@ -236,126 +167,84 @@ class AnchorStore(ProjectStore):
 
     def trees(self, session: Session) -> dict[str, tuple[int, bool]]:
         """Return each index's number and completeness by folder, newest first."""
-        rows = session.all(
-            self.sql(
-                "SELECT root, no, finished_at FROM code_trees WHERE project_no = :project"
-                " ORDER BY coalesce(finished_at, 0) DESC, no"
-            )
+        rows = self.rows(
+            session,
+            "SELECT root, no, finished_at FROM code_trees WHERE project_no = :project"
+            " ORDER BY coalesce(finished_at, 0) DESC, no",
         )
         return {from_storable(row[0]): (row[1], row[2] is not None) for row in rows}
 
-    def files_with_hash(
-        self, session: Session, tree_no: int, hashes: Sequence[bytes]
-    ) -> list[tuple[str, bytes]]:
-        """(path, hash) of indexed files by what is in them."""
-        rows: list[Row] = []
-        for part in parts(list(dict.fromkeys(hashes))):
-            rows += session.all(
-                self.sql(
-                    "SELECT path, hash FROM code_files WHERE project_no = :project AND tree_no = ?"
-                    f" AND hash IN ({marks(len(part))}) AND skip IS NULL"
-                ),
-                (tree_no, *part),
-            )
-        return [(from_storable(row[0]), bytes(row[1])) for row in rows]
+    def paths_with_hash(self, session: Session, tree_no: int, digest: bytes) -> list[str]:
+        """Return the indexed files with some content."""
+        statement = (
+            "SELECT path FROM code_files WHERE project_no = :project AND tree_no = ?"
+            " AND hash = ? AND skip IS NULL"
+        )
+        return [from_storable(row[0]) for row in self.rows(session, statement, tree_no, digest)]
 
     def in_files(
-        self, session: Session, files: Sequence[int], symbols: Sequence[str] | None = None
+        self, session: Session, files: Sequence[int], symbols: Sequence[str]
     ) -> list[CodePlace]:
-        """Definitions in files, of some qualified names or of all."""
-        wanted = (
-            None if symbols is None else list(dict.fromkeys(to_storable(each) for each in symbols))
-        )
-        names = (
-            wanted if wanted is not None and len(wanted) <= PART else None
-        )  # so many: the files whole
-        rest = "" if names is None else f" AND n.qualname IN ({marks(len(names))})"
-        found: list[CodePlace] = []
-        for part in parts(list(dict.fromkeys(files))):
-            found += self._places(
-                session,
-                f"n.file_no IN ({marks(len(part))}) AND n.kind <> 'file'{rest}",
-                (*part, *(names or ())),
-            )
-        return found
+        """Definitions in files, of some qualified names."""
+        names = _distinct(symbols)
+        if len(names) > PART:
+            names = []  # so many: the files whole
+        condition = f"n.qualname IN ({marks(len(names))}) AND " if names else ""
+        some = list(dict.fromkeys(files))
+        return self._places(session, f"{condition}n.file_no IN (:some)", *names, some=some)
 
     def with_bodies(
         self, session: Session, tree_no: int, hashes: Sequence[bytes]
     ) -> list[CodePlace]:
         """Definitions with one of some bodies."""
-        found: list[CodePlace] = []
-        for part in parts(list(dict.fromkeys(hashes))):
-            rest = f"n.tree_no = ? AND n.body_hash IN ({marks(len(part))}) AND n.kind <> 'file'"
-            found += self._places(session, rest, (tree_no, *part))
-        return found
+        some = list(dict.fromkeys(hashes))
+        return self._places(session, "n.tree_no = ? AND n.body_hash IN (:some)", tree_no, some=some)
 
     def called(self, session: Session, tree_no: int, names: Sequence[str]) -> list[CodePlace]:
         """Definitions with one of some last names."""
-        found: list[CodePlace] = []
-        for part in parts(list(dict.fromkeys([to_storable(name) for name in names]))):
-            rest = f"n.tree_no = ? AND n.name IN ({marks(len(part))}) AND n.kind <> 'file'"
-            found += self._places(session, rest, (tree_no, *part))
-        return found
+        condition = "n.tree_no = ? AND n.name IN (:some)"
+        return self._places(session, condition, tree_no, some=_distinct(names))
 
-    def _places(self, session: Session, rest: str, values: Sequence[Any]) -> list[CodePlace]:
-        rows = session.all(
-            self.sql(
-                f"SELECT {_PLACE} FROM code_nodes n JOIN code_files f ON f.no = n.file_no"
-                f" WHERE +n.project_no = :project AND {rest} ORDER BY f.path, n.first_line, n.no "
-                "LIMIT 50000"
-            ),
-            values,
+    def _places(
+        self, session: Session, condition: str, *values: Any, some: Sequence[Any]
+    ) -> list[CodePlace]:
+        rows = self.rows(
+            session,
+            "SELECT f.path, n.qualname, n.first_line, n.last_line, n.body_hash, n.sketch, n.name"
+            " FROM code_nodes n JOIN code_files f ON f.no = n.file_no"
+            f" WHERE +n.project_no = :project AND {condition} AND n.kind <> 'file'"
+            " ORDER BY f.path, n.first_line, n.no LIMIT 50000",
+            *values,
+            some=some,
         )
         return [
             CodePlace(
-                from_storable(row[0]),
-                from_storable(row[1]),
-                row[2],
-                last_line=row[3],
-                hash=bytes(row[4]),
-                sketch=bytes(row[5]),
-                name=from_storable(row[6]),
+                from_storable(path),
+                from_storable(qualname),
+                first,
+                last_line=last,
+                hash=bytes(digest),
+                sketch=bytes(sketch),
+                name=from_storable(name),
             )
-            for row in rows
+            for path, qualname, first, last, digest, sketch, name in rows
         ]
 
 
+def _distinct(texts: Collection[str] | None) -> Any:
+    """Return texts as they are stored, each once; ``None`` stays."""
+    return None if texts is None else list(dict.fromkeys(map(to_storable, texts)))
+
+
 def _anchor(row: Row) -> Anchor:
-    (
-        kind,
-        path,
-        symbol,
-        first,
-        last,
-        hash_,
-        sketch,
-        twins,
-        namesakes,
-        commit,
-        named_by,
-        no,
-        owner,
-        owner_no,
-        repository,
-        anchored_at,
-        replaced_at,
-    ) = row
-    return Anchor(
-        kind,
-        from_storable(path),
-        from_storable(symbol),
-        first_line=first,
-        last_line=last,
-        hash=bytes(hash_),
-        sketch=bytes(sketch),
-        twins=bytes(twins),
-        namesakes=bytes(namesakes),
-        commit=commit,
-        named_by=named_by,
-        no=no,
-        owner=owner,
-        owner_no=owner_no,
-        repository=from_storable(repository),
-        anchored_at=anchored_at,
-        replaced_at=replaced_at,
+    anchor = Anchor(*row)
+    return replace(
+        anchor,
+        path=from_storable(anchor.path),
+        symbol=from_storable(anchor.symbol),
+        hash=bytes(anchor.hash),
+        sketch=bytes(anchor.sketch),
+        twins=bytes(anchor.twins),
+        namesakes=bytes(anchor.namesakes),
+        repository=from_storable(anchor.repository),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from smara.codegraph.anchors.disk import Disk, LineMark, find_run, share_gone
 from smara.codegraph.anchors.models import Anchor, AnchorTree, CodePlace, NewAnchor, Places
@@ -55,7 +56,19 @@ def judge(anchor: NewAnchor, sight: AnchorSight, likeness: Likeness) -> AnchorVe
     moved = _new_home(anchor, sight.same)
     if moved is not None:
         return _verdict(anchor, "moved", moved)
-    carried = _carried(anchor, sight.named, likeness)
+    # Something of the same name that was not there before, the most alike of several.
+    before = Places(anchor.namesakes)
+    carried = max(
+        (
+            each
+            for each in sight.named
+            if each.path != anchor.path
+            and (before.are_all or len(sight.named) == 1)
+            and not before.includes(each.path, each.symbol)
+        ),
+        key=lambda each: likeness(anchor.sketch, each.sketch),
+        default=None,
+    )
     if carried is not None:
         return _verdict(anchor, "drifted", carried, changed=_differs(anchor, carried, likeness))
     if not sight.is_all_read:
@@ -68,16 +81,15 @@ def _new_home(anchor: NewAnchor, same: Sequence[CodePlace]) -> CodePlace | None:
 
     Of several, the one that is most like the old place.
     """
-    known = Places(anchor.twins)
-    found = [each for each in same if not known.includes(each.path, each.symbol)]
-    if (
-        not known.are_all and len(same) > 1
-    ):  # it stands in many places: only one of the same name can be it
-        found = [each for each in found if each.symbol == anchor.symbol]
+    before = Places(anchor.twins)
+    new = [each for each in same if not before.includes(each.path, each.symbol)]
+    if not before.are_all and len(same) > 1:
+        # It stands in many places: only one of the same name can be it.
+        new = [each for each in new if each.symbol == anchor.symbol]
     last = anchor.symbol.rpartition(".")[2]
     # A renamed file keeps the names in it, a renamed function its file; else the first in the tree.
     return max(
-        found,
+        new,
         key=lambda each: (
             each.symbol == anchor.symbol,
             each.symbol.rpartition(".")[2] == last,
@@ -86,21 +98,6 @@ def _new_home(anchor: NewAnchor, same: Sequence[CodePlace]) -> CodePlace | None:
         ),
         default=None,
     )
-
-
-def _carried(anchor: NewAnchor, named: Sequence[CodePlace], likeness: Likeness) -> CodePlace | None:
-    """Return where something of the same name stands that was not there before, the most alike
-    of several.
-    """
-    known = Places(anchor.namesakes)
-    found = [
-        each
-        for each in named
-        if each.path != anchor.path
-        and (known.are_all or len(named) == 1)
-        and not known.includes(each.path, each.symbol)
-    ]
-    return max(found, key=lambda each: likeness(anchor.sketch, each.sketch), default=None)
 
 
 def _differs(anchor: NewAnchor, place: CodePlace, likeness: Likeness) -> float:
@@ -118,27 +115,18 @@ def _verdict(
     changed: float | None = None,
     why: str = "",
 ) -> AnchorVerdict:
-    if place is None:
-        return AnchorVerdict(
-            verdict,
-            anchor.path,
-            anchor.symbol,
-            commit=anchor.commit,
-            why=why,
-            is_lines=anchor.kind == "lines",
-        )
+    now: dict[str, Any] = {}
+    if place is not None:
+        now = {"now_path": place.path, "now_symbol": place.symbol, "changed": changed}
+        now |= {"first_line": place.first_line, "last_line": place.last_line}
     return AnchorVerdict(
         verdict,
         anchor.path,
         anchor.symbol,
-        now_path=place.path,
-        now_symbol=place.symbol,
-        first_line=place.first_line,
-        last_line=place.last_line,
-        changed=changed,
         commit=anchor.commit,
         why=why,
         is_lines=anchor.kind == "lines",
+        **now,
     )
 
 
@@ -155,9 +143,9 @@ def judge_lines(
         return _verdict(anchor, "unknown", why=BEING_READ)
     if lines is None:
         return _verdict(anchor, "orphaned")
-    found = find_run(anchor.sketch, lines, anchor.first_line or 1)
-    if found is not None:
-        return _verdict(anchor, "fresh", CodePlace(anchor.path, "", *found, anchor.hash))
+    run = find_run(anchor.sketch, lines, anchor.first_line or 1)
+    if run is not None:
+        return _verdict(anchor, "fresh", CodePlace(anchor.path, "", *run, anchor.hash))
     gone = share_gone(anchor.sketch, lines)
     if gone >= 1:
         return _verdict(anchor, "orphaned", why="its lines are no longer in the file")
@@ -180,16 +168,11 @@ def judge_file(
     """
     if not is_read:
         return _verdict(anchor, "unknown", why=BEING_READ)
+    place = CodePlace(moved_to or anchor.path, "", 1, last_line=1, hash=hash_now or b"")
     if hash_now == anchor.hash:
-        verdict: Verdict = "fresh" if moved_to in (None, anchor.path) else "moved"
-        return _verdict(
-            anchor,
-            verdict,
-            CodePlace(moved_to or anchor.path, "", 1, last_line=1, hash=anchor.hash),
-        )
+        return _verdict(anchor, "fresh" if place.path == anchor.path else "moved", place)
     if lines is None:
         return _verdict(anchor, "orphaned")
-    place = CodePlace(moved_to or anchor.path, "", 1, last_line=1, hash=hash_now or b"")
     changed = round(max(0.01, share_gone(anchor.sketch, lines)), 4)
     is_renamed = place.path != anchor.path and changed < LITTLE_OF_A_FILE
     return _verdict(anchor, "moved" if is_renamed else "drifted", place, changed=changed)
@@ -213,87 +196,72 @@ class AnchorJudge:
         unseen: Unseen,
         likeness: Likeness,
     ) -> None:
-        self._store = store
-        self._session = session
-        self._tree = tree
-        self._disk = disk
-        self._past = past
-        self._unseen = unseen
-        self._likeness = likeness
+        self._store, self._session, self._tree = store, session, tree
+        self._disk, self._past = disk, past
+        self._unseen, self._likeness = unseen, likeness
         self._rows: dict[str, Row] = {}
         self._states: dict[str, str] = {}
 
     def judge(self, anchors: Sequence[Anchor]) -> dict[int, JudgedAnchor]:
         """Return the verdicts, by the number of the anchor."""
-        self._know({each.path for each in anchors})
-        found: dict[int, JudgedAnchor] = {}
+        self._look({each.path for each in anchors})
         symbols = [each for each in anchors if each.kind == "symbol"]
-        for anchor, verdict in self._symbols(symbols):
-            found[anchor.no] = JudgedAnchor(verdict)
+        judged = {anchor.no: JudgedAnchor(verdict) for anchor, verdict in self._symbols(symbols)}
         for anchor in anchors:
             if anchor.kind == "file":
-                found[anchor.no] = JudgedAnchor(self._file(anchor), is_file=True)
+                judged[anchor.no] = JudgedAnchor(self._file(anchor), is_file=True)
             elif anchor.kind == "lines":
-                found[anchor.no] = JudgedAnchor(self._lines(anchor))
-        return found
+                judged[anchor.no] = JudgedAnchor(self._lines(anchor))
+        return judged
 
     # files: as indexed, gone, to be taken apart, read but over the bound of that, or not read
 
-    def _know(self, paths: Collection[str]) -> None:
-        """Look files up in the index, all at once."""
-        wanted = [path for path in paths if path not in self._states]
+    def _look(self, paths: Collection[str]) -> None:
+        """Look files up in the index, all at once, and see how they stand."""
+        new = [path for path in paths if path not in self._states]
         if self._tree.no is not None:
-            self._rows |= self._store.files(self._session, self._tree.no, wanted)
-        for path in wanted:
-            self._states[path] = self._look(path)
+            self._rows |= self._store.files(self._session, self._tree.no, new)
+        self._states.update((path, self._state(path)) for path in new)
 
-    def _look(self, path: str) -> str:
+    def _state(self, path: str) -> str:
         there, row = self._disk.stat(path), self._rows.get(path)
         if there is None:
             return "gone"
-        if row is not None and row[4] is None and (row[2], row[3]) == there:
+        is_current = row is not None and row[4] is None
+        if is_current and row is not None and (row[2], row[3]) == there:
             return "indexed"
         if not self._disk.may_read(path):
             return "unknown"
         data = self._disk.read(path)
         if data is None:
             return "unreadable"
-        if row is not None and row[4] is None and bytes(row[1]) == digest(data):
+        if is_current and row is not None and bytes(row[1]) == digest(data):
             return "indexed"
         return "read" if self._disk.may_parse(path) else "unread"
 
     # definitions
 
     def _symbols(self, anchors: Sequence[Anchor]) -> list[tuple[Anchor, AnchorVerdict]]:
-        here = self._here(anchors)
+        # What stands at the places of anchors now.
+        paths = [each.path for each in anchors]
+        indexed = [self._rows[path][0] for path in paths if self._states[path] == "indexed"]
+        symbols = [each.symbol for each in anchors]
+        places = self._store.in_files(self._session, indexed, symbols) if indexed else []
+        for path in {path for path in paths if self._states[path] == "read"}:
+            places += self._disk.places(path)
+        here: dict[tuple[str, str], list[CodePlace]] = {}
+        for place in places:
+            here.setdefault((place.path, place.symbol), []).append(place)
         judged, lost = [], []
         for anchor in anchors:
             there = here.get((anchor.path, anchor.symbol), ())
-            sight = AnchorSight(
-                there, is_read=self._states[anchor.path] not in (*_NOT_PARSED, "unreadable")
-            )
-            if there or not sight.is_read:
+            is_read = self._states[anchor.path] not in (*_NOT_PARSED, "unreadable")
+            if there or not is_read:
+                sight = AnchorSight(there, is_read=is_read)
                 judged.append((anchor, judge(anchor, sight, self._likeness)))
             else:
                 lost.append(anchor)
         return judged + self._lost(lost)
-
-    def _here(self, anchors: Sequence[Anchor]) -> dict[tuple[str, str], list[CodePlace]]:
-        """Return what stands at the places of anchors now."""
-        indexed = [
-            self._rows[each.path][0] for each in anchors if self._states[each.path] == "indexed"
-        ]
-        found = (
-            self._store.in_files(self._session, indexed, [each.symbol for each in anchors])
-            if indexed
-            else []
-        )
-        for path in {each.path for each in anchors if self._states[each.path] == "read"}:
-            found += self._disk.places(path)
-        here: dict[tuple[str, str], list[CodePlace]] = {}
-        for place in found:
-            here.setdefault((place.path, place.symbol), []).append(place)
-        return here
 
     def _lost(self, anchors: Sequence[Anchor]) -> list[tuple[Anchor, AnchorVerdict]]:
         """Return those that have gone from their place.
@@ -339,36 +307,33 @@ class AnchorJudge:
         """Return where their bodies and names stand by the index, each seen to be there
         still; and in their own files.
         """
-        found: list[CodePlace] = []
+        places: list[CodePlace] = []
         if self._tree.no is not None:
-            found += self._store.with_bodies(
-                self._session, self._tree.no, [each.hash for each in anchors]
-            )
+            hashes = [each.hash for each in anchors]
+            places += self._store.with_bodies(self._session, self._tree.no, hashes)
             names = [each.symbol.rpartition(".")[2] for each in anchors]
             symbols = {each.symbol for each in anchors}
             called = self._store.called(self._session, self._tree.no, names)
-            found += [place for place in called if place.symbol in symbols]
-        self._know({place.path for place in found})
-        kept = [place for place in found if self._states[place.path] == "indexed"]
-        again = {place.path for place in found} | {each.path for each in anchors}
-        for path in again:
+            places += [place for place in called if place.symbol in symbols]
+        paths = {place.path for place in places}
+        self._look(paths)
+        current = [place for place in places if self._states[place.path] == "indexed"]
+        for path in paths | {each.path for each in anchors}:
             if self._states[path] == "read":
-                kept += self._disk.places(path)
-        return list(dict.fromkeys(kept))
+                current += self._disk.places(path)
+        return list(dict.fromkeys(current))
 
     @cached_property
     def _new_paths(self) -> list[str] | None:
         """Return files that the index has not seen as they are.
 
-        ``None`` when that is not known.
+        ``None`` when that cannot be said.
         """
-        if not self._tree.has_index:
+        paths = self._unseen() if self._tree.has_index else None
+        if paths is None:
             return None
-        found = self._unseen()
-        if found is None:
-            return None
-        self._know(found)
-        return sorted(path for path in found if self._states[path] == "read")
+        self._look(paths)
+        return sorted(path for path in paths if self._states[path] == "read")
 
     # files and lines
 
@@ -378,12 +343,12 @@ class AnchorJudge:
             return judge_file(anchor, None, None, moved_to=None, is_read=False)
         if state == "gone":
             # The same file may lie elsewhere, or git may have seen it renamed.
+            same: list[str] = []
             if self._tree.no is not None:
-                for path, _ in self._store.files_with_hash(
-                    self._session, self._tree.no, [anchor.hash]
-                ):
-                    if self._disk.stat(path) is not None:
-                        return judge_file(anchor, anchor.hash, None, moved_to=path)
+                same = self._store.paths_with_hash(self._session, self._tree.no, anchor.hash)
+            for path in same:
+                if self._disk.stat(path) is not None:
+                    return judge_file(anchor, anchor.hash, None, moved_to=path)
             commit = self._past.commit(anchor.commit)
             renamed = self._past.renamed_to(commit, anchor.path) if commit is not None else None
             if renamed is not None and self._disk.stat(renamed) is not None:

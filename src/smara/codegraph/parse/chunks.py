@@ -42,47 +42,35 @@ def first_words(path: str, text: str) -> str:
         # The first paragraph that is neither a heading nor a badge.
         for paragraph in re.split(r"\n\s*\n", start):
             lines = [line.strip() for line in paragraph.strip().splitlines()]
-            kept = [line for line in lines if line and not _MARKUP.match(line)]
-            if kept and not _LICENSE.search(kept[0]) and len(" ".join(kept).split()) > 2:
-                return re.sub(
-                    r"[*_`]|\[([^\]]*)\]\([^)]*\)", lambda match: match[1] or "", " ".join(kept)
-                )
+            lines = [line for line in lines if line and not _MARKUP.match(line)]
+            plain = " ".join(lines)
+            if len(plain.split()) > 2 and not _LICENSE.search(lines[0]):
+                return re.sub(r"[*_`]|\[([^\]]*)\]\([^)]*\)", r"\1", plain)
         return ""
     language = language_of(path)
     if language is not None and languages()[language].has_docstrings:
-        found = _PYTHON.match(start)
-        return _paragraph(found[2]) if found else ""
-    return _comment(re.sub(r"^#![^\n]*\n", "", start))
-
-
-def _comment(start: str) -> str:
-    """Return the first comment that is not a license."""
-    while True:
-        found = _BLOCK.match(start) or _LINES.match(start)
-        if found is None:
-            return ""
-        words = "\n".join(
-            re.sub(r"^\s*(?:\*|//[/!]?)\s?", "", line) for line in found[1].splitlines()
-        )
+        docstring = _PYTHON.match(start)
+        return _paragraph(docstring[2]) if docstring else ""
+    # The first comment that is not a license.
+    start = re.sub(r"^#![^\n]*\n", "", start)
+    while comment := _BLOCK.match(start) or _LINES.match(start):
+        words = re.sub(r"(?m)^[^\S\n]*(?:\*|//[/!]?)[^\S\n]?", "", comment[1])
         if words.strip() and not _LICENSE.search(words) and not _DIRECTIVE.match(words.strip()):
             return _paragraph(words)
-        start = start[found.end() :]
+        start = start[comment.end() :]
+    return ""
 
 
 def _paragraph(text: str) -> str:
-    """Return the first paragraph.
-
-    A title under which only a line is drawn is none, when there is another one.
-    """
-    found = ""
+    """Return the first paragraph, or the second if the first is an underlined title."""
+    title = ""
     for paragraph in re.split(r"\n\s*\n", text.strip())[:2]:
-        lines = [
-            line for line in paragraph.strip().splitlines() if not _DRAWN.fullmatch(line.strip())
-        ]
-        found = found or "\n".join(lines)
-        if len(lines) == len(paragraph.strip().splitlines()):
+        lines = paragraph.strip().splitlines()
+        plain = [line for line in lines if not _DRAWN.fullmatch(line.strip())]
+        if len(plain) == len(lines):
             return "\n".join(lines)
-    return found
+        title = title or "\n".join(plain)
+    return title
 
 
 MOST_LINES = 100
@@ -108,19 +96,18 @@ def chunk_prose(path: str, lines: Sequence[str]) -> list[CodeChunk]:
             lines, parts(lines, first, last, most_lines=MOST_LINES, most_characters=MOST_CHARACTERS)
         ):
             body = "\n".join(lines[start - 1 : end])
-            for offset in range(0, len(body), MOST_CHARACTERS):
-                piece = body[offset : offset + MOST_CHARACTERS]
-                chunks.append(
-                    CodeChunk(
-                        "prose",
-                        heading or name,
-                        start,
-                        last_line=end,
-                        definition=-1,
-                        prefix=prefix,
-                        text=piece,
-                    )
+            chunks += [
+                CodeChunk(
+                    "prose",
+                    heading or name,
+                    start,
+                    last_line=end,
+                    definition=-1,
+                    prefix=prefix,
+                    text=body[offset : offset + MOST_CHARACTERS],
                 )
+                for offset in range(0, len(body), MOST_CHARACTERS)
+            ]
     return chunks
 
 
@@ -198,15 +185,8 @@ def parts(
             size += len(lines[end]) + 1
             end += 1
         if end < last:
-            blank = next(
-                (
-                    line
-                    for line in range(end, (start + end) // 2, -1)
-                    if not lines[line - 1].strip()
-                ),
-                end,
-            )
-            end = blank
+            later = range(end, (start + end) // 2, -1)
+            end = next((line for line in later if not lines[line - 1].strip()), end)
         yield start, end
         start = end + 1
 
@@ -259,12 +239,12 @@ def chunk_file(facts: FileFacts | None, path: str, text: str) -> list[CodeChunk]
         return chunk_prose(path, lines)
     definitions = facts.definitions
     chunks: list[CodeChunk] = []
-    # Return the lines of each owner, together where they stand together.
+    # The lines of each owner, together where they stand together.
     owners = _owners(definitions, lines)
     runs: list[Run] = []
     line = 1
-    for owner, found in groupby(owners[1:]):
-        count = sum(1 for _ in found)
+    for owner, same in groupby(owners[1:]):
+        count = len(list(same))
         runs.append((line, line + count - 1, owner))
         line += count
     for first, last, place in _joined(runs, lines):
@@ -278,64 +258,33 @@ def chunk_file(facts: FileFacts | None, path: str, text: str) -> list[CodeChunk]
                 lines, first, last, most_lines=REST_LINES, most_characters=MOST_CHUNK_CHARACTERS
             )
         )
+        kind, name = "module", path.rpartition("/")[2]
+        if place >= 0:
+            kind = "function" if definitions[place].kind in _BODIES else "class"
+            name = definitions[place].qualname
+        # A piece belongs to its path, the classes around it, and what it is.
+        signatures: list[str] = []
+        outer = place
+        while outer >= 0 and len(signatures) <= _MOST_OUTER:
+            signatures.append(definitions[outer].signature)
+            outer = definitions[outer].parent
         for start, end in trimmed(lines, spans):
-            chunks.extend(
-                _pieces(
-                    definitions,
-                    path,
+            body = "\n".join(lines[start - 1 : end])
+            # Outside of bodies a line that is too long is cut where the limit falls.
+            most = len(body) if is_whole else MOST_CHUNK_CHARACTERS
+            chunks += [
+                CodeChunk(
+                    kind,  # type: ignore[arg-type]
+                    name,
                     start,
-                    last=end,
-                    place=place,
-                    body="\n".join(lines[start - 1 : end]),
-                    is_whole=is_whole,
+                    last_line=end,
+                    definition=place,
+                    prefix=" > ".join((path, *reversed(signatures)))[:_LONGEST_PREFIX],
+                    text=body[offset : offset + most],
                 )
-            )
+                for offset in range(0, len(body), most)
+            ]
     return chunks
-
-
-def _pieces(
-    definitions: Sequence[Definition],
-    path: str,
-    first: int,
-    last: int,
-    place: int,
-    body: str,
-    is_whole: bool,
-) -> Iterator[CodeChunk]:
-    """Yield the piece made of some lines.
-
-    Outside of bodies a line that is too long is cut where the limit falls.
-    """
-    kind, name = "module", path.rpartition("/")[2]
-    if place >= 0:
-        kind, name = (
-            "function" if definitions[place].kind in _BODIES else "class",
-            definitions[place].qualname,
-        )
-    prefix = _prefix(definitions, place, path)
-    most = len(body) if is_whole else MOST_CHUNK_CHARACTERS
-    for start in range(0, len(body), most):
-        yield CodeChunk(
-            kind,  # type: ignore[arg-type]
-            name,
-            first,
-            last_line=last,
-            definition=place,
-            prefix=prefix,
-            text=body[start : start + most],
-        )
-
-
-def _prefix(definitions: Sequence[Definition], place: int, path: str) -> str:
-    """Return where a piece belongs.
-
-    Its path, the classes around it, and what it is.
-    """
-    signatures: list[str] = []
-    while place >= 0 and len(signatures) <= _MOST_OUTER:
-        signatures.append(definitions[place].signature)
-        place = definitions[place].parent
-    return " > ".join((path, *reversed(signatures)))[:_LONGEST_PREFIX]
 
 
 def _owners(definitions: Sequence[Definition], lines: Sequence[str]) -> list[int]:
@@ -352,18 +301,13 @@ def _owners(definitions: Sequence[Definition], lines: Sequence[str]) -> list[int
         first, last = max(definition.first_line, 1), min(definition.last_line, len(lines))
         if first > last:
             continue
-        before = owners[first]
-        is_beside = before >= 0 and (not whole or before != whole[-1])
         # A definition that begins on the last line of another goes with it, so that both stay
-        # whole.
-        owner = before if is_beside else place
-        if not is_beside:
-            # Return where a definition begins with the comments right above it.
-            around = owners[first]
-            start = first
-            while start > 1 and owners[start - 1] == around and _COMMENT.match(lines[start - 2]):
-                start -= 1
-            first = start
+        # whole. Any other begins with the comments right above it.
+        owner = before = owners[first]
+        if before < 0 or (whole and before == whole[-1]):
+            owner = place
+            while first > 1 and owners[first - 1] == before and _COMMENT.match(lines[first - 2]):
+                first -= 1
         owners[first : last + 1] = [owner] * (last + 1 - first)
         whole.append(place)
     return owners
@@ -383,19 +327,19 @@ def _joined(runs: Sequence[Run], lines: Sequence[str]) -> list[Run]:
     """
     joined: list[Run] = []
     waiting: int | None = None
-    said_above = list(accumulate(map(bool, map(str.strip, lines)), initial=0))
+    filled_above = list(accumulate(map(bool, map(str.strip, lines)), initial=0))
     for first, last, place in runs:
         start = first if waiting is None else waiting
-        said = said_above[last] - said_above[first - 1]
+        filled = filled_above[last] - filled_above[first - 1]
         if (
-            said <= TINY_LINES
+            filled <= TINY_LINES
             and last != len(lines)
-            and (place < 0 or said == 0 or last - first < TINY_LINES)
+            and (place < 0 or filled == 0 or last - first < TINY_LINES)
         ):
             waiting = start
             continue
         waiting = None
-        if said == 0 and joined:
+        if filled == 0 and joined:
             joined[-1] = (joined[-1][0], last, joined[-1][2])
         else:
             joined.append((start, last, place))

@@ -17,12 +17,8 @@ from smara.codegraph.parse.source import (
     assigned_name,
     body_hash,
     first_doc_line,
-    is_next_to,
-    macro_title,
     name_node,
     outer_starts,
-    python_body_hash,
-    receiver_type,
     sketch,
     without_parameters,
 )
@@ -42,6 +38,7 @@ _KINDS: dict[str, NodeKind] = {
 _IMPLEMENTATION = "implementation"
 _LABELS = (*_KINDS, _IMPLEMENTATION)
 _MOST_COMMENTS = 200
+_WIDEST_GAP = 400
 _DEEPEST = 50
 """Definitions nested deeper than this are no one's handwriting, and their full names would fill the
 memory.
@@ -89,7 +86,7 @@ class _Child(NamedTuple):
     end: int
     first_line: int
     last_line: int
-    said: bytes
+    digest: bytes
     sketch: bytes
 
 
@@ -108,7 +105,7 @@ class _OpenDefinition:
     """The fields of the definition up to its doc; an ``impl`` block has none."""
     name_start: int = 0
     name_end: int = 0
-    children: list[_Child] | None = None
+    children: list[_Child] = field(default_factory=list)
 
 
 class DefinitionReader:
@@ -121,7 +118,6 @@ class DefinitionReader:
         self.doc = ""
         self._open: list[_OpenDefinition] = []
         self._outer = outer_starts(source)
-        self._hash = python_body_hash if source.spec.ignores_trailing_commas else body_hash
         self._in_test_file = is_test_path(source.path)
         self._comment_ends = [end for _, end in source.comments]
         self._by_name: dict[str, int] = {}
@@ -165,45 +161,47 @@ class DefinitionReader:
             scopes.breaks.append(left.end)
             scopes.owners.append(around.place if around else -1)
             if left.facts is not None:
-                self._finish(left, left.facts, around)
+                child = self._finish(left, left.facts)
+                if around is not None and around.facts is not None:
+                    around.children.append(child)
 
-    def _finish(
-        self, left: _OpenDefinition, facts: tuple[Any, ...], around: _OpenDefinition | None
-    ) -> None:
-        """Keep a definition whose inner ones are all known, and tell the one around it."""
+    def _finish(self, left: _OpenDefinition, facts: tuple[Any, ...]) -> _Child:
+        """Keep a definition whose inner ones are all known, and return it for the one around it.
+
+        Inner definitions stand by their own hashes: a class of a thousand methods is read once, not
+        once for itself and once for its methods.
+        """
         kind, name, _, first_line, last_line, first, end, *_ = facts
         bared, hashes = self.source.bared, self.source.line_hashes
         # A comment behind the last statement counts into the span, and with it the mark of the
         # blocks that end there.
         if end > first and bared[end - 1] in PASSED:
             end = first + len(bared[first:end].rstrip(PASSED))
-        if left.children is None:
-            body = bared[first : left.name_start] + bared[left.name_end : end]
-            lines = hashes[first_line - 1 : last_line] if kind != "constant" else []
-        else:
-            body, lines = _with_children(left, left.children, facts, end=end, source=self.source)
-        digest, drawn = self._hash(body), sketch(lines)
+        pieces: list[bytes] = []
+        lines: list[int] = []
+        line, position = first_line, first
+        own_name = _Child(left.name_start, left.name_end, 0, last_line=0, digest=b"", sketch=b"")
+        for child in sorted([*left.children, own_name]):
+            pieces += (bared[position : child.first], child.digest)
+            position = max(position, child.end)
+            if child.last_line:
+                lines += hashes[line - 1 : child.first_line - 1]
+                lines += numbers_in(child.sketch)
+                line = max(line, child.last_line + 1)
+        pieces.append(bared[position:end])
+        if kind != "constant" or left.children:
+            lines += hashes[line - 1 : last_line]
+        digest = body_hash(b"".join(pieces), self.source.spec.ignores_trailing_commas)
+        drawn = sketch(lines)
         self.definitions[left.place] = Definition._make((*facts, digest, drawn))
-        if around is not None and around.facts is not None:
-            child = _Child(
-                first,
-                end,
-                first_line,
-                last_line=last_line,
-                said=f"{name}={digest.hex()}".encode(),
-                sketch=drawn,
-            )
-            if around.children is None:
-                around.children = [child]
-            else:
-                around.children.append(child)
+        text = f"{name}={digest.hex()}".encode()
+        return _Child(first, end, first_line, last_line=last_line, digest=text, sketch=drawn)
 
     def _add_implementation(self, node: Node, start: int, end: int) -> None:
         """Enter a block that gives methods to a type defined elsewhere, such as Rust's ``impl``."""
-        found = node.child_by_field_name("type")
-        name = (
-            without_parameters(self.source.text(found.start_byte, found.end_byte)) if found else ""
-        )
+        type_ = node.child_by_field_name("type")
+        text = self.source.text(type_.start_byte, type_.end_byte) if type_ else ""
+        name = without_parameters(text)
         place = self._by_name.get(name, -1)
         around = self._open[-1] if self._open else None
         owner = f"{around.owner}.{name}" if around and around.owner else name
@@ -224,8 +222,11 @@ class DefinitionReader:
         first = self._outer.get(start, start)
         kind = self._kind(label, name, source.data[first:name_start], in_class=in_class)
         kind = "test" if start in self._macro_tests else kind
-        if kind == "constant" and not self._is_wanted(label, name, parent):
-            return
+        if kind == "constant":
+            # Worth a node is the first of its name and, in a class, one written in capitals.
+            if (label == "field" and not name.isupper()) or (parent, name) in self._seen:
+                return
+            self._seen.add((parent, name))
         qualname = f"{owner}.{name}" if owner else name
         first_line, last_line = source.line(first), source.line(end - 1 if end > first else first)
         facts = (
@@ -250,7 +251,6 @@ class DefinitionReader:
                 place,
                 owner=qualname,
                 is_class=kind == "class",
-                is_late=False,
                 facts=facts,
                 name_start=name_start,
                 name_end=name_end,
@@ -265,43 +265,44 @@ class DefinitionReader:
             return "default", node.start_byte, node.start_byte
         if label == "case":
             # Return the title of a test written as a call: ``it("opens", () => …)``.
-            called, arguments = (
-                node.child_by_field_name("function"),
-                node.child_by_field_name("arguments"),
-            )
+            called = node.child_by_field_name("function")
+            arguments = node.child_by_field_name("arguments")
             title = arguments.named_child(0) if arguments else None
-            if called is None or title is None:
-                return None
-            if not _CASES.fullmatch(self.source.data, called.start_byte, called.end_byte):
+            if (
+                called is None
+                or title is None
+                or not _CASES.fullmatch(self.source.data, called.start_byte, called.end_byte)
+            ):
                 return None
             text = self.source.text(title.start_byte, title.end_byte).strip("\"'`")
             return " ".join(text.split())[:LONGEST_NAME] or "test", title.start_byte, title.end_byte
-        found = name_node(node)
-        if found is None:
+        named = name_node(node)
+        if named is None:
             return None
         value = node.child_by_field_name("value") if label == "constant" else None
         if value is not None and self.source.data.startswith(b"require(", value.start_byte):
             return None  # it only names an imported module: ``const fs = require("fs")``
-        start, end = found.start_byte, found.end_byte
+        start, end = named.start_byte, named.end_byte
         name = self.source.data[start:end].decode("utf-8", "replace")
-        if found.type == "property_identifier" and node.type == "assignment_expression":
+        if named.type == "property_identifier" and node.type == "assignment_expression":
             owner = self.source.text(node.start_byte, start).strip(". ")
             name = assigned_name(owner, name)
         if name in _TEST_MACROS:
-            inside = macro_title(self.source.text(end, min(node.end_byte, end + LONGEST_NAME)))
+            # ``TEST(Shop, Opens) {`` is ``Shop.Opens``.
+            inside = self.source.text(end, min(node.end_byte, end + LONGEST_NAME)).strip()
+            parts = inside.removeprefix("(").partition(")")[0].split(",")
             self._macro_tests.add(node.start_byte)
-            return inside or name, start, end
-        name = name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME]
-        return (name, start, end) if name else None
+            return ".".join(part.strip(' "\n') for part in parts) or name, start, end
+        return (name[:LONGEST_NAME], start, end) if name else None
 
     def _owner(self, node: Node, name: str, place: int) -> tuple[str, str, int, bool]:
         """Return what a definition belongs to, its own last name, its parent's place, and whether
         that is a class.
         """
         around = self._open[-1] if self._open else None
-        inside, parent, is_class = (
-            (around.owner, around.parent, around.is_class) if around else ("", -1, False)
-        )
+        inside, parent, is_class = "", -1, False
+        if around:
+            inside, parent, is_class = around.owner, around.parent, around.is_class
         if around and around.is_late:
             self._late.append((place, around.owner.rpartition(".")[2]))
         if "::" in name:
@@ -311,11 +312,9 @@ class DefinitionReader:
             return f"{inside}.{path}" if inside else path, name, parent, True
         if node.type == self.source.spec.receiver_node:
             receiver = node.child_by_field_name("receiver")
-            inside = (
-                receiver_type(self.source.text(receiver.start_byte, receiver.end_byte))
-                if receiver
-                else ""
-            )
+            text = self.source.text(receiver.start_byte, receiver.end_byte) if receiver else ""
+            # ``(s *Shelf[T])`` is a ``Shelf``.
+            inside = text.strip("() ").partition("[")[0].rpartition(" ")[2].lstrip("*")
             self._late.append((place, inside))
             return inside, name, -1, True
         return inside, name, parent, is_class
@@ -331,19 +330,6 @@ class DefinitionReader:
             return "test"
         return "method" if in_class else kind
 
-    def _is_wanted(self, label: str, name: str, parent: int) -> bool:
-        """Return True if a constant is worth a node.
-
-        The first of its name and, in a class, written in capitals.
-        """
-        if label == "field" and not name.isupper():
-            return False
-        key = (parent, name)
-        if key in self._seen:
-            return False
-        self._seen.add(key)
-        return True
-
     def _signature(self, node: Node, kind: NodeKind, start: int, end: int) -> str:
         """Return a definition up to its body, on one line."""
         body = None if kind == "constant" else node.child_by_field_name("body")
@@ -355,7 +341,7 @@ class DefinitionReader:
             stop = self.source.data.find(b"\n", start, end) % (end + 1) or end
         elif kind == "class" and body is None and (opening := self.source.spec.class_opening):
             stop = self.source.data.find(opening, start, end) % (end + 1) or end
-        written = self.source.said(start, min(stop, start + 4 * LONGEST_SIGNATURE))
+        written = self.source.code(start, min(stop, start + 4 * LONGEST_SIGNATURE))
         if b"\n" in written:
             written = b" ".join(written.split())
         text = written.decode("utf-8", "replace").rstrip(" :{;=")
@@ -393,45 +379,14 @@ class DefinitionReader:
         source, comments = self.source, self.source.comments
         last = place = bisect_right(self._comment_ends, start) - 1
         above = start
-        while (
-            place >= 0
-            and is_next_to(source.data, comments[place][1], above)
-            and last - place < _MOST_COMMENTS
-        ):
+        while place >= 0 and last - place < _MOST_COMMENTS:
+            between = source.data[comments[place][1] : above]
+            if len(between) >= _WIDEST_GAP or between.strip() or between.count(b"\n") > 1:
+                break
             above = comments[place][0]
             place -= 1
-        for begin, end in comments[place + 1 : last + 1]:
-            line = first_doc_line(source.text(begin, min(end, begin + 4 * LONGEST_DOC)))
-            if line:
-                return line
-        return ""
-
-
-def _with_children(
-    left: _OpenDefinition,
-    children: list[_Child],
-    facts: tuple[Any, ...],
-    end: int,
-    source: SourceFile,
-) -> tuple[bytes, list[int]]:
-    """Return what a definition says and its lines' hashes, its inner definitions standing by their
-    own.
-
-    A class of a thousand methods is thus read once, not once for itself and once for its methods.
-    """
-    bared, hashes = source.bared, source.line_hashes
-    line, last_line, position = facts[3], facts[4], facts[5]
-    pieces: list[bytes] = []
-    lines: list[int] = []
-    for child in sorted(
-        [*children, _Child(left.name_start, left.name_end, 0, last_line=0, said=b"", sketch=b"")]
-    ):
-        pieces += (bared[position : child.first], child.said)
-        position = max(position, child.end)
-        if child.last_line:
-            lines += hashes[line - 1 : child.first_line - 1]
-            lines += numbers_in(child.sketch)
-            line = max(line, child.last_line + 1)
-    pieces.append(bared[position:end])
-    lines += hashes[line - 1 : last_line]
-    return b"".join(pieces), lines
+        lines = (
+            first_doc_line(source.text(begin, min(end, begin + 4 * LONGEST_DOC)))
+            for begin, end in comments[place + 1 : last + 1]
+        )
+        return next(filter(None, lines), "")

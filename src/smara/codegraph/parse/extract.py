@@ -99,10 +99,9 @@ def parser(language: Language) -> Parser:
     from tree_sitter import Parser
 
     parsers: dict[Language, Parser] = _HERE.__dict__.setdefault("parsers", {})
-    found = parsers.get(language)
-    if found is None:
-        found = parsers[language] = Parser(grammar(language))
-    return found
+    if language not in parsers:
+        parsers[language] = Parser(grammar(language))
+    return parsers[language]
 
 
 def captures(language: Language, root: Node) -> dict[str, list[Node]]:
@@ -146,13 +145,32 @@ def read_routes(
     """
     routes: list[Definition] = []
     answers: list[Reference] = []
-    for found in pattern.finditer(reader.source.data) if pattern else ():
-        holder = _holder(root, found.start() + 1)
+    source = reader.source
+    for match in pattern.finditer(source.data) if pattern else ():
+        holder = _holder(root, match.start() + 1)
         if holder is None or len(routes) >= MOST_ROUTES:
             continue
+        groups = match.groupdict(b"")
+        path = (groups.get("path") or groups.get("pattern", b"")).decode("utf-8", "replace")
+        verb = groups.get("verb", b"").decode().upper()
+        name = f"{'' if verb in _ANY_VERB else verb} {path or '/'}".strip()[:LONGEST_NAME]
+        start, end = holder.start_byte, holder.end_byte
+        route = Definition(
+            "route",
+            name,
+            name,
+            first_line=source.line(start),
+            last_line=source.line(end - 1),
+            first_byte=start,
+            last_byte=end,
+            parent=-1,
+            signature=" ".join(source.text(start, min(end, start + LONGEST_SIGNATURE)).split()),
+            doc="",
+            body_hash=body_hash(source.bared[start:end]),
+        )
         place = len(reader.definitions) + len(routes)
-        routes.append(_route(reader, found, holder))
-        answers.extend(_answers(reader, holder, routes[-1], place=place))
+        routes.append(route)
+        answers += _answers(reader, holder, route.first_line, place)
     return routes, answers
 
 
@@ -173,33 +191,8 @@ def _holder(root: Node, offset: int) -> Node | None:
     return call
 
 
-def _route(reader: DefinitionReader, found: re.Match[bytes], holder: Node) -> Definition:
+def _answers(reader: DefinitionReader, holder: Node, line: int, place: int) -> list[Reference]:
     source = reader.source
-    groups = found.groupdict()
-    path = (groups.get("path") or groups.get("pattern") or b"").decode("utf-8", "replace")
-    verb = (groups.get("verb") or b"").decode().upper()
-    plain = "" if verb in _ANY_VERB else verb
-    name = f"{plain} {path or '/'}".strip()[:LONGEST_NAME]
-    start, end = holder.start_byte, holder.end_byte
-    text = " ".join(source.text(start, min(end, start + LONGEST_SIGNATURE)).split())
-    return Definition(
-        "route",
-        name,
-        name,
-        first_line=source.line(start),
-        last_line=source.line(end - 1),
-        first_byte=start,
-        last_byte=end,
-        parent=-1,
-        signature=text,
-        doc="",
-        body_hash=body_hash(source.bared[start:end]),
-    )
-
-
-def _answers(
-    reader: DefinitionReader, holder: Node, route: Definition, place: int
-) -> list[Reference]:
     if holder.type in _MARKS:
         # A decorator stands inside the definition that it decorates, an attribute likewise.
         scope = reader.scopes.at(holder.start_byte)
@@ -208,46 +201,30 @@ def _answers(
         handler = reader.definitions[scope]
         above = reader.definitions[handler.parent] if handler.parent >= 0 else None
         owner = above.qualname if above is not None and above.kind == "class" else ""
-        return [Reference("calls", handler.name, owner, line=route.first_line, scope=place)]
+        return [Reference("calls", handler.name, owner, line, scope=place)]
     arguments = holder.child_by_field_name("arguments")
-    answers = []
+    answers: list[Reference] = []
     for argument in arguments.named_children[1:] if arguments else ():
-        if argument.type in _INLINE:
-            answers += _calls_inside(reader, argument, route, place=place)
-            continue
+        inner = argument
         if argument.type in _CALLS:
-            argument = argument.child_by_field_name("function") or argument
-        if argument.type in _HANDLERS and argument.end_byte - argument.start_byte <= LONGEST_USE:
-            text = reader.source.data[argument.start_byte : argument.end_byte]
-            name, receiver = split_use(text, reader.source.spec.separators)
-            if name == "as_view" and receiver:
-                owner, _, name = receiver.rpartition(".")
-                receiver = owner
-            if name:
-                answers.append(
-                    Reference("calls", name, receiver, line=route.first_line, scope=place)
-                )
+            inner = argument.child_by_field_name("function") or argument
+        spans = [(inner.start_byte, inner.end_byte)] if inner.type in _HANDLERS else []
+        if argument.type in _INLINE:
+            # A function written where the route is has no name: its calls are the route's.
+            within = range(argument.start_byte, argument.end_byte)
+            spans = [span for span in source.spans("call") if span[0] in within]
+        calls: dict[tuple[str, str], Reference] = {}
+        for start, end in spans:
+            if end - start <= LONGEST_USE and len(calls) < _MOST_CALLS_INSIDE:
+                name, receiver = split_use(source.data[start:end], source.spec.separators)
+                if name == "as_view" and receiver:
+                    receiver, _, name = receiver.rpartition(".")
+                at = source.line(start) if argument.type in _INLINE else line
+                if name:
+                    reference = Reference("calls", name, receiver, at, scope=place)
+                    calls.setdefault((name, receiver), reference)
+        answers += calls.values()
     return answers
-
-
-def _calls_inside(
-    reader: DefinitionReader, handler: Node, route: Definition, place: int
-) -> list[Reference]:
-    """Return what a function calls that is written where the route is.
-
-    Nameless, it leaves its calls to the route.
-    """
-    source = reader.source
-    calls: dict[tuple[str, str], Reference] = {}
-    for start, end in source.spans("call"):
-        if handler.start_byte <= start < handler.end_byte and end - start <= LONGEST_USE:
-            name, receiver = split_use(source.data[start:end], source.spec.separators)
-            if name and len(calls) < _MOST_CALLS_INSIDE:
-                calls.setdefault(
-                    (name, receiver),
-                    Reference("calls", name, receiver, line=source.line(start), scope=place),
-                )
-    return list(calls.values())
 
 
 LONGEST_STATEMENT = 65_536
@@ -291,28 +268,16 @@ def read_imports(source: SourceFile, scopes: Scopes, definitions: list[Definitio
     imports: list[Import] = []
     for node in sorted(source.found.get("import", ()), key=lambda node: node.start_byte):
         start, end = node.start_byte, min(node.end_byte, node.start_byte + LONGEST_STATEMENT)
-        text = source.text(start, end)
         scope = scopes.at(start)
         while scope >= 0 and definitions[scope].kind == "constant":
             scope = definitions[scope].parent
         line = source.line(start)
-        for module, name, alias, level, is_export in source.spec.read_imports(text):
-            imports.append(
-                Import(
-                    module, name, alias, level=level, line=line, scope=scope, is_export=is_export
-                )
-            )
+        statement = source.spec.read_imports(source.text(start, end))
+        imports += [
+            Import(module, name, alias, level=level, line=line, scope=scope, is_export=is_export)
+            for module, name, alias, level, is_export in statement
+        ]
     for node in source.found.get("exported", ()):
-        name = source.text(node.start_byte, node.end_byte)
-        imports.append(
-            Import(
-                "",
-                name,
-                "default",
-                level=0,
-                line=source.line(node.start_byte),
-                scope=-1,
-                is_export=True,
-            )
-        )
+        name, line = source.text(node.start_byte, node.end_byte), source.line(node.start_byte)
+        imports.append(Import("", name, "default", level=0, line=line, is_export=True))
     return imports

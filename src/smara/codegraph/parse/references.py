@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from smara.codegraph.language import LanguageSpec
@@ -32,18 +32,14 @@ _JOINTS = (b".", b":", b">")
 _LONGEST = 120
 
 
-def constant_spans(source: SourceFile, known: Collection[str] | None) -> list[tuple[int, int]]:
-    """Return spans of constants a file knows; ``None`` takes any.
+def constant_spans(source: SourceFile, names: Collection[str] | None) -> list[tuple[int, int]]:
+    """Return spans of constants a file has names for; ``None`` takes any.
 
     Not where they are assigned to, called, imported or quoted.
     """
     data = source.bared
-    wanted = (
-        None
-        if known is None
-        else {name.encode("utf-8", "replace") for name in known if name.isupper()}
-    )
-    found = []
+    upper = {name.encode("utf-8", "replace") for name in names or () if name.isupper()}
+    spans = []
     for match in _NAMES.finditer(data):
         start, end = match.span()
         if data[start - 1 : start] in _JOINTS:
@@ -53,29 +49,20 @@ def constant_spans(source: SourceFile, known: Collection[str] | None) -> list[tu
                 first -= 1
             path = _PATH.search(data, first, start)
             start = path.start() if path else start
-        elif wanted is not None and match[0] not in wanted:
+        elif names is not None and match[0] not in upper:
             continue
-        found.append((start, end))
-    return (
-        _outside(_outside(found, source.spans("string")), source.spans("import"))
-        if found
-        else found
-    )
-
-
-def _outside(
-    spans: list[tuple[int, int]], others: Sequence[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    """Return the spans that lie in none of the others, which are sorted and do not overlap."""
-    if not others:
-        return spans
-    starts = [start for start, _ in others]
-    kept = []
-    for span in spans:
-        place = bisect_right(starts, span[0]) - 1
-        if place < 0 or others[place][1] <= span[0]:
-            kept.append(span)
-    return kept
+        spans.append((start, end))
+    for label in ("string", "import") if spans else ():
+        # The others are sorted and do not overlap.
+        others = source.spans(label)
+        starts = [start for start, _ in others]
+        places = [bisect_right(starts, start) - 1 for start, _ in spans]
+        spans = [
+            span
+            for span, place in zip(spans, places, strict=True)
+            if place < 0 or others[place][1] <= span[0]
+        ]
+    return spans
 
 
 LONGEST_USE = 240
@@ -127,118 +114,69 @@ def read_references(
     Names that are called or inherited are all kept. Those only mentioned are kept where the file
     itself imports or defines their first part, since any other is a local variable.
     """
-    known = known_names(definitions, imports)
+    names = {definition.name for definition in definitions}
+    names.update(each.alias or each.name for each in imports)
+    # A module that is imported whole is spoken of by the first part of its path.
+    names.update(
+        each.module.rpartition("/")[2]
+        if "/" in each.module
+        else _FIRST_PART.split(each.module, maxsplit=1)[0]
+        for each in imports
+        if not each.name and not each.alias
+    )
     references: list[Reference] = []
+    collect = partial(_collect, source, scopes, definitions, references)
     bases = set(source.spans("base"))
-    spans = [(node.start_byte, node.end_byte) for node in source.found.get("call", ())]
+    collect("inherits", sorted(bases))
+    calls = [(node.start_byte, node.end_byte) for node in source.found.get("call", ())]
     for node in source.found.get("invoke", ()):
         arguments = node.child_by_field_name("arguments")
-        spans.append((node.start_byte, arguments.start_byte if arguments else node.end_byte))
+        calls.append((node.start_byte, arguments.start_byte if arguments else node.end_byte))
     for node in source.found.get("token", ()):
         # In a macro, whose contents are not parsed, the path before a name belongs to it:
         # ``Shop::new``. A dot alone does too: ``a().b`` has a receiver, although an unknown one.
         start = node.start_byte
         path = _PATH_BEFORE.search(source.data, max(0, start - LONGEST_USE), start)
-        spans.append((path.start() if path else start, node.end_byte))
+        calls.append((path.start() if path else start, node.end_byte))
     for start, end in source.spans("element"):
         # A component of one's own, not one of the browser's.
         if b"." in source.data[start:end] or source.data[start : start + 1].isupper():
-            spans.append((start, end))
-    spans.sort()
-    _collect(
-        source,
-        scopes,
-        "inherits",
-        spans=sorted(bases),
-        references=references,
-        definitions=definitions,
-    )
-    _collect(source, scopes, "calls", spans=spans, references=references, definitions=definitions)
+            calls.append((start, end))
+    calls.sort()
+    collect("calls", calls)
+    taken = bases
     types = source.spans("type")
     if types:
         # A type that is called, inherited or qualified is found a second time by its last name
         # alone.
-        taken = bases.union(spans)
+        taken = bases.union(calls)
         widest = {end: start for start, end in sorted(taken.union(types), reverse=True)}
         alone = [span for span in types if span not in taken and widest[span[1]] == span[0]]
-        _collect(
-            source,
-            scopes,
-            "references",
-            spans=alone,
-            references=references,
-            definitions=definitions,
-            known=_ANYTHING,
-        )
-        bases = taken.union(types)
-    mentioned = source.spans("use")
-    if bases:
-        mentioned = [span for span in mentioned if span not in bases]
+        collect("references", alone, _ANYTHING)
+        taken = taken.union(types)
+    mentions = {span for span in source.spans("use") if span not in taken}
     is_any = source.spec.has_macros
-    constants = [
-        span for span in constant_spans(source, None if is_any else known) if span not in bases
-    ]
-    if constants and is_any:
-        mentioned = sorted({*mentioned}.difference(constants))
-        _collect(
-            source,
-            scopes,
-            "references",
-            spans=constants,
-            references=references,
-            definitions=definitions,
-            known=_ANYTHING,
-        )
-    elif constants:
-        mentioned = sorted({*mentioned, *constants})
-        _collect(
-            source,
-            scopes,
-            "references",
-            spans=constants,
-            references=references,
-            definitions=definitions,
-            known=set(source.spec.selves),
-        )
-    _collect(
-        source,
-        scopes,
-        "references",
-        spans=mentioned,
-        references=references,
-        definitions=definitions,
-        known=known,
-    )
+    spans = constant_spans(source, None if is_any else names)
+    constants = [span for span in spans if span not in taken]
+    if constants:
+        collect("references", constants, _ANYTHING if is_any else set(source.spec.selves))
+        mentions = mentions.difference(constants) if is_any else mentions.union(constants)
+    collect("references", sorted(mentions), names)
     return references
-
-
-def known_names(definitions: Sequence[Definition], imports: Sequence[Import]) -> set[str]:
-    """Return the names a file defines and imports."""
-    known = {definition.name for definition in definitions}
-    for each in imports:
-        known.add(each.alias or each.name)
-        if not each.name and not each.alias:
-            # A module that is imported whole is spoken of by the first part of its path.
-            known.add(
-                each.module.rpartition("/")[2]
-                if "/" in each.module
-                else _FIRST_PART.split(each.module, maxsplit=1)[0]
-            )
-    return known
 
 
 def _collect(
     source: SourceFile,
     scopes: Scopes,
+    definitions: Sequence[Definition],
+    references: list[Reference],
     kind: ReferenceKind,
     spans: Iterable[tuple[int, int]],
-    references: list[Reference],
-    definitions: Sequence[Definition],
-    known: set[str] | None = None,
+    names: set[str] | None = None,
 ) -> None:
     """Add the references at sorted spans.
 
-    With ``known``, only those that begin with a name of it.
+    With ``names``, only those that begin with one of them and do not lead to themselves.
     """
     data, starts, separators = source.data, source.line_starts, source.spec.separators
     add, make = references.append, tuple.__new__
@@ -258,23 +196,14 @@ def _collect(
             continue
         seen.add(text)
         name, receiver = split_use(text, separators)
-        if name and (
-            known is None or _is_known(name, receiver, known, scope=scope, definitions=definitions)
-        ):
+        if name and names is not None:
+            first = _FIRST_PART.split(receiver, maxsplit=1)[0] if receiver else name
+            is_named = first not in _PLAIN_TYPES if names is _ANYTHING else first in names
+            is_itself = scope >= 0 and definitions[scope].name == name
+            if not is_named or (is_itself and (names is _ANYTHING or not receiver)):
+                continue
+        if name:
             add(make(Reference, (kind, name, receiver, bisect_right(starts, start), scope)))
-
-
-def _is_known(
-    name: str, receiver: str, known: set[str], scope: int, definitions: Sequence[Definition]
-) -> bool:
-    """Return True if a mention may lead somewhere.
-
-    Not to itself, and to a name that the file imports or defines.
-    """
-    first = _FIRST_PART.split(receiver, maxsplit=1)[0] if receiver else name
-    if known is _ANYTHING:
-        return first not in _PLAIN_TYPES and not (scope >= 0 and definitions[scope].name == name)
-    return first in known and not (scope >= 0 and not receiver and definitions[scope].name == name)
 
 
 @lru_cache(maxsize=50_000)
@@ -380,9 +309,8 @@ def _variable(
         scope = definitions[scope].parent
     receiver, dot, name = text.rpartition(".")
     if not dot:
-        return (
-            f"self.{text}" if scope >= 0 and definitions[scope].kind == "class" else text
-        ), scope
+        in_class = scope >= 0 and definitions[scope].kind == "class"
+        return f"self.{text}" if in_class else text, scope
     if receiver not in source.spec.selves:
         return "", scope
     while scope >= 0 and definitions[scope].kind != "class":
@@ -393,8 +321,8 @@ def _variable(
 def _plain_maker(text: str) -> str:
     if text.isidentifier():
         return "" if text in _NO_TYPES else text
-    found = _plain_receiver(_INSIDE_ANGLES.sub("", "".join(text.split())))
-    return "" if found == UNKNOWN else found
+    receiver = _plain_receiver(_INSIDE_ANGLES.sub("", "".join(text.split())))
+    return "" if receiver == UNKNOWN else receiver
 
 
 def plain_type(text: str) -> str:
@@ -406,9 +334,8 @@ def plain_type(text: str) -> str:
         return "" if text in _NO_TYPES else text
     text = text.strip().lstrip(":").strip().strip("'\"")
     for _ in range(3):
-        found = _OPTIONAL.match(text) or _WRAPPERS.match(text)
-        if found:
-            text = found[1].strip()
+        if wrapper := _OPTIONAL.match(text) or _WRAPPERS.match(text):
+            text = wrapper[1].strip()
         for ending in ("| None", "| null", "| undefined"):
             text = text.removesuffix(ending).rstrip()
         text = _TYPE_WORDS.sub("", text.removeprefix("None |")).strip("&*? '\"")
@@ -441,9 +368,9 @@ def hidden_names(
     """Bind untyped parameters that hide a file's name to nothing."""
     if not spec.has_untyped_parameters:
         return
-    known = {each.name for each in definitions if each.parent < 0}
-    known.update(each.alias or each.name or each.module.partition(".")[0] for each in imports)
-    told = {(each.name, each.scope) for each in bindings}
+    names = {each.name for each in definitions if each.parent < 0}
+    names.update(each.alias or each.name or each.module.partition(".")[0] for each in imports)
+    bound = {(each.name, each.scope) for each in bindings}
     for place, definition in enumerate(definitions):
         signature = definition.signature
         # The default of a file may be the result of a call, ``memo(Button)``: what stands in its
@@ -453,8 +380,8 @@ def hidden_names(
         )
         if definition.kind in ("function", "method", "test") and not is_made:
             for name in _parameters(definition.signature):
-                if name in known and name != definition.name and (name, place) not in told:
-                    told.add((name, place))
+                if name in names and name != definition.name and (name, place) not in bound:
+                    bound.add((name, place))
                     yield Binding(name, "", place)
 
 

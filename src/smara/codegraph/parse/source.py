@@ -64,28 +64,25 @@ def bare(
     Strings kept apart from layout, block ends marked.
     """
     for start, end in strings:
-        said = data[start:end]
+        content = data[start:end]
         if start > 3 and (data[start - 2] in _RAW or data[start - 4] in _RAW):
             raw = start - 4 if data[start - 3 : start] in _TRIPLE else start - 2
-            if data[start - 1 : start] in _QUOTE and data[raw] in _RAW and not _ESCAPE.search(said):
+            if (
+                data[start - 1 : start] in _QUOTE
+                and data[raw] in _RAW
+                and not _ESCAPE.search(content)
+            ):
                 text[raw] = 32  # raw or not, it says the same
-        if b" " in said or b"\n" in said or b"\t" in said:
-            # Blanks in a string are part of what is said; hidden, they outlive the stripping of
+        if b" " in content or b"\n" in content or b"\t" in content:
+            # Blanks in a string are part of its content; hidden, they outlive the stripping of
             # layout.
-            text[start:end] = said.translate(_HIDDEN)
+            text[start:end] = content.translate(_HIDDEN)
     for start, end in parentheses:
         if end - start > 2:
             text[start] = text[end - 1] = 32
-    _mark_ends(text, blocks)
-    return bytes(text.replace(b"\\\n", b"  ")) if b"\\\n" in text else bytes(text)
-
-
-def _mark_ends(text: bytearray, blocks: Iterable[int]) -> None:
-    """Put a mark where blocks end, saying how many of them do."""
     places: dict[int, int] = {}
     for end in blocks:
-        place = places.get(end)
-        if place is None:
+        if end not in places:
             # Comments at the end of a block belong to it; without them it ends where the code
             # before them does. Marks are passed over like blanks, else the place would depend on
             # which block came first.
@@ -93,30 +90,19 @@ def _mark_ends(text: bytearray, blocks: Iterable[int]) -> None:
             while place and text[place - 1] in PASSED:
                 place -= 1
             places[end] = place
-        mark = text[place]
-        if mark in _BLANKS:
-            text[place] = 1
-        elif mark < _DEEPEST_MARK:
-            text[place] = mark + 1
+        # The mark says how many blocks end there.
+        mark = text[places[end]]
+        if mark in _BLANKS or mark < _DEEPEST_MARK:
+            text[places[end]] = 1 if mark in _BLANKS else mark + 1
+    return bytes(text.replace(b"\\\n", b"  ")) if b"\\\n" in text else bytes(text)
 
 
-def body_hash(body: bytes) -> bytes:
+def body_hash(body: bytes, ignores_trailing_commas: bool = False) -> bytes:
     """Hash a normalized definition, ignoring blanks and quote style."""
-    return sha256(body.translate(_QUOTES, _BLANKS)).digest()[:HASH_BYTES]
-
-
-def python_body_hash(body: bytes) -> bytes:
-    """Return the hash of a bared Python definition.
-
-    Trailing commas do not count either.
-    """
-    said = (
-        body.translate(_QUOTES, _BLANKS)
-        .replace(b",)", b")")
-        .replace(b",]", b"]")
-        .replace(b",}", b"}")
-    )
-    return sha256(said).digest()[:HASH_BYTES]
+    plain = body.translate(_QUOTES, _BLANKS)
+    if ignores_trailing_commas:
+        plain = plain.replace(b",)", b")").replace(b",]", b"]").replace(b",}", b"}")
+    return sha256(plain).digest()[:HASH_BYTES]
 
 
 def line_hashes(text: bytes | bytearray) -> list[int]:
@@ -232,7 +218,7 @@ class SourceFile:
         """Return the text between two offsets."""
         return self.data[start:end].decode("utf-8", "replace")
 
-    def said(self, start: int, end: int) -> bytes:
+    def code(self, start: int, end: int) -> bytes:
         """Return the bytes between two offsets.
 
         Comments that begin there are left out, and the gaps closed.
@@ -244,11 +230,9 @@ class SourceFile:
                 break
             pieces.append(self.data[start:first])
             start = behind
-        return (
-            b" ".join(b"".join([*pieces, self.data[start:end]]).split())
-            if pieces
-            else self.data[start:end]
-        )
+        if not pieces:
+            return self.data[start:end]
+        return b" ".join(b"".join([*pieces, self.data[start:end]]).split())
 
     def spans(self, label: str) -> list[Span]:
         """Return where the query found something, in order."""
@@ -274,7 +258,6 @@ class SourceFile:
 
 LONGEST_DOC = 160
 _MOST_STEPS = 12
-_WIDEST_GAP = 400
 _DOC_MARKS = re.compile(r"^\s*(?:[rRbBuUfF]{0,2}(?:\"\"\"|'''|[\"'])|/\*+!?|//[/!]?|\*+(?!/)|#+!?)")
 _NO_OWNERS = frozenset({"exports", "module", "this", "self", "window", "global", "globalThis"})
 
@@ -282,9 +265,9 @@ _NO_OWNERS = frozenset({"exports", "module", "this", "self", "window", "global",
 def first_doc_line(text: str) -> str:
     """Return the first meaningful line of a docstring or comment."""
     for line in text.splitlines():
-        said = _DOC_MARKS.sub("", line).strip().rstrip("\"'").removesuffix("*/").strip()
-        if said and any(map(str.isalnum, said)):
-            return said[:LONGEST_DOC]
+        words = _DOC_MARKS.sub("", line).strip().rstrip("\"'").removesuffix("*/").strip()
+        if any(map(str.isalnum, words)):
+            return words[:LONGEST_DOC]
     return ""
 
 
@@ -315,26 +298,23 @@ def outer_starts(source: SourceFile) -> dict[int, int]:
 
 def name_node(node: Node) -> Node | None:
     """Return the node of a definition's name, through C's declarators."""
-    found = node.child_by_field_name("name")
-    if found is not None:
-        return found
-    found = node.child_by_field_name("left")
-    if found is not None:
-        return found.child_by_field_name("property") or found
-    found = node.child_by_field_name("property") or node.child_by_field_name("key")
-    if found is not None:
-        return found
-    found = node.child_by_field_name("declarator")
+    field = node.child_by_field_name
+    if left := field("left"):
+        return field("name") or left.child_by_field_name("property") or left
+    name = field("name") or field("property") or field("key")
+    if name is not None:
+        return name
+    name = field("declarator")
     for _ in range(_MOST_STEPS):
-        if found is None or found.type == "variable_declarator":
-            return found.child_by_field_name("name") if found else None
-        inner = found.child_by_field_name("declarator")
-        if inner is None and found.type in ("reference_declarator", "parenthesized_declarator"):
-            inner = found.named_child(0)
+        if name is None or name.type == "variable_declarator":
+            return name.child_by_field_name("name") if name else None
+        inner = name.child_by_field_name("declarator")
+        if inner is None and name.type in ("reference_declarator", "parenthesized_declarator"):
+            inner = name.named_child(0)
         if inner is None:
-            return found
-        found = inner
-    return found
+            return name
+        name = inner
+    return name
 
 
 def assigned_name(owner: str, name: str) -> str:
@@ -348,30 +328,6 @@ def assigned_name(owner: str, name: str) -> str:
     return f"{owner}::{name}" if owner.isidentifier() and owner not in _NO_OWNERS else name
 
 
-def macro_title(text: str) -> str:
-    """Return what a test macro calls its test.
-
-    ``(Shop, Opens) {`` is ``Shop.Opens``.
-    """
-    return ".".join(
-        part.strip(' "\n') for part in text.strip().removeprefix("(").partition(")")[0].split(",")
-    )
-
-
-def is_next_to(data: bytes, end: int, start: int) -> bool:
-    """Return True if only blanks stand between two offsets.
-
-    And no empty line.
-    """
-    between = data[end:start]
-    return len(between) < _WIDEST_GAP and not between.strip() and between.count(b"\n") <= 1
-
-
 def without_parameters(text: str) -> str:
     """Return a type without its parameters: ``Shelf<'a, T>`` is ``Shelf``."""
     return text.partition("<")[0].strip()
-
-
-def receiver_type(text: str) -> str:
-    """Return the type in a Go receiver: ``(s *Shelf[T])`` is ``Shelf``."""
-    return text.strip("() ").partition("[")[0].rpartition(" ")[2].lstrip("*")
