@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
+from smara.adapters.importer import read_records
+from smara.adapters.records import Record
+from smara.adapters.replay import EventReader
 from smara.behavior.models import Seen, SignalFinding
 from smara.behavior.record import take
 from smara.behavior.scratchpad import Pad
@@ -11,6 +16,17 @@ from smara.behavior.signals.registry import detect_all
 from smara.core.events import HostEvent
 
 ROOT = "/nowhere/shop"
+
+
+def events_of(path: str | Path, format: str | None = None) -> Iterator[HostEvent]:
+    """The events of a transcript, in the order of the file."""
+    return events_of_records(read_records(path, format=format))
+
+
+def events_of_records(records: Iterable[Record]) -> Iterator[HostEvent]:
+    """The events that messages tell, in their order."""
+    reader = EventReader()
+    return (event for record in records for event in reader.read(record))
 
 
 class Script:

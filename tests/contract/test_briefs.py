@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import smara
-from smara.adapters.hosts import answer
 from smara.adapters.hosts import brief as briefs
+from smara.adapters.hosts import reply
 from smara.adapters.hosts.hook_store import drain_in_background
 from smara.adapters.hosts.precompute import instructions_of
 from smara.adapters.hosts.reply import choose
@@ -59,7 +59,7 @@ def brief(folder: str, cwd: str = ".") -> None:
 
 def hooked(event: str, folder: str, session_id: str = "s1", **fields: object) -> str | None:
     payload = {"session_id": session_id, "cwd": str(Path.cwd()), **fields}
-    said = answer.answer("claude", event, json.dumps(payload).encode(), folder=folder)
+    said = reply.answer("claude", event, json.dumps(payload).encode(), folder=folder)
     return json.loads(said)["hookSpecificOutput"]["additionalContext"] if said else None
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict
 
 import pytest
 
-from smara.adapters.hosts.reply import NOTICE
+from smara.adapters.hosts.session_log import NOTICE
 from smara.adapters.hosts.spool import names, put
 from smara.context.models import Receipt
 from smara.memory import Memory

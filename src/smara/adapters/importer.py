@@ -1,23 +1,111 @@
-"""Import transcript files into a memory in repeatable batches.
+"""Import transcripts into a memory: find them, detect their format, store and learn.
 
 Each batch is one transaction. A killed import keeps every batch it reported, and the next
-run stores only what is missing. Every line is accounted for.
+run stores only what is missing. Every line is accounted for. Only the head of each file is
+read to find its folder, so finding thousands is fast. Readers are imported on demand, each
+when its first file is read.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any
 
-from smara.adapters.host import written_at
-from smara.adapters.records import Counted, Imported, Progress
-from smara.adapters.replay import Learner
-from smara.adapters.sniff import reader_of, sniff
-from smara.errors import InvalidInputError
+from smara.adapters.documents import head_of, is_document_head
+from smara.adapters.host import Here, TranscriptFile, walk, written_at
+from smara.adapters.host_specs import TRANSCRIPTS
+from smara.adapters.lines import JsonLine, decode, is_database, read_lines
+from smara.adapters.records import Counted, Imported, Progress, Record
+from smara.adapters.replay import Learner, LearnReport
+from smara.config import AUTO_PROJECT
+from smara.core.git import find_repository
+from smara.core.scope import DEFAULT_PROJECT, is_id
+from smara.errors import DatabaseError, InvalidInputError, SmaraError
 from smara.memory import Memory
-from smara.messages.models import NewMessage, NewThread, Part
+from smara.messages.models import NewMessage, NewThread
+
+PLAIN = {
+    "json": "smara.adapters.readers.plain:read_conversations",
+    "jsonl": "smara.adapters.readers.plain:read_jsonl",
+}
+"""Formats of no host: conversations in JSON, and messages line by line."""
+FORMATS: tuple[str, ...] = (*TRANSCRIPTS, *PLAIN)
+_STRICT = [each for each in TRANSCRIPTS.values() if not each.is_loose]
+_LOOSE = [each for each in TRANSCRIPTS.values() if each.is_loose]
+_LINES_LOOKED_AT = 50
+
+
+def reader_of(format: str) -> Callable[..., Iterator[Record]]:
+    """Return the reader of a format; its module is imported now."""
+    place = TRANSCRIPTS[format].reader if format in TRANSCRIPTS else PLAIN[format]
+    module, _, name = place.partition(":")
+    reader: Callable[..., Iterator[Record]] = getattr(import_module(module), name)
+    return reader
+
+
+def read_records(
+    path: str | os.PathLike[str], progress: Progress | None = None, *, format: str | None = None
+) -> Iterator[Record]:
+    """Read the records of a file in its format."""
+    return reader_of(format or sniff(path))(path, progress)
+
+
+def sniff(path: str | os.PathLike[str]) -> str:
+    """Return the format of a file by its first lines, else ``jsonl``.
+
+    Reading it as such is harmless: each line that is no message is counted with what to mend.
+    """
+    for each in TRANSCRIPTS.values():
+        if each.is_file(path):
+            return each.format
+    head = head_of(path).lstrip("\ufeff")  # which editors on Windows put in front
+    if is_document_head(head):
+        every = ((each, pattern) for each in TRANSCRIPTS.values() for pattern in each.documents)
+        return next((each.format for each, pattern in every if re.search(pattern, head)), "json")
+    for value in _first_objects(path):
+        for each in _STRICT:
+            if each.is_record(value):
+                return each.format
+        if "role" not in value and isinstance(value.get("messages"), list):
+            return "json"
+        for each in _LOOSE:
+            if each.is_record(value):
+                return each.format
+        if "role" in value or value.get("type") == "thread":
+            return "jsonl"
+    return "jsonl"
+
+
+def import_order(paths: Iterable[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
+    """Return the same files, transcripts of sub-agents first.
+
+    A session's file repeats some messages of its sub-agents. Whichever comes first decides
+    their order in the thread, and only the sub-agent's own file has them all.
+    """
+
+    def is_session(path: str | os.PathLike[str]) -> bool:
+        objects = _first_objects(path) if not is_database(path) else iter(())
+        return not any(
+            value.get("isSidechain") is True and "agentId" in value for value in islice(objects, 3)
+        )
+
+    return sorted(paths, key=is_session)
+
+
+def _first_objects(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    for line in islice(read_lines(path), _LINES_LOOKED_AT):
+        entry = decode(line)
+        if isinstance(entry, JsonLine):
+            yield entry.value
+
 
 BATCH = 500
 _BATCH_CHARACTERS = 4_000_000
@@ -113,7 +201,12 @@ class Importer:
         self._told[record.thread.id] = record.thread
         self._batch.append(record)
         self._report.repaired += bool(record.repairs)
-        self._batch_size += _size(record.message)
+        content = record.message.content
+        self._batch_size += (
+            len(content)
+            if isinstance(content, str)
+            else sum(len(part.text) for part in content) + 200
+        )
         if len(self._batch) >= BATCH or self._batch_size > _BATCH_CHARACTERS:
             self._flush()
 
@@ -163,31 +256,30 @@ class Importer:
         self._report.repeated += appended.repeated
 
     def _was_told_by_hooks(self, record: Imported) -> bool:
-        """Whether the agent's hooks have brought these words into the thread, under an id of their
-        own.
-        """
-        thread_id, role = record.thread.id, record.message.role
+        """Return True if hooks have brought these words into the thread, under another id."""
+        thread_id, message = record.thread.id, record.message
         if thread_id not in self._hooked:
-            self._hooked[thread_id] = self._words_of_hooks(thread_id)
-        hooked = self._hooked[thread_id]
-        if not hooked or role not in ("user", "assistant"):
-            return False
-        words = (role, _words(record.message.content))
-        if not hooked[words]:
+            thread = None if self._memory is None else self._memory.threads.find(thread_id)
+            self._hooked[thread_id] = Counter(
+                (each.role, each.raw_content.strip())
+                for each in (
+                    self._memory.messages.stream(thread_id=thread_id)
+                    if self._memory is not None
+                    and thread is not None
+                    and thread.metadata.get("told_by") == "hooks"
+                    else ()
+                )
+                if each.metadata.get("source") == "hook"
+            )
+        content = message.content
+        if not isinstance(content, str):
+            is_text = all(part.type == "text" for part in content)
+            content = "\n".join(part.text for part in content) if is_text else ""
+        hooked, words = self._hooked[thread_id], (message.role, content.strip())
+        if not hooked[words] or message.role not in ("user", "assistant"):
             return False
         hooked[words] -= 1  # what was said twice was told twice
         return True
-
-    def _words_of_hooks(self, thread_id: str) -> Counter[tuple[str, str]]:
-        thread = None if self._memory is None else self._memory.threads.find(thread_id)
-        if thread is None or self._memory is None or thread.metadata.get("told_by") != "hooks":
-            return Counter()
-        stored = self._memory.messages.stream(thread_id=thread_id)
-        return Counter(
-            (each.role, each.raw_content.strip())
-            for each in stored
-            if each.metadata.get("source") == "hook"
-        )
 
     def _with_resource(self, thread: NewThread) -> NewThread:
         if thread.resource_id is not None or self._resource_id is None:
@@ -195,18 +287,182 @@ class Importer:
         return replace(thread, resource_id=self._resource_id)
 
 
-def _words(content: str | Sequence[Part]) -> str:
-    """The words of a message that is nothing but words; of any other none."""
-    if isinstance(content, str):
-        return content.strip()
-    return (
-        "\n".join(part.text for part in content).strip()
-        if all(part.type == "text" for part in content)
-        else ""
+_TRANSCRIPT_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".json", ".json.gz", ".db")
+
+
+def expand(paths: Iterable[str]) -> list[str]:
+    """Expand folders into the transcripts in them, newest first.
+
+    Files stay as they are; transcripts of sub-agents come before their sessions.
+
+    A folder may hold anything, so only what is surely a transcript is taken from it. Raises
+    `InvalidInputError` for a folder without any.
+    """
+
+    def is_transcript(path: Path) -> bool:
+        if not path.name.endswith(_TRANSCRIPT_ENDINGS):
+            return False
+        try:
+            format = sniff(path)
+            return format in TRANSCRIPTS and TRANSCRIPTS[format].has_sessions(path)
+        except SmaraError:
+            return path.name.endswith(".zst")  # why it cannot be read is told when it is
+
+    files: list[str] = []
+    for path in paths:
+        if not os.path.isdir(path):
+            files.append(path)
+            continue
+        inside = [each for each in walk(Path(path)) if is_transcript(each)]
+        if not inside:
+            message = (
+                f"{path} is a folder without transcripts of agents. Name the files "
+                "themselves: FOLDER/*.jsonl"
+            )
+            raise InvalidInputError(message, path=path)
+        files += [
+            str(each) for each in sorted(inside, key=lambda each: (-written_at(each), str(each)))
+        ]
+    return [os.fspath(each) for each in import_order(files)]
+
+
+_NOT_THERE = ""
+"""The name of no project: of one that an import would make."""
+Bar = Callable[[str], AbstractContextManager[Progress | None]]
+"""Gives something to call with (done, total) while what is named is under way."""
+
+
+@dataclass(slots=True)
+class BulkReport:
+    """The result of importing many transcripts."""
+
+    reports: list[ImportReport] = field(default_factory=list)
+    elsewhere: int = 0
+    """Transcripts of other folders, which were left out."""
+    unread: list[tuple[str, str]] = field(default_factory=list)
+    """Files that could not be read at all, and why."""
+    learned: LearnReport = field(default_factory=LearnReport)
+
+
+def find(
+    formats: Sequence[str], here: Here, *, everywhere: bool = False
+) -> tuple[list[TranscriptFile], int]:
+    """Find the transcripts of these formats that belong here.
+
+    The newest session comes first, its sub-agents before it; also returns how many belong
+    elsewhere.
+
+    Those that cannot be looked into are among them, so that they are told of.
+    """
+    everything = [each for format in formats for each in TRANSCRIPTS[format].find(here)]
+    latest: dict[str, int] = {}
+    for each in everything:
+        latest[each.session_id] = max(latest.get(each.session_id, 0), each.at_ms)
+    ordered = sorted(
+        everything,
+        key=lambda each: (
+            -latest[each.session_id],
+            each.session_id,
+            not each.is_subagent,
+            -each.at_ms,
+            each.path,
+        ),
     )
+    if everywhere:
+        return ordered, 0
+    mine = [each for each in ordered if here.has(each.cwd) or each.is_unreadable]
+    return mine, len(ordered) - len(mine)
 
 
-def _size(message: NewMessage) -> int:
-    if isinstance(message.content, str):
-        return len(message.content)
-    return sum(len(part.text) for part in message.content) + 200
+class BulkImport:
+    """An import of many transcripts, each into the project of its folder."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        resource_id: str | None = None,
+        *,
+        everywhere: bool = False,
+        learn: bool = True,
+        dry_run: bool = False,
+    ) -> None:
+        self._memory = memory
+        self._resource = resource_id
+        self._everywhere = everywhere
+        self._learn = learn and not dry_run
+        self._dry_run = dry_run
+        self._importers: dict[str, tuple[Importer, Learner | None]] = {}
+        self._projects: dict[str, str] = {}
+
+    def run(self, found: Iterable[TranscriptFile], bar: Bar) -> BulkReport:
+        """Import transcripts in the order given; skip those that cannot be read."""
+        done = BulkReport()
+        everything = list(found)
+        for number, each in enumerate(everything, 1):
+            importer = self._importer(each.cwd)
+            with bar(f"{number}/{len(everything)} {each.format}") as progress:
+                try:
+                    done.reports.append(
+                        importer.import_file(each.path, progress, each.format, only=each.only)
+                    )
+                except DatabaseError:
+                    raise  # our own store has trouble: nothing else would go better
+                except SmaraError as error:
+                    done.unread.append((each.path, str(error)))
+        self._finish(done, bar)
+        return done
+
+    def run_files(self, paths: Sequence[str], bar: Bar, format: str | None = None) -> BulkReport:
+        """Import files, and the transcripts in folders; raise at an unreadable one."""
+        done = BulkReport()
+        files = expand(paths)
+        importer = self._importer("")
+        for number, path in enumerate(files, 1):
+            name = os.path.basename(path)
+            with bar(name if len(files) == 1 else f"{number}/{len(files)} {name}") as progress:
+                done.reports.append(importer.import_file(path, progress, format))
+        self._finish(done, bar)
+        return done
+
+    def _finish(self, done: BulkReport, bar: Bar) -> None:
+        """Decide on what was watched."""
+        for _, learner in self._importers.values():
+            if learner is not None:
+                with bar("learning") as progress:
+                    done.learned += learner.finish(progress)
+
+    def _importer(self, cwd: str) -> Importer:
+        memory = self._memory
+        if not self._everywhere:
+            project = memory.project
+        elif cwd in self._projects:
+            project = self._projects[cwd]
+        else:
+            repository = find_repository(cwd) if cwd and self._dry_run else None
+            is_by_folder = memory.settings.project is None and memory.settings.db is None
+            is_new = repository is not None and repository.common_dir not in {
+                each.git_common_dir for each in memory.projects.list()
+            }
+            # A dry run makes no project that is not there yet.
+            project = _NOT_THERE if is_new and is_by_folder else project_of(memory, "", cwd)
+            self._projects[cwd] = project
+        if project not in self._importers:
+            learner = None
+            if project == _NOT_THERE:
+                importer = Importer(None, self._resource, dry_run=True)
+            else:
+                target = memory if project == memory.project else memory.in_project(project)
+                learner = Learner(target) if self._learn else None
+                importer = Importer(target, self._resource, learner=learner, dry_run=self._dry_run)
+            self._importers[project] = (importer, learner)
+        return self._importers[project][0]
+
+
+def project_of(memory: Memory, named: str, cwd: str) -> str:
+    """Return the project of an event, by the rule for opening memories."""
+    settings = memory.settings
+    name = named or settings.project or (AUTO_PROJECT if settings.db is None else DEFAULT_PROJECT)
+    if name != AUTO_PROJECT:
+        return name if is_id(name) else DEFAULT_PROJECT
+    repository = find_repository(cwd) if cwd else None
+    return memory.projects.of_repository(repository).project_id if repository else DEFAULT_PROJECT

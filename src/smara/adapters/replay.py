@@ -7,16 +7,14 @@ bounded; what it skips is reported and is learned by importing again.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from smara.actions.intake import SILENT_SESSION_MS
 from smara.actions.tool_output import PERSISTED, REFUSAL, bare, file_text
 from smara.adapters.host_specs import HOOKS, host_of_format
 from smara.adapters.records import Imported, Record
-from smara.adapters.sniff import read_records
 from smara.core.clock import Clock, SystemClock
 from smara.core.events import Agent, HostEvent, Kind, event_key
 from smara.core.tool_names import tool_arguments, tool_name
@@ -28,20 +26,6 @@ OUTPUT_CHARACTERS = 200_000
 _MOST_CALLS = 10_000
 _STREAMS = ("stdout", "stderr")
 _SAID_BY_A_PERSON = (None, "command", "queued_prompt", "shell_input", "user_message")
-
-
-def events_of(path: str | os.PathLike[str], format: str | None = None) -> Iterator[HostEvent]:
-    """The events of a transcript, in the order of the file."""
-    reader = EventReader()
-    for record in read_records(path, format=format):
-        yield from reader.read(record)
-
-
-def events_of_records(records: Iterable[Record]) -> Iterator[HostEvent]:
-    """The events that messages tell, in their order."""
-    reader = EventReader()
-    for record in records:
-        yield from reader.read(record)
 
 
 @dataclass(slots=True)
@@ -266,6 +250,11 @@ class LearnReport:
     left_out: int = 0
     """Sessions that were too many for one run."""
     problems: list[str] = field(default_factory=list)
+
+    def __iadd__(self, more: LearnReport) -> LearnReport:
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(more, each.name))
+        return self
 
 
 @dataclass(slots=True)

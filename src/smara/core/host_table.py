@@ -65,7 +65,7 @@ DRAIN_EVENTS: dict[str, tuple[str, ...]] = {
     "generic": (),
 }
 RUNNERS: dict[str, dict[str, str]] = {"claude": {"COPILOT_CLI": "copilot"}}
-PAYLOAD_MARKS: dict[str, str] = {"cursor_version": "cursor"}
+PAYLOAD_MARKS: dict[str, str] = {"turn_id": "codex", "cursor_version": "cursor"}
 OUTPUT: dict[str, Mapping[str, Any]] = {
     "claude": {"hookSpecificOutput": {"hookEventName": "$EVENT", "additionalContext": "$TEXT"}},
     "codex": {"hookSpecificOutput": {"hookEventName": "$EVENT", "additionalContext": "$TEXT"}},

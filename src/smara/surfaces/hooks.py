@@ -37,9 +37,9 @@ def _take(agent: str, event: str) -> None:
     host = agent if agent in ANSWERABLE else "generic"
     if event == DRAIN:
         if not runners:
-            from smara.adapters.hosts.answer import drain_quietly
+            from smara.adapters.hosts.hook_store import BACKGROUND_SECONDS, drain_in_background
 
-            drain_quietly(folder, is_waited_for=False)
+            drain_in_background(folder, BACKGROUND_SECONDS)
         return
     payload = read_input(0)
     path = (
@@ -49,15 +49,15 @@ def _take(agent: str, event: str) -> None:
     )
     is_behind = event in DRAIN_EVENTS[host] and _is_behind(folder, path)
     if event in ANSWERABLE[host]:
-        from smara.adapters.hosts.answer import answer
+        from smara.adapters.hosts.reply import answer
 
         said = answer(agent, event, payload, folder=folder, is_behind=is_behind)
         if said:
             write_output(1, said)
     if is_behind:
-        from smara.adapters.hosts.answer import drain_quietly
+        from smara.adapters.hosts.hook_store import WAITED_SECONDS, drain_in_background
 
-        drain_quietly(folder, is_waited_for=True)
+        drain_in_background(folder, WAITED_SECONDS)
 
 
 def _keep(folder: str, agent: str, event: str, payload: bytes) -> str:

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from smara.adapters.importer import sniff
 from smara.adapters.readers.plain import read_conversations
 from smara.adapters.records import Imported
-from smara.adapters.sniff import sniff
 from tests.unit.adapters.foreign import GENERIC, ONE_OF_EACH, reasons, told
 
 FORMATS = {

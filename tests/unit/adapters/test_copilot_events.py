@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
+from smara.adapters.importer import sniff
 from smara.adapters.readers.copilot import read_events
 from smara.adapters.records import Imported
-from smara.adapters.replay import events_of
-from smara.adapters.sniff import sniff
+from tests.agent_events import events_of
 from tests.unit.adapters.foreign import COPILOT, COPILOT_AGENT, COPILOT_ID, reasons, told
 
 

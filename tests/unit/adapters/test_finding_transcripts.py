@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from smara.adapters.bulk_import import expand, find, find_transcripts
 from smara.adapters.host import Here
 from smara.adapters.host_specs import TRANSCRIPTS
+from smara.adapters.importer import expand, find
 from smara.errors import InvalidInputError
 from tests.unit.adapters.foreign import CODEX, GEMINI, GENERIC, opencode_database, put_homes, touch
 
@@ -28,7 +28,7 @@ def shop(tmp_path, monkeypatch):
 
 def test_each_agents_sessions_are_found_with_their_folder(shop):
     here = Here(str(shop))
-    counts = {host: len(find_transcripts(host, here)) for host in TRANSCRIPTS}
+    counts = {host: len(find([host], here)[0]) for host in TRANSCRIPTS}
     assert counts == {
         "claude-code": 1,
         "codex": 2,
@@ -37,7 +37,7 @@ def test_each_agents_sessions_are_found_with_their_folder(shop):
         "opencode": 2,
         "pi": 1,
     }
-    assert all(here.has(each.cwd) for host in TRANSCRIPTS for each in find_transcripts(host, here))
+    assert all(here.has(each.cwd) for host in TRANSCRIPTS for each in find([host], here)[0])
 
 
 def test_those_of_other_folders_are_left_out_and_counted(shop, tmp_path):
@@ -63,7 +63,7 @@ def test_the_newest_session_comes_first_and_sub_agents_before_theirs(shop, tmp_p
     for path in folder.iterdir():
         touch(path, 1_000)
     touch(newest, 2_000)
-    found = find_transcripts("codex", Here(str(shop)))
+    found, _ = find(["codex"], Here(str(shop)), everywhere=True)
     assert [(each.session_id[-2:], each.is_subagent) for each in found] == [
         ("st", False),
         ("01", True),
@@ -83,7 +83,7 @@ def test_the_newest_comes_first_whichever_agent_it_is_of(shop, tmp_path):
 def test_sessions_that_moved_into_the_database_are_found_once(shop, tmp_path):
     home = tmp_path / "home" / "data" / "opencode"
     opencode_database(home / "opencode.db", home / "storage")
-    found = find_transcripts("opencode", Here(str(shop)))
+    found, _ = find(["opencode"], Here(str(shop)), everywhere=True)
     assert [(each.only, each.is_subagent) for each in found] == [
         ("ses_0002", True),
         ("ses_0001", False),

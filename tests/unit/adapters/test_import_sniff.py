@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from smara.adapters.importer import import_order, read_records, sniff
 from smara.adapters.records import Account, Imported
-from smara.adapters.sniff import import_order, read_records, sniff
 
 Write = Callable[..., Path]
 

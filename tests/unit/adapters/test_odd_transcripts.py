@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smara.adapters.importer import reader_of, sniff
 from smara.adapters.records import Account, Imported
-from smara.adapters.replay import events_of_records
-from smara.adapters.sniff import reader_of, sniff
+from tests.agent_events import events_of_records
 from tests.unit.adapters.foreign import ONE_OF_EACH, opencode_database
 
 QUIET = settings(max_examples=30)

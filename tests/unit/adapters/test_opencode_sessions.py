@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from smara.adapters.importer import sniff
 from smara.adapters.readers.opencode import read_sessions
 from smara.adapters.records import Imported
-from smara.adapters.sniff import sniff
 from tests.unit.adapters.foreign import OPENCODE, add_row, opencode_database, reasons, told
 
 SAID = [

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import json
 
+from smara.adapters.importer import sniff
 from smara.adapters.readers.pi import read_session
 from smara.adapters.records import Imported
-from smara.adapters.replay import events_of
-from smara.adapters.sniff import sniff
+from tests.agent_events import events_of
 from tests.unit.adapters.foreign import PI, PI_ID, reasons, told
 
 

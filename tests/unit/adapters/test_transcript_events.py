@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smara.adapters.hosts.normalize import events_of as hook_events_of
-from smara.adapters.replay import events_of
+from tests.agent_events import events_of
 from tests.unit.adapters.foreign import (
     CODEX,
     CODEX_AGENT,

@@ -14,8 +14,7 @@ import pytest
 
 import smara
 from smara.adapters.hosts import spool
-from smara.adapters.hosts.drain import _name, drain
-from smara.adapters.hosts.event_queue import sweep
+from smara.adapters.hosts.drain import drain, lease_name, sweep
 from smara.core.ids import Uuid7
 from smara.database.leases import host_name
 from smara.errors import DatabaseError
@@ -188,7 +187,7 @@ def test_events_that_nobody_has_a_use_for_are_taken_away(memory, folder):
 
 def test_while_another_process_drains_nothing_is_done(memory, folder):
     spooled(folder, claude("UserPromptSubmit", prompt="x"))
-    lease = memory.leases.acquire(_name(folder), f"{host_name()}:{os.getpid()}")
+    lease = memory.leases.acquire(lease_name(folder), f"{host_name()}:{os.getpid()}")
     assert drain(memory, folder).is_busy
     memory.leases.release(lease)
     assert drain(memory, folder).taken == 1
@@ -202,13 +201,13 @@ def test_nobody_waits_for_a_drain_whose_process_was_killed(memory, folder):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     spooled(folder, claude("UserPromptSubmit", prompt="x"))
-    assert memory.leases.acquire(_name(folder), f"{host_name()}:{gone.pid}") is not None
+    assert memory.leases.acquire(lease_name(folder), f"{host_name()}:{gone.pid}") is not None
     assert drain(memory, folder).taken == 1
 
 
 def test_a_drain_of_another_machine_is_waited_for(memory, folder):
     spooled(folder, claude("UserPromptSubmit", prompt="x"))
-    assert memory.leases.acquire(_name(folder), "elsewhere:1") is not None
+    assert memory.leases.acquire(lease_name(folder), "elsewhere:1") is not None
     assert drain(memory, folder).is_busy
 
 

@@ -187,9 +187,7 @@ def test_a_hook_knows_of_the_failure_it_is_called_for(tmp_path):
         "tool_response": WROTE,
         "tool_use_id": "call_1",
     }
-    assert reply.call_of("PostToolUse", told) == ("Bash", {"command": "make"}, WROTE)
+    assert reply.call_of("codex", "PostToolUse", told) == ("Bash", {"command": "make"}, WROTE)
     assert failure_at_hand({**told, "transcript_path": None}, WROTE) is None
-    assert (
-        failure_at_hand({name: value for name, value in told.items() if name != "turn_id"}, WROTE)
-        is None
-    )
+    unmarked = {name: value for name, value in told.items() if name != "turn_id"}
+    assert reply.call_of("claude", "PostToolUse", unmarked)[2] is None

@@ -64,7 +64,7 @@ def test_a_hook_that_answers_reads_a_payload_as_the_drain_will(path):
         kept.cwd,
     )
     if kept.kind.startswith("tool_"):
-        tool, given, error = reply.call_of(event, payload)
+        tool, given, error = reply.call_of(kept.agent, event, payload)
         assert (tool, given) == (kept.tool, kept.tool_input)
         assert (error is not None) == (kept.kind == "tool_fail")
         assert (error or "") == (kept.error or "")

@@ -14,7 +14,7 @@ import pytest
 import smara
 from smara.adapters.hook_output import rule_content
 from smara.adapters.host_specs.cursor import RULE
-from smara.adapters.hosts import answer, brief, spool
+from smara.adapters.hosts import brief, reply, spool
 from smara.adapters.hosts.hook_store import drain_in_background
 from smara.adapters.hosts.precompute import bring_up_to_date
 from smara.adapters.hosts.reply import is_file
@@ -74,7 +74,7 @@ def add_gotcha(memory: Memory, name: str) -> str:
 
 def asked(event: str, folder: str, agent: str = "claude", **fields: object) -> str | None:
     payload = {"session_id": "s1", "cwd": str(Path.cwd()), **fields}
-    said = answer.answer(agent, event, json.dumps(payload).encode(), folder=folder)
+    said = reply.answer(agent, event, json.dumps(payload).encode(), folder=folder)
     return json.loads(said)["hookSpecificOutput"]["additionalContext"] if said else None
 
 
@@ -303,7 +303,7 @@ def test_files_that_an_agent_said_it_has_read_are_known_from_then_on(folder, roo
 def test_a_hook_that_says_what_was_prepared_loads_no_memory_and_no_database(briefed):
     payload = {"session_id": "s9", "cwd": str(Path.cwd()), "source": "startup"}
     code = (
-        "import sys; from smara.adapters.hosts.answer import answer\n"
+        "import sys; from smara.adapters.hosts.reply import answer\n"
         f"print(len(answer('claude', 'SessionStart', {json.dumps(payload).encode()!r}, "
         f"{briefed!r})))\n"
         "print(*sorted({'dataclasses', 'typing', 'apsw', 'smara.config', 'smara.memory'} & "
@@ -375,11 +375,11 @@ def test_a_rule_file_of_cursor_holds_what_is_known_and_then_the_hook_need_not_sa
     spooled(folder, ("cursor", "stop", told))
     drain_in_background(folder)
     assert rule.read_text() == rule_content(RULE.head, PACK.text)
-    assert answer.answer("cursor", "sessionStart", json.dumps(told).encode(), folder=folder) == b""
+    assert reply.answer("cursor", "sessionStart", json.dumps(told).encode(), folder=folder) == b""
     drain_in_background(folder)
     assert room.delivered == [(PACK.text, "start", "c1", "startup")]
     rule.unlink()
-    said = answer.answer(
+    said = reply.answer(
         "cursor", "sessionStart", json.dumps({**told, "session_id": "c2"}).encode(), folder=folder
     )
     assert json.loads(said) == {"additional_context": PACK.text}
@@ -470,7 +470,7 @@ def test_after_a_compaction_a_host_that_starts_nothing_anew_is_told_again_with_t
 ):
     def hear(event: str, **fields: object) -> str:
         payload = {"session_id": "s9", "cwd": str(Path.cwd()), **fields}
-        return answer.answer(agent, event, json.dumps(payload).encode(), folder=briefed).decode()
+        return reply.answer(agent, event, json.dumps(payload).encode(), folder=briefed).decode()
 
     spooled(briefed, (agent, start, {"session_id": "s0", "cwd": "."}), cwd=".")
     drain_in_background(briefed)

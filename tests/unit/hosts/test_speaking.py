@@ -12,7 +12,7 @@ import pytest
 
 import smara
 from smara.adapters.hook_output import emit, fit
-from smara.adapters.hosts import answer, brief
+from smara.adapters.hosts import brief, reply
 from smara.adapters.hosts.hook_store import drain_in_background
 from smara.adapters.hosts.precompute import instructions_of
 from smara.adapters.hosts.session_log import MARKS, ROUND_SECONDS
@@ -39,7 +39,7 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> Speaking:
 
 
 def asked(agent: str, event: str, payload: dict, folder: str) -> dict | None:
-    said = answer.answer(agent, event, json.dumps(payload).encode(), folder=folder)
+    said = reply.answer(agent, event, json.dumps(payload).encode(), folder=folder)
     return json.loads(said) if said else None
 
 

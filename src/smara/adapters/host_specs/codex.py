@@ -150,7 +150,7 @@ HOST = Host(
         transient=("PreToolUse",),
         has_background=True,
         most_characters=9_500,  # about 2,500 tokens
-        is_payload=lambda event, payload: "turn_id" in payload,
+        mark="turn_id",
         has_exit_codes=False,
     ),
     setup=Setup(

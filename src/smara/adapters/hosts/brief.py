@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FOLDER = "briefs"
 FORMAT = 5
+FAILED = "failed:"
+"""The trigger of every call that failed."""
 GOOD_SECONDS = 72 * 3_600
 _MOST_TRIGGERS = 20_000
 

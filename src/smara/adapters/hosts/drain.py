@@ -1,8 +1,10 @@
 """Drain the spool into messages, behavior and jobs, exactly once.
 
-One process at a time, by a lease. Repeatable steps come first (messages have ids, behavior
-has event keys); the last step writes the keys behind the lease's fence; then the files are
-deleted. A killed process leaves files, and the next one continues.
+A spool file is facts and a payload; an invalid one is quarantined. Each file belongs to the
+project its hook named, or to the repository it happened in. One process drains at a time, by
+a lease. Repeatable steps come first (messages have ids, behavior has event keys); the last
+step writes the keys behind the lease's fence; then the files are deleted. A killed process
+leaves files, and the next one continues.
 """
 
 from __future__ import annotations
@@ -11,20 +13,18 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
-from smara.adapters.hosts.event_queue import (
-    ProjectRouter,
-    SpoolFile,
-    quarantine,
-    read,
-    remove,
-    sweep,
-)
+from smara.adapters.hosts import brief
 from smara.adapters.hosts.exit_codes import with_exits
-from smara.adapters.hosts.reply import NOTICE
+from smara.adapters.hosts.normalize import events_of
+from smara.adapters.hosts.redact import safe
 from smara.adapters.hosts.session import ReadableTranscripts, jobs_of, run_jobs, store_turns
+from smara.adapters.hosts.session_log import MARKS, NOTICE
+from smara.adapters.hosts.spool import ASIDE, FORMAT, MOST_BYTES, names
+from smara.adapters.importer import project_of
 from smara.adapters.replay import end_at_silences
 from smara.behavior.store import by_session
 from smara.core import log
@@ -35,6 +35,7 @@ from smara.memory import Memory
 
 BATCH = 200
 LEASE_SECONDS = 60.0
+_MOST_ASIDE = 200
 
 
 @dataclass(slots=True)
@@ -50,9 +51,29 @@ class DrainReport:
     is_busy: bool = False
     """Whether another process was at it, so that nothing was done here."""
     folders: dict[str, tuple[str, set[str]]] = field(default_factory=dict)
-    """The project of each folder that events came from, and the agents that told them."""
+    """The project of each folder that events came from, and the agents that sent them."""
     loaded: dict[str, dict[str, set[str]]] = field(default_factory=dict)
     """The instruction files that agents said they have read, by folder and agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolFile:
+    """One file of the spool, and its events."""
+
+    path: str
+    agent: str
+    event: str
+    at_ms: int
+    project: str
+    cwd: str
+    events: tuple[HostEvent, ...]
+    payload: bytes
+    """What the host sent, without secrets."""
+
+
+def lease_name(folder: str) -> str:
+    """Return the name of the lease to drain a spool."""
+    return f"spool:{host_name()}:{crc32(folder.encode('utf-8', 'replace')):08x}"
 
 
 def drain(
@@ -68,62 +89,156 @@ def drain(
     what is not urgent for another time.
     """
     done = DrainReport()
-    lease = _lease(memory, folder)
+    name, owner = lease_name(folder), f"{host_name()}:{os.getpid()}"
+    lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
+    if lease is None:
+        # Hosts that leave kill what runs in their background, so a lease of a dead process is
+        # not waited for.
+        holder = memory.leases.find(name)
+        if holder is not None and is_gone(holder.owner):
+            memory.leases.release(holder)
+            lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
     if lease is None:
         done.is_busy = True
         return done
     until = clock() + deadline_seconds
-    walls = ProjectRouter(memory)
+    projects = {memory.project: memory}
+    transcripts = ReadableTranscripts()
+    tried: set[str] = set()
     try:
         # Transcripts that are due go first, because new events put their next reading off, again
         # and again. A session ends afterwards: events that wait may show that it goes on.
         run_jobs(memory, done, lambda: clock() < until, is_quick=is_quick, kinds=("transcript",))
-        lease = _take_all(walls, folder, done, lease=lease, has_time=lambda: clock() < until)
-        for project in walls.projects():
+        while clock() < until:
+            batch, unreadable = read(folder, BATCH, tried)
+            done.unreadable += unreadable
+            if not batch:
+                break
+            tried |= {os.path.basename(each.path) for each in batch}
+            for project_id, files in _divide(memory, batch, done).items():
+                if project_id not in projects:
+                    projects[project_id] = memory.in_project(project_id)
+                _take(projects[project_id], files, transcripts, done=done, lease=lease)
+            lease = memory.leases.renew(lease, LEASE_SECONDS)
+        for project in projects.values():
             run_jobs(project, done, lambda: clock() < until, is_quick=is_quick)
             if not is_quick and clock() < until:
                 project.behavior.run_due()
         sweep(folder, time.time())
     finally:
         memory.leases.release(lease)
-    done.folders, done.loaded = walls.folders(), walls.loaded
     return done
 
 
-def _name(folder: str) -> str:
-    return f"spool:{host_name()}:{crc32(folder.encode('utf-8', 'replace')):08x}"
+def read(folder: str, limit: int, already: set[str]) -> tuple[list[SpoolFile], int]:
+    """Read the oldest waiting files; count those put aside as unreadable.
 
-
-def _lease(memory: Memory, folder: str) -> Lease | None:
-    """Hold the right to drain.
-
-    Hosts that leave kill what runs in their background, so a lease of a dead process is not waited
-    for.
+    Files in ``already`` are left out.
     """
-    name, owner = _name(folder), f"{host_name()}:{os.getpid()}"
-    lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
-    holder = memory.leases.find(name) if lease is None else None
-    if holder is not None and is_gone(holder.owner):
-        memory.leases.release(holder)
-        lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
-    return lease
+    waiting: list[SpoolFile] = []
+    unreadable = 0
+    for name in [each for each in names(folder) if each not in already][:limit]:
+        path = os.path.join(folder, name)
+        try:
+            with open(path, "rb") as file:
+                content = file.read()
+        except OSError:
+            continue  # another process has taken it in meanwhile, or it is not ours to read
+        spooled = parse(path, content)
+        if spooled is None:
+            quarantine(path)
+            unreadable += 1
+        else:
+            waiting.append(spooled)
+    return waiting, unreadable
 
 
-def _take_all(
-    walls: ProjectRouter, folder: str, done: DrainReport, lease: Lease, has_time: Callable[[], bool]
-) -> Lease:
-    tried: set[str] = set()
-    transcripts = ReadableTranscripts()
-    while has_time():
-        batch, unreadable = read(folder, BATCH, tried)
-        done.unreadable += unreadable
-        if not batch:
-            return lease
-        tried |= {os.path.basename(each.path) for each in batch}
-        for project, files in walls.divide(batch):
-            _take(project, files, transcripts, done=done, lease=lease)
-        lease = walls.memory.leases.renew(lease, LEASE_SECONDS)
-    return lease
+def parse(path: str, content: bytes) -> SpoolFile | None:
+    """Parse a spool file; ``None`` if it is not one of ours.
+
+    A payload that is no JSON object is refused as well.
+    """
+    head, newline, payload = content.partition(b"\n")
+    facts = [fact.decode("utf-8", "surrogateescape") for fact in head.split(b"\t")]
+    if not newline or len(facts) != 6 or facts[0].encode() != FORMAT or not facts[3].isdigit():
+        return None
+    try:
+        if not isinstance(json.loads(payload), dict):
+            return None
+    except (ValueError, RecursionError):
+        return None
+    _, agent, event, at, project, cwd = facts
+    # What was written had no mark of a secret in it, or was redacted; here everything is looked at
+    # properly.
+    payload = safe(payload, MOST_BYTES)
+    return SpoolFile(
+        path,
+        agent,
+        event,
+        at_ms=int(at),
+        project=project,
+        cwd=cwd,
+        events=tuple(events_of(agent, event, payload, at_ms=int(at), cwd=cwd)),
+        payload=payload,
+    )
+
+
+def quarantine(path: str) -> None:
+    """Put aside a file that cannot be taken in; drop the oldest."""
+    folder = os.path.join(os.path.dirname(path), ASIDE)
+    with suppress(OSError):  # it stays where it is, and is tried again
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        os.replace(path, os.path.join(folder, os.path.basename(path)))
+        for name in sorted(os.listdir(folder))[:-_MOST_ASIDE]:
+            os.unlink(os.path.join(folder, name))
+
+
+def sweep(folder: str, now_seconds: float) -> int:
+    """Remove leftovers from the spool; return the number of files.
+
+    Halves of killed hooks go after an hour, marks of sessions and briefs that were not renewed
+    after a week.
+    """
+    gone = 0
+    for place, beginning, seconds in (
+        (folder, ".", 3_600),
+        (os.path.join(folder, MARKS), "", 7 * 86_400),
+        (os.path.join(folder, brief.FOLDER), "", 7 * 86_400),
+    ):
+        try:
+            entries = [each for each in os.scandir(place) if each.is_file(follow_symlinks=False)]
+        except OSError:
+            continue
+        for entry in entries:
+            with suppress(OSError):
+                is_old = now_seconds - entry.stat().st_mtime > seconds
+                if is_old and entry.name.startswith(beginning):
+                    os.unlink(entry.path)
+                    gone += 1
+    return gone
+
+
+def _divide(
+    memory: Memory, files: Sequence[SpoolFile], done: DrainReport
+) -> dict[str, list[SpoolFile]]:
+    """Group files by the project they belong to; report their folders and agents."""
+    groups: dict[str, list[SpoolFile]] = {}
+    projects: dict[tuple[str, str], str] = {}
+    for file in files:
+        cwd = next((event.cwd for event in file.events if event.cwd), file.cwd)
+        if (file.project, cwd) not in projects:
+            projects[file.project, cwd] = project_of(memory, file.project, cwd)
+        project = projects[file.project, cwd]
+        groups.setdefault(project, []).append(file)
+        agents = done.folders[cwd][1] if cwd in done.folders else set()
+        agents.update(event.agent for event in file.events)
+        if cwd:
+            done.folders[cwd] = (project, agents)
+        for event in file.events:
+            if event.kind == "instructions" and event.tool_input.get("file_path"):
+                path = os.path.join(event.cwd, str(event.tool_input["file_path"]))
+                done.loaded.setdefault(cwd, {}).setdefault(event.agent, set()).add(path)
+    return groups
 
 
 def _take(
@@ -155,15 +270,15 @@ def _take_in(
     done: DrainReport,
     lease: Lease,
 ) -> None:
-    events = transcripts.locate(with_exits([event for file in files for event in file.events]))
+    located = transcripts.locate(with_exits([event for file in files for event in file.events]))
     # A transcript tells its events under the same keys; these must not count as its repeats.
-    told = [
+    events = [
         replace(event, key=f"hook:{event.key}") if transcripts(event.transcript_path) else event
-        for event in events
+        for event in located
     ]
-    fresh = project.intake.fresh(told)
-    untold = [event for event in fresh if not transcripts(event.transcript_path)]
-    stored = store_turns(project, untold)
+    fresh = project.intake.fresh(events)
+    hooked = [event for event in fresh if not transcripts(event.transcript_path)]
+    done.messages += store_turns(project, hooked)
     for file in files:  # before the events: these may show that what was said is used
         if (file.agent, file.event) == NOTICE:
             # Something was said as it had been prepared: its receipt is written now.
@@ -179,13 +294,13 @@ def _take_in(
         project.moments.heed(fresh)
     jobs = jobs_of(fresh, transcripts)
     rest: list[HostEvent] = []
-    for session_id, events in by_session(untold).items():
-        rest += end_at_silences(project, session_id, events)[1]
+    for session_id, group in by_session(hooked).items():
+        rest += end_at_silences(project, session_id, group)[1]
     project.behavior.observe_batch(
-        rest, also=lambda session: project.intake.end(session, told, fresh, jobs, lease=lease)
+        rest, also=lambda session: project.intake.end(session, events, fresh, jobs, lease=lease)
     )
     for file in files:
-        remove(file.path)
+        with suppress(OSError):  # a missing one is fine
+            os.unlink(file.path)
     done.taken += len(fresh)
-    done.repeated += len(told) - len(fresh)
-    done.messages += stored
+    done.repeated += len(events) - len(fresh)

@@ -36,9 +36,7 @@ def failure_at_hand(told: Mapping[str, Any], output: str) -> str | None:
     ``None`` when the record does not say so.
     """
     path, call_id = told.get("transcript_path"), told.get("tool_use_id")
-    if "turn_id" not in told or not (
-        isinstance(path, str) and path and isinstance(call_id, str) and call_id
-    ):
+    if not (isinstance(path, str) and path and isinstance(call_id, str) and call_id):
         return None
     code = _codes_in(path, {call_id}, AT_HAND).get(call_id, 0)
     return _said(output, code) if code else None

@@ -19,9 +19,8 @@ from smara.actions.models import HostContact, Job
 from smara.adapters.host import Setup, is_own_hook
 from smara.adapters.host_specs import host_named
 from smara.adapters.hosts import brief
-from smara.adapters.hosts.event_queue import ASIDE
 from smara.adapters.hosts.setup import FoundHost, Journal, find_hosts, program, targets_of
-from smara.adapters.hosts.spool import MOST_FILES, names
+from smara.adapters.hosts.spool import ASIDE, MOST_FILES, names
 from smara.adapters.jsonc import read_object
 from smara.config import Settings, store_exists
 from smara.doctor import Finding

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from smara.adapters.hook_output import emit
 from smara.adapters.host_specs import HOOKS
 from smara.adapters.hosts.brief import heads, root_of
-from smara.adapters.hosts.event_queue import project_of
 from smara.adapters.hosts.exit_codes import with_exits
 from smara.adapters.hosts.normalize import events_of
 from smara.adapters.hosts.precompute import (
@@ -33,8 +33,7 @@ from smara.adapters.hosts.precompute import (
     store_of,
     write_absence,
 )
-from smara.adapters.hosts.reply import names_of, note, remember_start
-from smara.adapters.hosts.session_log import SessionLog, claim_round
+from smara.adapters.hosts.session_log import SessionLog, claim_round, names_of, note, remember_start
 from smara.adapters.hosts.spool import names
 from smara.config import default_store, load_settings, store_exists
 from smara.core import log
@@ -65,29 +64,23 @@ the next one.
 """
 
 
-def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
+def speak(agent: str, name: str, payload: bytes, folder: str) -> bytes:
     """Return the standard output for an event; empty for silence."""
     from smara.core.clock import SystemClock
 
-    now_ms = SystemClock().now_ms()
-    told = next(
-        iter(with_exits(events_of(agent, event, payload, at_ms=now_ms, cwd=os.getcwd()))), None
-    )
-    if told is None:
+    events = events_of(agent, name, payload, at_ms=SystemClock().now_ms(), cwd=os.getcwd())
+    if not events:
         return b""
+    event = with_exits(events)[0]
     ready: list[bytes] = []
-    with _deadline(
-        START_SECONDS if told.kind in ("session_start", "subagent_start") else STEP_SECONDS, ready
-    ):
-        if not enter(told.cwd):
+    is_start = event.kind in ("session_start", "subagent_start")
+    with _deadline(START_SECONDS if is_start else STEP_SECONDS, ready):
+        if not enter(event.cwd):
             return b""  # it would be the project of another folder that speaks
         settings = load_settings()
         if not store_exists(settings):
-            write_absence(
-                folder,
-                told.cwd,
-                os.path.abspath(os.path.expanduser(settings.db or str(default_store()))),
-            )
+            store = os.path.abspath(os.path.expanduser(settings.db or str(default_store())))
+            write_absence(folder, event.cwd, store)
             return b""
         with open_memory(
             busy_timeout_seconds=BUSY_SECONDS * patience(),
@@ -97,97 +90,95 @@ def speak(agent: str, event: str, payload: bytes, folder: str) -> bytes:
             # One of those that wait is this start. Hosts that run a drain beside it are not kept
             # waiting for another.
             if (
-                told.kind == "session_start"
-                and not HOOKS[told.agent].has_background
+                event.kind == "session_start"
+                and not HOOKS[event.agent].has_background
                 and len(names(folder)) > 1
             ):
                 from smara.adapters.hosts.drain import drain  # it loads all that reads transcripts
 
                 drain(memory, folder, CATCH_UP_SECONDS * patience(), is_quick=True)
-            said = _ask(memory.moments, told, folder)
-            _hand_over(memory.moments, said, told, folder=folder)
-            if said is not None and said.text.strip():
-                ready.append(emit(agent, event, said.text))
-            brief = _prepared(memory, folder, told)
+            injection = _ask(memory.moments, event, folder)
+            _hand_over(memory.moments, injection, event, folder=folder)
+            if injection is not None and injection.text.strip():
+                ready.append(emit(agent, name, injection.text))
+            brief = None
+            try:
+                # The brief of a store without a file never says what is still so: its age was not
+                # why the store was asked.
+                if store_of(memory) or not is_current(memory, folder, event.cwd, agent=event.agent):
+                    brief = prepare(memory, folder, event.cwd, agents=[event.agent])
+            except Exception as error:  # noqa: BLE001 - what is ready to be said must not be lost by preparing the next
+                log.warning("brief.not_made", error=type(error).__name__)
         if brief is not None:
             finish(folder, brief)
     return b"".join(ready)
 
 
-def _prepared(memory: Memory, folder: str, told: HostEvent) -> BriefDraft | None:
-    try:
-        if not store_of(memory) and is_current(memory, folder, told.cwd, agent=told.agent):
-            # what asked was not the brief's age: of such a store it never says what is still so
-            return None
-        return prepare(memory, folder, told.cwd, agents=[told.agent])
-    except Exception as error:  # noqa: BLE001 - what is ready to be said must not be lost by preparing the next
-        log.warning("brief.not_made", error=type(error).__name__)
-        return None
-
-
-def _ask(moments: Moments, told: HostEvent, folder: str) -> Injection | None:
-    known_texts = instructions_of(told.agent, told.cwd, folder) if told.kind != "prompt" else []
-    if told.kind in ("session_start", "subagent_start"):
+def _ask(moments: Moments, event: HostEvent, folder: str) -> Injection | None:
+    hearer = session_of(event)
+    if event.kind == "prompt":
+        return moments.first_message(event.session_id, event.prompt)
+    known_texts = instructions_of(event.agent, event.cwd, folder)
+    if event.kind in ("session_start", "subagent_start"):
         return moments.start(
-            session_of(told),
-            source=told.source or "startup",
-            agent=told.agent,
-            cwd=told.cwd,
+            hearer,
+            source=event.source or "startup",
+            agent=event.agent,
+            cwd=event.cwd,
             known_texts=known_texts,
         )
-    if told.kind == "prompt":
-        return moments.first_message(told.session_id, told.prompt)
-    if told.kind == "tool_pre":
-        return moments.before_tool(
-            session_of(told), told.tool, dict(told.tool_input), known_texts=known_texts
-        )
+    given = dict(event.tool_input)
+    if event.kind == "tool_pre":
+        return moments.before_tool(hearer, event.tool, given, known_texts=known_texts)
     return moments.after_tool(
-        session_of(told),
-        told.tool,
-        dict(told.tool_input),
-        output=told.tool_output,
-        error=told.error,
+        hearer,
+        event.tool,
+        given,
+        output=event.tool_output,
+        error=event.error,
         known_texts=known_texts,
     )
 
 
-def session_of(told: HostEvent) -> str:
+def session_of(event: HostEvent) -> str:
     """Return the session that hears an answer: a sub-agent has its own."""
-    return (
-        f"{told.session_id}/agent-{told.subagent_id}"[:200] if told.subagent_id else told.session_id
-    )
+    helper = event.subagent_id
+    return f"{event.session_id}/agent-{helper}"[:200] if helper else event.session_id
 
 
-def _hand_over(moments: Moments, said: Injection | None, told: HostEvent, folder: str) -> None:
-    """Note that words are on their way: in the store where it can be written, otherwise for the
-    next drain.
-    """
-    if told.kind == "session_start":
-        remember_start(folder, told.session_id, told.source, made_at=0.0)
-    if said is None or not said.text.strip():
+def _hand_over(
+    moments: Moments, injection: Injection | None, event: HostEvent, folder: str
+) -> None:
+    """Record that words are on their way: in the store if it can be written, or in the spool."""
+    if event.kind == "session_start":
+        remember_start(folder, event.session_id, event.source, made_at=0.0)
+    if injection is None or not injection.text.strip():
         return
-    facts = asdict(said)
-    if not said.is_kept:
-        note(
-            folder,
-            told.agent,
-            session_of(told),
-            source=told.source or "startup",
-            cwd=told.cwd,
-            told=facts,
-        )
+    facts, hearer = asdict(injection), session_of(event)
+    if not injection.is_kept:
+        source = event.source or "startup"
+        note(folder, event.agent, hearer, source=source, cwd=event.cwd, injection=facts)
         return
-    if said.items:
-        SessionLog.add(folder, session_of(told), said.point, names=sorted(names_of(facts)))
-    try:
-        moments.mark_delivered(said.receipt_id)
-    except SmaraError:
-        return  # it is said all the same
+    if injection.items:
+        SessionLog.add(folder, hearer, injection.point, names=sorted(names_of(facts)))
+    with suppress(SmaraError):  # it is said all the same
+        moments.mark_delivered(injection.receipt_id)
 
 
 def drain_in_background(folder: str, seconds: float = BACKGROUND_SECONDS) -> None:
-    """Drain the spool, then refresh the briefs of the projects met."""
-    with _leaving_when_told():
+    """Drain the spool, then refresh the briefs of the projects met.
+
+    A host that leaves ends what it had started: then the lease is given back, so that the next
+    one can go on.
+    """
+    import signal
+
+    def leave(*_: object) -> None:
+        raise SystemExit
+
+    is_main = threading.current_thread() is threading.main_thread()  # only it gets signals
+    before = signal.signal(signal.SIGTERM, leave) if is_main else None
+    try:
         with _deadline(OPEN_SECONDS):
             if not names(folder) and not store_exists(load_settings()):
                 return
@@ -196,6 +187,9 @@ def drain_in_background(folder: str, seconds: float = BACKGROUND_SECONDS) -> Non
             )
         with _deadline(seconds + 5):
             take_in(memory, folder, seconds)
+    finally:
+        if is_main:
+            signal.signal(signal.SIGTERM, before)
 
 
 def take_in(
@@ -212,73 +206,40 @@ def take_in(
         done = drain(memory, folder, seconds * patience(), clock=clock)
         drafts = refresh(memory, folder, done)
         if seconds >= BACKGROUND_SECONDS and not done.is_busy and claim_round(folder):
-            work_a_round(memory, done, lambda: clock() < until)
+            for name in {memory.project, *(project for project, _ in done.folders.values())}:
+                for _ in memory.in_project(name).worker.steps():
+                    if clock() >= until:
+                        break
+                if clock() >= until:
+                    break
     # The stamp of the store is taken when nothing of ours changes it any more.
     for each in drafts:
         finish(folder, each)
 
 
-def work_a_round(memory: Memory, done: DrainReport, has_time: Callable[[], bool]) -> int:
-    """Do a round of ``smara worker``; return the number of steps."""
-    steps = 0
-    for name in {memory.project, *(project for project, _ in done.folders.values())}:
-        for _ in memory.in_project(name).worker.steps():
-            steps += 1
-            if not has_time():
-                return steps
-    return steps
-
-
 def refresh(memory: Memory, folder: str, done: DrainReport) -> list[BriefDraft]:
     """Draft new briefs for repositories with events, and for aged ones."""
+    from smara.adapters.importer import project_of
+
     roots = {
         root_of(cwd): (cwd, project, agents)
         for cwd, (project, agents) in done.folders.items()
-        if project
-        == project_of(
-            memory, "", cwd
-        )  # hooks that name another project read no brief of this environment
+        # Hooks that name another project read no brief of this environment.
+        if project == project_of(memory, "", cwd)
     }
     projects = {memory.project, *(project for project, _ in done.folders.values())}
     for root, head in heads(folder).items():
         # Texts of what was taken back must not lie about in the briefs of folders that nobody works
         # in.
-        aged = next(
-            (
-                each
-                for each in projects
-                if root not in roots and has_aged(memory.in_project(each), head)
-            ),
-            None,
-        )
-        if aged is not None and len(roots) < _MOST_ROOTS:
-            roots[root] = (root, aged, set())
-    found = [
+        for each in projects if root not in roots and len(roots) < _MOST_ROOTS else ():
+            if has_aged(memory.in_project(each), head):
+                roots[root] = (root, each, set())
+                break
+    drafts = [
         prepare(memory.in_project(project), folder, cwd, agents=agents, loaded=done.loaded.get(cwd))
         for cwd, project, agents in roots.values()
     ]
-    return [each for each in found if each is not None]
-
-
-@contextmanager
-def _leaving_when_told() -> Iterator[None]:
-    """A host that leaves ends what it had started: then the lease is given back, so that the next
-    one can go on.
-    """
-    import signal
-
-    def leave(*_: object) -> None:
-        raise SystemExit
-
-    try:
-        before = signal.signal(signal.SIGTERM, leave)
-    except ValueError:  # only a main thread is told
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    return [each for each in drafts if each is not None]
 
 
 @contextmanager
@@ -334,8 +295,6 @@ class ServerDrain:
 
     def _drain(self) -> None:
         """Drain what waits; what cannot be drained stays, and the next time may do."""
-        from smara.memory import open_memory
-
         try:
             if names(self._folder):
                 memory = open_memory(

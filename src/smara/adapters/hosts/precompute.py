@@ -14,8 +14,7 @@ from typing import Any
 
 from smara.adapters.host_specs import host_named
 from smara.adapters.hosts import brief
-from smara.adapters.hosts.brief import refresh_rule
-from smara.adapters.hosts.reply import FAILED
+from smara.adapters.hosts.brief import FAILED, refresh_rule
 from smara.config import config_path, load_settings, store_exists
 from smara.context.models import Injection, PrecomputedInjections, ToolTrigger
 from smara.context.moments import experiment

@@ -1,7 +1,8 @@
-"""Choose a hook's reply from the brief by exact rules.
+"""Answer a hook from the brief by exact rules, or from the store.
 
-No memory is opened here; ``None`` means that only the store can decide. A log per session
-prevents a second injection of the same text; receipts are written when the spool is drained.
+Most hooks get no answer, so that case is the cheapest. The store is opened
+(:mod:`.hook_store`) only if the brief cannot decide. A log per session prevents a second
+injection of the same text; receipts are written when the spool is drained.
 
 A brief may be older than the store. A start reply is valid only if no memory and no task
 changed since. A tool reply is valid if a read-only probe finds the memories it cites
@@ -12,14 +13,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from zlib import crc32
 
 from smara.adapters.hook_output import emit, own_words
 from smara.adapters.hosts import brief
-from smara.adapters.hosts.brief import has_rule
-from smara.adapters.hosts.session_log import EMPTIED, SessionLog
-from smara.adapters.hosts.spool import put
+from smara.adapters.hosts.brief import FAILED, has_rule
+from smara.adapters.hosts.session_log import (
+    EMPTIED,
+    FORGETTING,
+    SessionLog,
+    leave_mark,
+    name_of,
+    names_of,
+    note,
+    remember_start,
+    remove_mark,
+)
 from smara.core.host_table import (
     BEFORE,
+    COMPACTIONS,
     FAILURES,
     FIELDS,
     PAYLOAD_MARKS,
@@ -27,11 +40,11 @@ from smara.core.host_table import (
     SOURCES,
     STARTS,
     SUBAGENT_STARTS,
+    WITHOUT_EXIT_CODES,
 )
 from smara.core.memory_block import CLOSING, OPENING
 from smara.core.tool_names import tool_arguments, tool_name
-from smara.core.tool_triggers import runs, starts, triggers_of, words_of
-from smara.environment import named_project
+from smara.core.tool_triggers import runs, shown_files, starts, triggers_of, words_of
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
@@ -39,177 +52,188 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-NOTICE = ("smara", "told")
-"""Who tells, and what: that prepared words were said."""
-FAILED = "failed:"
-"""The trigger of every call that failed."""
+_TWICE_SECONDS = 5.0
+"""Two hooks that ask the same within so short a time were set up twice; the second stays silent."""
 _MOST_AT_ONCE = 2
 _LEAST_STEMS, _LEAST_SHARE = 3, 0.6
-_FORGETTING = ("compact", "clear")
+
+
+def answer(agent: str, event: str, raw: bytes, folder: str, is_behind: bool = False) -> bytes:
+    """Return the standard output for a hook; empty for silence.
+
+    If the store ``is_behind``, because earlier sessions were not drained yet, it is asked in any
+    case: it first takes in how they ended.
+    """
+    payload = json.loads(raw)
+    if not isinstance(payload, dict):
+        return b""
+    session_id = session_of(payload)
+    # A host that answers this event starts no session after a compaction: what was said is said
+    # again with a prompt.
+    if event in COMPACTIONS:
+        SessionLog.empty(folder, session_id)
+        remove_mark(folder, f"first {session_id}")
+        return b""
+    if event in PROMPTS and (
+        hearer_of(payload) != session_id  # a sub-agent's prompt is no person's first words
+        or not session_id
+        or not leave_mark(folder, f"first {session_id}")
+    ):
+        return b""
+    chosen = choose(agent, event, payload, folder=folder) if not is_behind else None
+    if chosen == []:
+        return b""
+    # What is the same when two registrations ask about one thing: of one host, or of two that
+    # read each other's.
+    use_id = _text(payload, "tool_use_id")
+    if session_id and event in STARTS:
+        source, helper = payload.get("source") or "startup", payload.get("agent_id") or ""
+        question = f"start {session_id} {source} {helper}"
+    elif session_id and use_id:
+        question = f"{event.lower()} {session_id} {use_id}"
+    else:
+        question = f"{event} {crc32(raw):08x} {len(raw)}"
+    if not leave_mark(folder, question, good_seconds=_TWICE_SECONDS):
+        return b""
+    if chosen is not None:
+        return _say(agent, event, payload, folder=folder, chosen=chosen)
+    from smara.adapters.hosts.hook_store import speak
+
+    return speak(agent, event, raw, folder=folder)
 
 
 def choose(
-    agent: str, event: str, told: Mapping[str, Any], folder: str
+    agent: str, event: str, payload: Mapping[str, Any], folder: str
 ) -> list[dict[str, Any]] | None:
     """Choose what to say, each with its receipt's facts.
 
     Empty for silence, ``None`` if the store must be asked.
     """
-    head = brief.head_of(folder, folder_of(told))
-    session_id = session_of(told)
+    head = brief.head_of(folder, folder_of(payload))
+    session_id = session_of(payload)
     if head is None or not (session_id.isprintable() and 0 < len(session_id) <= 200):
         return None
     if not head["stamp"] and head["is_same"]:
         return []  # there is no store
-    if event in STARTS and hearer_of(told) == session_id:
-        return _start(agent, told, folder, head=head)
-    if event in PROMPTS:
-        # Where the work stood, as far as the prompt is about it, and what is new since the start.
-        words = brief.words_of(folder, head, agent)
-        if words is None:
-            return None
-        prompt = own_words(_text(told, FIELDS["prompt"])).lower()
-        said = SessionLog(folder, session_of(told))
-        fitting = [
-            each["told"]
-            for each in words["firsts"]
-            if _is_about(prompt, each["words"], each["stems"])
-        ]
-        new = [each for each in fitting[:_MOST_AT_ONCE] if not names_of(each) <= said.names]
-        if not head["store"]:
-            return None if new else []
-        return [each for each in (*new, *_late(words, said)) if _stands(head, each)]
-    return (
-        _about_tool(agent, event, told, folder=folder, head=head)
-        if event not in (*STARTS, *SUBAGENT_STARTS)
-        else None
-    )
+    if event in STARTS and hearer_of(payload) == session_id:
+        return _start(agent, payload, folder, head=head)
+    if event in (*STARTS, *SUBAGENT_STARTS):
+        return None
+    if event not in PROMPTS:
+        return _about_tool(agent, event, payload, folder=folder, head=head)
+    # Where the work stood, as far as the prompt is about it, and what is new since the start.
+    words = brief.words_of(folder, head, agent)
+    if words is None:
+        return None
+    prompt = own_words(_text(payload, "prompt")).lower()
+    record = SessionLog(folder, session_id)
+    fitting = [
+        each["told"] for each in words["firsts"] if _is_about(prompt, each["words"], each["stems"])
+    ]
+    new = [each for each in fitting[:_MOST_AT_ONCE] if not names_of(each) <= record.names]
+    if not head["store"]:
+        return None if new else []
+    if words["start"] and record.began_with not in ("", str(words["made_at"])):
+        # What has become known since the session's start was prepared, as the end of the session
+        # before it.
+        new += [{**each, "point": "first_message"} for each in _unsaid(words["start"], record)]
+    return [each for each in new if _stands(head, each)]
 
 
-def say(
-    agent: str, event: str, told: Mapping[str, Any], folder: str, chosen: list[dict[str, Any]]
+def _say(
+    agent: str, event: str, payload: Mapping[str, Any], folder: str, chosen: list[dict[str, Any]]
 ) -> bytes:
-    """The host's standard output for what was chosen."""
-    source = source_of(told) if event in STARTS else ""
-    head = brief.head_of(folder, folder_of(told))
-    heard = [each for each in chosen if _is_heard(head, session_of(told), each["point"])]
+    """Return the host's standard output for what was chosen."""
+    source = ""
+    if event in STARTS:
+        source = str(payload.get("source") or "startup")
+        source = SOURCES.get(source, source)
+    head = brief.head_of(folder, folder_of(payload))
+    heard = chosen
+    if head is not None and head["arms"]:
+        from smara.context.moments.experiment import arm_of, may_say
+
+        arm = arm_of(session_of(payload), head["arms"])
+        heard = [each for each in chosen if may_say(arm, each["point"])]
     for each in chosen:
         note(
             folder,
             agent,
-            hearer_of(told),
+            hearer_of(payload),
             source=source,
-            cwd=folder_of(told),
-            told=each,
+            cwd=folder_of(payload),
+            injection=each,
             is_said=each in heard,
         )
-    # A host may run hooks that were set up for others.
-    runner = next((name for mark, name in PAYLOAD_MARKS.items() if mark in told), agent)
-    if event in STARTS and has_rule(brief.root_of(folder_of(told)), runner):
+    if event in STARTS and has_rule(brief.root_of(folder_of(payload)), runner_of(agent, payload)):
         return b""  # it stands in the rule file, which the agent reads anyway
     return emit(agent, event, "\n".join(each["text"] for each in heard)) if heard else b""
 
 
-def _is_heard(head: Mapping[str, Any] | None, session_id: str, point: str) -> bool:
-    """Whether the arm of a session lets it hear anything at a point."""
-    if head is None or not head["arms"]:
-        return True
-    from smara.context.moments.experiment import arm_of, may_say
-
-    return may_say(arm_of(session_id, head["arms"]), point)
-
-
-def _is_passive(head: Mapping[str, Any], session_id: str) -> bool:
-    """Whether a session is told only what stands before the work; of the rest there is not even a
-    receipt.
-    """
-    if not head["arms"]:
-        return False
-    from smara.context.moments.experiment import arm_of
-
-    return arm_of(session_id, head["arms"]) == "passive"
-
-
 def _start(
-    agent: str, told: Mapping[str, Any], folder: str, head: Mapping[str, Any]
+    agent: str, payload: Mapping[str, Any], folder: str, head: Mapping[str, Any]
 ) -> list[dict[str, Any]] | None:
     words = brief.words_of(folder, head, agent)
     if (
         words is None
         or not words["is_same"]
-        or not _nothing_changed(head)
+        or not _stands(head)
         or not brief.are_same(words["cited"])
     ):
         return None
-    source = told.get("source")
-    said = SessionLog(folder, session_of(told)) if source not in _FORGETTING else None
-    remember_start(folder, session_of(told), source, made_at=words["made_at"])
-    start = words["start"] and _of_others(words["start"], session_of(told))
+    source, session_id = payload.get("source"), session_of(payload)
+    record = SessionLog(folder, session_id) if source not in FORGETTING else None
+    remember_start(folder, session_id, source, made_at=words["made_at"])
+    start = words["start"]
+    own = [
+        item
+        for item in (start or {}).get("items", ())
+        if item["kind"] == "left_off" and item["id"] == session_id
+    ]
+    if own:  # a session that goes on is not told of itself as of the last one
+        lines = [
+            each for each in start["text"].splitlines() if f"[Thread {session_id}]" not in each
+        ]
+        start = {
+            **start,
+            "text": "\n".join(lines),
+            "items": [item for item in start["items"] if item not in own],
+            "tokens": start["tokens"] - sum(item["tokens"] for item in own),
+        }
     if not start or not start["text"].strip():
         return []
-    if said is not None and said.began_with and said.names:
-        return _unsaid(start, said)  # it goes on, and what it was told stands in its context
+    if record is not None and record.began_with and record.names:
+        return _unsaid(start, record)  # it goes on, and what it was told stands in its context
     return [start]
 
 
-def _of_others(start: dict[str, Any], session_id: str) -> dict[str, Any]:
-    """A start without what it says of the session itself: one that goes on is not told of itself as
-    of the last one.
-    """
-    own = [
-        item for item in start["items"] if item["kind"] == "left_off" and item["id"] == session_id
-    ]
-    if not own:
-        return start
-    lines = [line for line in start["text"].splitlines() if f"[Thread {session_id}]" not in line]
-    return {
-        **start,
-        "text": "\n".join(lines),
-        "items": [item for item in start["items"] if item not in own],
-        "tokens": start["tokens"] - sum(item["tokens"] for item in own),
-    }
-
-
 def _is_about(prompt: str, names: Sequence[str], stems: Sequence[str]) -> bool:
-    """Whether a prompt gives a name as a word of its own, or shares most stems of a title of some
-    length.
-    """
-    if any(_has_word(prompt, name) for name in names):
-        return True
-    return len(stems) >= _LEAST_STEMS and sum(
-        stem in prompt for stem in stems
-    ) >= _LEAST_SHARE * len(stems)
+    """Return True if a prompt has a name as a word of its own, or most stems of a long title."""
+    return any(
+        name and name in prompt and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", prompt)
+        for name in names
+    ) or (
+        len(stems) >= _LEAST_STEMS
+        and sum(stem in prompt for stem in stems) >= _LEAST_SHARE * len(stems)
+    )
 
 
-def _has_word(text: str, word: str) -> bool:
-    start = text.find(word) if word else -1
-    while start >= 0:
-        around = text[max(0, start - 1) : start] + text[start + len(word) : start + len(word) + 1]
-        if not any(each.isalnum() or each == "_" for each in around):
-            return True
-        start = text.find(word, start + 1)
-    return False
-
-
-def _late(words: Mapping[str, Any], said: SessionLog) -> list[dict[str, Any]]:
-    """What has become known since the session's start was prepared, as the end of the session
-    before it.
-    """
-    start = words["start"]
-    if said.began_with in ("", str(words["made_at"])) or not start:
-        return []
-    return [{**each, "point": "first_message"} for each in _unsaid(start, said)]
-
-
-def _unsaid(start: Mapping[str, Any], said: SessionLog) -> list[dict[str, Any]]:
-    """Of a start what a session was not told yet; nothing when it was told all of it."""
-    new = [item for item in start["items"] if item["text"] and name_of(item) not in said.names]
+def _unsaid(start: Mapping[str, Any], record: SessionLog) -> list[dict[str, Any]]:
+    """Return what a session was not told yet of a start; empty if it was told all of it."""
+    new = [item for item in start["items"] if item["text"] and name_of(item) not in record.names]
     if not new:
         return []
-    lines = [_line_of(start["text"], item["text"]) for item in new]
+    lines = [
+        # The line that says what a label is short for.
+        next(
+            (each for each in start["text"].splitlines() if item["text"].rstrip("…. ") in each),
+            item["text"],
+        )
+        for item in new
+    ]
     head = (
         "Told before the context was compacted:"
-        if said.began_with == EMPTIED
+        if record.began_with == EMPTIED
         else "Known since this session began:"
     )
     text = "\n".join([OPENING, head, *lines, CLOSING])
@@ -217,47 +241,40 @@ def _unsaid(start: Mapping[str, Any], said: SessionLog) -> list[dict[str, Any]]:
     return [{**start, "items": new, "receipt_id": "", "tokens": tokens, "text": text}]
 
 
-def _line_of(text: str, label: str) -> str:
-    """The line that says what a label is short for."""
-    beginning = label.rstrip("…. ")
-    return next((line for line in text.splitlines() if beginning in line), label)
-
-
 def _about_tool(
-    agent: str, event: str, told: Mapping[str, Any], folder: str, head: Mapping[str, Any]
+    agent: str, event: str, payload: Mapping[str, Any], folder: str, head: Mapping[str, Any]
 ) -> list[dict[str, Any]] | None:
-    tool, given, error = call_of(event, told)
+    tool, given, error = call_of(agent, event, payload)
     if tool == "Bash" and error is None and event not in BEFORE:
         # A command that shows files, as the reading of these files; every other one as it is.
-        from smara.core.tool_triggers import shown_files
-
         shown = shown_files(str(given.get("command")))
         if shown:
             tool, given = "Read", {"file_path": shown[0], "files": shown}
     keys = set(triggers_of(tool, given))
     if error is not None:
         keys.add(FAILED)
-    if keys.isdisjoint(head["watched"]) or _is_passive(head, session_of(told)):
+    if keys.isdisjoint(head["watched"]):
         return []
+    if head["arms"]:
+        from smara.context.moments.experiment import arm_of
+
+        if arm_of(session_of(payload), head["arms"]) == "passive":
+            return []  # it is told only what stands before the work, without even a receipt
     words = brief.words_of(folder, head, agent)
     if words is None:
         return None
-    points = (
-        ("before_tool",)
-        if event in BEFORE
-        else ("after_tool",)
-        if error is None
-        else ("tool_failure", "after_tool")
-    )
-    said = SessionLog(folder, hearer_of(told))
-    if said.times >= words["most_said"]:
+    points = ["before_tool"] if event in BEFORE else ["after_tool"]
+    if error is not None:
+        points.append("tool_failure")
+    record = SessionLog(folder, hearer_of(payload))
+    if record.times >= words["most_said"]:
         return []
     new = [
         each
         for each in words["tools"]
         if each["point"] in points
-        and not names_of(each["told"]) <= said.names
-        and _fits(each, tool, given, error=error or "", root=head["root"], cwd=folder_of(told))
+        and not names_of(each["told"]) <= record.names
+        and _fits(each, tool, given, error=error or "", root=head["root"], cwd=folder_of(payload))
     ]
     if new and not (head["store"] and all(brief.are_same(each["cited"]) for each in new)):
         # the code has changed under what is known of it: whether it still holds is for the store to
@@ -269,27 +286,25 @@ def _about_tool(
 def _fits(
     entry: Mapping[str, Any], tool: str, given: Mapping[str, Any], error: str, root: str, cwd: str
 ) -> bool:
-    """Whether a call is what prepared words are about: every condition that they state holds."""
-    if entry["tools"] and tool not in entry["tools"]:
-        return False
+    """Return True if a call meets every condition of prepared words."""
     files = given.get("files") or [given.get("file_path")]
-    if entry["file"] and not any(
-        isinstance(each, str) and is_file(each, entry["file"], root, cwd=cwd) for each in files
-    ):
-        return False
-    line, pattern = given.get("command"), given.get("pattern")
-    if entry["command"] and not (isinstance(line, str) and runs(line, entry["command"])):
-        return False
-    if entry.get("needs") and not (isinstance(line, str) and starts(line, entry["needs"])):
-        return False
-    if entry["pattern"] and not (
-        isinstance(pattern, str) and entry["pattern"] in words_of(pattern)
-    ):
-        return False
-    if not entry["words"]:
-        return True
-    text = f"{line if isinstance(line, str) else ''}\n{error}".lower()
-    return all(word in text for word in entry["words"])
+    line = given["command"] if isinstance(given.get("command"), str) else ""
+    pattern = given["pattern"] if isinstance(given.get("pattern"), str) else ""
+    text = f"{line}\n{error}".lower()
+    return (
+        (not entry["tools"] or tool in entry["tools"])
+        and (
+            not entry["file"]
+            or any(
+                isinstance(each, str) and is_file(each, entry["file"], root, cwd=cwd)
+                for each in files
+            )
+        )
+        and (not entry["command"] or runs(line, entry["command"]))
+        and (not entry.get("needs") or starts(line, entry["needs"]))
+        and (not entry["pattern"] or entry["pattern"] in words_of(pattern))
+        and all(word in text for word in entry["words"])
+    )
 
 
 def is_file(path: str, known: str, root: str, cwd: str) -> bool:
@@ -307,31 +322,20 @@ def is_file(path: str, known: str, root: str, cwd: str) -> bool:
     return whole.endswith("/" + known)  # the same folder under another name, as links make it
 
 
-def _nothing_changed(head: Mapping[str, Any]) -> bool:
+def _stands(head: Mapping[str, Any], injection: Mapping[str, Any] | None = None) -> bool:
+    """Return True if what an injection cites is as it was; without one, if all is."""
     if head["is_same"]:
         return True
     if not head["store"]:
         return False
     from smara.context.moments import experiment
-    from smara.database.probe import MEMORIES, TASKS, has_changed, open_probe
-
-    look = open_probe(head["store"], head["project_no"], head["schema"])
-    if look is None:
-        return False
-    with look:
-        return not (
-            has_changed(look, MEMORIES, head["marks"])
-            or has_changed(look, TASKS, [head["task_mark"]])
-            or experiment.has_changed(look, head["arms_mark"])
-        )
-
-
-def _stands(head: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
-    """Whether what is about to be said still holds."""
-    if head["is_same"]:
-        return True
-    from smara.context.moments import experiment
-    from smara.database.probe import TASKS, are_memories_unchanged, has_changed, open_probe
+    from smara.database.probe import (
+        MEMORIES,
+        TASKS,
+        are_memories_unchanged,
+        has_changed,
+        open_probe,
+    )
 
     look = open_probe(head["store"], head["project_no"], head["schema"])
     if look is None:
@@ -339,120 +343,66 @@ def _stands(head: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
     with look:
         if experiment.has_changed(look, head["arms_mark"]):
             return False
-        ids = [item["id"] for item in told["items"] if item["kind"] == "memory"]
-        if any(item["kind"] == "task" for item in told["items"]) and has_changed(
-            look, TASKS, [head["task_mark"]]
-        ):
+        cited = None if injection is None else injection["items"]
+        has_task = cited is None or any(item["kind"] == "task" for item in cited)
+        if has_task and has_changed(look, TASKS, [head["task_mark"]]):
             return False
+        if cited is None:
+            return not has_changed(look, MEMORIES, head["marks"])
+        ids = [item["id"] for item in cited if item["kind"] == "memory"]
         return are_memories_unchanged(look, ids, head["marks"])
 
 
-def call_of(event: str, told: Mapping[str, Any]) -> tuple[str, dict[str, Any], str | None]:
+def call_of(
+    agent: str, event: str, payload: Mapping[str, Any]
+) -> tuple[str, dict[str, Any], str | None]:
     """Return the tool, arguments and error of a call, by our names."""
-    tool = tool_name(_text(told, FIELDS["tool"]))
-    return (
-        tool,
-        tool_arguments(tool, _arguments(told)),
-        None if event in BEFORE else _error(event, told, tool),
-    )
-
-
-def _error(event: str, told: Mapping[str, Any], tool: str) -> str | None:
-    """What went wrong with a call; ``None`` when nothing did."""
+    tool = tool_name(_text(payload, "tool"))
+    given: Any = next((payload[name] for name in FIELDS["tool_input"] if payload.get(name)), None)
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except ValueError:
+            given = None
+    arguments = tool_arguments(tool, given if isinstance(given, dict) else {})
+    if event in BEFORE:
+        return tool, arguments, None
     if event in FAILURES:
-        return _text(told, FIELDS["error"])
+        return tool, arguments, _text(payload, "error")
     from smara.actions.tool_output import failure_of, text_of
 
-    answer = next((told[name] for name in FIELDS["tool_output"] if told.get(name)), None)
-    found = failure_of(told, answer, tool)
-    if (
-        found is None and tool == "Bash" and "turn_id" in told
-    ):  # Codex, which does not tell how a command ended
+    output = next((payload[name] for name in FIELDS["tool_output"] if payload.get(name)), None)
+    error = failure_of(payload, output, tool)
+    if error is None and tool == "Bash" and runner_of(agent, payload) in WITHOUT_EXIT_CODES:
         from smara.adapters.hosts.exit_codes import failure_at_hand
 
-        found = failure_at_hand(told, text_of(answer))
-    return found
+        error = failure_at_hand(payload, text_of(output))
+    return tool, arguments, error
 
 
-def note(
-    folder: str,
-    agent: str,
-    session_id: str,
-    source: str,
-    cwd: str,
-    told: Mapping[str, Any],
-    is_said: bool = True,
-) -> None:
-    """Record what is said to a session, for the next drain, too.
-
-    Never raises.
-    """
-    SessionLog.add(folder, session_id, told["point"], names=sorted(names_of(told)))
-    facts = {**told, "agent": told.get("agent") or agent}
-    notice = {
-        "session_id": session_id,
-        "source": source,
-        "cwd": cwd,
-        "agent": agent,
-        "told": facts,
-        "is_said": is_said,
-    }
-    try:
-        put(folder, *NOTICE, json.dumps(notice).encode(), named_project(), cwd, is_clean=True)
-    except OSError:
-        return  # it is said all the same; only its receipt is missing
+def runner_of(agent: str, payload: Mapping[str, Any]) -> str:
+    """Return the host that runs a hook, which may have been set up for another."""
+    return next((name for mark, name in PAYLOAD_MARKS.items() if mark in payload), agent)
 
 
-def remember_start(folder: str, session_id: str, source: Any, made_at: float) -> None:
-    """Record a session's start; an empty context forgets what was said."""
-    if source in _FORGETTING:
-        SessionLog.forget(folder, session_id)
-    SessionLog.add(folder, session_id, f"began {made_at}", names=[])
-
-
-def name_of(item: Mapping[str, Any]) -> str:
-    """Return the name that tells one cited thing from another."""
-    return str(item.get("key") or f"{item['kind']}:{item['id']}")
-
-
-def names_of(told: Mapping[str, Any]) -> set[str]:
-    """All that is cited."""
-    return {name_of(item) for item in told["items"]}
-
-
-def source_of(told: Mapping[str, Any]) -> str:
-    """Return the reason for a session's start."""
-    named = str(told.get("source") or "startup")
-    return SOURCES.get(named, named)
-
-
-def session_of(told: Mapping[str, Any]) -> str:
+def session_of(payload: Mapping[str, Any]) -> str:
     """Return the session of a payload; of a sub-agent, its parent's."""
-    return _text(told, FIELDS["parent_id"]) or _text(told, FIELDS["session_id"])
+    return _text(payload, "parent_id") or _text(payload, "session_id")
 
 
-def hearer_of(told: Mapping[str, Any]) -> str:
+def hearer_of(payload: Mapping[str, Any]) -> str:
     """Return the session that hears an answer: a sub-agent has its own."""
-    helper = _text(told, FIELDS["subagent_id"])
-    return f"{session_of(told)}/agent-{helper}"[:200] if helper else session_of(told)
+    helper = _text(payload, "subagent_id")
+    return f"{session_of(payload)}/agent-{helper}"[:200] if helper else session_of(payload)
 
 
-def folder_of(told: Mapping[str, Any]) -> str:
+def folder_of(payload: Mapping[str, Any]) -> str:
     """Return the folder in which a host works."""
-    roots = told.get("workspace_roots")
-    named = _text(told, FIELDS["cwd"])
+    roots = payload.get("workspace_roots")
+    named = _text(payload, "cwd")
     return named or (str(roots[0]) if isinstance(roots, list) and roots else os.getcwd())
 
 
-def _arguments(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Any = next((told[name] for name in FIELDS["tool_input"] if told.get(name)), None)
-    if isinstance(found, str):
-        try:
-            found = json.loads(found)
-        except ValueError:
-            return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _text(told: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    return next((value for name in names if isinstance(value := told.get(name), str) and value), "")
+def _text(payload: Mapping[str, Any], field: str) -> str:
+    values = (payload.get(name) for name in FIELDS[field])
+    return next((value for value in values if isinstance(value, str) and value), "")

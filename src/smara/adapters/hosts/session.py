@@ -19,10 +19,9 @@ from typing import Protocol
 from smara.actions.intake import SILENT_SESSION_MS
 from smara.actions.models import Job, JobKind
 from smara.adapters.host_specs import TRANSCRIPTS, host_named
-from smara.adapters.importer import Importer
+from smara.adapters.importer import Importer, sniff
 from smara.adapters.lines import mapping_in, milliseconds
 from smara.adapters.replay import Learner
-from smara.adapters.sniff import sniff
 from smara.core import log
 from smara.core.events import HostEvent
 from smara.core.memory_block import CLOSING, OPENING

@@ -1,21 +1,31 @@
 """Record what a session was already given, in one file per session.
 
-The file lies beside the spool, so that a hook can check it without opening the store.
-`claim_round` claims the hourly maintenance in the same folder.
+The file lies beside the spool, so that a hook can check it without opening the store. Marks
+in the same folder say what was done before: `leave_mark` for a question that was answered,
+`claim_round` for the hourly maintenance.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from zlib import crc32
 
+from smara.adapters.hosts.spool import put
+from smara.environment import named_project
+
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
 MARKS = "told"
+NOTICE = ("smara", "told")
+"""The agent and event of a spool file that records an injection from the brief."""
+FORGETTING = ("compact", "clear")
+"""Starts after which nothing of what was said is in the context any more."""
 EMPTIED = "emptied"
 """What a session began with whose context was compacted since."""
 ROUND_SECONDS = 3_600
@@ -39,6 +49,50 @@ def claim_round(folder: str) -> bool:
     return True
 
 
+def leave_mark(folder: str, name: str, good_seconds: float | None = None) -> bool:
+    """Leave a mark; return False if it is there already.
+
+    A mark is good for ever, or for so many seconds. A process that cannot leave one counts as the
+    first.
+    """
+    path = _path(folder, name)
+    for _ in range(2):
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            return True
+        except FileExistsError:
+            break
+        except FileNotFoundError:
+            try:
+                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            except OSError:
+                return True
+        except OSError:
+            return True
+    if good_seconds is None:
+        return False
+    try:
+        if time.time() - os.stat(path).st_mtime <= good_seconds:
+            return False
+        os.utime(path)
+    except OSError:
+        pass
+    return True
+
+
+def remove_mark(folder: str, name: str) -> None:
+    """Remove a mark; a missing one is fine."""
+    try:
+        os.unlink(_path(folder, name))
+    except OSError:
+        return
+
+
+def _path(folder: str, name: str, kind: str = "") -> str:
+    raw = name.encode("utf-8", "surrogatepass")
+    return os.path.join(folder, MARKS, f"{kind}{crc32(raw):08x}{crc32(raw, 1):08x}")
+
+
 class SessionLog:
     """The record of what a session was told.
 
@@ -52,7 +106,9 @@ class SessionLog:
         self.began_with = ""
         """Which brief its start came from; empty when it is not known."""
         try:
-            with open(self.path(folder, session_id), encoding="utf-8", errors="replace") as file:
+            with open(
+                _path(folder, session_id, "said-"), encoding="utf-8", errors="replace"
+            ) as file:
                 lines = file.read().splitlines()
         except OSError:
             return
@@ -62,12 +118,6 @@ class SessionLog:
                 self.began_with = point[6:]
             self.names.update(names)
             self.times += point in ("before_tool", "after_tool", "tool_failure")
-
-    @staticmethod
-    def path(folder: str, session_id: str) -> str:
-        """Return the path of a session's log."""
-        name = session_id.encode("utf-8", "surrogatepass")
-        return os.path.join(folder, MARKS, f"said-{crc32(name):08x}{crc32(name, 1):08x}")
 
     @classmethod
     def add(cls, folder: str, session_id: str, point: str, names: Iterable[str]) -> None:
@@ -79,7 +129,7 @@ class SessionLog:
         try:
             os.makedirs(os.path.join(folder, MARKS), mode=0o700, exist_ok=True)
             file = os.open(
-                cls.path(folder, session_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+                _path(folder, session_id, "said-"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
             )
             try:
                 os.write(file, line.encode("utf-8", "replace"))
@@ -92,7 +142,7 @@ class SessionLog:
     def forget(cls, folder: str, session_id: str) -> None:
         """Forget what a session was told."""
         try:
-            os.unlink(cls.path(folder, session_id))
+            os.unlink(_path(folder, session_id, "said-"))
         except OSError:
             return
 
@@ -101,3 +151,48 @@ class SessionLog:
         """Forget what a session was told before its context is compacted."""
         cls.forget(folder, session_id)
         cls.add(folder, session_id, f"began {EMPTIED}", [])
+
+
+def note(
+    folder: str,
+    agent: str,
+    session_id: str,
+    source: str,
+    cwd: str,
+    injection: Mapping[str, Any],
+    is_said: bool = True,
+) -> None:
+    """Record what is said to a session, for the next drain, too.
+
+    Never raises.
+    """
+    SessionLog.add(folder, session_id, injection["point"], names=sorted(names_of(injection)))
+    notice = {
+        "session_id": session_id,
+        "source": source,
+        "cwd": cwd,
+        "agent": agent,
+        "told": {**injection, "agent": injection.get("agent") or agent},
+        "is_said": is_said,
+    }
+    try:
+        put(folder, *NOTICE, json.dumps(notice).encode(), named_project(), cwd, is_clean=True)
+    except OSError:
+        return  # it is said all the same; only its receipt is missing
+
+
+def remember_start(folder: str, session_id: str, source: Any, made_at: float) -> None:
+    """Record a session's start; an empty context forgets what was said."""
+    if source in FORGETTING:
+        SessionLog.forget(folder, session_id)
+    SessionLog.add(folder, session_id, f"began {made_at}", names=[])
+
+
+def name_of(item: Mapping[str, Any]) -> str:
+    """Return the name that tells one cited thing from another."""
+    return str(item.get("key") or f"{item['kind']}:{item['id']}")
+
+
+def names_of(injection: Mapping[str, Any]) -> set[str]:
+    """Return the names of all that is cited."""
+    return {name_of(item) for item in injection["items"]}

@@ -14,6 +14,8 @@ from smara.core.secret_prefilter import may_hold_secret
 
 FORMAT = b"smara1"
 ENDING = ".event"
+ASIDE = "unreadable"
+"""The folder of files that cannot be taken in."""
 MOST_BYTES = 1 << 20
 """A payload longer than this is shortened, value by value, before it is written."""
 MOST_READ_BYTES = 64 << 20

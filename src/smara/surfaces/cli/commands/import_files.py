@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from smara.adapters.bulk_import import BulkImport, BulkReport, find
 from smara.adapters.host import Here
 from smara.adapters.host_specs import TRANSCRIPTS
-from smara.adapters.importer import ImportReport
-from smara.adapters.sniff import FORMATS
+from smara.adapters.importer import FORMATS, BulkImport, BulkReport, ImportReport, find
 from smara.core.extract import one_line
 from smara.errors import InvalidInputError, SmaraError
 from smara.surfaces.cli import output

@@ -12,7 +12,6 @@ from typing import Literal
 
 import click
 
-from smara.adapters.bulk_import import BulkImport, BulkReport, find
 from smara.adapters.host import Here, Reach, SetupTarget
 from smara.adapters.host_specs import TRANSCRIPTS, host_named
 from smara.adapters.hosts.precompute import finish, prepare, prepare_ahead
@@ -28,6 +27,7 @@ from smara.adapters.hosts.setup import (
     undo,
     undo_plan,
 )
+from smara.adapters.importer import BulkImport, BulkReport, find
 from smara.core.git import find_repository
 from smara.core.host_table import AGENTS
 from smara.environment import setup_folder, spool_folder
