@@ -169,10 +169,12 @@ def stub() -> str:
         ("smara.memory", "Memory"),
     ):
         imports.add(module, name)
-    table = dict(origins(importlib.import_module("smara.memory")))
+    table = dict(origins(importlib.import_module("smara.rooms")))
     classes, attributes = [], []
-    for name, annotation in inspect.get_annotations(Memory).items():
-        module, room = table[annotation.removeprefix("Room[").removesuffix("]")]
+    for name, value in vars(Memory).items():
+        if not isinstance(value, Room):
+            continue
+        module, room = table[value.room.func.__annotations__["return"]]
         kind = getattr(importlib.import_module(module), room)
         body = "\n".join(members(kind, imports))
         classes.append(f"class Async{room}:\n{body}\n")

@@ -131,10 +131,10 @@ from smara.observations.models import (
     ObservationRecord,
     ObservationWarning,
     RecordKey,
+    WorkerRound,
 )
 from smara.observations.observations import CompactedThread
 from smara.observations.thresholds import ObservationPlan, PendingTokens, ReflectionPlan
-from smara.observations.worker import WorkerRound
 from smara.search.models import (
     Answer,
     Hit,

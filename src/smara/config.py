@@ -205,7 +205,10 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "freshness_drifted": ("tell", "hedge", "withhold"),
     "freshness_orphaned": ("tell", "hedge", "withhold"),
 }
-_TRUTHS = ("1", "true", "yes", "on", "0", "false", "no", "off")
+_TRUTHS = {
+    "1": True, "true": True, "yes": True, "on": True,
+    "0": False, "false": False, "no": False, "off": False,
+}  # fmt: skip
 _ENVIRONMENT_PREFIX = "SMARA_"
 
 
@@ -335,19 +338,12 @@ def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
 def _read(name: str, text: str, source: str) -> Any:
     kind = _kind(name)
     if kind is bool:
-        return _check(name, _truth(text), source)
+        # A word that means neither is left for the check to refuse.
+        return _check(name, _TRUTHS.get(text.strip().lower(), text), source)
     try:
         return _check(name, kind(text), source)
     except ValueError:
         raise ConfigError(f"{source}={text!r} is not a number. Give {name} as a number.") from None
-
-
-def _truth(text: str) -> bool | str:
-    """What a word of the environment means; the word itself when it means neither, for the check to
-    refuse.
-    """
-    word = text.strip().lower()
-    return word in ("1", "true", "yes", "on") if word in _TRUTHS else text
 
 
 def _kind(name: str) -> type[Any]:

@@ -11,7 +11,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -57,16 +57,12 @@ def examine(settings: Settings, fix: bool = False) -> list[Finding]:
         ("postgresql://", "postgres://")
     )
     if not is_postgres and settings.db != ":memory:":
-        path = _path(settings.db)
-        found += list(_file_findings(path, fix))
+        named = (settings.db or str(default_store())).removeprefix("sqlite:///")
+        path = os.path.expanduser(named)
+        found += _file_findings(path, fix)
         if not os.path.exists(path) or any(finding.check == "access" for finding in found):
             return found
-    found += _inside(settings, fix)
-    return found
-
-
-def _path(db: str | None) -> str:
-    return str(default_store()) if db is None else os.path.expanduser(db.removeprefix("sqlite:///"))
+    return found + _inside(settings, fix)
 
 
 def _file_findings(path: str, fix: bool) -> Iterator[Finding]:
@@ -103,7 +99,12 @@ def _file_findings(path: str, fix: bool) -> Iterator[Finding]:
         )
     else:
         yield Finding("file system", "ok", "The store is on a local disk.")
-    yield _disk_finding(path)
+    free = shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free
+    if free < LOW_DISK_BYTES:
+        text, advice = f"Only {free // 2**20} MiB are free.", "Free some room on this disk."
+        yield Finding("disk", "problem", text, advice=advice)
+    else:
+        yield Finding("disk", "ok", f"{free // 2**20:,} MiB are free.")
     yield _wal_finding(path)
 
 
@@ -141,18 +142,6 @@ def _permission_findings(path: str, fix: bool) -> Iterator[Finding]:
         advice=f"Run: chmod 600 '{path}'",
         is_fixed=fix,
     )
-
-
-def _disk_finding(path: str) -> Finding:
-    free = shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free
-    if free < LOW_DISK_BYTES:
-        return Finding(
-            "disk",
-            "problem",
-            f"Only {free // 2**20} MiB are free.",
-            advice="Free some room on this disk.",
-        )
-    return Finding("disk", "ok", f"{free // 2**20:,} MiB are free.")
 
 
 def _wal_finding(path: str) -> Finding:
@@ -245,27 +234,27 @@ def _schema_finding(database: Database) -> Finding:
 
 
 def _content_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
-    in_the_index: list[str] = []
-    checks: tuple[Callable[[], Iterator[Finding]], ...] = (
-        lambda: _integrity_findings(memory, in_the_index),
-        lambda: _index_findings(memory, in_the_index, fix),
-        lambda: _totals_findings("tasks", memory.tasks, fix),
-        lambda: _totals_findings("memories", memory.memories, fix),
-        lambda: _vector_findings(memory, fix),
+    index_damage: list[str] = []
+    checks: tuple[Callable[[], Finding | None], ...] = (
+        lambda: _integrity_finding(memory, index_damage),
+        lambda: _index_finding(memory, index_damage, fix),
+        lambda: _totals_finding("tasks", memory.tasks, fix),
+        lambda: _totals_finding("memories", memory.memories, fix),
+        lambda: _vector_finding(memory, fix),
     )
     for check in checks:
         try:
-            yield from check()
+            finding = check()
         except SmaraError as error:
-            yield Finding("store", "problem", str(error))
-    if fix and memory.path is not None:
-        yield _shrunk(memory.shrink_log())
-
-
-def _shrunk(is_moved: bool) -> Finding:
-    if is_moved:
-        return Finding("write-ahead log", "ok", "It was moved into the store.")
-    return Finding(
+            finding = Finding("store", "problem", str(error))
+        if finding is not None:
+            yield finding
+    if not fix or memory.path is None:
+        return
+    if memory.shrink_log():
+        yield Finding("write-ahead log", "ok", "It was moved into the store.")
+        return
+    yield Finding(
         "write-ahead log",
         "warning",
         "A reader still holds it, so it could not be moved into the store.",
@@ -273,73 +262,72 @@ def _shrunk(is_moved: bool) -> Finding:
     )
 
 
-def _integrity_findings(memory: Memory, in_the_index: list[str]) -> Iterator[Finding]:
-    """What is wrong with the file; what is wrong with the index alone is left to the next check."""
+def _integrity_finding(memory: Memory, index_damage: list[str]) -> Finding:
+    """Return what is wrong with the file; damage to the index is left to the next check."""
     damage = memory.integrity()
     # SQLite counts a wrong index as damage too, but it is made again without a backup.
-    in_the_index += [each for each in damage if "FTS5 table" in each]
-    in_the_file = [each for each in damage if each not in in_the_index]
-    if in_the_file:
-        yield Finding(
-            "integrity", "problem", f"The file is damaged: {in_the_file[0]}.", advice=_RESCUE
-        )
-    else:
-        yield Finding("integrity", "ok", "Every page of the store is sound.")
+    index_damage += [each for each in damage if "FTS5 table" in each]
+    in_the_file = [each for each in damage if each not in index_damage]
+    if not in_the_file:
+        return Finding("integrity", "ok", "Every page of the store is sound.")
+    text = f"The file is damaged: {in_the_file[0]}."
+    return Finding("integrity", "problem", text, advice=_RESCUE)
 
 
-def _index_findings(memory: Memory, damage: list[str], fix: bool) -> Iterator[Finding]:
+def _index_finding(memory: Memory, damage: list[str], fix: bool) -> Finding:
     problems = memory.index.problems(deep=True) or [
         f"The search index is damaged ({each})." for each in damage
     ]
-    if not problems:
-        yield Finding("search index", "ok", "It agrees with the messages.")
-    elif fix:
-        count = memory.index.rebuild()
-        yield Finding(
-            "search index",
-            "ok",
-            f"{problems[0]} It was rebuilt from {count} messages.",
-            is_fixed=True,
-        )
-    else:
-        yield Finding(
-            "search index",
-            "problem",
-            problems[0],
-            advice="Run `smara doctor --fix`: it is rebuilt from the messages; nothing is lost.",
-        )
+    return _repaired(
+        Finding("search index", "ok", "It agrees with the messages."),
+        problems,
+        memory.index.rebuild if fix else None,
+        done="It was rebuilt from {} messages.",
+        repair="it is rebuilt from the messages; nothing is lost.",
+    )
 
 
-def _totals_findings(name: str, room: Tasks | Memories, fix: bool) -> Iterator[Finding]:
-    problems = room.problems()
-    if not problems:
-        yield Finding(name, "ok", f"Their totals agree with the {name}.")
-    elif fix:
-        room.recount()
-        yield Finding(name, "ok", f"{problems[0]} They were counted again.", is_fixed=True)
-    else:
-        yield Finding(
-            name, "problem", problems[0], advice="Run `smara doctor --fix`: they are counted again."
-        )
+def _totals_finding(name: str, room: Tasks | Memories, fix: bool) -> Finding:
+    return _repaired(
+        Finding(name, "ok", f"Their totals agree with the {name}."),
+        room.problems(),
+        room.recount if fix else None,
+        done="They were counted again.",
+        repair="they are counted again.",
+    )
 
 
-def _vector_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
+def _vector_finding(memory: Memory, fix: bool) -> Finding | None:
     if not memory.embeddings.is_begun():
-        return
-    problems = memory.embeddings.problems()
+        return None
+    return _repaired(
+        Finding("vectors", "ok", "They agree with what they were made of."),
+        memory.embeddings.problems(),
+        memory.embeddings.mend if fix else None,
+        done="What is missing is made again.",
+        repair="what belongs to nothing goes, what is missing is made again.",
+    )
+
+
+def _repaired(
+    healthy: Finding,
+    problems: list[str],
+    mend: Callable[[], object] | None,
+    done: str,
+    repair: str,
+) -> Finding:
+    """Return the finding if all is well; otherwise what was repaired or can be.
+
+    Args:
+        healthy: The finding without problems.
+        problems: What is wrong.
+        mend: Repairs it; None if nothing is to be repaired.
+        done: What was done, with a place for what ``mend`` returned.
+        repair: What a repair would do.
+    """
     if not problems:
-        yield Finding("vectors", "ok", "They agree with what they were made of.")
-    elif fix:
-        memory.embeddings.mend()
-        yield Finding(
-            "vectors", "ok", f"{problems[0]} What is missing is made again.", is_fixed=True
-        )
-    else:
-        yield Finding(
-            "vectors",
-            "problem",
-            problems[0],
-            advice="Run `smara doctor --fix`: what belongs to nothing goes, what is missing is "
-            "made "
-            "again.",
-        )
+        return healthy
+    if mend is not None:
+        return replace(healthy, text=f"{problems[0]} {done.format(mend())}", is_fixed=True)
+    advice = f"Run `smara doctor --fix`: {repair}"
+    return replace(healthy, level="problem", text=problems[0], advice=advice)

@@ -6,7 +6,7 @@ No logic of its own; the rooms are wired in ``rooms``.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -27,29 +27,14 @@ from smara.rooms import Overrides, Rooms, redacted
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from smara.actions.intake import Intake
-    from smara.behavior.behavior import Behavior
-    from smara.codegraph.graph import CodeGraph
-    from smara.context.moments.moments import Moments
-    from smara.context.processors import Processors
-    from smara.database.leases import Leases
     from smara.database.probe import SessionProbe
-    from smara.knowledge.memories import Memories
     from smara.knowledge.models import State, TrustTier
-    from smara.links.code import CodeKnowledge, CodeUpkeep
-    from smara.links.links import Links
-    from smara.meaning.embeddings import Embeddings
-    from smara.messages.compaction import Compactions, Summarizer
-    from smara.messages.messages import History, Messages
-    from smara.messages.threads import Threads
-    from smara.models.caller import Models
+    from smara.messages.compaction import Summarizer
     from smara.models.chat import ChatModel
     from smara.models.embedder import Embedder
     from smara.models.reranker import Reranker
     from smara.observations.models import Extractor
-    from smara.observations.observations import CompactedThread, Observations
-    from smara.observations.worker import StoreWorker, Worker
-    from smara.search.index import Index
+    from smara.observations.observations import CompactedThread
     from smara.search.models import (
         Answer,
         Hit,
@@ -59,25 +44,21 @@ if TYPE_CHECKING:
         TaskAnswer,
         ThreadHit,
     )
-    from smara.tasks.tasks import Tasks
-    from smara.working.working import Working
 
 _POSTGRES = ("postgresql://", "postgres://")
-T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
 
 
-class Room(Generic[T_co]):
+class Room(Generic[T]):
     """An attribute that is a room, built at first use."""
 
-    def __init__(self, doc: str) -> None:
+    def __init__(self, room: Callable[[Rooms], T], doc: str) -> None:
+        self.room: Any = room  # a cached property of `Rooms`, which has its function's type
         self.__doc__ = doc
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, memory: Memory | None, owner: type) -> T_co:
-        room: Any = self if memory is None else getattr(memory._rooms, self._name)
-        return room  # type: ignore[no-any-return]  # the annotation of the attribute says it
+    def __get__(self, memory: Memory | None, owner: type) -> T:
+        room: Any = self if memory is None else self.room.__get__(memory._rooms)
+        return room  # type: ignore[no-any-return]  # the property's annotation says it
 
 
 class Memory:
@@ -87,29 +68,29 @@ class Memory:
     store at once.
     """
 
-    threads: Room[Threads] = Room("Conversations.")
-    messages: Room[Messages] = Room("What was said.")
-    compactions: Room[Compactions] = Room("Summaries that are shown in place of old messages.")
-    history: Room[History] = Room("Windows over threads, to show to a model.")
-    tasks: Room[Tasks] = Room("What is to be done, with dependencies and claims.")
-    working: Room[Working] = Room("Working memory: small pages that are always shown.")
-    memories: Room[Memories] = Room("What is known: typed statements with evidence and trust.")
-    observations: Room[Observations] = Room("What was noticed in conversations.")
-    behavior: Room[Behavior] = Room("What agents do, the signals in it, and what it teaches.")
-    code: Room[CodeGraph] = Room("What the code is: indexed, kept up to date, queried.")
-    code_knowledge: Room[CodeKnowledge] = Room("Memories as nodes that are linked to the code.")
-    upkeep: Room[CodeUpkeep] = Room("Keeps memories and the code they name together.")
-    links: Room[Links] = Room("Where tasks and messages meet.")
-    context: Room[Processors] = Room("What an agent gets, step by step.")
-    moments: Room[Moments] = Room("What agents are told unasked, when, and what came of it.")
-    embeddings: Room[Embeddings] = Room("The vectors: their state, making them, changing models.")
-    index: Room[Index] = Room("The search index: checked and rebuilt.")
-    models: Room[Models] = Room("Language models, within their budget.")
-    intake: Room[Intake] = Room("What hosts reported, ingested exactly once.")
-    leases: Room[Leases] = Room("The right to do a piece of work, granted to one at a time.")
-    projects: Room[Projects] = Room("The projects of this store.")
-    worker: Room[Worker] = Room("Observes the idle threads of this project.")
-    workers: Room[StoreWorker] = Room("Observes the idle threads of every project of this store.")
+    threads = Room(Rooms.threads, "Conversations.")
+    messages = Room(Rooms.messages, "What was said.")
+    compactions = Room(Rooms.compactions, "Summaries that are shown in place of old messages.")
+    history = Room(Rooms.history, "Windows over threads, to show to a model.")
+    tasks = Room(Rooms.tasks, "What is to be done, with dependencies and claims.")
+    working = Room(Rooms.working, "Working memory: small pages that are always shown.")
+    memories = Room(Rooms.memories, "What is known: typed statements with evidence and trust.")
+    observations = Room(Rooms.observations, "What was noticed in conversations.")
+    behavior = Room(Rooms.behavior, "What agents do, the signals in it, and what it teaches.")
+    code = Room(Rooms.code, "What the code is: indexed, kept up to date, queried.")
+    code_knowledge = Room(Rooms.code_knowledge, "Memories as nodes that are linked to the code.")
+    upkeep = Room(Rooms.upkeep, "Keeps memories and the code they name together.")
+    links = Room(Rooms.links, "Where tasks and messages meet.")
+    context = Room(Rooms.context, "What an agent gets, step by step.")
+    moments = Room(Rooms.moments, "What agents are told unasked, when, and what came of it.")
+    embeddings = Room(Rooms.embeddings, "The vectors: their state, making them, changing models.")
+    index = Room(Rooms.index, "The search index: checked and rebuilt.")
+    models = Room(Rooms.models, "Language models, within their budget.")
+    intake = Room(Rooms.intake, "What hosts reported, ingested exactly once.")
+    leases = Room(Rooms.leases, "The right to do a piece of work, granted to one at a time.")
+    projects = Room(Rooms.projects, "The projects of this store.")
+    worker = Room(Rooms.worker, "Observes the idle threads of this project.")
+    workers = Room(Rooms.workers, "Observes the idle threads of every project of this store.")
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from smara.codegraph.graph import CodeGraph
     from smara.config import Settings
     from smara.context.moments.moments import Moments
-    from smara.context.moments.start import RecentWork
     from smara.context.processors import Processors
     from smara.core.background import Background
     from smara.core.freshness import Freshness
@@ -312,12 +311,18 @@ class Rooms:
         from smara.behavior.habits import Habits
         from smara.behavior.store import BehaviorStore
         from smara.context.moments.moments import MomentParts, Moments, MomentSettings
+        from smara.context.moments.start import RecentRooms, RecentWork
         from smara.context.moments.store import MomentStore
 
-        def find_memory(pattern: str) -> str | None:
-            hit = self.pattern_search.find(pattern)
-            return hit.id if hit is not None else None
-
+        behavior = BehaviorStore(self.database, self.scope)
+        recent = RecentRooms(
+            lambda: self.threads,
+            self.store,
+            lambda: self.tasks,
+            working=lambda: self.working,
+            behavior=behavior,
+            observations=self.observation_store,
+        )
         return Moments(
             MomentParts(
                 MomentStore(self.database, self.scope),
@@ -325,28 +330,15 @@ class Rooms:
                 self.project.new_id,
                 memories=lambda: self.memories,
                 behavior=lambda: self.behavior,
-                habits=lambda: Habits(BehaviorStore(self.database, self.scope)),
-                lately=self._recent_work,
+                habits=lambda: Habits(behavior),
+                lately=lambda: RecentWork(recent),
                 tasks=lambda: self.tasks,
-                search_pattern=find_memory,
+                search_pattern=lambda pattern: getattr(
+                    self.pattern_search.find(pattern), "id", None
+                ),
                 root=self._code_root,
                 actor=self.project.actor,
                 settings=MomentSettings.of(self.settings),
-            )
-        )
-
-    def _recent_work(self) -> RecentWork:
-        from smara.behavior.store import BehaviorStore
-        from smara.context.moments.start import RecentRooms, RecentWork
-
-        return RecentWork(
-            RecentRooms(
-                lambda: self.threads,
-                self.store,
-                lambda: self.tasks,
-                working=lambda: self.working,
-                behavior=BehaviorStore(self.database, self.scope),
-                observations=self.observation_store,
             )
         )
 
@@ -380,11 +372,10 @@ class Rooms:
     def working(self) -> Working:
         from smara.working.working import Working
 
-        def resource_of(thread_id: str) -> str | None:
-            thread = self.threads.find(thread_id)
-            return thread.resource_id if thread else None
-
-        return Working(self.project, resource_of)
+        return Working(
+            self.project,
+            lambda thread_id: getattr(self.threads.find(thread_id), "resource_id", None),
+        )
 
     @cached_property
     def models(self) -> Models:

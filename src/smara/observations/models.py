@@ -265,6 +265,26 @@ class RecordKey(NamedTuple):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerRound:
+    """The work of one round over all threads."""
+
+    looked_at: int = 0
+    observed: int = 0
+    reflected: int = 0
+    failed: int = 0
+    embedded: int = 0
+    """Records that got their vectors, where the worker makes those too."""
+    projects: int = 0
+    """How many projects had something due, where the worker serves them all."""
+    learned: int = 0
+    """Sessions that were decided on, and jobs that were done, where the worker does these too."""
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self.observed or self.reflected or self.embedded or self.learned)
+
+
 _WEB = ("webfetch", "websearch", "web_fetch", "web_search", "fetch", "browser", "curl", "http")
 
 

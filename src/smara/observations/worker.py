@@ -8,14 +8,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import NamedTuple
 
 from smara.core import log
 from smara.core.clock import Clock
 from smara.database.database import Database
 from smara.errors import SmaraError
-from smara.observations.models import Scope
+from smara.observations.models import Scope, WorkerRound
 from smara.observations.observations import Observations
 from smara.observations.store import ObservationStore
 
@@ -34,26 +34,6 @@ FROM_THREADS = (
 """The threads with how far they are observed in a scope; a record is found by its key, in one
 look.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerRound:
-    """The work of one round over all threads."""
-
-    looked_at: int = 0
-    observed: int = 0
-    reflected: int = 0
-    failed: int = 0
-    embedded: int = 0
-    """Records that got their vectors, where the worker makes those too."""
-    projects: int = 0
-    """How many projects had something due, where the worker serves them all."""
-    learned: int = 0
-    """Sessions that were decided on, and jobs that were done, where the worker does these too."""
-
-    @property
-    def is_idle(self) -> bool:
-        return not (self.observed or self.reflected or self.embedded or self.learned)
 
 
 class DueRules(NamedTuple):

@@ -41,10 +41,15 @@ def warn(warnings: Iterable[str]) -> None:
         click.echo(f"warning: {printable(warning, sys.stderr)}", err=True)
 
 
-def say(text: str = "", **style: Any) -> None:
-    """Print a line, whatever its characters; ``style`` (of ``click.style``) is for terminals."""
-    clean = printable(text)
-    click.echo(click.style(clean, **style) if any(style.values()) and is_terminal() else clean)
+def say(*lines: str, **style: Any) -> None:
+    """Print lines, or an empty one, whatever their characters.
+
+    ``style`` (of ``click.style``) is for terminals.
+    """
+    for line in lines or ("",):
+        clean = printable(line)
+        is_styled = clean and any(style.values()) and is_terminal()
+        click.echo(click.style(clean, **style) if is_styled else clean)
 
 
 def printable(text: str, stream: TextIO | None = None) -> str:

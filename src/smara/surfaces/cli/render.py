@@ -101,8 +101,7 @@ def heading(title: str, more: str = "") -> None:
 def say_more(text: str) -> None:
     """Print a note: below the answer, or to standard error."""
     if output.is_terminal():
-        output.say()
-        output.say(output.paragraph(text, "", ""), dim=True)
+        output.say("", output.paragraph(text, "", ""), dim=True)
     else:
         click.echo(output.printable(text), err=True)
 
@@ -352,8 +351,7 @@ def print_walk(walk: ImpactWalk, one: str, many: str, is_backward: bool) -> None
         output.say()
         output.table(WALK_COLUMNS, rows, folding=("where", "name", "how"))
     if walk.is_cut:
-        output.say()
-        output.say(f"{len(walk.reached)} of {walk.total} shown; --limit shows more.", dim=True)
+        output.say("", f"{len(walk.reached)} of {walk.total} shown; --limit shows more.", dim=True)
 
 
 def node_heading(node: Node) -> str:
@@ -377,8 +375,7 @@ def print_card(card: SymbolCard, links: Sequence[CodeLink]) -> None:
     output.say(", ".join(facts) + ".")
     for title, lines in (("memories", [link.line for link in links]), *card_groups(card)):
         if lines:
-            output.say()
-            output.say(title, bold=True)
+            output.say("", title, bold=True)
         for line in lines:
             output.say(f"  {line.rstrip()}")
 

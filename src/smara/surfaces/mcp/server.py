@@ -5,7 +5,7 @@ Nothing here depends on a transport.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import anyio
@@ -20,7 +20,6 @@ from smara.errors import NotFoundError, SmaraError, UsageError
 from smara.memory import Memory
 from smara.shapes import encodable
 from smara.surfaces.mcp import resources
-from smara.surfaces.mcp import resources as prompts
 from smara.surfaces.mcp.store import Store
 from smara.tools import ToolContext, description, instructions, schemas
 from smara.tools.catalogue import Profile, tools_of
@@ -59,18 +58,12 @@ def tool_list(form: Form = "flat", profile: Profile = "default") -> list[types.T
 class Door:
     """Answers the requests of the protocol from one store."""
 
-    def __init__(
-        self, store: Store, context: ToolContext, form: Form = "flat", profile: Profile = "default"
-    ) -> None:
+    def __init__(self, store: Store, context: ToolContext, profile: Profile = "default") -> None:
         self._store = store
         self._context = context
         self._profile: Profile = profile
         self._names = tools_of(profile)
-        self._tools = tool_list(form, profile)
         self._limiter = anyio.CapacityLimiter(_MOST_AT_ONCE)
-
-    async def list_tools(self, ctx: Context, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=self._tools)
 
     async def call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -95,34 +88,6 @@ class Door:
             is_error=outcome.is_error,
         )
 
-    async def list_resources(self, ctx: Context, params: Any) -> types.ListResourcesResult:
-        return types.ListResourcesResult(
-            resources=[
-                types.Resource(
-                    uri=uri,
-                    name=uri.rpartition("://")[2].replace("/", "-"),
-                    title=title,
-                    description=says,
-                    mime_type=resources.MARKDOWN,
-                )
-                for uri, (title, says) in resources.STANDING.items()
-            ]
-        )
-
-    async def list_templates(self, ctx: Context, params: Any) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(
-            resource_templates=[
-                types.ResourceTemplate(
-                    uri_template=f"smara://{kind}/{{id}}{{?page}}",
-                    name=kind,
-                    title=title,
-                    description=says,
-                    mime_type=resources.MARKDOWN,
-                )
-                for kind, (title, says) in resources.TEMPLATES.items()
-            ]
-        )
-
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
@@ -134,30 +99,12 @@ class Door:
         )
         return types.ReadResourceResult(contents=[contents])
 
-    async def list_prompts(self, ctx: Context, params: Any) -> types.ListPromptsResult:
-        return types.ListPromptsResult(
-            prompts=[
-                types.Prompt(
-                    name=each.name,
-                    title=each.title,
-                    description=each.says,
-                    arguments=[
-                        types.PromptArgument(
-                            name=name, description=says, required=name in each.required
-                        )
-                        for name, says in each.arguments.items()
-                    ],
-                )
-                for each in prompts.PROMPTS.values()
-            ]
-        )
-
     async def get_prompt(
         self, ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        found = prompts.PROMPTS.get(params.name)
+        found = resources.PROMPTS.get(params.name)
         if found is None:
-            names = ", ".join(prompts.PROMPTS)
+            names = ", ".join(resources.PROMPTS)
             raise MCPError(
                 types.INVALID_PARAMS,
                 f"Unknown prompt {params.name[:60]!r}. The prompts are {names}.",
@@ -181,13 +128,12 @@ class Door:
         except SmaraError as error:
             is_theirs = isinstance(error, UsageError)
             data = {"code": error.code, "retryable": error.is_retryable}
-            told = (
-                error.facts.get("brief", error.message)
-                if isinstance(error, NotFoundError)
-                else error.message
-            )
+            is_missing = isinstance(error, NotFoundError)
+            message = error.facts.get("brief", error.message) if is_missing else error.message
             raise MCPError(
-                types.INVALID_PARAMS if is_theirs else types.INTERNAL_ERROR, encodable(told), data
+                types.INVALID_PARAMS if is_theirs else types.INTERNAL_ERROR,
+                encodable(message),
+                data,
             ) from None
 
 
@@ -203,11 +149,52 @@ def context_of(request: Any) -> ToolContext:
     return ToolContext(**found)
 
 
+def _always(result: T) -> Callable[[Context, Any], Awaitable[T]]:
+    """Return the handler of a request that always has the same answer."""
+
+    async def answer(ctx: Context, params: Any) -> T:
+        return result
+
+    return answer
+
+
 def build_server(
     store: Store, context: ToolContext, form: Form = "flat", profile: Profile = "default"
 ) -> Server[Any]:
     """The server over one store."""
-    door = Door(store, context, form, profile=profile)
+    door = Door(store, context, profile)
+    standing = [
+        types.Resource(
+            uri=uri,
+            name=uri.rpartition("://")[2].replace("/", "-"),
+            title=title,
+            description=says,
+            mime_type=resources.MARKDOWN,
+        )
+        for uri, (title, says) in resources.STANDING.items()
+    ]
+    templates = [
+        types.ResourceTemplate(
+            uri_template=f"smara://{kind}/{{id}}{{?page}}",
+            name=kind,
+            title=title,
+            description=says,
+            mime_type=resources.MARKDOWN,
+        )
+        for kind, (title, says) in resources.TEMPLATES.items()
+    ]
+    prompts = [
+        types.Prompt(
+            name=each.name,
+            title=each.title,
+            description=each.says,
+            arguments=[
+                types.PromptArgument(name=name, description=says, required=name in each.required)
+                for name, says in each.arguments.items()
+            ],
+        )
+        for each in resources.PROMPTS.values()
+    ]
     always = CacheHint(ttl_ms=_HOUR_MS, scope="public")
     server: Server[Any] = Server(
         "smara",
@@ -221,12 +208,14 @@ def build_server(
             "resources/templates/list": always,
             "server/discover": always,
         },
-        on_list_tools=door.list_tools,
+        on_list_tools=_always(types.ListToolsResult(tools=tool_list(form, profile))),
         on_call_tool=door.call_tool,
-        on_list_resources=door.list_resources,
-        on_list_resource_templates=door.list_templates,
+        on_list_resources=_always(types.ListResourcesResult(resources=standing)),
+        on_list_resource_templates=_always(
+            types.ListResourceTemplatesResult(resource_templates=templates)
+        ),
         on_read_resource=door.read_resource,
-        on_list_prompts=door.list_prompts,
+        on_list_prompts=_always(types.ListPromptsResult(prompts=prompts)),
         on_get_prompt=door.get_prompt,
         get_tool_input_schema=schemas(form, profile).get,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from smara.core import log
 from smara.errors import DatabaseError, SmaraError
@@ -73,10 +73,11 @@ class Store:
                 if outcome.structured.get("code") in _BROKEN:
                     self._leave(opened)
                 elif self._after_call is not None:
-                    _quietly(self._after_call, opened.memory)
+                    try:
+                        self._after_call(opened.memory)
+                    except Exception as error:  # noqa: BLE001 - the call itself was answered
+                        log.warning("server.after_call", error=type(error).__name__)
                 return outcome
-        except SmaraError as error:
-            return refusal(action_of(arguments), error)
         except Exception as error:  # noqa: BLE001 - the edge: opening may fail in ways that are not ours
             return refusal(action_of(arguments), error)
 
@@ -86,10 +87,8 @@ class Store:
         if opened is None:
             return
         if session_id is not None:
-            try:
+            with suppress(SmaraError):  # its claims expire by themselves
                 opened.memory.tasks.end_session(session_id)
-            except SmaraError:
-                pass  # its claims expire by themselves
         self._leave(opened)
 
     @contextmanager
@@ -125,14 +124,6 @@ class Store:
             is_idle = opened.users == 0
         if is_first and is_idle:
             opened.memory.close()
-
-
-def _quietly(act: Callable[[Memory], object], memory: Memory) -> None:
-    """Run what follows a call; its failure must not spoil the answer."""
-    try:
-        act(memory)
-    except Exception as error:  # noqa: BLE001 - the call itself was answered
-        log.warning("server.after_call", error=type(error).__name__)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

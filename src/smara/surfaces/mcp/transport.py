@@ -19,12 +19,13 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import anyio
+import click
 import mcp_types as types
 import uvicorn
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -39,6 +40,7 @@ from smara.environment import spool_folder
 from smara.errors import ConfigError, InvalidInputError
 from smara.memory import Memory
 from smara.shapes import encodable
+from smara.surfaces.hooks import write_output
 from smara.surfaces.mcp.server import build_server
 from smara.surfaces.mcp.store import Store
 from smara.tools import Profile, ToolContext
@@ -108,7 +110,7 @@ class _Wire:
                     each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
                 )
                 try:
-                    await anyio.to_thread.run_sync(_write_all, self._write_fd, data)
+                    await anyio.to_thread.run_sync(write_output, self._write_fd, data)
                 except OSError:  # nobody reads any more
                     scope.cancel()
                     return
@@ -152,21 +154,14 @@ def read_line(line: bytes) -> types.JSONRPCMessage | None:
 
 
 def _refused(line: bytes, code: int, why: str) -> types.JSONRPCError:
-    return types.JSONRPCError(
-        jsonrpc="2.0", id=_id_in(line), error=types.ErrorData(code=code, message=why)
-    )
-
-
-def _id_in(line: bytes) -> Any:
-    """The id of a request that cannot be read, if it stands first or last, where every client puts
-    it.
-    """
-    text = line[:1_000].decode("utf-8", "replace"), line[-1_000:].decode("utf-8", "replace")
-    found = _ID_FIRST.match(text[0]) or _ID_LAST.search(text[1])
-    try:
-        return json.loads(found[1]) if found else None
-    except ValueError:
-        return None
+    # The id of a request that cannot be read is first or last, where every client puts it.
+    start, end = (part.decode("utf-8", "replace") for part in (line[:1_000], line[-1_000:]))
+    found = _ID_FIRST.match(start) or _ID_LAST.search(end)
+    request_id: Any = None
+    with suppress(ValueError):
+        request_id = json.loads(found[1]) if found else None
+    error = types.ErrorData(code=code, message=why)
+    return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
 
 
 async def _lines(fd: int) -> AsyncIterator[bytes]:
@@ -175,10 +170,8 @@ async def _lines(fd: int) -> AsyncIterator[bytes]:
     queue: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     def deliver(line: bytes | None) -> None:
-        try:
+        with suppress(RuntimeError):  # the loop has ended: no reader is left
             loop.call_soon_threadsafe(queue.put_nowait, line)
-        except RuntimeError:
-            pass  # the loop has ended: nobody is left to read this
 
     threading.Thread(target=_pump, args=(fd, deliver), name="smara-mcp-input", daemon=True).start()
     while (line := await queue.get()) is not None:
@@ -203,12 +196,6 @@ def _pump(fd: int, deliver: Callable[[bytes | None], None]) -> None:
             pending.clear()
         # Of a line that is refused for its length only so much is kept as tells whose it was.
         pending += rest if len(pending) <= MOST_LINE_BYTES else b""
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 def _take_over() -> tuple[int, int]:
@@ -258,21 +245,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a bound socket, so the port is known first."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise ConfigError(
-            f"Cannot listen at {host}:{port}: {error.strerror}. Choose another --http address."
-        ) from None
-
-
-async def serve_http(
-    server: Server[Any], bound: socket.socket, host: str, token: str, stop: anyio.Event
-) -> None:
-    """Serve until ``stop`` is set; running requests get a moment."""
+async def _serve_http(server: Server[Any], bound: socket.socket, host: str, token: str) -> None:
+    """Serve until a signal; running requests get a moment."""
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,
@@ -293,12 +267,7 @@ async def serve_http(
     )
     running = _Quiet(config)
     async with anyio.create_task_group() as tasks:
-
-        async def end() -> None:
-            await stop.wait()
-            running.should_exit = True
-
-        tasks.start_soon(end)
+        tasks.start_soon(_on_signal, partial(setattr, running, "should_exit", True))
         await running.serve(sockets=[bound])
         tasks.cancel_scope.cancel()
 
@@ -324,7 +293,12 @@ class Guard:
         if refused is None:
             await self._app(scope, receive, send)
         else:
-            await _answer(send, *refused)
+            status, text = refused
+            headers = [(b"content-type", b"text/plain; charset=utf-8")]
+            if status == 401:
+                headers.append((b"www-authenticate", b"Bearer"))
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": text.encode()})
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
         headers: dict[bytes, list[bytes]] = {}
@@ -355,14 +329,6 @@ def _host_of(value: bytes) -> str:
     return text.partition(":")[0]
 
 
-async def _answer(send: Send, status: int, text: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": text.encode()})
-
-
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
     """The options of a server."""
@@ -384,9 +350,10 @@ def run_server(open_memory: Callable[[], Memory], options: ServerOptions) -> Non
     own_session = None if options.context.session_id else f"mcp-{secrets.token_hex(4)}"
     context = replace(options.context, session_id=options.context.session_id or own_session)
     if sys.stdin.isatty():
-        _say(
+        click.echo(
             "Smara speaks MCP here, a message to a line; agents start this command by themselves. "
-            "Ctrl-D ends it."
+            "Ctrl-D ends it.",
+            err=True,
         )
     beside = ServerDrain(spool_folder())
     beside.start()
@@ -407,11 +374,16 @@ def _run_http(store: Store, options: ServerOptions, address: str) -> None:
             "Give a token (--token or SMARA_MCP_TOKEN), or listen at 127.0.0.1."
         )
     token = options.token or secrets.token_urlsafe(24)
-    bound = listen(host, port)
-    name = f"[{host}]" if ":" in host else host
-    _say(f"Smara listens at http://{name}:{bound.getsockname()[1]}{PATH}")
+    name, family = (f"[{host}]", socket.AF_INET6) if ":" in host else (host, socket.AF_INET)
+    try:
+        bound = socket.create_server((host, port), family=family)  # so that the port is known first
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot listen at {host}:{port}: {error.strerror}. Choose another --http address."
+        ) from None
+    click.echo(f"Smara listens at http://{name}:{bound.getsockname()[1]}{PATH}", err=True)
     if not options.token:
-        _say(f"token: {token}")
+        click.echo(f"token: {token}", err=True)
     try:
         # Several agents may use it, so nobody's session can be assumed.
         context = replace(options.context, is_shared=options.context.session_id is None)
@@ -429,14 +401,6 @@ async def _serve_stdio(server: Server[Any]) -> None:
         tasks.cancel_scope.cancel()
 
 
-async def _serve_http(server: Server[Any], bound: Any, host: str, token: str) -> None:
-    stop = anyio.Event()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_on_signal, stop.set)
-        await serve_http(server, bound, host, token=token, stop=stop)
-        tasks.cancel_scope.cancel()
-
-
 async def _on_signal(act: Callable[[], None]) -> None:
     """Leave when asked to; on Windows the interpreter does it by itself."""
     if sys.platform == "win32":
@@ -445,8 +409,3 @@ async def _on_signal(act: Callable[[], None]) -> None:
         async for number in signals:
             log.event("server.stopping", signal=number.name)
             act()
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()

@@ -109,8 +109,7 @@ def preview(
     for each in pieces:
         where = f" · {each.seq}" if each.seq is not None else ""
         output.say(f"— {each.name}{where} · {each.tokens:,} tokens", bold=True)
-        output.say(each.text)
-        output.say()
+        output.say(each.text, "")
     totals = (
         f"{output.count(len(tokens), kind)} with {sum(tokens):,} tokens"
         for kind in ("section", "message")
@@ -335,11 +334,11 @@ def list_receipts(call: Invocation, session_id: str | None, limit: int, offset: 
         rows.append([row[name] for name in names])
     output.table(names, rows, folding=("what", "state"))
     if output.is_terminal():
-        output.say()
         output.say(
+            "",
             f"{output.count(totals.receipts, 'receipt')}: {totals.said:,} injected with "
             f"{totals.tokens:,} tokens, {totals.used:,} used.\n"
-            f"About {totals.saved_tokens:,} tokens of reading saved, by estimate."
+            f"About {totals.saved_tokens:,} tokens of reading saved, by estimate.",
         )
 
 
@@ -400,8 +399,7 @@ def show(call: Invocation, receipt_id: str) -> Reply:
             ),
         ]
     )
-    output.say()
-    output.say("Items", bold=True)
+    output.say("", "Items", bold=True)
     for each in found.items:
         result = (
             "" if each.outcome is None else f" — {each.outcome}: {_HOW.get(each.how, each.how)}"
@@ -411,8 +409,7 @@ def show(call: Invocation, receipt_id: str) -> Reply:
         )
         output.say(f"  {each.kind:<8} {each.text}")
         output.say(f"           {each.why}; {each.tokens:,} tokens{saved}{result}")
-    output.say()
-    output.say("Text", bold=True)
+    output.say("", "Text", bold=True)
     output.say(found.text)
 
 

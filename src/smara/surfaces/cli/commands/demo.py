@@ -6,6 +6,7 @@ The model forgets the first session; the second finds it in memory.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import click
 
@@ -87,11 +88,12 @@ def _play(memory: Memory, clock: FakeClock, tell: _Narrator) -> dict[str, str]:
         memory.messages.add(thread_id="login-feature", role=role, content=text)  # type: ignore[arg-type]  # roles of the table
         tell.spoken(role, text)
         clock.advance(90)
-    tell.note(
-        "Every message is stored, redacted and indexed. The staging key was pasted; it never "
+    tell.say(
+        "\nEvery message is stored, redacted and indexed. The staging key was pasted; it never "
         "reached the disk:"
     )
-    tell.quoted(memory.messages.list(thread_id="login-feature")[-1].raw_content.split(". ")[-1])
+    redacted = memory.messages.list(thread_id="login-feature")[-1].raw_content.split(". ")[-1]
+    tell.say(one_line(redacted, 240), 4, dim=True)
 
     tell.heading("Three weeks go by")
     for day in range(21):
@@ -105,26 +107,28 @@ def _play(memory: Memory, clock: FakeClock, tell: _Narrator) -> dict[str, str]:
         clock.advance(_THREE_WEEKS / 21)
     memory.compactions.compact("login-feature")
     totals = memory.threads.totals()
-    tell.note(
-        f"{totals['messages']} messages in {totals['threads']} threads, {totals['tokens']:,} "
+    tell.say(
+        f"\n{totals['messages']} messages in {totals['threads']} threads, {totals['tokens']:,} "
         "tokens."
     )
-    tell.note("The model's window has moved on. The login session is now shown as one summary:")
-    tell.quoted(memory.history.window("login-feature")[0].text.split("\n")[0])
+    tell.say("\nThe model's window has moved on. The login session is now shown as one summary:")
+    summary = memory.history.window("login-feature")[0].text.split("\n")[0]
+    tell.say(one_line(summary, 240), 4, dim=True)
 
     tell.heading("Session 2 · “Show me the login schema we agreed on.”")
-    tell.note("The model no longer knows it. It asks its memory:")
+    tell.say("\nThe model no longer knows it. It asks its memory:")
     found: dict[str, str] = {}
     for query, what in _QUESTIONS:
         started = time.perf_counter()
         answer = memory.search(query, limit=1)
         elapsed = (time.perf_counter() - started) * 1000
         found[query] = answer[0].content if answer else ""
-        tell.asked(query, what, elapsed, answer[0].snippet if answer else "nothing")
-    tell.note("The first of them in full, as it was written three weeks ago:")
-    tell.code(found["Login schema"])
-    tell.note("Your turn:")
-    tell.code("smara import\nsmara search 'what you remember'")
+        tell.say(f"\nsmara search {query!r}   {what} · {elapsed:.1f} ms", wait=0.3, bold=True)
+        tell.say(one_line(answer[0].snippet if answer else "nothing", 160), 4)
+    tell.say("\nThe first of them in full, as it was written three weeks ago:")
+    tell.say(found["Login schema"], 4)
+    tell.say("\nYour turn:")
+    tell.say("smara import\nsmara search 'what you remember'", 4)
     return found
 
 
@@ -135,47 +139,24 @@ class _Narrator:
         self._pause = pause
         self._quiet = quiet
 
-    def _say(self, text: str, wait: float = 1.0) -> None:
+    def say(
+        self, text: str, indent: int = 2, wait: float = 1.0, speaker: str = "", **style: Any
+    ) -> None:
+        """Print a text, each line wrapped and indented; a speaker stands before the first."""
         if self._quiet:
             return
-        click.echo(output.encodable(text))
-        if self._pause:
-            time.sleep(self._pause * wait)
+        space = " " * indent
+        lines = (output.paragraph(line, space, space) for line in text.split("\n"))
+        body = click.style("\n".join(lines), **style)
+        click.echo(output.encodable(speaker + body.lstrip() if speaker else body))
+        time.sleep(self._pause * wait)
 
     def heading(self, text: str) -> None:
-        self._say(
-            "\n"
-            + click.style(f"━━ {text} ", bold=True, fg="cyan")
-            + click.style("━" * max(4, 66 - len(text)), fg="cyan")
-        )
-
-    def note(self, text: str) -> None:
-        self._say("\n" + _set(text, 2))
+        self.say(f"\n━━ {text} {'━' * max(4, 66 - len(text))}", 0, bold=True, fg="cyan")
 
     def spoken(self, role: str, text: str) -> None:
         colors = {"user": "green", "assistant": "magenta", "tool": "yellow"}
         lines = [line for line in text.splitlines() if line]
         shown = [*lines[:2], "…"] if len(lines) > 3 else lines
-        self._say(
-            click.style(f"  {role:>9}  ", fg=colors[role], bold=True)
-            + "\n".join(_set(line, 13) for line in shown).lstrip()
-        )
-
-    def asked(self, query: str, what: str, elapsed: float, snippet: str) -> None:
-        self._say(
-            click.style(f"\n  smara search {query!r}", bold=True)
-            + click.style(f"   {what} · {elapsed:.1f} ms", dim=True),
-            0.3,
-        )
-        self._say(_set(one_line(snippet, 160), 4))
-
-    def quoted(self, text: str) -> None:
-        self._say(click.style(_set(one_line(text, 240), 4), dim=True))
-
-    def code(self, text: str) -> None:
-        self._say("\n".join("    " + line for line in text.splitlines()))
-
-
-def _set(text: str, indent: int) -> str:
-    """Return a paragraph wrapped at the width of the terminal, indented."""
-    return output.paragraph(text, " " * indent, " " * indent)
+        speaker = click.style(f"  {role:>9}  ", fg=colors[role], bold=True)
+        self.say("\n".join(shown), 13, speaker=speaker)

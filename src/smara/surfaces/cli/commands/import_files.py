@@ -403,8 +403,7 @@ def _print_summary(done: BulkReport, is_dry_run: bool) -> None:
             output.say(f"refused: {each.path}:{line}: {reason}")
     learned = done.learned
     if done.reports and output.is_terminal():
-        output.say()
-        output.say(imported_line(done, is_dry_run))
+        output.say("", imported_line(done, is_dry_run))
         if learned.memories:
             output.say("Review them with `smara memories review`.", dim=True)
     if learned.left_out:

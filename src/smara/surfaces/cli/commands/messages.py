@@ -189,8 +189,7 @@ def show_message(call: Invocation, message_id: str, around: int) -> Reply:
     yield shapes if around else shapes[0]
     for each in shown:
         output.say(f"— {output.message_head(each)} · {each.token_count} tokens", bold=True)
-        output.say(each.raw_content)
-        output.say()
+        output.say(each.raw_content, "")
 
 
 @click.command("compact")

@@ -256,8 +256,7 @@ def why(call: Invocation, observation_id: str, limit: int, offset: int) -> Reply
             )
             continue
         output.say(f"— {output.message_head(each)}", bold=True)
-        output.say(each.raw_content)
-        output.say()
+        output.say(each.raw_content, "")
     _print_next(following)
 
 

@@ -11,8 +11,8 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from typing import Any, Protocol
 
 import click
 
@@ -23,6 +23,7 @@ from smara.core import log
 from smara.environment import spool_folder
 from smara.errors import BusyError, InvalidInputError, SmaraError
 from smara.memory import Memory
+from smara.observations.models import WorkerRound
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.observations import require_writing
 from smara.surfaces.cli.options import Invocation, Reply, common
@@ -45,13 +46,9 @@ def hold_instance(
     Raises:
         BusyError: If another process holds the place.
     """
-    name = (
-        f"{kind}:{socket.gethostname()}"
-        if project is None
-        else f"{kind}:{socket.gethostname()}:{project}"
-    )
-    owner = f"{socket.gethostname()}:{os.getpid()}"
-    lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
+    machine = socket.gethostname()
+    name = f"{kind}:{machine}" + ("" if project is None else f":{project}")
+    lease = memory.leases.acquire(name, f"{machine}:{os.getpid()}", LEASE_SECONDS)
     if lease is None:
         holder = memory.leases.find(name)
         until = f", lease until {output.moment(holder.expires_at)}" if holder else ""
@@ -65,25 +62,6 @@ def hold_instance(
 
 
 _LOOK_SECONDS = 0.25
-
-
-class _Round(Protocol):
-    """The result of one round over all threads."""
-
-    @property
-    def looked_at(self) -> int: ...
-    @property
-    def observed(self) -> int: ...
-    @property
-    def reflected(self) -> int: ...
-    @property
-    def failed(self) -> int: ...
-    @property
-    def embedded(self) -> int: ...
-    @property
-    def projects(self) -> int: ...
-    @property
-    def learned(self) -> int: ...
 
 
 @click.command("worker")
@@ -127,11 +105,16 @@ def worker_command(
     if all_projects and call.project is not None:
         raise InvalidInputError("Give either --all-projects or --project NAME.")
     stop = threading.Event()
-    rounds: list[_Round] = []
+    rounds: list[WorkerRound] = []
 
-    def tell(done: _Round) -> None:
+    def tell(done: WorkerRound) -> None:
         rounds.append(done)
-        _drain(memory)
+        try:
+            folder = spool_folder()
+            for draft in refresh(memory, folder, drain(memory, folder)):
+                finish(folder, draft)
+        except SmaraError as error:
+            log.warning("spool.not_drained", error=error.code)  # the next round tries again
         if not call.as_json:
             _print_round(done)
 
@@ -140,8 +123,7 @@ def worker_command(
         project = None if all_projects or memory.settings.project is None else memory.project
         worker = memory.workers if project is None else memory.worker
         if once:
-            done = worker.run_once()
-            tell(done)
+            tell(worker.run_once())
             turned = 1
         else:
             leave = leave_after_minutes * 60 if leave_after_minutes else None
@@ -161,69 +143,43 @@ def worker_command(
         output.say(f"Stopped after {output.count(turned, 'round')}.")
 
 
-def _drain(memory: Memory) -> None:
-    """Import the events that hooks left, unless another process does."""
-    try:
-        folder = spool_folder()
-        for draft in refresh(memory, folder, drain(memory, folder)):
-            finish(folder, draft)
-    except SmaraError as error:
-        log.warning("spool.not_drained", error=error.code)  # the next round tries again
-
-
 def _until_stopped(stop: threading.Event, work: Callable[[], int]) -> int:
-    """Run the work in a thread until it ends or a signal stops it; return its result."""
-    answers: list[int] = []
-    troubles: list[BaseException] = []
-    ended = threading.Event()
+    """Run the work in a thread until it ends or a signal stops it; return its result.
+
+    Signals are only collected: an event that a signal sets may wait for a lock which the
+    interrupted thread itself holds. Outside the main thread none arrive.
+    """
+    signals: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        signals.append(number)
+        if len(signals) > 1:
+            raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()
+    awaited = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+    before = [(each, signal.signal(each, note)) for each in awaited]
+    result: Future[int] = Future()
 
     def run() -> None:
         try:
-            answers.append(work())
-        except BaseException as error:  # raised again in the main thread, where it can be reported
-            troubles.append(error)
-        finally:
-            ended.set()
+            result.set_result(work())
+        except BaseException as error:  # raised again in the main thread, where it is reported
+            result.set_exception(error)
 
-    with _heard(signal.SIGINT, signal.SIGTERM) as signals:
+    try:
         threading.Thread(target=run, name="smara-worker", daemon=True).start()
-        while not ended.wait(_LOOK_SECONDS):
+        while not wait([result], _LOOK_SECONDS).done:
             if signals and not stop.is_set():
                 stop.set()
                 click.echo("smara: stopping after this round.", err=True)
-    for error in troubles:
-        raise error
-    return answers[0]
-
-
-@contextmanager
-def _heard(*awaited: signal.Signals) -> Iterator[list[int]]:
-    """Collect the signals that arrive; the second one interrupts.
-
-    They are only collected: an event that a signal sets may wait for a lock which the
-    interrupted thread itself holds. Without a main thread none arrive.
-    """
-    arrived: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield arrived
-        return
-
-    def note(number: int, _: object) -> None:
-        arrived.append(number)
-        if len(arrived) > 1:
-            raise KeyboardInterrupt
-
-    before: list[tuple[signal.Signals, Any]] = [
-        (each, signal.signal(each, note)) for each in awaited
-    ]
-    try:
-        yield arrived
     finally:
         for each, handler in before:
             signal.signal(each, handler)
+    return result.result()
 
 
-def _print_round(done: _Round) -> None:
+def _print_round(done: WorkerRound) -> None:
     where = f" in {done.projects:,} projects" if done.projects > 1 else ""
     parts = [
         f"{output.count(done.looked_at, 'thread')} due{where}: {done.observed:,} observed",

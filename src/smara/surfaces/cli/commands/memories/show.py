@@ -475,8 +475,7 @@ def audit(call: Invocation, examples: int) -> Reply:
     output.table(("measure", "count", "share"), rows)
     for name, each in measured:
         if each.examples and output.is_terminal():
-            output.say()
-            output.say(name.replace("_", " ").capitalize(), bold=True)
+            output.say("", name.replace("_", " ").capitalize(), bold=True)
             for example in each.examples:
                 line = f"{' '.join(example.memory_ids)}  {example.text}: {example.why}"
                 output.say(output.paragraph(line, "  ", "    "))

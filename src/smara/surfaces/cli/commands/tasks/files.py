@@ -128,8 +128,7 @@ def _print_mapping(reports: list[BeadsReport]) -> None:
         output.say()
         output.table(("count", "of", "became"), rows, folding=("of", "became"))
     if rows and output.is_terminal():
-        output.say()
-        output.say("All of it is kept and written by `smara tasks export`.", dim=True)
+        output.say("", "All of it is kept and written by `smara tasks export`.", dim=True)
 
 
 def _report_json(report: BeadsReport) -> dict[str, Any]:

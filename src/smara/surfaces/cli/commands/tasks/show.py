@@ -154,8 +154,7 @@ def _print_facts(details: TaskDetails, is_full: bool) -> None:
         output.row(row)
     text = task.full_description if is_full else task.description
     if text.strip():
-        output.say()
-        output.say(text)
+        output.say("", text)
 
 
 @click.command("list")
@@ -413,8 +412,7 @@ def search(call: Invocation, query: str, limit: int, status: Any, with_messages:
         if snippet:
             output.say(output.paragraph(snippet, "    ", "    "), dim=True)
     if answer.messages:
-        output.say()
-        output.say("Messages", bold=True)
+        output.say("", "Messages", bold=True)
     for message in answer.messages or ():
         output.say(f"  {output.message_head(message)}")
         output.say(output.paragraph(message.snippet, "    ", "    "), dim=True)
