@@ -19,19 +19,15 @@ class Clock(Protocol):
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch, UTC."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds from an arbitrary start; never goes backwards."""
-        ...
 
     def wait(self, seconds: float, until: threading.Event | None = None) -> None:
         """Let time pass; less of it when ``until`` is set meanwhile."""
-        ...
 
     def wait_for(self, event: threading.Event, seconds: float) -> bool:
         """Wait for an event, for at most so long; whether it came."""
-        ...
 
 
 class SystemClock:

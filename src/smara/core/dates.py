@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from functools import lru_cache, partial
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 _DAYS_AFTER = 7
@@ -68,17 +68,13 @@ def find_period(text: str) -> Period | None:
         return _period(iso[1], int(iso[2]), iso[3])
     for written in _WRITTEN.finditer(text):
         day, name, later_day, year = written.groups()
-        is_bare = not (day or later_day or year)
-        if is_bare and name.lower() in _ALSO_WORDS and not _reads_as_month(text, written.start(2)):
-            continue
+        if not (day or later_day or year) and name.lower() in _ALSO_WORDS:
+            # "in May" and "last March" are months; "may I" and "march on" are not.
+            before = text[: written.start(2)].split()[-1:]
+            if not name[0].isupper() or not before or before[0].lower() not in _BEFORE_A_MONTH:
+                continue
         return _period(year, _MONTHS[name.lower()], day or later_day)
     return None
-
-
-def _reads_as_month(text: str, start: int) -> bool:
-    """``in May`` and ``last March`` are months; ``may I`` and ``march on`` are not."""
-    before = text[:start].split()
-    return text[start].isupper() and bool(before) and before[-1].lower() in _BEFORE_A_MONTH
 
 
 def _period(year: str | None, month: int, day: str | None) -> Period | None:
@@ -180,36 +176,10 @@ _RECURRING = re.compile(
     r"\b(?:every|each|anniversary|birthday|annual|annually|yearly)\b", re.IGNORECASE
 )
 _HINTS = (
-    *(
-        "day",
-        "week",
-        "month",
-        "year",
-        "morrow",
-        "night",
-        "hier",
-        "demain",
-        "gestern",
-        "woche",
-        "monat",
-        "semain",
-    ),
-    *("semana", " mes", "jour", "tag", "ayer", "ieri", "domani", "ontem", "20", "19"),
-    *(
-        " jan",
-        " feb",
-        " mar",
-        " apr",
-        " may",
-        " jun",
-        " jul",
-        " aug",
-        " sep",
-        " oct",
-        " nov",
-        " dec",
-    ),
-)
+    "day", "week", "month", "year", "morrow", "night", "hier", "demain", "gestern", "woche",
+    "monat", "semain", "semana", " mes", "jour", "tag", "ayer", "ieri", "domani", "ontem", "20", "19",
+    " jan", " feb", " mar", " apr", " may", " jun", " jul", " aug", " sep", " oct", " nov", " dec",
+)  # fmt: skip
 _QUOTED = re.compile(r"`[^`\n]{0,300}`|\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”")
 
 
@@ -260,24 +230,34 @@ def find_days(text: str, said_on: date) -> Days | None:
 
     What stands in quotation marks or back quotes is a name, not a date.
     """
-    if not _may_name_days(text[:_READ_CHARACTERS]):
+    head = text[:_READ_CHARACTERS]
+    # A cheap look spares most texts the patterns.
+    if head.isascii() and not any(map(f" {head.lower()}".__contains__, _HINTS)):
         return None
-    read = _QUOTED.sub(" ", text[:_READ_CHARACTERS])
-    found: list[tuple[int, Callable[[], Days | None]]] = []
-    for pattern, resolve in _RESOLVERS:
-        if match := pattern.search(read):
-            found.append((match.start(), partial(resolve, match, read, said_on)))
+    sentence = _QUOTED.sub(" ", head)
+    matches = [
+        (match.start(), form, match)
+        for form, pattern in _RELATIVE.items()
+        if (match := pattern.search(sentence))
+    ]
     try:
-        for _, resolve_one in sorted(found, key=lambda each: each[0]):
-            if days := resolve_one():
+        for _, form, match in sorted(matches, key=lambda each: each[0]):
+            if days := _resolve(form, match, sentence, today=said_on):
                 return days
-        return None if _RECURRING.search(read) else _written_days(read, said_on)
-    except (
-        OverflowError,
-        ValueError,
-        KeyError,
-    ):  # no such day, or a letter whose small form is another
-        return None
+        period = None if _RECURRING.search(sentence) else find_period(sentence)
+        if period is None:
+            return None
+        # Without a year, it is the one that the tense of the sentence makes likely.
+        named = (period.month, period.day or 0)
+        now = (said_on.month, said_on.day if period.day else 0)
+        is_ahead = _FUTURE.search(sentence)
+        year = period.year or said_on.year + ((named < now) if is_ahead else -(named > now))
+        if period.day is None:
+            return _month(year, period.month)
+        day = date(year, period.month, period.day)
+        return Days(day, day)
+    except (OverflowError, ValueError, KeyError):
+        return None  # no such day, or a letter whose small form is another
 
 
 def find_past_days(text: str, today: date) -> Days | None:
@@ -304,80 +284,42 @@ def find_past_days(text: str, today: date) -> Days | None:
         return None
 
 
-def _may_name_days(text: str) -> bool:
-    """A cheap look that spares most texts the patterns."""
-    return not text.isascii() or any(map(f" {text.lower()}".__contains__, _HINTS))
-
-
-def _day(match: re.Match[str], _text: str, today: date) -> Days:
-    day = today + timedelta(days=_DAYS_AWAY[match[0].lower()])
-    return Days(day, day)
-
-
-def _span(match: re.Match[str], _text: str, today: date) -> Days:
-    unit, count = _SPANS_AWAY[match[0].lower()]
-    return _shift_days(today, unit, count)
-
-
-def _ago(match: re.Match[str], _text: str, today: date) -> Days:
-    count, unit = [group for group in match.groups() if group]
-    return _shift_days(today, _UNITS[unit.lower()], -_number(count))
-
-
-def _cjk_ago(match: re.Match[str], _text: str, today: date) -> Days:
-    sign = -1 if match[3] == "前" else 1
-    return _shift_days(today, _UNITS[match[2]], sign * _number(match[1]))
-
-
-def _ahead(match: re.Match[str], text: str, today: date) -> Days | None:
-    # "It was done in 2 days" tells how long it took.
-    if _PAST.search(text) and not _FUTURE.search(text):
-        return None
-    return _shift_days(today, _UNITS[match[2].lower()], _number(match[1]))
-
-
-def _end_of_month(_match: re.Match[str], _text: str, today: date) -> Days:
-    last = _month(today.year, today.month).last
-    return Days(last, last)
-
-
-def _weekday(match: re.Match[str], text: str, today: date) -> Days | None:
-    before, weekday = (match[1] or "").lower(), _WEEKDAYS.index(match[2].lower())
+def _resolve(form: str, hit: re.Match[str], sentence: str, today: date) -> Days | None:
+    """Return the days that a relative form means; None if it means none."""
+    match form:
+        case "day":
+            return _shift_days(today, "day", _DAYS_AWAY[hit[0].lower()])
+        case "span":
+            return _shift_days(today, *_SPANS_AWAY[hit[0].lower()])
+        case "ago":
+            count, unit = [group for group in hit.groups() if group]
+            return _shift_days(today, _UNITS[unit.lower()], -_number(count))
+        case "cjk ago":
+            sign = -1 if hit[3] == "前" else 1
+            return _shift_days(today, _UNITS[hit[2]], sign * _number(hit[1]))
+        case "ahead":
+            # "It was done in 2 days" tells how long it took.
+            if _PAST.search(sentence) and not _FUTURE.search(sentence):
+                return None
+            return _shift_days(today, _UNITS[hit[2].lower()], _number(hit[1]))
+        case "end of month":
+            last = _month(today.year, today.month).last
+            return Days(last, last)
+    before, weekday = (hit[1] or "").lower(), _WEEKDAYS.index(hit[2].lower())
     ahead = today + timedelta(days=(weekday - today.weekday()) % 7)
     if before == "next":
-        day = today - timedelta(days=today.weekday()) + timedelta(days=7 + weekday)
+        day = today + timedelta(days=7 + weekday - today.weekday())
     elif before == "last":
         day = ahead - timedelta(days=7)
-    elif before == "every" or text[match.end() : match.end() + 1] == "s":
+    elif before == "every" or sentence[hit.end() : hit.end() + 1] == "s":
         return None
-    elif before in ("by", "until", "before", "due", "this") or _FUTURE.search(text):
+    elif before in ("by", "until", "before", "due", "this") or _FUTURE.search(sentence):
         day = ahead
-    elif _PAST.search(text):
+    elif _PAST.search(sentence):
         day = ahead - timedelta(days=7)
     else:
         return None
     return Days(day, day)
-
-
-def _written_days(text: str, today: date) -> Days | None:
-    """A date with a month in it; without a year, the one that the tense of the sentence makes
-    likely.
-    """
-    period = find_period(text)
-    if period is None:
-        return None
-    year = period.year or _likely_year(text, period.month, period.day, today=today)
-    if period.day is None:
-        return _month(year, period.month)
-    day = date(year, period.month, period.day)
-    return Days(day, day)
-
-
-def _likely_year(text: str, month: int, day: int | None, today: date) -> int:
-    named, now = (month, day or 0), (today.month, today.day if day else 0)
-    if _FUTURE.search(text):
-        return today.year + (named < now)
-    return today.year - (named > now)
 
 
 def _shift_days(today: date, unit: str, count: int) -> Days:
@@ -401,17 +343,15 @@ def _number(word: str) -> int:
     return int(word) if word.isdigit() else _NUMBERS[word.lower()]
 
 
-_RESOLVERS: tuple[
-    tuple[re.Pattern[str], Callable[[re.Match[str], str, date], Days | None]], ...
-] = (
-    (_DAY_WORD, _day),
-    (_SPAN_WORD, _span),
-    (_AGO, _ago),
-    (_CJK_AGO, _cjk_ago),
-    (_AHEAD, _ahead),
-    (_END_OF_MONTH, _end_of_month),
-    (_WEEKDAY, _weekday),
-)
+_RELATIVE = {
+    "day": _DAY_WORD,
+    "span": _SPAN_WORD,
+    "ago": _AGO,
+    "cjk ago": _CJK_AGO,
+    "ahead": _AHEAD,
+    "end of month": _END_OF_MONTH,
+    "weekday": _WEEKDAY,
+}
 
 _ORDINAL = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _NAME = rf"(?P<name>{_MONTH})\.?"

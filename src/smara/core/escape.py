@@ -76,12 +76,9 @@ def neutralize(text: str) -> str:
     """
     # Control characters and what cannot be seen go; joiners stay, which scripts and emoji need.
     visible = _REMOVED.sub("", _LINE_ENDS.sub("\n", text))
-    return _escape_bracket(_UNENCODABLE.sub("\ufffd", visible))
-
-
-def _escape_bracket(text: str) -> str:
+    safe = _UNENCODABLE.sub("\ufffd", visible)
     return _BRACKET.sub(
-        lambda found: "&lt;" if _opens_a_block(text, found.end()) else found[0], text
+        lambda match: "&lt;" if _opens_a_block(safe, match.end()) else match[0], safe
     )
 
 
@@ -105,12 +102,14 @@ def _opens_a_block(text: str, at: int) -> bool:
 def _read(character: str) -> str:
     """What a lenient reader sees in a character: a small Latin letter, itself, or nothing."""
     plain = normalize("NFKD", character).casefold().translate(_ALIKE)
-    return "".join(each for each in normalize("NFKD", plain) if not _is_overlooked(each))
-
-
-def _is_overlooked(character: str) -> bool:
-    kind = category(character)
-    return kind[0] in "MZC" or kind == "Pd" or character in _SKIPPED or character in _NOT_SEEN
+    return "".join(
+        each
+        for each in normalize("NFKD", plain)
+        if (kind := category(each))[0] not in "MZC"
+        and kind != "Pd"
+        and each not in _SKIPPED
+        and each not in _NOT_SEEN
+    )
 
 
 _NAMES = tuple("".join(map(_read, name)) for name in DELIMITERS)

@@ -76,36 +76,35 @@ class HostEvent:
     """The same for every telling of one event; made of the event itself when nobody gives it."""
 
     def __post_init__(self) -> None:
-        if not self.key:
-            object.__setattr__(self, "key", self._made_key())
-
-    def _made_key(self) -> str:
-        if self.tool_use_id:
-            return event_key(self.session_id, self.kind, self.tool_use_id)
-        told = (
-            self.source,
-            self.prompt,
-            self.tool,
-            dict(self.tool_input),
-            self.tool_output,
-            self.error,
-            self.subagent_id,
-            self.text,
-            self.at_ms,
-        )
-        text = json.dumps(told, sort_keys=True, default=str)
-        return event_key(self.session_id, self.kind, text.encode("utf-8", "surrogatepass"))
+        if self.key:
+            return
+        what: str | bytes = self.tool_use_id
+        if not what:
+            facts = (
+                self.source,
+                self.prompt,
+                self.tool,
+                dict(self.tool_input),
+                self.tool_output,
+                self.error,
+                self.subagent_id,
+                self.text,
+                self.at_ms,
+            )
+            text = json.dumps(facts, sort_keys=True, default=str)
+            what = text.encode("utf-8", "surrogatepass")
+        object.__setattr__(self, "key", event_key(self.session_id, self.kind, what))
 
     def to_json(self) -> str:
         """One line of JSON; what is empty is left out."""
-        told = {each.name: getattr(self, each.name) for each in fields(self)}
-        told["tool_input"] = dict(self.tool_input)
-        kept = {
+        facts = {each.name: getattr(self, each.name) for each in fields(self)}
+        facts["tool_input"] = dict(self.tool_input)
+        given = {
             name: value
-            for name, value in told.items()
+            for name, value in facts.items()
             if value not in ("", None, {}) or name == "session_id"
         }
-        return json.dumps(kept, separators=(",", ":"), default=str)
+        return json.dumps(given, separators=(",", ":"), default=str)
 
     @classmethod
     def from_json(cls, line: str | bytes) -> HostEvent:
@@ -113,16 +112,16 @@ class HostEvent:
 
         Raises ``ValueError`` when the line holds no event.
         """
-        told = json.loads(line)
+        facts = json.loads(line)
         if (
-            not isinstance(told, dict)
-            or told.get("kind") not in KINDS
-            or told.get("agent") not in AGENTS
+            not isinstance(facts, dict)
+            or facts.get("kind") not in KINDS
+            or facts.get("agent") not in AGENTS
         ):
             raise ValueError("the line holds no event")
-        known = {each.name for each in fields(cls)}
+        names = {each.name for each in fields(cls)}
         try:
-            return cls(**{name: value for name, value in told.items() if name in known})
+            return cls(**{name: value for name, value in facts.items() if name in names})
         except TypeError as error:
             raise ValueError("the line holds no whole event") from error
 

@@ -70,16 +70,16 @@ def names_in(text: str) -> list[str]:
         if chunk.isalpha() and chunk[1:].islower():
             continue
         word = chunk.strip(_AROUND).split("(")[0]
-        if 3 <= len(word) <= 80 and _is_name(word):
+        if not 3 <= len(word) <= 80:
+            continue
+        if word.isalpha():
+            is_name = not word.isupper() and not word[1:].islower()
+        else:
+            is_joined = "_" in word or "/" in word or "." in word
+            is_name = is_joined and word[0] not in "0123456789=" and "\\" not in word
+        if is_name:
             found.append(word)
     return found
-
-
-def _is_name(word: str) -> bool:
-    if word.isalpha():
-        return not word.isupper() and not word[1:].islower()
-    is_joined = "_" in word or "/" in word or "." in word
-    return is_joined and word[0] not in "0123456789=" and "\\" not in word
 
 
 def first_sentence(text: str) -> str:
@@ -93,25 +93,25 @@ def first_sentence(text: str) -> str:
 
 def code_lines(texts: Iterable[str]) -> list[str]:
     """Return distinct code lines that define, import or query."""
-    found: dict[str, None] = {}
-    for text in texts:
-        for block in _FENCE.findall(text):
-            for line in block.splitlines():
-                if _DEFINITION.fullmatch(line):
-                    found.setdefault(line.rstrip()[:200])
-    return list(found)
+    return distinct(
+        line.rstrip()[:200]
+        for text in texts
+        for block in _FENCE.findall(text)
+        for line in block.splitlines()
+        if _DEFINITION.fullmatch(line)
+    )
 
 
 def fit(items: Sequence[str], characters: int) -> list[str]:
     """As many of the first items as fit; the first always does."""
-    kept: list[str] = []
+    fitting: list[str] = []
     used = 0
     for item in items:
         used += len(item) + 2
-        if kept and used > characters:
+        if fitting and used > characters:
             break
-        kept.append(item[:characters])
-    return kept
+        fitting.append(item[:characters])
+    return fitting
 
 
 def distinct(items: Iterable[str]) -> list[str]:

@@ -157,64 +157,43 @@ def combine_verdicts(judged: Sequence[JudgedAnchor], policy: Policy | None = Non
     >>> both.verdict, both.changed, both.telling
     ('drifted', 0.5, 'hedge')
     """
-    counted = _without_covered_files(judged)
+    policy = policy or Policy()
+    # Where a definition of a file is named, what happens to it says more than the file.
+    inside = {each.verdict.path for each in judged if not each.is_file}
+    counted = [each for each in judged if not each.is_file or each.verdict.path not in inside]
     if not counted:
         return NOTHING_NAMED
-    shares = [_share(each) for each in counted]
-    known = [share for share in shares if share is not None]
-    changed = round(sum(known) / len(known), 4) if known else None
-    verdict = _worst([_effective(each) for each in counted])
     anchors = tuple(each.verdict for each in counted)
+    shares = [
+        {"orphaned": 1.0, "drifted": each.changed}.get(each.verdict, 0.0)
+        for each in anchors
+        if each.verdict != "unknown"
+    ]
+    shares_read = [share for share in shares if share is not None]
+    changed = round(sum(shares_read) / len(shares_read), 4) if shares_read else None
+    # A file of which little differs is as it was.
+    verdicts = {
+        "fresh"
+        if each.is_file
+        and each.verdict.verdict == "drifted"
+        and (each.verdict.changed or 0.0) < LITTLE_OF_A_FILE
+        else each.verdict.verdict
+        for each in counted
+    }
+    verdict: Verdict = "fresh"
+    telling: Disclosure = "tell"
+    if verdicts == {"orphaned"}:
+        verdict, telling = "orphaned", policy.orphaned
+    elif verdicts & {"drifted", "orphaned"}:
+        is_much = (changed or 0.0) > policy.withhold_fraction
+        worst = policy.orphaned if is_much else "tell"
+        verdict, telling = "drifted", max(policy.drifted, worst, key=DISCLOSURES.index)
+    elif "unknown" in verdicts:
+        verdict, telling = "unknown", "hedge"
+    elif "moved" in verdicts:
+        verdict, telling = "moved", "hedge"
     has_drifted = verdict in ("drifted", "orphaned")
-    return Freshness(
-        verdict,
-        anchors,
-        changed if has_drifted else None,
-        telling=_disclosure(verdict, changed or 0.0, policy or Policy()),
-    )
-
-
-def _without_covered_files(judged: Sequence[JudgedAnchor]) -> list[JudgedAnchor]:
-    """Without the files of which a definition is named: what happens to it says more."""
-    inside = {each.verdict.path for each in judged if not each.is_file}
-    return [each for each in judged if not each.is_file or each.verdict.path not in inside]
-
-
-def _effective(judged: JudgedAnchor) -> Verdict:
-    found = judged.verdict
-    is_little = (
-        judged.is_file and found.verdict == "drifted" and (found.changed or 0.0) < LITTLE_OF_A_FILE
-    )
-    return "fresh" if is_little else found.verdict
-
-
-def _share(judged: JudgedAnchor) -> float | None:
-    if judged.verdict.verdict == "unknown":
-        return None
-    return {"orphaned": 1.0, "drifted": judged.verdict.changed}.get(judged.verdict.verdict, 0.0)
-
-
-def _worst(verdicts: Sequence[Verdict]) -> Verdict:
-    known = [each for each in verdicts if each != "unknown"]
-    if known and all(each == "orphaned" for each in known) and len(known) == len(verdicts):
-        return "orphaned"
-    for verdict, sign in (
-        ("drifted", ("drifted", "orphaned")),
-        ("unknown", ("unknown",)),
-        ("moved", ("moved",)),
-    ):
-        if any(each in sign for each in verdicts):
-            return verdict  # type: ignore[return-value]  # one of the three
-    return "fresh"
-
-
-def _disclosure(verdict: Verdict, changed: float, policy: Policy) -> Disclosure:
-    if verdict == "orphaned":
-        return policy.orphaned
-    if verdict == "drifted":
-        much = policy.orphaned if changed > policy.withhold_fraction else "tell"
-        return max(policy.drifted, much, key=DISCLOSURES.index)
-    return "hedge" if verdict in ("unknown", "moved") else "tell"
+    return Freshness(verdict, anchors, changed if has_drifted else None, telling=telling)
 
 
 def _code_name(path: str, symbol: str) -> str:

@@ -17,12 +17,12 @@ def without_memory_blocks(text: str) -> str:
     >>> without_memory_blocks("Before <smara-memory>x</smara-memory>after"), without_memory_blocks("<smara-memory> is how it opens")
     ('Before after', '<smara-memory> is how it opens')
     """  # noqa: E501
-    kept: list[str] = []
+    outside: list[str] = []
     rest = text
     while True:
         before, opened, after = rest.partition(OPENING)
         _, closed, after = after.partition(CLOSING)
         if not (opened and closed):
-            return text if not kept else "".join([*kept, rest]).strip()
-        kept.append(before)
+            return text if not outside else "".join([*outside, rest]).strip()
+        outside.append(before)
         rest = after

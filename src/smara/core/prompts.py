@@ -51,14 +51,10 @@ def parse_prompt(content: str) -> Prompt:
     found = _FILE.fullmatch(content)
     if found is None:
         raise ValueError("a prompt begins with a head between two lines of ---")
-    head = dict(_entry(line) for line in found[1].splitlines())
+    entries = (line.partition(":") for line in found[1].splitlines())
+    head = {name.strip(): value.strip() for name, _, value in entries}
     text = found[2].strip()
     inputs = tuple(name.strip() for name in head.get("inputs", "").split(",") if name.strip())
     if set(_INPUT.findall(text)) != set(inputs):
         raise ValueError(f"prompt {head.get('name')} must use each of its inputs, and no others")
     return Prompt(head["name"], int(head["version"]), inputs, text=text)
-
-
-def _entry(line: str) -> tuple[str, str]:
-    name, _, value = line.partition(":")
-    return name.strip(), value.strip()

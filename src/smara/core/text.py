@@ -33,6 +33,7 @@ _CACHED_CHARACTERS = 6_000_000
 _CACHED_CHUNKS = 120_000
 _SCANNED_FOR_SNIPPET = 262_144
 _NEAR = 2_000
+_LONGEST_READ = 2 * LONGEST_TERM
 
 
 @cache
@@ -65,8 +66,8 @@ class _Table(dict[str, str]):
 
     def __missing__(self, chunk: str) -> str:
         older = self.older  # read once: another thread may cut it off between two looks
-        if older is not None and (known := older.get(chunk)) is not None:
-            return self._keep(chunk, known, older.code.get(chunk, ""))
+        if older is not None and (terms_before := older.get(chunk)) is not None:
+            return self._keep(chunk, terms_before, older.code.get(chunk, ""))
         bare = chunk.strip(_AROUND)
         if bare != chunk:
             return self._keep(chunk, self[bare], self.code.get(bare, ""))
@@ -81,20 +82,19 @@ class _Table(dict[str, str]):
         self.characters += len(chunk) + len(prose) + len(code)
         if code:
             self.code[chunk] = code
-        self[chunk] = (
-            chunk if prose == chunk else prose
-        )  # one string serves as both, most words being their own stem
+        # One string serves as both, most words being their own stem.
+        self[chunk] = chunk if prose == chunk else prose
         return prose
 
     def quote(self, chunk: str) -> str:
-        known = self.quoted.get(chunk)
-        if known is None:
-            known = " ".join(
+        code = self.quoted.get(chunk)
+        if code is None:
+            code = " ".join(
                 [term.text for word in find_words(chunk) for term in expand(word).terms]
             )
-            self.quoted[chunk] = known
-            self.characters += len(chunk) + len(known)
-        return known
+            self.quoted[chunk] = code
+            self.characters += len(chunk) + len(code)
+        return code
 
     @property
     def is_full(self) -> bool:
@@ -130,7 +130,17 @@ def analyze(text: str) -> Analysis:
         prose = " ".join(filter(None, map(table.__getitem__, chunks)))
         code = " ".join(filter(None, map(table.code.get, chunks)))
     else:
-        prose, code = _analyze_segments(text)
+        proses: list[str] = []
+        codes: list[str] = []
+        for segment, is_quoted in _segments(text):
+            table = _current_table()
+            chunks = segment.split()
+            if is_quoted:
+                codes += map(table.quote, chunks)
+            else:
+                proses += map(table.__getitem__, chunks)
+                codes += filter(None, map(table.code.get, chunks))
+        prose, code = " ".join(filter(None, proses)), " ".join(filter(None, codes))
     length = (prose.count(" ") + 1 if prose else 0) + (code.count(" ") + 1 if code else 0)
     return Analysis(prose, code, length)
 
@@ -142,34 +152,13 @@ def analyze_chunks(text: str) -> tuple[Analysis, ...]:
     return tuple(analyze(piece) for piece in pieces(text, CHUNK_CHARACTERS))
 
 
-def _analyze_segments(text: str) -> tuple[str, str]:
-    proses: list[str] = []
-    codes: list[str] = []
-    for segment, is_quoted in _segments(text):
-        table = _current_table()
-        chunks = segment.split()
-        if is_quoted:
-            codes += map(table.quote, chunks)
-        else:
-            proses += map(table.__getitem__, chunks)
-            codes += filter(None, map(table.code.get, chunks))
-    return " ".join(filter(None, proses)), " ".join(filter(None, codes))
-
-
 def _segments(text: str) -> Iterator[tuple[str, bool]]:
     """The text in pieces, each with whether it stands between back quotes."""
-    if "`" not in text:
-        for piece in pieces(text, _SLICE):
-            yield piece, False
-        return
     for number, block in enumerate(text.split("```")):
-        if number % 2:
-            for piece in pieces(block, _SLICE):
-                yield piece, True
-            continue
-        for position, span in enumerate(_INLINE_CODE.split(block)):
+        is_fenced = number % 2 == 1
+        for position, span in enumerate([block] if is_fenced else _INLINE_CODE.split(block)):
             for piece in pieces(span, _SLICE):
-                yield piece, position % 2 == 1
+                yield piece, is_fenced or position % 2 == 1
 
 
 def find_words(text: str) -> list[str]:
@@ -195,30 +184,22 @@ def words(text: str) -> list[str]:
                 if 3 <= len(chunk) <= LONGEST_TERM:
                     distinct[chunk.lower()] = None
             else:
-                distinct.update(dict.fromkeys(_surfaces(chunk)))
+                for word in find_words(chunk):
+                    surface = fold(word).lower().strip("_+#") if len(word) <= _LONGEST_READ else ""
+                    if (
+                        3 <= len(surface) <= LONGEST_TERM
+                        and _HAS_LETTER.search(surface)
+                        and "'" not in surface
+                        and (surface.isascii() or not cjk_run().search(surface))
+                    ):
+                        distinct[surface] = None
     return list(distinct)
-
-
-def _surfaces(chunk: str) -> list[str]:
-    found = [
-        fold(word).lower().strip("_+#")
-        for word in find_words(chunk)
-        if len(word) <= 2 * LONGEST_TERM
-    ]
-    return [
-        word
-        for word in found
-        if 3 <= len(word) <= LONGEST_TERM
-        and _HAS_LETTER.search(word)
-        and "'" not in word
-        and (word.isascii() or not cjk_run().search(word))
-    ]
 
 
 def spans(text: str, terms: Collection[str], limit: int = 1_000) -> list[tuple[int, int]]:
     """Return up to ``limit`` disjoint spans that match the terms."""
-    wanted = frozenset(terms)
-    if not wanted:
+    sought = frozenset(terms)
+    if not sought:
         return []
     places: list[tuple[int, int]] = []
     verdicts: dict[str, bool] = {}
@@ -226,24 +207,24 @@ def spans(text: str, terms: Collection[str], limit: int = 1_000) -> list[tuple[i
         word = match[0]
         is_match = verdicts.get(word)
         if is_match is None:
-            is_match = any(term.text in wanted for term in expand(word).terms)
+            is_match = any(term.text in sought for term in expand(word).terms)
             if len(word) <= LONGEST_TERM:
                 verdicts[word] = is_match
         if is_match:
-            places += _places_in_word(word, match.start(), wanted)
+            places += _places_in_word(word, match.start(), sought)
             if len(places) >= limit:
                 return places[:limit]
     return places
 
 
-def _places_in_word(word: str, start: int, wanted: frozenset[str]) -> list[tuple[int, int]]:
+def _places_in_word(word: str, start: int, sought: frozenset[str]) -> list[tuple[int, int]]:
     """The word itself; in a run of CJK only the characters that match."""
     if word.isascii() or not cjk_run().search(word):
         return [(start, start + len(word))]
     places: list[tuple[int, int]] = []
     for position in range(len(word)):
         for size in (2, 1):
-            if word[position : position + size] in wanted:
+            if word[position : position + size] in sought:
                 begin, end = start + position, start + min(position + size, len(word))
                 if places and places[-1][1] >= begin:
                     places[-1] = (places[-1][0], max(end, places[-1][1]))
@@ -273,13 +254,13 @@ def snippet(text: str, terms: Collection[str], width: int = 240) -> str:
 
 def best_window(text: str, terms: Collection[str], width: int) -> int:
     """Return the start of the densest stretch of matches, or 0."""
-    wanted = frozenset(terms)
+    sought = frozenset(terms)
     matches: list[tuple[int, frozenset[str]]] = []
-    for begin, end in _regions(text, wanted):
-        for start, stop in spans(text[begin:end], wanted):
+    for begin, end in _regions(text, sought):
+        for start, stop in spans(text[begin:end], sought):
             found = {term.text for term in expand(text[begin + start : begin + stop]).terms}
             matches.append(
-                (begin + start, wanted & found or frozenset({text[begin + start : begin + stop]}))
+                (begin + start, sought & found or frozenset({text[begin + start : begin + stop]}))
             )
     if not matches:
         return 0
@@ -296,14 +277,14 @@ def best_window(text: str, terms: Collection[str], width: int) -> int:
     return max(0, best - width // 8)
 
 
-def _regions(text: str, wanted: frozenset[str]) -> list[tuple[int, int]]:
+def _regions(text: str, sought: frozenset[str]) -> list[tuple[int, int]]:
     """The parts of a text worth a close look: all of it, or in a huge one the surroundings of
     literal finds.
     """
     if len(text) <= _SCANNED_FOR_SNIPPET:
         return [(0, len(text))]
     hits: list[int] = [0]
-    for term in sorted(wanted, key=len, reverse=True)[:16]:
+    for term in sorted(sought, key=len, reverse=True)[:16]:
         head = term[:-1] if term.endswith("i") and len(term) > 3 else term
         hits += [text.find(form) for form in (head, head.capitalize(), head.upper())]
     starts = sorted({max(0, hit - _NEAR) for hit in hits if hit >= 0})

@@ -55,21 +55,18 @@ class ExactCounter:
     def count(self, text: str) -> TokenCount:
         if not text:
             return TokenCount(0, self.encoding)
-        tokenizer = self._tokenizer or self._load()
+        with self._lock:
+            if self._tokenizer is None:
+                import splintr
+
+                self._tokenizer = splintr.Tokenizer.from_pretrained(self.encoding)
+            tokenizer = self._tokenizer
         if len(text) <= PIECE_CHARACTERS:
             return TokenCount(_count_ordinary(tokenizer, text), self.encoding)
         return TokenCount(
             sum(_count_ordinary(tokenizer, piece) for piece in pieces(text, PIECE_CHARACTERS)),
             self.encoding + "/pieces",
         )
-
-    def _load(self) -> Any:
-        with self._lock:
-            if self._tokenizer is None:
-                import splintr
-
-                self._tokenizer = splintr.Tokenizer.from_pretrained(self.encoding)
-            return self._tokenizer
 
 
 class EstimatingCounter:

@@ -70,18 +70,19 @@ def tool_name(name: str) -> str:
 
 def tool_arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Rename the arguments that matter to our names."""
-    told = dict(given)
+    renamed = dict(given)
     for ours in _ARGUMENTS_OF.get(tool, ()):
-        found = next((name for name in _ARGUMENTS[ours] if told.get(name) not in (None, "")), None)
+        theirs = (name for name in _ARGUMENTS[ours] if renamed.get(name) not in (None, ""))
+        found = next(theirs, None)
         if found and found != ours:
-            told[ours] = told.pop(found)
-    if tool == "Bash" and isinstance(told.get("command"), list):
-        told["command"] = shell_line(told["command"])
-    if tool == "Edit" and not told.get("file_path"):
-        patched = patched_files(told)
+            renamed[ours] = renamed.pop(found)
+    if tool == "Bash" and isinstance(renamed.get("command"), list):
+        renamed["command"] = shell_line(renamed["command"])
+    if tool == "Edit" and not renamed.get("file_path"):
+        patched = patched_files(renamed)
         if patched:
-            told["file_path"], told["files"] = patched[0], patched
-    return told
+            renamed["file_path"], renamed["files"] = patched[0], patched
+    return renamed
 
 
 def shell_line(words: list[Any]) -> str:

@@ -91,11 +91,13 @@ def program_triggers(command: str) -> list[str]:
 def _program_of(part: str) -> list[str]:
     """A program and its words, without what is set or stands before it."""
     words = [word for word in part.split() if not _ASSIGNMENT.fullmatch(word)]
-    while words and (
-        words[0] in _BEFORE_A_PROGRAM or words[0].startswith("-") or words[0].isdigit()
-    ):
+    while words and _is_before_a_program(words[0]):
         words.pop(0)
     return words
+
+
+def _is_before_a_program(word: str) -> bool:
+    return word in _BEFORE_A_PROGRAM or word.startswith("-") or word.isdigit()
 
 
 def words_of(pattern: str) -> list[str]:
@@ -135,7 +137,13 @@ def runs(line: str, command: str) -> bool:
     start = text.find(command) if command else -1
     while start >= 0:
         before, after = text[:start], text[start + len(command) :].lstrip()
-        if (not after or after.startswith(_ENDS_A_COMMAND)) and _only_prepares(before):
+        # What stands before the command, back to the last joint, must only wrap it.
+        last = _JOINTS.split(before)[-1]
+        if (
+            (not after or after.startswith(_ENDS_A_COMMAND))
+            and (not last or last.endswith(" "))
+            and all(_is_before_a_program(word) or trims_output(word) for word in last.split())
+        ):
             return True
         start = text.find(command, start + 1)
     return False
@@ -182,17 +190,6 @@ def looks_elsewhere(line: str) -> str:
     return found[0].strip(" ;&|") if found is not None else ""
 
 
-def _only_prepares(before: str) -> bool:
-    """Return True if what stands before a command, back to the last joint, only wraps it."""
-    last = _JOINTS.split(before)[-1]
-    if last and not last.endswith(" "):
-        return False
-    return all(
-        word in _BEFORE_A_PROGRAM or word.startswith("-") or word.isdigit() or trims_output(word)
-        for word in last.split()
-    )
-
-
 _COMMAND_JOINTS = re.compile(r"&&|\|\||[;|\n]")
 _SHOW_PROGRAMS = ("cat", "head", "tail", "nl", "less", "bat", "sed")
 _COMMAND_WORD = re.compile(r"""'([^']*)'|"([^"$`\\]*)"|(\S+)""")
@@ -212,26 +209,18 @@ def shown_files(command: str) -> list[str]:
     """  # noqa: E501
     found: list[str] = []
     for part in _COMMAND_JOINTS.split(command[:_MOST_COMMAND_CHARACTERS]):
-        words = [next(filter(None, each), "") for each in _COMMAND_WORD.findall(part)]
-        if (
-            words
-            and words[0].rpartition("/")[2] in _SHOW_PROGRAMS
-            and ">" not in part
-            and "<" not in part
-        ):
-            found += _paths(words[0].rpartition("/")[2], words[1:])
+        named = [next(filter(None, each), "") for each in _COMMAND_WORD.findall(part)]
+        path, *words = named or [""]
+        program = path.rpartition("/")[2]
+        if program not in _SHOW_PROGRAMS or ">" in part or "<" in part:
+            continue
+        if program == "sed":
+            # Without -n it may write as well as show; the first word is what it does.
+            plain = [word for word in words if not word.startswith("-")]
+            words = plain[1:] if "-n" in words else []
+        found += [
+            word
+            for word in words
+            if _NAMED.search(word) and word[0] != "-" and not _NO_PATH.search(word)
+        ]
     return list(dict.fromkeys(found))[:_MOST_FILES]
-
-
-def _paths(program: str, words: list[str]) -> list[str]:
-    if program == "sed":
-        if "-n" not in words:
-            return []  # it may write as well as show
-        words = [word for word in words if not word.startswith("-")][
-            1:
-        ]  # the first is what it does
-    return [
-        word
-        for word in words
-        if _NAMED.search(word) and word[0] != "-" and not _NO_PATH.search(word)
-    ]

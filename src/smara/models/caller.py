@@ -128,8 +128,8 @@ class Models:
         What is sent to it passes the switch, the redaction and the budget, and its calls are noted
         with the purpose ``rerank``. ``ConfigError`` when the setting ``reranker`` cannot be used.
         """
+        from smara.models.choice import open_reranker
         from smara.models.guard import GuardedReranker
-        from smara.models.rerankers.choice import open_reranker
 
         if self._settings.reranker.strip() == "off":
             return None
@@ -149,7 +149,7 @@ class Models:
         cannot be used, ``ModelError`` when Ollama has to be asked for its models and does not
         answer.
         """
-        from smara.models.embedders.choice import choose
+        from smara.models.choice import choose
         from smara.models.embedders.servers import ServerEmbedder
         from smara.models.guard import GivenEmbedder, GuardedEmbedder
 
@@ -175,7 +175,7 @@ class Models:
 
         For ``smara models show``.
         """
-        from smara.models.embedders.choice import Choice, choose
+        from smara.models.choice import Choice, choose
 
         setting = self._settings.embedder
         try:

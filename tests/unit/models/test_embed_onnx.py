@@ -18,7 +18,7 @@ from smara.errors import (
     ModelUnavailableError,
 )
 from smara.models import onnx
-from smara.models.embedders.choice import choose
+from smara.models.choice import choose
 from smara.models.onnx import OnnxEmbedder, OnnxFolder
 from smara.testing import FakeClock
 from tests.onnx_models import SPECIAL, WORDS, sentence_model, told

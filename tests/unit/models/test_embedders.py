@@ -19,8 +19,8 @@ from smara.errors import (
     ModelRefusedError,
     ModelUnavailableError,
 )
-from smara.models.embedders import choice, servers
-from smara.models.embedders.choice import choose
+from smara.models.choice import choose
+from smara.models.embedders import servers
 from smara.models.embedders.offline import OfflineEmbedder
 from smara.testing import HashEmbedder, open_temporary
 from tests.models_server import Step, computed, hang, scripted_server, status
@@ -79,7 +79,7 @@ def test_auto_takes_what_ollama_has(no_ollama, monkeypatch):
     with scripted_server(
         computed(lambda asked: {"models": [{"name": "qwen3-embedding:0.6b"}]})
     ) as server:
-        monkeypatch.setattr(choice.servers, "OLLAMA_URL", server.url)
+        monkeypatch.setattr(servers, "OLLAMA_URL", server.url)
         found = choose(Settings(embedder="auto"), memory_bytes=1 << 36)
     assert found.embedder.model_id == "ollama/qwen3-embedding:0.6b@1024"
     assert found.why.startswith(

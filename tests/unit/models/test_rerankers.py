@@ -20,9 +20,9 @@ from smara.errors import (
     ModelRefusedError,
     ModelUnavailableError,
 )
+from smara.models.choice import open_reranker
 from smara.models.failures import failure
 from smara.models.reranker import check_scores, sigmoid
-from smara.models.rerankers.choice import open_reranker
 from smara.models.rerankers.servers import OLLAMA_MODEL
 from smara.testing import WordReranker, open_temporary
 from tests.models_server import computed, hang, scripted_server, status

@@ -1,28 +1,31 @@
-"""Choose the embedder from the setting ``embedder``.
+"""Choose the embedder and the reranker from their settings.
 
 ``auto`` tries, in order: Ollama with the largest Qwen3 embedder that fits into memory, OpenAI if
-there is a key, the offline embedder. A key or a server alone is no permission: without ``auto`` or
-a name in the setting, no text leaves the machine.
+there is a key, the offline embedder. ``features``, the default of the reranker, ranks without a
+model; ``off`` also ignores a reranker that a program passes in. A key or a server alone is no
+permission: without a name in the setting, no text leaves the machine.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from smara.config import Settings, vendor_key
 from smara.errors import ConfigError, MissingSettingError, ModelError
 from smara.models.embedder import Embedder
-from smara.models.embedders import servers
 from smara.models.embedders.offline import OfflineEmbedder
-from smara.models.http import parse_address, without_login
+from smara.models.reranker import Reranker
 
-_FORMS = (
+if TYPE_CHECKING:
+    from smara.models.embedders.servers import ServerEmbedder
+
+_EMBEDDER_FORMS = (
     "Write offline, off, auto, ollama, ollama:MODEL, ollama:MODEL@http://HOST:PORT, openai, "
     "openai:MODEL, "
     "openai:MODEL@http://HOST:PORT/v1 for a server that speaks OpenAI's format, or onnx:/FOLDER."
 )
-_SERVER = re.compile(
+_EMBEDDER_SERVER = re.compile(
     r"(?P<vendor>ollama|openai)(?::(?P<model>[^@\s]+))?(?:@(?P<address>https?://\S+))?"
 )
 _LOOK_SECONDS = 2.0
@@ -35,7 +38,7 @@ class Choice(NamedTuple):
     None when embedding is off.
     """
 
-    embedder: Embedder | servers.ServerEmbedder | None
+    embedder: Embedder | ServerEmbedder | None
     why: str
 
 
@@ -53,6 +56,8 @@ def choose(settings: Settings, memory_bytes: int | None = None) -> Choice:
         return Choice(None, "the setting embedder is off")
     if chosen in ("", "offline"):
         return Choice(OfflineEmbedder(), "it is the default, and needs no server and no key")
+    from smara.models.embedders import servers
+
     if chosen == "auto":
         # The first step of the ladder that holds.
         try:
@@ -75,9 +80,9 @@ def choose(settings: Settings, memory_bytes: int | None = None) -> Choice:
         return Choice(
             OnnxEmbedder(chosen.removeprefix("onnx:")), "the setting embedder names its folder"
         )
-    match = _SERVER.fullmatch(chosen)
+    match = _EMBEDDER_SERVER.fullmatch(chosen)
     if match is None:
-        raise ConfigError(f"The setting embedder cannot be read. {_FORMS}")
+        raise ConfigError(f"The setting embedder cannot be read. {_EMBEDDER_FORMS}")
     if match["vendor"] == "openai":
         return _openai(match["model"], match["address"], settings)
     return _ollama(
@@ -88,6 +93,9 @@ def choose(settings: Settings, memory_bytes: int | None = None) -> Choice:
 def _ollama(
     model: str | None, address: str, settings: Settings, memory_bytes: int | None
 ) -> Choice:
+    from smara.models.embedders import servers
+    from smara.models.http import parse_address, without_login
+
     if model is not None:
         embedder = servers.OllamaEmbedder(model, address, settings)
         return Choice(embedder, f"the setting embedder names it, at {without_login(address)}")
@@ -98,6 +106,9 @@ def _ollama(
 
 
 def _openai(model: str | None, address: str | None, settings: Settings) -> Choice:
+    from smara.models.embedders import servers
+    from smara.models.http import without_login
+
     if address is not None:  # OpenAI's own key is never sent to whoever serves this address
         embedder = servers.OpenAIEmbedder(
             model or servers.OPENAI_MODEL, address, settings.embedder_api_key, settings=settings
@@ -113,3 +124,54 @@ def _openai(model: str | None, address: str | None, settings: Settings) -> Choic
         servers.OpenAIEmbedder(model or servers.OPENAI_MODEL, None, key, settings=settings),
         "the setting embedder names it",
     )
+
+
+NO_MODEL = ("features", "off")
+_RERANKER_FORMS = (
+    "Write features, off, ollama, ollama:MODEL, ollama:MODEL@http://HOST:PORT, cohere, "
+    "cohere:MODEL, "
+    "cohere:MODEL@http://HOST:PORT/v1 or http://HOST:PORT/v1 for a server that speaks Cohere's "
+    "format, or onnx:/FOLDER."
+)
+_RERANKER_SERVER = re.compile(
+    r"(?P<vendor>ollama|cohere)(?::(?P<model>[^@\s]+))?(?:@(?P<address>https?://\S+))?"
+)
+
+
+def open_reranker(settings: Settings) -> Reranker | None:
+    """Open the reranker that settings name, unguarded; ``None`` without one.
+
+    Nothing heavy is imported and no server is asked yet. Raises ``ConfigError`` for a setting that
+    cannot be read, a key that is missing, a folder without a model.
+    """
+    chosen = settings.reranker.strip()
+    if not chosen or chosen in NO_MODEL:
+        return None
+    if chosen.startswith("onnx:"):
+        from smara.models.onnx import OnnxReranker
+
+        return OnnxReranker(chosen.removeprefix("onnx:"))
+    if chosen.startswith(("http://", "https://")):
+        return _cohere(None, chosen, settings)
+    match = _RERANKER_SERVER.fullmatch(chosen)
+    if match is None:
+        raise ConfigError(f"The setting reranker cannot be read. {_RERANKER_FORMS}")
+    if match["vendor"] == "cohere":
+        return _cohere(match["model"], match["address"], settings)
+    from smara.models.rerankers.servers import OLLAMA_MODEL, OLLAMA_URL, OllamaReranker
+
+    return OllamaReranker(match["model"] or OLLAMA_MODEL, match["address"] or OLLAMA_URL)
+
+
+def _cohere(model: str | None, address: str | None, settings: Settings) -> Reranker:
+    from smara.models.rerankers.servers import COHERE_MODEL, COHERE_URL, CohereReranker
+
+    if address is not None:  # Cohere's own key is never sent to whoever serves this address
+        return CohereReranker(model, address, settings.reranker_api_key)
+    key = settings.reranker_api_key or vendor_key("CO_API_KEY", "COHERE_API_KEY")
+    if key is None:
+        raise MissingSettingError(
+            "Cohere needs a key. Set CO_API_KEY, or reranker_api_key (SMARA_RERANKER_API_KEY).",
+            setting="reranker_api_key",
+        )
+    return CohereReranker(model or COHERE_MODEL, COHERE_URL, key, vendor="cohere")
