@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from smara.actions.commands import VERB, read_command, split_variables
 from smara.actions.models import LOOKING, Failure
@@ -370,75 +370,46 @@ MOST_LINES = 4_000
 
 def failure_in(lines: Iterable[str]) -> Failure | None:
     """Return the failure in an output, or None."""
-    search = _FailureSearch()
-    for number, line in enumerate(lines):
-        if number > MOST_LINES:
-            break
-        search.look_for_place(line)
-        search.look_for_code(line)
-        if _HINT.search(line) and not _BORING.search(line):
-            search.look_for_words(line)
-    found = search.words or search.words_at_place
-    if not found:
-        return None
-    kind = _TYPE.search(found)
-    file, line_number = search.place
-    is_certain = search.rank <= _CERTAIN and "arning" not in found
-    return Failure(
-        found,
-        kind[1] if kind else "",
-        file,
-        line_number=line_number,
-        trace=tuple(search.trace),
-        is_certain=is_certain,
-    )
-
-
-class _FailureSearch:
-    """The best line so far, and the first place in the code."""
-
-    def __init__(self) -> None:
-        self.words = ""
-        self.words_at_place = ""
-        self.place = ("", 0)
-        self.trace: list[str] = []
-        self.rank = len(_RANKED)
-        self._is_traceback = False
-        self._before = ""
-        self._wants_code = False
-
-    def look_for_code(self, line: str) -> None:
-        """Behind "Assertion failed" the next line says what was asserted."""
-        if self._wants_code and line.strip():
-            self._wants_code = False
-            self.words = f"{self.words}; {line.strip(_MARGIN)}"
-
-    def look_for_words(self, line: str) -> None:
-        self._is_traceback = self._is_traceback or line.startswith("Traceback")
-        stripped = line.strip(_MARGIN)
-        if stripped.startswith("E  "):  # the margin of pytest
-            stripped = stripped[1:].lstrip()
-        rank = next(
-            (rank for rank, pattern in enumerate(_RANKED) if pattern.match(stripped)), len(_RANKED)
-        )
-        # Python tells the error last; the others tell the first error first.
-        if rank < self.rank or (self._is_traceback and rank == self.rank == 0):
-            self.rank, self.words = rank, stripped
-            self._wants_code = "ssertion" in stripped
-
-    def look_for_place(self, line: str) -> None:
-        """Return the first place outside of libraries.
-
-        A linter says what is wrong beside it or in the line before.
-        """
+    words, rank, is_traceback, is_assertion = "", len(_RANKED), False, False
+    place, words_at_place, before, trace = ("", 0), "", "", list[str]()
+    for line in islice(lines, MOST_LINES + 1):
+        bare = line.strip(_MARGIN)
+        # The first place outside of libraries; a linter says what is wrong beside it or in the
+        # line before.
         is_candidate = ":" in line or "(" in line or 'File "' in line
         if is_candidate and (match := _PLACE.search(line)):
             file, number = [group for group in match.groups() if group]
-            if len(self.trace) < 5:
-                self.trace.append(" ".join(line.split()))
-            if not self.place[0] and not any(map(file.__contains__, _LIBRARY)):
-                self.place = (file, int(number))
+            if len(trace) < 5:
+                trace.append(" ".join(line.split()))
+            if not place[0] and not any(map(file.__contains__, _LIBRARY)):
+                place = (file, int(number))
                 beside = line[match.end() :].strip(_MARGIN + ":0123456789")
-                self.words_at_place = line.strip(_MARGIN) if beside.count(" ") > 1 else self._before
-        elif line.strip(_MARGIN):
-            self._before = line.strip(_MARGIN)
+                words_at_place = bare if beside.count(" ") > 1 else before
+        elif bare:
+            before = bare
+        if is_assertion and line.strip():
+            # Behind "Assertion failed" the next line says what was asserted.
+            is_assertion = False
+            words = f"{words}; {bare}"
+        if _HINT.search(line) and not _BORING.search(line):
+            is_traceback = is_traceback or line.startswith("Traceback")
+            if bare.startswith("E  "):  # the margin of pytest
+                bare = bare[1:].lstrip()
+            matches = (number for number, each in enumerate(_RANKED) if each.match(bare))
+            line_rank = next(matches, len(_RANKED))
+            # Python tells the error last; the others tell the first error first.
+            if line_rank < rank or (is_traceback and line_rank == rank == 0):
+                rank, words = line_rank, bare
+                is_assertion = "ssertion" in bare
+    words = words or words_at_place
+    if not words:
+        return None
+    kind = _TYPE.search(words)
+    return Failure(
+        words,
+        kind[1] if kind else "",
+        place[0],
+        line_number=place[1],
+        trace=tuple(trace),
+        is_certain=rank <= _CERTAIN and "arning" not in words,
+    )

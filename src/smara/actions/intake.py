@@ -1,7 +1,7 @@
 """Ingest host events exactly once and schedule their sessions' jobs.
 
 The key of an event is stored with it, so that a repeated hook is a duplicate and not a second
-event. `IntakeStore` holds the SQL, `Intake` the decisions.
+event. `IntakeStore` stores the keys within a transaction of others, `Intake` has hosts and jobs.
 """
 
 from __future__ import annotations
@@ -14,21 +14,19 @@ from smara.actions.models import HostContact, Job
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent, is_duplicate_key, stem_of
-from smara.database.database import Row, Session, marks, parts
+from smara.database.database import Session, marks, parts
 from smara.database.leases import Lease, Leases
 from smara.database.project_store import ProjectStore
 from smara.secrets.redact import dump_metadata
 
-_JOB = "kind, session_id, facts, due_at, attempts, error"
-
 
 class IntakeStore(ProjectStore):
-    """The tables ``intake_events``, ``intake_hosts`` and ``intake_jobs`` of one project."""
+    """The keys of ingested events, in the table ``intake_events`` of one project."""
 
     def fresh(self, session: Session, events: Sequence[HostEvent]) -> list[HostEvent]:
         """Return events not ingested before, each once, in order."""
         stems = {_stem(event) for event in events} | {_hashed(event) for event in events}
-        known: dict[str, list[str]] = {}
+        stored: dict[str, list[str]] = {}
         for some in parts([to_storable(stem) for stem in sorted(stems)]):
             rows = session.all(
                 self.sql(
@@ -39,13 +37,13 @@ class IntakeStore(ProjectStore):
             )
             for stem, at_ms in rows:
                 key = from_storable(stem)
-                known.setdefault(key, []).append(f"{key}~{at_ms}" if at_ms else key)
+                stored.setdefault(key, []).append(f"{key}~{at_ms}" if at_ms else key)
         found = []
         for event in events:
             stem, at_ms = _stem(event), stem_of(event.key)[1]
             key = f"{stem}~{at_ms}" if at_ms else stem
-            keys = known.setdefault(stem, [])
-            if _hashed(event) not in known and not any(
+            keys = stored.setdefault(stem, [])
+            if _hashed(event) not in stored and not any(
                 is_duplicate_key(key, each) for each in keys
             ):
                 found.append(event)
@@ -75,103 +73,6 @@ class IntakeStore(ProjectStore):
             self.sql("DELETE FROM intake_events WHERE project_no = :project AND taken_at < ?"),
             (before_ms,),
         )
-
-    def hear(self, session: Session, heard: Iterable[HostContact]) -> None:
-        session.run_many(
-            self.sql(
-                "INSERT INTO intake_hosts (project_no, agent, kind, last_at, event_count, "
-                "repeat_count)"
-                " VALUES (:project, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (project_no, agent, kind) DO UPDATE SET"
-                " last_at = CASE WHEN excluded.last_at > intake_hosts.last_at THEN excluded.last_at"
-                " ELSE intake_hosts.last_at END,"
-                " event_count = intake_hosts.event_count + excluded.event_count,"
-                " repeat_count = intake_hosts.repeat_count + excluded.repeat_count"
-            ),
-            [
-                (each.agent, each.kind, each.last_at, each.event_count, each.repeat_count)
-                for each in heard
-            ],
-        )
-
-    def list_heard(self, session: Session) -> list[HostContact]:
-        rows = session.all(
-            self.sql(
-                "SELECT agent, kind, last_at, event_count, repeat_count FROM intake_hosts"
-                " WHERE project_no = :project ORDER BY agent, last_at DESC"
-            )
-        )
-        return [
-            HostContact(str(a), str(k), int(at), event_count=int(events), repeat_count=int(repeats))
-            for a, k, at, events, repeats in rows
-        ]
-
-    def put_job(self, session: Session, job: Job, now_ms: int) -> None:
-        """Add a job, or reset an existing one's time, facts and attempts."""
-        session.run(
-            self.sql(
-                "INSERT INTO intake_jobs (project_no, kind, session_id, facts, due_at, attempts, "
-                "error, created_at)"
-                " VALUES (:project, ?, ?, ?, ?, 0, NULL, ?)"
-                " ON CONFLICT (project_no, kind, session_id) DO UPDATE SET facts = excluded.facts,"
-                " due_at = excluded.due_at, attempts = 0, error = NULL"
-            ),
-            (
-                job.kind,
-                to_storable(job.session_id),
-                to_storable(dump_metadata(job.facts)),
-                job.due_at,
-                now_ms,
-            ),
-        )
-
-    def due_jobs(self, session: Session, now_ms: int, most_attempts: int, limit: int) -> list[Job]:
-        rows = session.all(
-            self.sql(
-                f"SELECT {_JOB} FROM intake_jobs WHERE project_no = :project AND due_at <= ? AND "
-                "attempts < ?"
-                " ORDER BY due_at, kind DESC LIMIT ?"
-            ),
-            (now_ms, most_attempts, limit),
-        )
-        return [_job(row) for row in rows]
-
-    def list_jobs(self, session: Session) -> list[Job]:
-        rows = session.all(
-            self.sql(f"SELECT {_JOB} FROM intake_jobs WHERE project_no = :project ORDER BY due_at")
-        )
-        return [_job(row) for row in rows]
-
-    def delete_job(self, session: Session, job: Job) -> None:
-        """Delete a finished job, unless it was requested again."""
-        session.run(
-            self.sql(
-                "DELETE FROM intake_jobs WHERE project_no = :project AND kind = ? AND session_id "
-                "= ? AND due_at = ?"
-            ),
-            (job.kind, to_storable(job.session_id), job.due_at),
-        )
-
-    def fail_job(self, session: Session, job: Job, error: str, due_at: int) -> None:
-        session.run(
-            self.sql(
-                "UPDATE intake_jobs SET attempts = attempts + 1, error = ?, due_at = ?"
-                " WHERE project_no = :project AND kind = ? AND session_id = ? AND due_at = ?"
-            ),
-            (to_storable(error), due_at, job.kind, to_storable(job.session_id), job.due_at),
-        )
-
-
-def _job(row: Row) -> Job:
-    kind, session_id, facts, due_at, attempts, error = row
-    return Job(
-        kind,
-        from_storable(session_id),
-        json.loads(from_storable(facts)),
-        due_at=int(due_at),
-        attempts=int(attempts),
-        error=None if error is None else from_storable(error),
-    )
 
 
 SILENT_SESSION_MS = 2 * 3_600_000
@@ -218,35 +119,104 @@ class Intake:
         now = self._clock.now_ms()
         self._leases.guard(session, lease)
         self._store.insert_events(session, fresh, now)
-        self._store.hear(session, _heard(events, fresh))
-        for job in jobs:
-            self._store.put_job(session, job, now)
+        ids = {id(event) for event in fresh}
+        contacts: dict[tuple[str, str], list[int]] = {}
+        for event in events:
+            sums = contacts.setdefault((event.agent, event.kind), [0, 0, 0])
+            sums[0] = max(sums[0], event.at_ms)
+            sums[1] += 1
+            sums[2] += id(event) not in ids
+        session.run_many(
+            self._store.sql(
+                "INSERT INTO intake_hosts (project_no, agent, kind, last_at, event_count,"
+                " repeat_count) VALUES (:project, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (project_no, agent, kind) DO UPDATE SET"
+                " last_at = CASE WHEN excluded.last_at > intake_hosts.last_at THEN excluded.last_at"
+                " ELSE intake_hosts.last_at END,"
+                " event_count = intake_hosts.event_count + excluded.event_count,"
+                " repeat_count = intake_hosts.repeat_count + excluded.repeat_count"
+            ),
+            [(*contact, *sums) for contact, sums in contacts.items()],
+        )
+        # A job that is there already gets its new time and facts, and all attempts again.
+        session.run_many(
+            self._store.sql(
+                "INSERT INTO intake_jobs (project_no, kind, session_id, facts, due_at, attempts,"
+                " error, created_at) VALUES (:project, ?, ?, ?, ?, 0, NULL, ?)"
+                " ON CONFLICT (project_no, kind, session_id) DO UPDATE SET facts = excluded.facts,"
+                " due_at = excluded.due_at, attempts = 0, error = NULL"
+            ),
+            [
+                (
+                    job.kind,
+                    to_storable(job.session_id),
+                    to_storable(dump_metadata(job.facts)),
+                    job.due_at,
+                    now,
+                )
+                for job in jobs
+            ],
+        )
 
     def heard(self) -> list[HostContact]:
         """List the hosts with their last event of each kind."""
+        statement = (
+            "SELECT agent, kind, last_at, event_count, repeat_count FROM intake_hosts"
+            " WHERE project_no = :project ORDER BY agent, last_at DESC"
+        )
         with self._store.database.read() as session:
-            return self._store.list_heard(session)
+            return [HostContact(*row) for row in session.all(self._store.sql(statement))]
 
     def jobs(self) -> list[Job]:
         """List all jobs, also those that were given up."""
-        with self._store.database.read() as session:
-            return self._store.list_jobs(session)
+        return self._jobs(" ORDER BY due_at")
 
     def due(self, limit: int = 50) -> list[Job]:
         """Return due jobs, oldest first; transcripts before session ends."""
+        rest = " AND due_at <= ? AND attempts < ? ORDER BY due_at, kind DESC LIMIT ?"
+        return self._jobs(rest, (self._clock.now_ms(), MOST_ATTEMPTS, limit))
+
+    def _jobs(self, rest: str, values: Sequence[int] = ()) -> list[Job]:
         with self._store.database.read() as session:
-            return self._store.due_jobs(session, self._clock.now_ms(), MOST_ATTEMPTS, limit=limit)
+            rows = session.all(
+                self._store.sql(
+                    "SELECT kind, session_id, facts, due_at, attempts, error FROM intake_jobs"
+                    f" WHERE project_no = :project{rest}"
+                ),
+                values,
+            )
+        return [
+            Job(
+                kind,
+                from_storable(session_id),
+                json.loads(from_storable(facts)),
+                due_at=due_at,
+                attempts=attempts,
+                error=None if error is None else from_storable(error),
+            )
+            for kind, session_id, facts, due_at, attempts, error in rows
+        ]
 
     def done(self, job: Job) -> None:
-        """Delete a job that was done."""
+        """Delete a job that was done, unless it was requested again."""
+        statement = (
+            "DELETE FROM intake_jobs"
+            " WHERE project_no = :project AND kind = ? AND session_id = ? AND due_at = ?"
+        )
         with self._store.database.write() as session:
-            self._store.delete_job(session, job)
+            values = (job.kind, to_storable(job.session_id), job.due_at)
+            session.run(self._store.sql(statement), values)
 
     def failed(self, job: Job, reason: str) -> None:
         """Postpone a failed job by 1, 4, 16, 64 minutes, then forever."""
         due_at = self._clock.now_ms() + _FIRST_WAIT_MS * 4**job.attempts
+        statement = (
+            "UPDATE intake_jobs SET attempts = attempts + 1, error = ?, due_at = ?"
+            " WHERE project_no = :project AND kind = ? AND session_id = ? AND due_at = ?"
+        )
         with self._store.database.write() as session:
-            self._store.fail_job(session, job, reason, due_at=due_at)
+            values = (job.kind, to_storable(job.session_id), job.due_at)
+            session.run(self._store.sql(statement), (to_storable(reason), due_at, *values))
 
     def prune(self) -> int:
         """Delete the keys of events from long ago; return how many."""
@@ -265,14 +235,3 @@ def _hashed(event: HostEvent) -> str:
     """Return the key as databases before version 22 had it."""
     key = event.key.encode("utf-8", "replace")
     return f"hash:{hashlib.blake2b(key, digest_size=16).hexdigest()}"
-
-
-def _heard(told: Sequence[HostEvent], fresh: Sequence[HostEvent]) -> list[HostContact]:
-    ids = {id(event) for event in fresh}
-    found: dict[tuple[str, str], list[int]] = {}
-    for event in told:
-        sums = found.setdefault((event.agent, event.kind), [0, 0, 0])
-        sums[0] = max(sums[0], event.at_ms)
-        sums[1] += 1
-        sums[2] += id(event) not in ids
-    return [HostContact(agent, kind, *sums) for (agent, kind), sums in found.items()]

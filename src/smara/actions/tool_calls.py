@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import shlex
 from functools import lru_cache
-from typing import Any
 
 from smara.actions.commands import read_command
 from smara.actions.models import Action, Command, Verb
@@ -45,12 +44,10 @@ def actions_of(event: HostEvent, root: str) -> list[Action]:
         paths = [project_path(each, root, event.cwd) for each in list(named or [])[:_MOST_FILES]]
         return [Action(verb, path) for path in paths if path]
     if tool in ("Grep", "Glob"):
-        pattern: Any = given.get("pattern")
-        return (
-            [Action("search" if tool == "Grep" else "glob", redact(pattern[:300]).text)]
-            if _is_text(pattern)
-            else []
-        )
+        pattern = given.get("pattern")
+        if not isinstance(pattern, str) or not pattern.strip():
+            return []
+        return [Action("search" if tool == "Grep" else "glob", redact(pattern[:300]).text)]
     if tool in ("WebFetch", "WebSearch"):
         subject = given.get("url") or given.get("query") or ""
         return [Action("fetch", redact(str(subject)[:300]).text)]
@@ -59,10 +56,6 @@ def actions_of(event: HostEvent, root: str) -> list[Action]:
     if tool in PLAN_LISTS or tool in (PLAN_MAKES, PLAN_CHANGES):
         return [Action("plan")]
     return [Action("accept")] if tool == "ExitPlanMode" else []
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
 
 
 def _shell(event: HostEvent, root: str) -> list[Action]:

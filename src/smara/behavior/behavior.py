@@ -64,7 +64,7 @@ from smara.core.ids import IdMaker
 from smara.core.scope import require_id
 from smara.core.tokens import TokenCounter
 from smara.database.database import Session
-from smara.errors import InvalidInputError, NotFoundError, SmaraError
+from smara.errors import InvalidInputError, SmaraError
 from smara.knowledge.gate import SESSION_TYPES, SessionType
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, WorkUnit
@@ -152,9 +152,7 @@ class Behavior:
             }
             text = redact(json.dumps(unit)).text
             with self._store.database.write() as session:
-                row = self._store.find(session, session_id)
-                if row is None:
-                    raise _unknown(session_id)
+                row = self._store.get(session, session_id)
                 self._store.put(
                     session, row.no, {"work_unit": text, "methodology": work_unit.methodology[:100]}
                 )
@@ -177,9 +175,7 @@ class Behavior:
         _one_of(type, SESSION_TYPES, "type")
         self._watcher.flush(session_id)
         with self._store.database.write() as session:
-            row = self._store.find(session, session_id)
-            if row is None:
-                raise _unknown(session_id)
+            row = self._store.get(session, session_id)
             self._store.put(session, row.no, {"stated_type": type})
 
     # deciding
@@ -213,9 +209,7 @@ class Behavior:
         """
         self.checkpoint(session_id, work_unit)
         with self._store.database.write() as session:
-            row = self._store.find(session, session_id)
-            if row is None:
-                raise _unknown(session_id)
+            row = self._store.get(session, session_id)
             if row.subtasks < SUBTASKS_PROMOTED_AFTER or not is_success:
                 self._store.put(session, row.no, {"subtasks": row.subtasks + 1})
                 return None
@@ -437,10 +431,8 @@ class Behavior:
     def session(self, session_id: str) -> WatchedSession:
         """One session, or ``NotFoundError``."""
         with self._store.database.read() as session:
-            found = self._store.sessions(session, " AND session_id = ?", (session_id,))
-        if not found:
-            raise _unknown(session_id)
-        return found[0]
+            no = self._store.get(session, session_id).no
+            return self._store.sessions(session, " AND no = ?", (no,))[0]
 
     def sessions(self, limit: int = 50, offset: int = 0) -> builtins.list[WatchedSession]:
         """Sessions as they were watched, the newest first."""
@@ -451,10 +443,7 @@ class Behavior:
     def noticed(self, session_id: str) -> builtins.list[Noticed]:
         """Return what a session showed, with the verdicts and reasons."""
         with self._store.database.read() as session:
-            row = self._store.find(session, session_id)
-            if row is None:
-                raise _unknown(session_id)
-            return self._store.noticed(session, row.no)
+            return self._store.noticed(session, self._store.get(session, session_id).no)
 
     def status(self) -> BehaviorStatus:
         """Return the status of learning."""
@@ -495,13 +484,6 @@ class Behavior:
             self._watcher.flush()
         except SmaraError as error:
             log.warning("behavior.not_kept", error=error.code)
-
-
-def _unknown(session_id: str) -> NotFoundError:
-    return NotFoundError(
-        f"No session {session_id} was watched. `smara behavior sessions` lists them.",
-        session_id=session_id,
-    )
 
 
 def _one_of(value: str, allowed: tuple[str, ...], what: str) -> None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Set
 from typing import Literal, NamedTuple
 
-from smara.behavior import reason_cues
+from smara.behavior import cues
 from smara.behavior.scratchpad import quote
 
 _TRAILER = re.compile(
@@ -45,6 +45,7 @@ _HEADING = re.compile(
 )
 _SEVERITY = re.compile(r"^(?:critical|high|medium|low|nit|p\d)\s*[:\-–—]\s*", re.IGNORECASE)
 _ENDS = re.compile(r"[\w`)]$")
+_CODE_MARKS = (">", "$ ", ">>> ", "# ", "## ", "### ", "|", "diff --git")
 _LONGEST_MESSAGE = 20_000
 _LONGEST_LINE = 400
 """A longer line is a dump of something."""
@@ -75,8 +76,16 @@ def read_commit(message: str) -> CommitText:
         return CommitText("", "", (), body="")
     first = lines[0][:_LONGEST_SUBJECT].strip()
     paragraphs = _paragraphs(lines[1:], is_squashed=_SUFFIX.search(first) is not None)
-    found = [sentence for paragraph in paragraphs for sentence in _sentences(paragraph)]
-    return CommitText(subject_of(first), first, tuple(found), body="\n".join(paragraphs))
+    sentences: list[str] = []
+    for paragraph in paragraphs:
+        is_going_on = False
+        for piece in filter(str.strip, _SENTENCE_END.split(paragraph)):
+            if is_going_on:
+                sentences[-1] = f"{sentences[-1]} {piece}"
+            else:
+                sentences.append(piece.strip())
+            is_going_on = bool(_ABBREVIATION.search(sentences[-1]))
+    return CommitText(subject_of(first), first, tuple(sentences), body="\n".join(paragraphs))
 
 
 def subject_of(first_line: str) -> str:
@@ -100,11 +109,19 @@ def _paragraphs(lines: list[str], is_squashed: bool) -> list[str]:
     is_fenced = is_trailing = is_quoted = False
     for line in lines:
         bare = line.strip()
+        # A line of a list may be set in, too, and goes on what was begun.
+        is_set_in = line.startswith(("    ", "\t")) and not _ITEM.match(line) and not found[-1]
         is_quoted = bare.startswith(">") or (is_quoted and bool(bare))
         if bare.startswith(("```", "~~~")):
             is_fenced = not is_fenced
             found.append([])
-        elif is_fenced or not bare or _is_code(line, bool(found[-1])) or len(bare) > _LONGEST_LINE:
+        elif (
+            is_fenced
+            or not bare
+            or is_set_in
+            or line.lstrip().startswith(_CODE_MARKS)
+            or len(bare) > _LONGEST_LINE
+        ):
             # What is quoted goes on to the end of its paragraph, with a mark before every line or
             # without.
             is_trailing = is_quoted
@@ -128,25 +145,6 @@ def _paragraphs(lines: list[str], is_squashed: bool) -> list[str]:
         (at in items, _BOLD.sub(r"\1", " ".join(each))) for at, each in enumerate(found) if each
     ]
     return [f"{each}." if is_item and _ENDS.search(each) else each for is_item, each in joined]
-
-
-def _is_code(line: str, is_begun: bool) -> bool:
-    """Return True if a line is quoted or set in; a line of a list may be, too, and goes on what was
-    begun.
-    """
-    if line.lstrip().startswith((">", "$ ", ">>> ", "# ", "## ", "### ", "|", "diff --git")):
-        return True
-    return line.startswith(("    ", "\t")) and not _ITEM.match(line) and not is_begun
-
-
-def _sentences(paragraph: str) -> list[str]:
-    found: list[str] = []
-    for piece in _SENTENCE_END.split(paragraph):
-        if found and _ABBREVIATION.search(found[-1]):
-            found[-1] = f"{found[-1]} {piece}"
-        elif piece.strip():
-            found.append(piece.strip())
-    return found
 
 
 _AREA = re.compile(r"^[\w./ -]{1,30}: ")
@@ -178,8 +176,8 @@ class Reason(NamedTuple):
     def content(self) -> str:
         """Both as one statement."""
         why = self.why.rstrip(".")
-        told = f"{self.subject}: {why}" if self.subject else why
-        return f"{told[:1].upper()}{told[1:]}."
+        words = f"{self.subject}: {why}" if self.subject else why
+        return f"{words[:1].upper()}{words[1:]}."
 
     @property
     def fields(self) -> dict[str, str]:
@@ -194,18 +192,32 @@ def reason_of(message: str) -> Reason | None:
     'gotcha'
     """  # noqa: E501
     text = read_commit(message)
-    if len(_LETTERS.findall(text.subject)) < _LEAST_SUBJECT_WORDS or reason_cues.CHORE.match(
+    if len(_LETTERS.findall(text.subject)) < _LEAST_SUBJECT_WORDS or cues.CHORE.match(
         text.first_line
     ):
         return None
     plain = _AREA.sub("", text.subject)
     if (
-        reason_cues.CHORE.match(plain)
-        or reason_cues.CHANGED_NOTHING.search(plain)
-        or reason_cues.CHANGED_NOTHING.search(text.subject)
+        cues.CHORE.match(plain)
+        or cues.CHANGED_NOTHING.search(plain)
+        or cues.CHANGED_NOTHING.search(text.subject)
     ):
         return None
-    return _breaking(text) or _reason(text)
+    breaking = _breaking(text)
+    if breaking is not None:
+        return breaking
+    at = next((at for at, each in enumerate(text.sentences) if is_reason(each)), None)
+    if at is not None:
+        why = _with_what_it_refers_to(text, at)
+        if why is None:
+            return None
+        return Reason("reason", _type(f"{text.subject} {why}", why), _subject(text), why=why)
+    # A first line may hold the reason itself; but what is fixed is not so any more.
+    line = text.subject.rstrip(".")
+    is_fixed = _FIX.match(text.first_line) and not _WHY.search(line)
+    if is_fixed or not is_reason(f"{line}.", is_line=True):
+        return None
+    return Reason("reason", _type(line, line), "", why=line)
 
 
 def _breaking(text: CommitText) -> Reason | None:
@@ -217,59 +229,25 @@ def _breaking(text: CommitText) -> Reason | None:
     elif (
         _BREAKING_MARK.match(text.first_line)
         and text.sentences
-        and reason_cues.CHANGES.search(text.sentences[0])
+        and cues.CHANGES.search(text.sentences[0])
     ):
         why = text.sentences[0]
     else:
         return None
-    if _adds_nothing(why, text.subject) or why.rstrip(".").endswith(":") or _PROBLEM.match(why):
+    own, others = (set(_LETTERS.findall(each.casefold())) for each in (why, text.subject))
+    adds_nothing = len(own - others) < _LEAST_OWN_WORDS
+    if adds_nothing or why.rstrip(".").endswith(":") or _PROBLEM.match(why):
         return None
     return Reason("breaking", "decision", _subject(text), why=why)
 
 
-def _adds_nothing(why: str, subject: str) -> bool:
-    """Whether a sentence says what the subject says, with a word or two of its own at most."""
-    return len(_words(why) - _words(subject)) < _LEAST_OWN_WORDS
-
-
-def _words(text: str) -> set[str]:
-    return set(_LETTERS.findall(text.casefold()))
-
-
-def _reason(text: CommitText) -> Reason | None:
-    at = next((at for at, each in enumerate(text.sentences) if is_reason(each)), None)
-    if at is None:
-        return _reason_in_subject(text)
-    why = _with_what_it_refers_to(text, at)
-    return (
-        None
-        if why is None
-        else Reason("reason", _type(f"{text.subject} {why}", why), _subject(text), why=why)
-    )
-
-
-def _reason_in_subject(text: CommitText) -> Reason | None:
-    """A first line may hold the reason itself."""
-    line = text.subject.rstrip(".")
-    if _FIX.match(text.first_line) and not _WHY.search(line):
-        return None  # what is fixed is not so any more
-    return (
-        Reason("reason", _type(line, line), "", why=line)
-        if is_reason(f"{line}.", is_line=True)
-        else None
-    )
-
-
-def _type(said: str, why: str) -> Literal["decision", "gotcha"]:
-    return (
-        "gotcha"
-        if reason_cues.TRAP.search(said) and not reason_cues.CHOICE.search(why)
-        else "decision"
-    )
+def _type(text: str, why: str) -> Literal["decision", "gotcha"]:
+    is_trap = cues.TRAP.search(text) and not cues.CHOICE.search(why)
+    return "gotcha" if is_trap else "decision"
 
 
 def _subject(text: CommitText) -> str:
-    return "" if reason_cues.EMPTY_SUBJECT.search(text.subject) else text.subject.rstrip(".:")
+    return "" if cues.EMPTY_SUBJECT.search(text.subject) else text.subject.rstrip(".:")
 
 
 def _with_what_it_refers_to(text: CommitText, at: int) -> str | None:
@@ -277,7 +255,7 @@ def _with_what_it_refers_to(text: CommitText, at: int) -> str | None:
     told.
     """
     why = text.sentences[at]
-    if not reason_cues.REFERS_BACK.match(why):
+    if not cues.REFERS_BACK.match(why):
         return why
     before = text.sentences[at - 1] if at else ""
     if before and _is_past(before):
@@ -286,13 +264,12 @@ def _with_what_it_refers_to(text: CommitText, at: int) -> str | None:
         before
         and len(before) + len(why) < MOST
         and is_readable(before)
-        and not reason_cues.REFERS_BACK.match(before)
+        and not cues.REFERS_BACK.match(before)
     ):
         return f"{before} {why}"
     return (
         why
-        if reason_cues.REFERS_TO_SUBJECT.match(why)
-        and not reason_cues.EMPTY_SUBJECT.search(text.subject)
+        if cues.REFERS_TO_SUBJECT.match(why) and not cues.EMPTY_SUBJECT.search(text.subject)
         else None
     )
 
@@ -308,28 +285,26 @@ def is_reason(sentence: str, *, is_line: bool = False) -> bool:
         or _is_past(sentence)
     ):
         return False
-    if reason_cues.NOW.search(sentence) and not reason_cues.FIRM.search(sentence):
+    if cues.NOW.search(sentence) and not cues.FIRM.search(sentence):
         return False
-    if reason_cues.CAUSE.search(sentence):
-        return reason_cues.LASTING.search(sentence) is not None
+    if cues.CAUSE.search(sentence):
+        return cues.LASTING.search(sentence) is not None
     return (
-        reason_cues.AIM.search(sentence) is not None
+        cues.AIM.search(sentence) is not None
         and len(_LETTERS.findall(sentence)) >= _LEAST_WORDS_OF_AN_AIM
     )
 
 
 def gives_reason(text: str) -> bool:
     """Return True if a text has the words of a reason."""
-    return any(
-        each.search(text) for each in (reason_cues.CAUSE, reason_cues.AIM, reason_cues.DAMAGE)
-    )
+    return any(each.search(text) for each in (cues.CAUSE, cues.AIM, cues.DAMAGE))
 
 
 def _is_past(sentence: str) -> bool:
     """Return True if a sentence tells only of what was: a fault that is gone."""
     return (
-        reason_cues.PAST.search(sentence) is not None
-        and reason_cues.PRESENT.search(reason_cues.UNREAL.sub(" ", sentence)) is None
+        cues.PAST.search(sentence) is not None
+        and cues.PRESENT.search(cues.UNREAL.sub(" ", sentence)) is None
     )
 
 
@@ -344,10 +319,10 @@ def is_readable(sentence: str, *, is_line: bool = False) -> bool:
         and sentence.count("(") == sentence.count(")")
         and sentence.count("`") % 2 == sentence.count("**") % 2 == 0
         and len(_LETTERS.findall(_ADDRESS.sub("", sentence))) >= _LEAST_WORDS
-        and (is_line or not reason_cues.OPENING.search(sentence))
-        and not reason_cues.WORK.search(sentence)
-        and not reason_cues.EARLIER.search(sentence)
-        and not reason_cues.ENDED.search(sentence)
+        and (is_line or not cues.OPENING.search(sentence))
+        and not cues.WORK.search(sentence)
+        and not cues.EARLIER.search(sentence)
+        and not cues.ENDED.search(sentence)
     )
 
 
@@ -406,23 +381,19 @@ def revert_of(message: str, done_later: Set[str] = frozenset()) -> Revert | None
     what = subject_of(found["what"]).rstrip(".")
     if what.casefold() in done_later or _REVERT.search(what) or what.lower().startswith("revert"):
         return None
-    told = [each for each in map(_reason_in, text.sentences) if each]
-    why = next((each for each in told if gives_reason(each)), None)
-    why = why or next((each for each in told if _WENT_WRONG.search(each)), None)
+    reasons = []
+    for sentence in text.sentences:
+        # The reason is all of a sentence, or what follows *this reverts commit …*.
+        start = _TAKES_BACK.match(sentence)
+        rest = sentence if start is None else sentence[start.end() :].lstrip(" ,.;:-")
+        if (
+            (start is None or _BECAUSE.match(rest))
+            and len(rest) >= _LEAST_REVERT
+            and not _ONLY_HOW.match(rest)
+            and not _OF_THE_DAY.search(rest)
+            and is_readable(f"{rest[:1].upper()}{rest[1:]}")
+        ):
+            reasons.append(rest)
+    reasons.sort(key=lambda each: not gives_reason(each))
+    why = next((each for each in reasons if gives_reason(each) or _WENT_WRONG.search(each)), None)
     return None if why is None else Revert(what, why)
-
-
-def _reason_in(sentence: str) -> str | None:
-    """The reason in a sentence of a revert: all of it, or what follows *this reverts commit …*."""
-    taken = _TAKES_BACK.match(sentence)
-    rest = sentence if taken is None else sentence[taken.end() :].lstrip(" ,.;:-")
-    if taken is not None and not _BECAUSE.match(rest):
-        return None
-    if (
-        len(rest) < _LEAST_REVERT
-        or _ONLY_HOW.match(rest)
-        or _OF_THE_DAY.search(rest)
-        or not is_readable(f"{rest[:1].upper()}{rest[1:]}")
-    ):
-        return None
-    return rest

@@ -458,7 +458,7 @@ class Contexts:
         )
 
     def memories(self, modules: Sequence[str], limit: int, **filters: Any) -> list[TypedMemory]:
-        """Return memories of modules, or of all if none is named, but none from quarantine."""
+        """Return memories of modules, or of all, without quarantine."""
         pages = [self._memories.list(**filters, module=each, limit=limit) for each in modules]
         pages = pages or [self._memories.list(**filters, limit=limit)]
         found = {each.id: each for page in pages for each in page if each.tier != "quarantined"}

@@ -13,6 +13,7 @@ from smara.actions.models import Action
 from smara.actions.paths import is_config, is_source, is_test, module_of, root_of, stem_of
 from smara.actions.tool_calls import actions_of
 from smara.behavior import runs, work_state
+from smara.behavior.cues import listen
 from smara.behavior.scratchpad import (
     QUOTE,
     RECENT,
@@ -24,7 +25,6 @@ from smara.behavior.scratchpad import (
     quote,
 )
 from smara.behavior.signals import e2e
-from smara.behavior.speech_cues import listen
 from smara.core.events import HostEvent
 
 _TOGETHER_MS = 15 * 60_000

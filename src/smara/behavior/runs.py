@@ -209,17 +209,16 @@ def _record_tests(pad: Pad, command: Command, output: str, failed: bool) -> None
         if entry.count == 1:
             entry.red_step, entry.reason = pad.step, quote(test.reason, 240)
             # A test that was written to fail first tells nothing when it does.
-            entry.is_own = _is_edited(pad, test.file) if test.file else bool(facts.first_test_edit)
+            entry.is_own = bool(facts.first_test_edit)
+            if test.file:
+                # A test run may name a file without its folder.
+                edited = pad.edited_files()
+                is_whole = "/" in test.file
+                entry.is_own = test.file in edited or (
+                    not is_whole and any(each.endswith(f"/{test.file}") for each in edited)
+                )
         entry.command, entry.file = command.head, quote(test.file, 160)
         entry.green_step = 0
-
-
-def _is_edited(pad: Pad, path: str) -> bool:
-    """Return True if the session changed a file, which a test run may name without its folder."""
-    if "/" in path:
-        entry = pad.files.find(path)
-        return entry is not None and entry.edits > 0
-    return any(each.endswith(f"/{path}") for each in pad.edited_files())
 
 
 # commits, what was taken back

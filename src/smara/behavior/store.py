@@ -18,6 +18,7 @@ from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent
 from smara.database.database import Session, marks
 from smara.database.project_store import ProjectStore
+from smara.errors import NotFoundError
 
 _SESSION_FIELDS = tuple(field.name for field in fields(WatchedSession))
 _SESSION = ", ".join(_SESSION_FIELDS)
@@ -72,10 +73,7 @@ class BehaviorStore(ProjectStore):
             ),
             (to_storable(event.session_id), event.agent, event.at_ms, event.at_ms),
         )
-        found = self.find(session, event.session_id)
-        if found is None:
-            raise AssertionError("a row that was just written is not there")
-        return found
+        return self.get(session, event.session_id)
 
     def find(self, session: Session, session_id: str) -> WatchedSessionRow | None:
         row = session.one(
@@ -87,6 +85,16 @@ class BehaviorStore(ProjectStore):
             (to_storable(session_id),),
         )
         return None if row is None else WatchedSessionRow(*row)
+
+    def get(self, session: Session, session_id: str) -> WatchedSessionRow:
+        """Return a session's row, or raise ``NotFoundError``."""
+        row = self.find(session, session_id)
+        if row is None:
+            raise NotFoundError(
+                f"No session {session_id} was watched. `smara behavior sessions` lists them.",
+                session_id=session_id,
+            )
+        return row
 
     def move(self, session: Session, no: int, version: int, fields: Mapping[str, Any]) -> bool:
         """Update a session if unchanged since it was read."""

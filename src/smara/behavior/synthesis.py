@@ -16,9 +16,10 @@ from smara.actions.paths import is_lock, is_test_of, module_of, modules_of
 from smara.behavior.finalize import PROMPTS, ModelAccess, read_items
 from smara.behavior.habits import FilePair, Habits, KnownFailure
 from smara.behavior.models import MemoryDraft, wilson_lower_bound
-from smara.behavior.scratchpad import code, quote
+from smara.behavior.scratchpad import quote
 from smara.behavior.signals.co_access import Pair, coupled
-from smara.behavior.signals.error_retry import is_lasting
+from smara.behavior.signals.error_retry import KnownFix, is_lasting
+from smara.behavior.signals.file_access import prefetch_draft
 from smara.behavior.store import BehaviorStore
 from smara.core import log
 from smara.core.clock import Clock
@@ -354,25 +355,8 @@ def by_rule(stats: ModuleStats) -> Iterator[MemoryDraft]:
     ][:10]
     often = [path for path, count in stats.files if 0.5 < count / max(1, total) <= 0.8][:10]
     if 2 <= len(always) <= 10:
-        content = (
-            f"Work on {code(stats.module)} reads {', '.join(map(code, always))} in nearly every "
-            "session"
-            f" ({total} counted)."
-        )
-        data = {
-            "module_trigger": stats.module,
-            "always_read_files": always,
-            "frequently_read_files": often,
-            "session_count": total,
-        }
-        yield MemoryDraft(
-            "prefetch_pattern",
-            content,
-            (f"read in more than 80 % of {total} sessions",),
-            files=tuple(always),
-            modules=(stats.module,),
-            data=data,
-        )
+        evidence = f"read in more than 80 % of {total} sessions"
+        yield prefetch_draft(stats.module, always, often, sessions=total, evidence=evidence)
     for edge in stats.pairs:
         if edge.promoted_at is None and not is_test_of(edge.file_a, edge.file_b):
             draft = _coupled(edge, stats.edit_sessions, stats.all_sessions)
@@ -384,23 +368,10 @@ def by_rule(stats: ModuleStats) -> Iterator[MemoryDraft]:
             and error.fix
             and is_lasting(error.command, error.error, error.fix)
         ):
-            fix = code(error.fix)
-            worked = f"running {fix} first" if error.how == "first" else fix
-            yield MemoryDraft(
-                "error_pattern",
-                f"Running {code(error.command)} failed with {code(error.error)}; "
-                f"what worked: {worked}.",
-                (f"$ {error.command}\n{error.error}",),
-                data={
-                    "error": error.error,
-                    "fix": error.fix,
-                    "tool": error.tool,
-                    "command": error.command,
-                    "occurrences": error.occurrences,
-                    "fingerprint": error.fingerprint,
-                },
-                taint=("tool",),
-            )
+            fix = KnownFix(error.command, error.error, error.fix, error.tool, error.fingerprint)
+            quotes = (f"$ {error.command}\n{error.error}",)
+            is_first = error.how == "first"
+            yield fix.draft(quotes, error.occurrences, is_first=is_first, taint=("tool",))
 
 
 def _coupled(

@@ -73,8 +73,9 @@ def record_plan(pad: Pad, event: HostEvent) -> None:
         grow_plan(pad, keys)
         facts.plan_first = facts.plan_first or len(keys)
         facts.todos = {
-            key: Todo(quote(_text(each), _LONGEST), _status(each))
+            key: Todo(quote(_text(each), _LONGEST), _STATUS.get(str(status), OPEN))
             for key, each in zip(keys[:_MOST_ITEMS], items, strict=False)
+            for status in [each.get("status") if isinstance(each, dict) else ""]
         }
 
 
@@ -109,10 +110,6 @@ def _text(item: Any) -> str:
         return str(item) if item else ""
     names = ("content", "step", "subject", "description")
     return str(next(filter(None, map(item.get, names)), ""))
-
-
-def _status(item: Any) -> str:
-    return _STATUS.get(str(item.get("status") or ""), OPEN) if isinstance(item, dict) else OPEN
 
 
 def mark_of(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smara.behavior.speech_cues import listen
+from smara.behavior.cues import listen
 
 STRONG = [
     ("en", "I was wrong about the cache. `load()` is actually lazy.", "`load()` is actually lazy"),
@@ -77,13 +77,13 @@ NOTHING = [
 def test_a_correction_with_both_sides_is_heard(language, text, right):
     (said,) = listen(text)
     assert (said.kind, said.language, said.right) == ("correction", language, right)
-    assert said.is_strong
+    assert said.wrong
 
 
 @pytest.mark.parametrize("text", WEAK)
 def test_a_correction_with_one_side_is_heard_as_a_weak_one(text):
     (said,) = listen(text)
-    assert (said.kind, said.is_strong) == ("correction", False)
+    assert (said.kind, said.wrong, said.right) == ("correction", "", "")
 
 
 @pytest.mark.parametrize("text", GIVEN_UP)

@@ -95,10 +95,10 @@ SIGNAL = Signal(
 )
 _OFTEN = 2
 _TOLD = {
-    "precondition": "{action} needs something first: {said}",
-    "timing": "{action} is a matter of time: {said}",
-    "ui_behavior": "{action} meets this behavior of the interface: {said}",
-    "mcp_gotcha": "{action} fails by the way the tool works: {said}",
+    "precondition": "{action} needs something first: {error}",
+    "timing": "{action} is a matter of time: {error}",
+    "ui_behavior": "{action} meets this behavior of the interface: {error}",
+    "mcp_gotcha": "{action} fails by the way the tool works: {error}",
 }
 
 
@@ -128,26 +128,23 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """Draft a proven order, or what showed in two sessions."""
     data = finding.data
     times = sum(int(each.get("times", 1)) for each in seen.history)
-    kind, action, said = str(data["kind"]), str(data["action"]), str(data["q"]).rstrip(".")
+    kind, action, error = str(data["kind"]), str(data["action"]), str(data["q"]).rstrip(".")
     if kind == "test_sequence":
         content = (
             f"{code(action)} works only after {code(str(data['first']))}; before it, it "
-            f"failed with {code(said)}."
+            f"failed with {code(error)}."
         )
     elif times < _OFTEN or len(seen.history) < _OFTEN:
         return None  # that something fails twice in a row may be the fault of the one who tries
     else:
-        content = _TOLD[kind].format(action=code(action), said=code(said)) + "."
+        content = _TOLD[kind].format(action=code(action), error=code(error)) + "."
     fields = {"observation_type": kind, "tool": str(data["tool"])}
     return MemoryDraft(
         "e2e_observation",
         content,
-        (f"{action}: {said}",),
-        files=(),
-        modules=(),
+        (f"{action}: {error}",),
         data=fields,
         tags=("e2e",),
         source="mcp_auto",
-        commit=None,
         taint=("mcp",),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from smara.actions.commands import is_of_the_moment, is_same_program
 from smara.actions.failures import is_option, is_passing
@@ -51,12 +52,8 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     data = finding.data
-    how, command, line, fix = (
-        data.get("how"),
-        str(data["cmd"]),
-        str(data["line"]),
-        str(data.get("fix", "")),
-    )
+    how, command, line = data.get("how"), str(data["cmd"]), str(data["line"])
+    fix = str(data.get("fix", ""))
     if how == "path":
         return MemoryDraft(
             "gotcha",
@@ -66,34 +63,76 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
             modules=modules_of((fix,)),
             data={"symptom": f"reading {command} fails", "workaround": f"read {fix}"},
         )
+    history = [each for each in seen.history if each.get("how") == how]
+    failure = KnownFix(command, line, fix, str(data["tool"]), str(data["fingerprint"]))
     if how == "edit":
-        return _mended(finding, seen)
+        # A change of the same file in every session; otherwise it was mere development.
+        changed = [set(map(str, each.get("files", ()))) for each in history]
+        same = set.intersection(*changed) if len(changed) >= SIGNAL.least_sessions else set()
+        if len(same) != 1 or is_of_the_moment(command):
+            return None
+        path = same.pop()
+        content = (
+            f"Running {code(command)} failed with {code(line)} in {len(changed)} sessions; each "
+            f"time a change of {code(path)} mended it."
+        )
+        fields = failure._replace(fix=f"a change of {path}").fields(len(changed))
+        return MemoryDraft(
+            "error_pattern",
+            content,
+            (f"$ {command}\n{line}",),
+            files=(path,),
+            modules=modules_of((path,)),
+            data=fields,
+        )
     if how not in ("command", "first"):
         return None
     command, line, fix = (
-        _constant([str(each.get(name, "")) for each in seen.history if each.get("how") == how])
-        for name in ("cmd", "line", "fix")
+        _constant([str(each.get(name, "")) for each in history]) for name in ("cmd", "line", "fix")
     )
     if not is_lasting(command, line, fix):
         return None
-    worked = f"running {code(fix)} first" if how == "first" else code(fix)
-    content = f"Running {code(command)} failed with {code(line)}; what worked: {worked}."
+    failure = failure._replace(command=command, line=line, fix=fix)
     times = sum(int(each.get("times", 1)) for each in seen.history)
-    return MemoryDraft(
-        "error_pattern",
-        content,
-        (f"$ {command}\n{line}", f"$ {fix}\n(worked)"),
-        files=(),
-        modules=(),
-        data={
-            "error": line,
-            "fix": fix,
-            "tool": str(data["tool"]),
-            "command": command,
-            "occurrences": times,
-            "fingerprint": str(data["fingerprint"]),
-        },
-    )
+    quotes = (f"$ {command}\n{line}", f"$ {fix}\n(worked)")
+    return failure.draft(quotes, times, is_first=how == "first")
+
+
+class KnownFix(NamedTuple):
+    """An error of a command, and the command that worked."""
+
+    command: str
+    line: str
+    fix: str
+    tool: str
+    fingerprint: str
+
+    def fields(self, occurrences: int) -> dict[str, object]:
+        """Return the further fields of its memory."""
+        return {
+            "error": self.line,
+            "fix": self.fix,
+            "tool": self.tool,
+            "command": self.command,
+            "occurrences": occurrences,
+            "fingerprint": self.fingerprint,
+        }
+
+    def draft(
+        self,
+        quotes: tuple[str, ...],
+        occurrences: int,
+        *,
+        is_first: bool,
+        taint: tuple[str, ...] = (),
+    ) -> MemoryDraft:
+        """Draft its memory; ``is_first`` if the fix is run before the command."""
+        worked = f"running {code(self.fix)} first" if is_first else code(self.fix)
+        content = (
+            f"Running {code(self.command)} failed with {code(self.line)}; what worked: {worked}."
+        )
+        fields = self.fields(occurrences)
+        return MemoryDraft("error_pattern", content, quotes, data=fields, taint=taint)
 
 
 def is_lasting(command: str, line: str, fix: str) -> bool:
@@ -120,40 +159,3 @@ def _constant(texts: Sequence[str]) -> str:
     if changing > max(1, len(columns) // 4) or len(set(columns[0])) > 1:
         return texts[0]
     return " ".join(column[0] if len(set(column)) == 1 else "…" for column in columns)
-
-
-def _mended(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """It works after a change of the same file, in every session: otherwise it was mere
-    development.
-    """
-    data = finding.data
-    changed = [
-        set(map(str, each.get("files", ()))) for each in seen.history if each.get("how") == "edit"
-    ]
-    same = set.intersection(*changed) if len(changed) >= SIGNAL.least_sessions else set()
-    if len(same) != 1:
-        return None
-    path = same.pop()
-    command, line = str(data["cmd"]), str(data["line"])
-    if is_of_the_moment(command):
-        return None
-    content = (
-        f"Running {code(command)} failed with {code(line)} in {len(changed)} sessions; each time "
-        "a change of"
-        f" {code(path)} mended it."
-    )
-    return MemoryDraft(
-        "error_pattern",
-        content,
-        (f"$ {command}\n{line}",),
-        files=(path,),
-        modules=modules_of((path,)),
-        data={
-            "error": line,
-            "fix": f"a change of {path}",
-            "tool": str(data["tool"]),
-            "command": command,
-            "occurrences": len(changed),
-            "fingerprint": str(data["fingerprint"]),
-        },
-    )

@@ -68,7 +68,6 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         "module_insight",
         content,
         pages[:3],
-        files=(),
         modules=(module,),
         data={"module": module},
         taint=("web",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, wilson_lower_bound
@@ -55,32 +55,34 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     often = sorted(path for path, count in counted.items() if FREQUENT < count / total <= ALWAYS)[
         :12
     ]
-    if seen.days < _LEAST_DAYS or not _is_telling(seen, counted, always):
+    # With many files read it takes more sessions to tell that these are no chance.
+    is_focused = max(len(data.get("files", ())) for data in seen.history) <= _FOCUSED
+    is_sure = total >= _LEAST_SESSIONS and all(
+        wilson_lower_bound(counted[path], total) >= _LEAST_SURE for path in always
+    )
+    if seen.days < _LEAST_DAYS or not (is_focused or is_sure):
         return None
     # Hundreds of files that are all read always tell of a bulk change, one tells nothing.
     if not _LEAST_FILES <= len(always) <= 10:
         return None
+    evidence = f"read in more than 80 % of {total} sessions: {', '.join(always)}"
+    return prefetch_draft(module, always, often, sessions=total, evidence=evidence)
+
+
+def prefetch_draft(
+    module: str, always: Sequence[str], often: Sequence[str], *, sessions: int, evidence: str
+) -> MemoryDraft:
+    """Draft the files that work on a module reads."""
     content = (
         f"Work on {code(module)} reads {', '.join(map(code, always))} in nearly every "
-        f"session ({total} counted)."
+        f"session ({sessions} counted)."
     )
     data = {
         "module_trigger": module,
         "always_read_files": always,
         "frequently_read_files": often,
-        "session_count": total,
+        "session_count": sessions,
     }
-    quotes = (f"read in more than 80 % of {total} sessions: {', '.join(always)}",)
     return MemoryDraft(
-        "prefetch_pattern", content, quotes, files=tuple(always), modules=(module,), data=data
-    )
-
-
-def _is_telling(seen: Seen, counted: Mapping[str, int], always: Sequence[str]) -> bool:
-    """Return True if it is no chance that sessions have these files in common."""
-    total = len(seen.history)
-    if max(len(data.get("files", ())) for data in seen.history) <= _FOCUSED:
-        return True
-    return total >= _LEAST_SESSIONS and all(
-        wilson_lower_bound(counted[path], total) >= _LEAST_SURE for path in always
+        "prefetch_pattern", content, (evidence,), files=tuple(always), modules=(module,), data=data
     )

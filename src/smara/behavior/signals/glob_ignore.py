@@ -40,11 +40,11 @@ def _is_meant(pattern: str, path: str) -> bool:
     """Whether a pattern could have been after a file: the same ending, a name like its own, and it
     does not match.
     """
-    name, wanted = path.rsplit("/", 1)[-1], pattern.rsplit("/", 1)[-1]
-    ending = wanted.rsplit(".", 1)[-1].strip("*{}") if "." in wanted else ""
+    name, glob = path.rsplit("/", 1)[-1], pattern.rsplit("/", 1)[-1]
+    ending = glob.rsplit(".", 1)[-1].strip("*{}") if "." in glob else ""
     if ending and name.rsplit(".", 1)[-1] not in ending.split(","):
         return False
-    words = [word for word in re.findall(r"[A-Za-z]{4,}", wanted.rsplit(".", 1)[0]) if word]
+    words = [word for word in re.findall(r"[A-Za-z]{4,}", glob.rsplit(".", 1)[0]) if word]
     is_alike = any(word.lower() in name.lower() for word in words) if words else bool(ending)
     return is_alike and not fnmatch(path, pattern) and not fnmatch(path, pattern.replace("**/", ""))
 

@@ -115,13 +115,18 @@ def read_report(text: str) -> list[SignalFinding]:
         if test.reason
     ]
     for match in _ISSUE.finditer(text[:40_000]):
-        said = quote(match["text"].strip("* "), 300)
-        place = _PLACE.search(said)
+        issue = quote(match["text"].strip("* "), 300)
+        place = _PLACE.search(issue)
         if place is not None:
-            data = {"issue": said, "path": place["path"], "why": said}
+            data = {"issue": issue, "path": place["path"], "why": issue}
             found.append(
                 SignalFinding(
-                    "qa_report", constant_part(said), said[:160], step=0, data=data, is_proven=True
+                    "qa_report",
+                    constant_part(issue),
+                    issue[:160],
+                    step=0,
+                    data=data,
+                    is_proven=True,
                 )
             )
     return found[:_MOST_ISSUES]

@@ -68,12 +68,13 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         "ratio": ratio,
         "sample_count": len(planned),
     }
-    told = ", ".join(f"{one}→{other}" for one, other in zip(planned[:12], actual[:12], strict=True))
+    sizes = ", ".join(
+        f"{one}→{other}" for one, other in zip(planned[:12], actual[:12], strict=True)
+    )
     return MemoryDraft(
         "task_calibration",
         content,
-        (f"steps planned → taken: {told}",),
-        files=(),
+        (f"steps planned → taken: {sizes}",),
         modules=(module,),
         data=data,
     )

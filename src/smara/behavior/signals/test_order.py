@@ -51,11 +51,10 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     average = round(sum(runs) / len(runs), 1)
     if average < _WORTH_PLANNING:
         return None  # nearly as hoped for: nothing to plan for
-    told = "tests written first" if order == "tests_first" else "tests run afterwards"
+    when = "tests written first" if order == "tests_first" else "tests run afterwards"
     content = (
-        f"Changes of {code(module)} take {average:g} test runs until they are green ({told}, "
-        f"{len(runs)}"
-        " changes counted)."
+        f"Changes of {code(module)} take {average:g} test runs until they are green "
+        f"({when}, {len(runs)} changes counted)."
     )
     data = {
         "module": module,
@@ -69,7 +68,6 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         "task_calibration",
         content,
         (f"test runs until green: {', '.join(map(str, runs[:12]))}",),
-        files=(),
         modules=(module,),
         data=data,
     )

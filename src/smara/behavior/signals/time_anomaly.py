@@ -50,49 +50,29 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
 
     One slow run is no trap.
     """
-    command = finding.data["cmd"]
-    if not any(int(data.get("timed_out", 0)) for data in seen.history):
-        return _always_slow(
-            command, [float(data["least"]) for data in seen.history if "least" in data]
+    command, total = finding.data["cmd"], len(seen.history)
+    if any(int(data.get("timed_out", 0)) for data in seen.history):
+        slowest = max(float(data["seconds"]) for data in seen.history)
+        content = (
+            f"{code(command)} takes long here (up to {slowest:.0f} s in {total} sessions) "
+            "and has run out of time."
         )
-    slowest = max(float(data["seconds"]) for data in seen.history)
-    content = (
-        f"{code(command)} takes long here (up to {slowest:.0f} s in {len(seen.history)} sessions) "
-        "and has run"
-        " out of time."
-    )
+        symptom, least, evidence = "it times out", slowest, f"{slowest:.0f} s, timed out"
+    else:
+        fastest = [float(data["least"]) for data in seen.history if "least" in data]
+        usual = median(fastest or [0.0])
+        is_rare = len(fastest) < SIGNAL.least_sessions
+        if is_rare or usual < _ALWAYS_SLOW or is_of_the_moment(command):
+            return None
+        content = (
+            f"{code(command)} takes about {usual:.0f} s here, by its fastest runs in "
+            f"{len(fastest)} sessions."
+        )
+        seconds = ", ".join(f"{each:.0f}" for each in fastest[:12])
+        symptom, least = "it takes long", 2 * usual
+        evidence = f"fastest runs, in seconds: {seconds}"
     data = {
-        "symptom": "it times out",
-        "workaround": f"allow more than {slowest:.0f} s, or run it in the background",
+        "symptom": symptom,
+        "workaround": f"allow more than {least:.0f} s, or run it in the background",
     }
-    return MemoryDraft(
-        "gotcha",
-        content,
-        (f"$ {command}\n({slowest:.0f} s, timed out)",),
-        files=(),
-        modules=(),
-        data=data,
-    )
-
-
-def _always_slow(command: str, fastest: Sequence[float]) -> MemoryDraft | None:
-    usual = median(fastest or [0.0])
-    if len(fastest) < SIGNAL.least_sessions or usual < _ALWAYS_SLOW or is_of_the_moment(command):
-        return None
-    content = (
-        f"{code(command)} takes about {usual:.0f} s here, by its fastest runs in "
-        f"{len(fastest)} sessions."
-    )
-    data = {
-        "symptom": "it takes long",
-        "workaround": f"allow more than {2 * usual:.0f} s, or run it in the background",
-    }
-    told = ", ".join(f"{each:.0f}" for each in fastest[:12])
-    return MemoryDraft(
-        "gotcha",
-        content,
-        (f"$ {command}\n(fastest runs, in seconds: {told})",),
-        files=(),
-        modules=(),
-        data=data,
-    )
+    return MemoryDraft("gotcha", content, (f"$ {command}\n({evidence})",), data=data)

@@ -96,18 +96,20 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     )
     begin = changed.most_common(1)[0][0] if changed and changed.total() * 2 > total else ""
     steps = [*([begin] if begin else []), *runs]
-    told = [
+    descriptions = [
         f"edit {code(step.removeprefix('edit '))}"
         if step.startswith("edit ")
         else f"run {code(step)}"
         for step in steps
     ]
-    content = f"How it is done here, in {count} of {total} sessions: {', then '.join(told)}."
+    content = (
+        f"How it is done here, in {count} of {total} sessions: {', then '.join(descriptions)}."
+    )
     data = {
         "task_pattern": f"changing {begin.removeprefix('edit ')}" if begin else f"after {steps[0]}",
-        "steps": [{"order": number, "description": each} for number, each in enumerate(told, 1)],
+        "steps": [
+            {"order": number, "description": each} for number, each in enumerate(descriptions, 1)
+        ],
         "success_count": count,
     }
-    return MemoryDraft(
-        "workflow_recipe", content, (" → ".join(steps),), files=(), modules=(), data=data
-    )
+    return MemoryDraft("workflow_recipe", content, (" → ".join(steps),), data=data)
