@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from smara.core.scope import is_id, require_id
+from smara.core.scope import require_id
 from smara.core.validate import check_page, one_of
 from smara.database.database import Session
 from smara.errors import NotFoundError
@@ -226,7 +226,7 @@ class Links:
             return list(self._store.by_numbers(session, sorted(row[0] for row in rows)).values())
 
     def _message_no(self, session: Session, message_id: str) -> int:
-        found = self._messages.find_message(session, message_id) if is_id(message_id) else None
+        found = self._messages.find_message(session, message_id)
         if found is None:
             hint = "Search for its words to find its id."
             brief = f"Message not found: {message_id}"

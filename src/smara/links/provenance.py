@@ -181,7 +181,7 @@ class Provenance:
         return tuple(word for word in taint_of(found.values()) if word not in LOCAL_TAINT)
 
     def _message(self, session: Session, evidence: Evidence, message_id: str) -> SourceExcerpt:
-        found = self._messages.find_message(session, message_id) if is_id(message_id) else None
+        found = self._messages.find_message(session, message_id)
         if found is None:
             return SourceExcerpt(evidence, False, evidence.quote or "")
         message = found[1]

@@ -6,14 +6,15 @@ an append stores nothing twice.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from smara.core.escape import from_storable
 from smara.core.extract import pieces
 from smara.core.ids import IdMaker
-from smara.core.text import analyze_chunks, words
-from smara.database.database import Session, parts
+from smara.core.text import Analysis, analyze_chunks, words
+from smara.database.database import Session, marks, parts
 from smara.database.fulltext import IndexRow, row_of
 from smara.errors import ConflictError, NotFoundError
 from smara.messages.models import Message
@@ -25,34 +26,6 @@ _KEPT = 300_000
 _SLICE = 65_536
 MOST_NEW = 50_000
 """A single append adds at most so many; a huge dump of random strings is not a vocabulary."""
-
-
-class Vocabulary:
-    """The words of a store, remembered once met."""
-
-    def __init__(self) -> None:
-        self._met: set[str] = set()
-
-    def unmet(self, texts: Iterable[str]) -> set[str]:
-        """Return words of texts that were not met before."""
-        found: set[str] = set()
-        for text in texts:
-            for piece in pieces(text, _SLICE):
-                found.update(piece.split())
-            if len(found) > MOST_NEW:
-                found -= self._met
-                if len(found) > MOST_NEW:
-                    return set(sorted(found)[:MOST_NEW])
-        return found - self._met
-
-    def remember(self, met: set[str]) -> None:
-        """Remember words after the commit.
-
-        What was rolled back must be offered again.
-        """
-        if len(self._met) + len(met) > _KEPT:
-            self._met = set()
-        self._met |= met
 
 
 class AppendResult(NamedTuple):
@@ -83,98 +56,97 @@ class Appender:
         self._store = store
         self._new_id = new_id
         self._active_task = active_task
-        self._vocabulary = Vocabulary()
+        self._met: set[str] = set()
+        """Words that are in the vocabulary of the store."""
 
     def append(
         self,
         thread_row: Sequence[Any],
         prepared: Sequence[PreparedMessage],
         now_ms: int,
-        wanted_resource: str | None = None,
+        *,
+        resource_id: str | None = None,
         may_differ: bool = False,
         session_id: str | None = None,
     ) -> AppendResult:
         """Append to the thread of ``thread_row``, created on first use.
 
-        See ``Threads.row_for``.
+        Args:
+            thread_row: The row of a new thread; see ``Threads.row_for``.
+            prepared: The messages.
+            now_ms: The time of messages without one.
+            resource_id: The resource that the thread must belong to, if any.
+            may_differ: True to leave a message whose ``client_id`` is there as it is, whatever
+                its text now.
+            session_id: The session that writes.
 
-        A ``client_id`` that is known already is not stored again; when its text differs,
-        ``ConflictError``, unless ``may_differ``.
+        Raises:
+            ConflictError: If the thread belongs to another resource, or a ``client_id`` is there
+                with another text; nothing is stored.
         """
         thread_id = thread_row[0]
         newest = max(now_ms if item.created_at is None else item.created_at for item in prepared)
-        met: set[str] = set()
         with self._store.database.write() as session:
-            thread_no, resource_id, last_seq, metadata = self._thread(session, thread_row, newest)
-            if wanted_resource is not None and wanted_resource != resource_id:
+            locked = self._store.lock_thread(session, thread_id, newest)
+            if locked is None:
+                self._store.insert_thread(session, thread_row)
+                locked = self._store.lock_thread(session, thread_id, newest)
+            if locked is None:
+                raise NotFoundError(
+                    f"Thread {thread_id!r} vanished while it was written to. Try again."
+                )
+            thread_no, owner, last_seq, metadata = locked
+            if resource_id is not None and resource_id != owner:
                 raise ConflictError(
-                    f"Thread {thread_id!r} belongs to resource {resource_id!r}, not "
-                    f"{wanted_resource!r}; nothing was "
+                    f"Thread {thread_id!r} belongs to resource {owner!r}, not "
+                    f"{resource_id!r}; nothing was "
                     "stored. Leave resource_id out, or use another thread.",
                     thread_id=thread_id,
                 )
-            known = self._repeated(session, thread_no, prepared, may_differ=may_differ)
+            by_client = self._repeated(session, thread_no, prepared, may_differ=may_differ)
             task_id = self._active_task(session, metadata, session_id, now_ms)
-            fresh = _about(task_id, _first_of_each(prepared, known))
-            messages = self._insert(
-                session,
-                thread_no,
-                last_seq,
-                thread_id=thread_id,
-                resource_id=resource_id,
-                fresh=fresh,
-                now_ms=now_ms,
-            )
-            if fresh:
-                met = self._add_words(session, fresh)
-        self._vocabulary.remember(met)
-        return AppendResult(_in_given_order(prepared, messages, known), messages)
+            # A client id that comes twice in a batch is stored once.
+            first_with = {item.client_id: at for at, item in reversed([*enumerate(prepared)])}
+            fresh = [
+                item
+                for at, item in enumerate(prepared)
+                if item.client_id is None
+                or (item.client_id not in by_client and first_with[item.client_id] == at)
+            ]
+            if task_id is not None:
+                fresh = [each if each.task_id else each._replace(task_id=task_id) for each in fresh]
+            thread = (thread_no, thread_id, owner)
+            stored = self._insert(session, thread, last_seq, fresh=fresh, now_ms=now_ms)
+            met = self._add_words(session, fresh)
+        # What was rolled back must be offered again, so words are met after the commit.
+        if len(self._met) + len(met) > _KEPT:
+            self._met = set()
+        self._met |= met
+        by_client.update((each.client_id, each) for each in stored if each.client_id is not None)
+        without_id = (message for message in stored if message.client_id is None)
+        return AppendResult(
+            [
+                next(without_id) if item.client_id is None else by_client[item.client_id]
+                for item in prepared
+            ],
+            stored,
+        )
 
     def reindex(self, session: Session, no: int, message: Message, packed: PreparedMessage) -> None:
         """Replace the index terms of a message that has grown."""
         thread_no = self._store.thread_no(session, message.thread_id) or 0
-        fulltext = self._store.database.fulltext
         before = analyze_chunks(message.raw_content)
-        fulltext.remove(session, no)
-        fulltext.add(
-            session,
-            [
-                IndexRow(
-                    row_of(no, chunk),
-                    terms.prose,
-                    terms.code,
-                    project_no=self._store.scope.project_no,
-                    thread_no=thread_no,
-                    resource_id=message.resource_id,
-                    role=message.role,
-                )
-                for chunk, terms in enumerate(packed.chunks)
-            ],
+        self._store.database.fulltext.remove(session, no)
+        thread = (thread_no, message.thread_id, message.resource_id)
+        self._index(session, thread, [(no, message.role, packed.chunks)])
+        grown = (
+            0,
+            packed.token_count - message.token_count,
+            len(packed.chunks) - len(before),
+            packed.term_count - sum(terms.length for terms in before),
         )
-        self._store.grow_thread(
-            session,
-            thread_no,
-            (
-                0,
-                packed.token_count - message.token_count,
-                len(packed.chunks) - len(before),
-                packed.term_count - sum(terms.length for terms in before),
-            ),
-        )
+        self._store.grow_thread(session, thread_no, grown)
         self._add_words(session, [packed])
-
-    def _thread(
-        self, session: Session, thread_row: Sequence[Any], said_at: int
-    ) -> tuple[int, str, int, str]:
-        locked = self._store.lock_thread(session, thread_row[0], said_at)
-        if locked is None:
-            self._store.insert_thread(session, thread_row)
-            locked = self._store.lock_thread(session, thread_row[0], said_at)
-        if locked is None:
-            raise NotFoundError(
-                f"Thread {thread_row[0]!r} vanished while it was written to. Try again."
-            )
-        return int(locked[0]), str(locked[1]), int(locked[2]), str(locked[3])
 
     def _repeated(
         self,
@@ -183,177 +155,119 @@ class Appender:
         prepared: Sequence[PreparedMessage],
         may_differ: bool,
     ) -> dict[str | None, Message]:
-        given = list(
-            dict.fromkeys(item.client_id for item in prepared if item.client_id is not None)
-        )
+        """Return the messages that are there already, by client id."""
+        given = [item.client_id for item in prepared if item.client_id is not None]
         found: dict[str | None, Message] = {}
-        for part in parts(given):
-            found.update(self._store.by_client_ids(session, thread_no, part))
-        if not may_differ:
-            _refuse_other_texts(
-                prepared, {key: message.raw_content for key, message in found.items()}
-            )
+        for part in parts(list(dict.fromkeys(given))):
+            rest = f" AND m.thread_no = ? AND m.client_id IN ({marks(len(part))})"
+            rows = self._store.select(session, rest, (thread_no, *part))
+            found.update((message.client_id, message) for _, message in rows)
+        texts = {client_id: message.raw_content for client_id, message in found.items()}
+        for item in prepared:
+            if item.client_id is None or may_differ:
+                continue
+            text = from_storable(item.raw_content)
+            if texts.setdefault(item.client_id, text) != text:
+                raise ConflictError(
+                    f"A message with client_id {item.client_id!r} is there already, with another "
+                    "text. Use a new client_id; nothing was changed.",
+                    client_id=item.client_id,
+                )
         return found
 
     def _insert(
         self,
         session: Session,
-        thread_no: int,
+        thread: tuple[int, str, str],
         last_seq: int,
-        thread_id: str,
-        resource_id: str,
         fresh: Sequence[PreparedMessage],
         now_ms: int,
     ) -> list[Message]:
         if not fresh:
             return []
-        project_no = self._store.scope.project_no
-        rows: list[tuple[Any, ...]] = []
-        index: list[IndexRow] = []
+        thread_no, thread_id, resource_id = thread
+        numbers = self._store.next_numbers(session, len(fresh))
         messages: list[Message] = []
-        for seq, (no, item) in enumerate(
-            zip(self._store.next_numbers(session, len(fresh)), fresh, strict=True), last_seq + 1
-        ):
-            message_id = self._new_id()
-            created_at = now_ms if item.created_at is None else item.created_at
-            rows.append(
-                (
-                    no,
-                    thread_no,
-                    seq,
-                    message_id,
-                    item.role,
-                    item.raw_content,
-                    item.layout,
-                    item.token_count,
-                    item.token_method,
-                    item.term_count,
-                    item.client_id,
-                    item.task_id,
-                    created_at,
-                    item.metadata,
-                )
+        rows: list[tuple[Any, ...]] = []
+        for seq, (no, item) in enumerate(zip(numbers, fresh, strict=True), last_seq + 1):
+            raw = from_storable(item.raw_content)
+            message = Message(
+                id=self._new_id(),
+                thread_id=thread_id,
+                resource_id=resource_id,
+                seq=seq,
+                role=item.role,
+                raw_content=raw,
+                parts=item.parts if item.layout is None else unpack(raw, item.layout),
+                token_count=item.token_count,
+                token_method=item.token_method,
+                created_at=now_ms if item.created_at is None else item.created_at,
+                client_id=item.client_id,
+                task_id=item.task_id,
+                metadata=json.loads(item.metadata) if item.metadata else {},
             )
-            for chunk, terms in enumerate(item.chunks):
-                index.append(
-                    IndexRow(
-                        row_of(no, chunk),
-                        terms.prose,
-                        terms.code,
-                        project_no=project_no,
-                        thread_no=thread_no,
-                        resource_id=resource_id,
-                        role=item.role,
-                    )
-                )
-            messages.append(
-                _as_message(
-                    item,
-                    message_id,
-                    thread_id,
-                    resource_id=resource_id,
-                    seq=seq,
-                    created_at=created_at,
-                )
-            )
-        self._store.insert_messages(session, rows)
-        self._store.database.fulltext.add(session, index)
-        self._store.grow_thread(
-            session,
-            thread_no,
-            (
-                len(fresh),
-                sum(item.token_count for item in fresh),
-                len(index),
-                sum(item.term_count for item in fresh),
+            messages.append(message)
+            content = (item.raw_content, item.layout, item.token_count, item.token_method)
+            rest = (item.term_count, item.client_id, item.task_id, message.created_at)
+            rows.append((no, thread_no, seq, message.id, item.role, *content, *rest, item.metadata))
+        session.run_many(
+            self._store.sql(
+                "INSERT INTO messages (project_no, no, thread_no, seq, id, role, raw_content, "
+                "parts, token_count,"
+                " token_method, term_count, client_id, task_id, created_at, metadata)"
+                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             ),
+            rows,
         )
+        records = [(no, item.role, item.chunks) for no, item in zip(numbers, fresh, strict=True)]
+        self._index(session, thread, records)
+        grown = (
+            len(fresh),
+            sum(item.token_count for item in fresh),
+            sum(len(item.chunks) for item in fresh),
+            sum(item.term_count for item in fresh),
+        )
+        self._store.grow_thread(session, thread_no, grown)
         return messages
 
+    def _index(
+        self,
+        session: Session,
+        thread: tuple[int, str, str],
+        records: Iterable[tuple[int, str, Sequence[Analysis]]],
+    ) -> None:
+        """Index messages of a thread: number, role and terms of each."""
+        self._store.database.fulltext.add(
+            session,
+            [
+                IndexRow(
+                    row_of(no, chunk),
+                    terms.prose,
+                    terms.code,
+                    project_no=self._store.scope.project_no,
+                    thread_no=thread[0],
+                    resource_id=thread[2],
+                    role=role,
+                )
+                for no, role, chunks in records
+                for chunk, terms in enumerate(chunks)
+            ],
+        )
+
     def _add_words(self, session: Session, fresh: Sequence[PreparedMessage]) -> set[str]:
-        """Add words that were not met before to the vocabulary; what was between spaces and is now
-        known.
-        """
-        unmet = self._vocabulary.unmet(item.raw_content for item in fresh)
+        """Add words that were not met before to the vocabulary; return them."""
+        unmet: set[str] = set()
+        for item in fresh:
+            for piece in pieces(item.raw_content, _SLICE):
+                unmet.update(piece.split())
+            if len(unmet) > MOST_NEW:
+                unmet -= self._met
+            if len(unmet) > MOST_NEW:
+                unmet = set(sorted(unmet)[:MOST_NEW])
+                break
+        unmet -= self._met
         if unmet:
             self._store.database.words.add(
                 session, self._store.scope.project_no, words(" ".join(unmet))
             )
         return unmet
-
-
-def _refuse_other_texts(prepared: Sequence[PreparedMessage], known: dict[str | None, str]) -> None:
-    """One client id stands for one text, in the store and within a batch."""
-    for item in prepared:
-        if item.client_id is None:
-            continue
-        text = from_storable(item.raw_content)
-        if known.setdefault(item.client_id, text) != text:
-            raise ConflictError(
-                f"A message with client_id {item.client_id!r} is there already, with another text. "
-                "Use a new client_id; nothing was changed.",
-                client_id=item.client_id,
-            )
-
-
-def _in_given_order(
-    prepared: Sequence[PreparedMessage], stored: Sequence[Message], known: dict[str | None, Message]
-) -> list[Message]:
-    by_client = dict(known)
-    by_client.update(
-        (message.client_id, message) for message in stored if message.client_id is not None
-    )
-    without_id = (message for message in stored if message.client_id is None)
-    return [
-        next(without_id) if item.client_id is None else by_client[item.client_id]
-        for item in prepared
-    ]
-
-
-def _first_of_each(
-    prepared: Sequence[PreparedMessage], known: dict[str | None, Message]
-) -> list[PreparedMessage]:
-    seen: set[str] = set()
-    fresh = []
-    for item in prepared:
-        if item.client_id is not None:
-            if item.client_id in known or item.client_id in seen:
-                continue
-            seen.add(item.client_id)
-        fresh.append(item)
-    return fresh
-
-
-def _about(task_id: str | None, fresh: list[PreparedMessage]) -> list[PreparedMessage]:
-    """The messages as being about a task, but those that say otherwise themselves."""
-    if task_id is None:
-        return fresh
-    return [item if item.task_id is not None else item._replace(task_id=task_id) for item in fresh]
-
-
-def _as_message(
-    item: PreparedMessage,
-    message_id: str,
-    thread_id: str,
-    resource_id: str,
-    seq: int,
-    created_at: int,
-) -> Message:
-    import json
-
-    raw = from_storable(item.raw_content)
-    return Message(
-        id=message_id,
-        thread_id=thread_id,
-        resource_id=resource_id,
-        seq=seq,
-        role=item.role,
-        raw_content=raw,
-        parts=item.parts if item.layout is None else unpack(raw, item.layout),
-        token_count=item.token_count,
-        token_method=item.token_method,
-        created_at=created_at,
-        client_id=item.client_id,
-        task_id=item.task_id,
-        metadata=json.loads(item.metadata) if item.metadata else {},
-    )

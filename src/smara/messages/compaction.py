@@ -12,22 +12,21 @@ from itertools import pairwise
 from typing import Protocol
 
 from smara.core import log
-from smara.core.escape import from_storable, to_storable
+from smara.core.escape import to_storable
 from smara.core.extract import code_lines, distinct, first_sentence, fit, names_in
 from smara.core.scope import is_id, require_id
-from smara.database.database import Row, Session
+from smara.database.database import Session
 from smara.database.projects import ProjectContext
 from smara.errors import NotFoundError
 from smara.messages.models import Compaction, Message
-from smara.messages.store import MessageStore
+from smara.messages.store import MessageStore, compaction_of
 from smara.secrets import redact
 
 FOLD = 3
 """How many level-1 summaries one level-2 summary stands for."""
 
 _COLUMNS = (
-    "no, id, level, start_seq, end_seq, message_count, summary, code, method, created_at, "
-    "undone_at, parent_no"
+    "id, level, start_seq, end_seq, message_count, summary, code, method, created_at, undone_at"
 )
 
 
@@ -55,9 +54,10 @@ def runs_due(whole: Sequence[int], after_messages: int, run_messages: int) -> li
     found: list[tuple[int, int]] = []
     left = list(whole)
     while left and len(left) >= max(after_messages, 1):
-        run = _unbroken(left[:run_messages])
-        found.append((run[0], run[-1]))
-        left = left[len(run) :]
+        run = left[:run_messages]
+        gap = next((at for at in range(1, len(run)) if run[at] != run[at - 1] + 1), len(run))
+        found.append((run[0], run[gap - 1]))
+        left = left[gap:]
     return found
 
 
@@ -82,13 +82,6 @@ def folds_due(
         else:
             at += 1
     return found
-
-
-def _unbroken(seqs: Sequence[int]) -> Sequence[int]:
-    for position in range(1, len(seqs)):
-        if seqs[position] != seqs[position - 1] + 1:
-            return seqs[:position]
-    return seqs
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,30 +121,22 @@ class OfflineSummarizer:
         """
         texts = [(message.role, message.raw_content[:_READ_CHARACTERS]) for message in messages]
         budget = 900 if level == 1 else 360
-        asked = [first_sentence(text) for role, text in texts if role == "user"]
-        answered = (
-            [first_sentence(text) for role, text in texts if role == "assistant"]
-            if level == 1
-            else []
-        )
+        requests = [first_sentence(text) for role, text in texts if role == "user"]
+        answers = [first_sentence(text) for role, text in texts if role == "assistant"]
         names = distinct(name for _, text in texts for name in names_in(text[:_NAMES_CHARACTERS]))
-        lines = [
-            _summary_line("User asked", asked, budget // 2),
-            _summary_line("Assistant", answered, budget // 3),
-            _summary_line("Names", names, budget // 2, separator=", "),
-        ]
-        text = " ".join(line for line in lines if line) or first_sentence(
-            texts[0][1] if texts else ""
-        )
+        lines = []
+        for label, items, characters, separator in (
+            ("User asked", requests, budget // 2, "; "),
+            ("Assistant", answers if level == 1 else [], budget // 3, "; "),
+            ("Names", names, budget // 2, ", "),
+        ):
+            stripped = filter(None, (item.rstrip(".;, ") for item in items))
+            fitting = fit(distinct(stripped), characters)
+            if fitting:
+                lines.append(f"{label}: {separator.join(fitting)}.")
+        text = " ".join(lines) or first_sentence(texts[0][1] if texts else "")
         code = "\n".join(fit(code_lines(text for _, text in texts), 1_200)) if level == 1 else ""
         return Summary(text or "(nothing but empty messages)", code)
-
-
-def _summary_line(label: str, items: Sequence[str], characters: int, separator: str = "; ") -> str:
-    kept = fit(
-        distinct(stripped for item in items if (stripped := item.rstrip(".;, "))), characters
-    )
-    return f"{label}: {separator.join(kept)}." if kept else ""
 
 
 class _CompactionConflictError(Exception):
@@ -174,73 +159,84 @@ class Compactions:
     def compact_when_due(self, thread_id: str, newest: Sequence[Message] = ()) -> CompactionResult:
         """Compact what the rules say is old enough; nothing when nothing is.
 
-        ``newest`` are messages at the thread's end that the caller has at hand.
+        Args:
+            thread_id: The thread.
+            newest: Messages at the thread's end that the caller has at hand.
+
+        Raises:
+            NotFoundError: If there is no such thread.
         """
         if newest and newest[-1].seq < self._after_messages:
             return CompactionResult((), 0, newest[-1].seq)
         return self._compact(thread_id, self._after_messages, at_hand=newest)
 
     def compact(self, thread_id: str, keep: int = 0) -> CompactionResult:
-        """Compact every whole message but the newest ``keep``, now."""
+        """Compact every whole message but the newest ``keep``, now.
+
+        Raises:
+            NotFoundError: If there is no such thread.
+        """
         return self._compact(thread_id, 1, keep, undone_too=True)
 
     def end_session(self, thread_id: str) -> CompactionResult:
-        """Compact the full runs left at a session's end."""
+        """Compact the full runs left at a session's end.
+
+        Raises:
+            NotFoundError: If there is no such thread.
+        """
         return self._compact(thread_id, self._run_messages)
 
     def reaches_to(self, thread_id: str, keep: int = 0, is_when_due: bool = False) -> int:
-        """The last message that is summarized, or that ``compact`` (``compact_when_due``) would
-        now; 0 for none.
+        """Return the last message that is or would be summarized; 0 for none.
+
+        Args:
+            thread_id: The thread.
+            keep: How many of the newest messages stay whole.
+            is_when_due: True for what ``compact_when_due`` would do, not ``compact``.
+
+        Raises:
+            NotFoundError: If there is no such thread.
         """
         thread_no, last_seq = self._thread(thread_id)
-        whole = self._whole(thread_no, last_seq, undone_too=not is_when_due)
-        due = whole[: max(0, len(whole) - keep)] if keep else whole
         after = self._after_messages if is_when_due else 1
-        runs = runs_due(due, after, self._run_messages)
+        _, runs = self._runs(thread_no, last_seq, after, keep=keep, undone_too=not is_when_due)
         in_force = self._in_force(thread_no)
         return max(runs[-1][1] if runs else 0, in_force[-1][2] if in_force else 0)
 
     def renew(self, thread_id: str, method: str) -> int:
         """Renew the summaries of a method where a better one exists.
 
-        Returns how many. Their ids stay, and with them what can be undone.
+        Their ids stay, and with them what can be undone.
+
+        Returns:
+            How many were renewed.
         """
         thread_no, _ = self._thread(thread_id)
         with self._store.database.read() as session:
             rows = session.all(
                 self._store.sql(
-                    f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND "
-                    "thread_no = ?"
+                    "SELECT no, level, start_seq, end_seq FROM compactions"
+                    " WHERE project_no = :project AND thread_no = ?"
                     " AND undone_at IS NULL AND method = ? ORDER BY start_seq, no"
                 ),
                 (thread_no, method),
             )
-        made = [
-            (row[0], self._made((row[3], row[4]), there, row[2]))
-            for row in rows
-            if (there := self._messages(thread_no, row[3], row[4]))
-        ]
-        better = [(no, compaction) for no, compaction in made if compaction.method != method]
+        better = []
+        for no, level, first, last in rows:
+            there = self._messages(thread_no, first, last)
+            if there and (made := self._make((first, last), there, level)).method != method:
+                words = to_storable(made.summary), to_storable(made.code), made.method
+                better.append((*words, no, method))
         if better:
             with self._store.database.write(is_derived=True) as session:
-                for no, compaction in better:
-                    self._rewrite(session, no, compaction, method)
+                session.run_many(
+                    self._store.sql(
+                        "UPDATE compactions SET summary = ?, code = ?, method = ?"
+                        " WHERE project_no = :project AND no = ? AND method = ?"
+                    ),
+                    better,
+                )
         return len(better)
-
-    def _rewrite(self, session: Session, no: int, compaction: Compaction, before: str) -> None:
-        session.run(
-            self._store.sql(
-                "UPDATE compactions SET summary = ?, code = ?, method = ?"
-                " WHERE project_no = :project AND no = ? AND method = ?"
-            ),
-            (
-                to_storable(compaction.summary),
-                to_storable(compaction.code),
-                compaction.method,
-                no,
-                before,
-            ),
-        )
 
     def _compact(
         self,
@@ -251,9 +247,9 @@ class Compactions:
         at_hand: Sequence[Message] = (),
     ) -> CompactionResult:
         thread_no, last_seq = self._thread(thread_id)
-        whole = self._whole(thread_no, last_seq, undone_too)
-        due = whole[: max(0, len(whole) - keep)] if keep else whole
-        runs = runs_due(due, after_messages, self._run_messages)
+        whole, runs = self._runs(
+            thread_no, last_seq, after_messages, keep=keep, undone_too=undone_too
+        )
         made = self._attempt(thread_no, 1, runs, at_hand) if runs else []
         is_long = last_seq > self._archive_after_messages
         folds = self._folds(thread_no, last_seq, undone_too) if is_long else []
@@ -277,13 +273,20 @@ class Compactions:
             )
         return int(row[0]), int(row[1])
 
-    def _whole(self, thread_no: int, last_seq: int, undone_too: bool) -> Sequence[int]:
-        """The sequence numbers of the messages that are shown whole.
+    def _runs(
+        self, thread_no: int, last_seq: int, after_messages: int, keep: int, undone_too: bool
+    ) -> tuple[Sequence[int], list[tuple[int, int]]]:
+        """Return the messages that are shown whole, and the runs of them that are due.
 
         Messages whose compaction a person undid are left out, unless ``undone_too``: only
         an explicit command compacts them again.
         """
-        if not undone_too:
+        whole: Sequence[int]
+        if undone_too:
+            compacted = [range(first, last + 1) for _, first, last in self._in_force(thread_no)]
+            inside = {seq for run in compacted for seq in run}
+            whole = [seq for seq in range(1, last_seq + 1) if seq not in inside]
+        else:
             with self._store.database.read() as session:
                 row = session.one(
                     self._store.sql(
@@ -292,16 +295,12 @@ class Compactions:
                     ),
                     (thread_no,),
                 )
-            return range(((row[0] if row else None) or 0) + 1, last_seq + 1)
-        found: list[int] = []
-        at = 1
-        for _, first, last in self._in_force(thread_no):
-            found += range(at, first)
-            at = last + 1
-        return [*found, *range(at, last_seq + 1)]
+            whole = range(((row[0] if row else None) or 0) + 1, last_seq + 1)
+        due = whole[: max(0, len(whole) - keep)] if keep else whole
+        return whole, runs_due(due, after_messages, self._run_messages)
 
     def _in_force(self, thread_no: int) -> list[tuple[int, int, int]]:
-        """(level, first, last) of the compactions that are shown, oldest first."""
+        """Return (level, first, last) of the compactions that are shown, oldest first."""
         with self._store.database.read() as session:
             rows = session.all(
                 self._store.sql(
@@ -314,8 +313,9 @@ class Compactions:
         return [(int(row[0]), int(row[1]), int(row[2])) for row in rows]
 
     def _folds(self, thread_no: int, last_seq: int, undone_too: bool) -> list[tuple[int, int]]:
-        """The archives that are due, but for those a person has undone; a command makes them
-        again.
+        """Return the archives that are due, but for those a person has undone.
+
+        A command makes them again.
         """
         level_1 = [(first, last) for level, first, last in self._in_force(thread_no) if level == 1]
         due = folds_due(level_1, last_seq, self._archive_after_messages)
@@ -340,9 +340,7 @@ class Compactions:
         stretches: Sequence[tuple[int, int]],
         at_hand: Sequence[Message] = (),
     ) -> list[Compaction]:
-        """Summarize stretches and write them down together; nothing when another process was
-        faster.
-        """
+        """Summarize stretches and write them together; nothing if another process was faster."""
         first, last = stretches[0][0], stretches[-1][1]
         is_at_hand = (
             bool(at_hand)
@@ -351,7 +349,7 @@ class Compactions:
         )
         found = at_hand if is_at_hand else self._messages(thread_no, first, last)
         made = [
-            self._made(stretch, there, level)
+            self._make(stretch, there, level)
             for stretch in stretches
             # Messages that were erased leave gaps; a stretch of which nothing is left needs no
             # summary.
@@ -373,10 +371,10 @@ class Compactions:
         return made
 
     def _write(self, session: Session, thread_no: int, compaction: Compaction) -> None:
-        """Write one compaction; what it covers must be whole, or for level 2 exactly three of level
-        1.
+        """Write one compaction.
 
-        The latter become its children and stay, for undo.
+        What it covers must be whole, or for level 2 exactly three of level 1. The latter become
+        its children and stay, for undo.
         """
         stretch = (thread_no, compaction.start_seq, compaction.end_seq)
         rows = session.all(
@@ -389,39 +387,6 @@ class Compactions:
         )
         if [row[0] for row in rows] != ([] if compaction.level == 1 else [1] * FOLD):
             raise _CompactionConflictError
-        no = self._insert(session, thread_no, compaction)
-        if compaction.level == 2:
-            session.run(
-                self._store.sql(
-                    "UPDATE compactions SET parent_no = ? WHERE project_no = :project AND "
-                    "thread_no = ?"
-                    " AND end_seq >= ? AND start_seq <= ? AND parent_no IS NULL AND undone_at IS "
-                    "NULL AND level = 1"
-                ),
-                (no, *stretch),
-            )
-
-    def _messages(self, thread_no: int, first: int, last: int) -> list[Message]:
-        with self._store.database.read() as session:
-            return self._store.between(session, thread_no, first - 1, last + 1, last - first + 1)
-
-    def _made(
-        self, stretch: tuple[int, int], messages: Sequence[Message], level: int
-    ) -> Compaction:
-        summary = self._summarizer.summarize(messages, level)
-        return Compaction(
-            id=self._project.new_id(),
-            level=level,
-            start_seq=stretch[0],
-            end_seq=stretch[1],
-            message_count=len(messages),
-            summary=redact(summary.text).text,
-            code=redact(summary.code).text,
-            method=summary.method or self._summarizer.method,
-            created_at=self._project.clock.now_ms(),
-        )
-
-    def _insert(self, session: Session, thread_no: int, compaction: Compaction) -> int:
         row = session.one(
             self._store.sql(
                 "INSERT INTO compactions (project_no, thread_no, id, level, start_seq, end_seq, "
@@ -444,10 +409,42 @@ class Compactions:
         )
         if row is None:
             raise AssertionError("an insert with RETURNING gave no row")
-        return int(row[0])
+        if compaction.level == 2:
+            session.run(
+                self._store.sql(
+                    "UPDATE compactions SET parent_no = ? WHERE project_no = :project AND "
+                    "thread_no = ?"
+                    " AND end_seq >= ? AND start_seq <= ? AND parent_no IS NULL AND undone_at IS "
+                    "NULL AND level = 1"
+                ),
+                (row[0], *stretch),
+            )
+
+    def _messages(self, thread_no: int, first: int, last: int) -> list[Message]:
+        with self._store.database.read() as session:
+            return self._store.between(session, thread_no, first - 1, last + 1, last - first + 1)
+
+    def _make(
+        self, stretch: tuple[int, int], messages: Sequence[Message], level: int
+    ) -> Compaction:
+        summary = self._summarizer.summarize(messages, level)
+        return Compaction(
+            id=self._project.new_id(),
+            level=level,
+            start_seq=stretch[0],
+            end_seq=stretch[1],
+            message_count=len(messages),
+            summary=redact(summary.text).text,
+            code=redact(summary.code).text,
+            method=summary.method or self._summarizer.method,
+            created_at=self._project.clock.now_ms(),
+        )
 
     def list(self, thread_id: str) -> list[Compaction]:
-        """The compactions of a thread, oldest first, folded and undone ones included."""
+        """Return the compactions of a thread, oldest first.
+
+        Folded and undone ones are among them.
+        """
         with self._store.database.read() as session:
             rows = session.all(
                 self._store.sql(
@@ -458,77 +455,45 @@ class Compactions:
                 ),
                 (require_id(thread_id, "thread_id"),),
             )
-        return [_compaction(row) for row in rows]
+        return [compaction_of(row) for row in rows]
 
     def undo(self, compaction_id: str) -> Compaction:
         """Show the messages of a compaction as before; safe to repeat.
 
         A level-2 compaction gives way to the level-1 summaries it was made of; undoing one of
         those undoes the archive around it, too.
+
+        Returns:
+            The compaction, with the time at which it was undone.
+
+        Raises:
+            NotFoundError: If there is no such compaction.
         """
-        if not is_id(compaction_id):
-            raise NotFoundError(
-                f"There is no compaction {compaction_id!r} in this project.", id=compaction_id
-            )
+        statement = f"SELECT {_COLUMNS}, no, parent_no FROM compactions WHERE project_no = :project"
         with self._store.database.write() as session:
-            row = session.one(
-                self._store.sql(
-                    f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND id = ?"
-                ),
-                (compaction_id,),
-            )
+            select = self._store.sql(f"{statement} AND id = ?")
+            row = session.one(select, (compaction_id,)) if is_id(compaction_id) else None
             if row is None:
                 raise NotFoundError(
                     f"There is no compaction {compaction_id!r} in this project.", id=compaction_id
                 )
-            if row[10] is None:
-                if row[11] is not None:
-                    self._undo(
-                        session, int(row[11])
-                    )  # an archive hides it; its other summaries stay
-                self._undo(session, int(row[0]))
-        return self._get(compaction_id)
-
-    def _undo(self, session: Session, no: int) -> None:
-        session.run(
-            self._store.sql(
-                "UPDATE compactions SET parent_no = NULL WHERE project_no = :project AND "
-                "parent_no = ?"
-            ),
-            (no,),
-        )
-        session.run(
-            self._store.sql(
-                "UPDATE compactions SET undone_at = ? WHERE project_no = :project AND no = ?"
-            ),
-            (self._project.clock.now_ms(), no),
-        )
-
-    def _get(self, compaction_id: str) -> Compaction:
-        with self._store.database.read() as session:
-            row = session.one(
-                self._store.sql(
-                    f"SELECT {_COLUMNS} FROM compactions WHERE project_no = :project AND id = ?"
-                ),
-                (compaction_id,),
-            )
-        if row is None:
-            raise NotFoundError(
-                f"There is no compaction {compaction_id!r} in this project.", id=compaction_id
-            )
-        return _compaction(row)
-
-
-def _compaction(row: Row) -> Compaction:
-    return Compaction(
-        row[1],
-        row[2],
-        row[3],
-        end_seq=row[4],
-        message_count=row[5],
-        summary=from_storable(row[6]),
-        code=from_storable(row[7]),
-        method=row[8],
-        created_at=row[9],
-        undone_at=row[10],
-    )
+            no, parent_no = row[10:]
+            # An archive hides it; the other summaries of the archive stay.
+            for each in (parent_no, no) if row[9] is None else ():
+                if each is None:
+                    continue
+                session.run(
+                    self._store.sql(
+                        "UPDATE compactions SET parent_no = NULL WHERE project_no = :project AND "
+                        "parent_no = ?"
+                    ),
+                    (each,),
+                )
+                session.run(
+                    self._store.sql(
+                        "UPDATE compactions SET undone_at = ? WHERE project_no = :project AND "
+                        "no = ?"
+                    ),
+                    (self._project.clock.now_ms(), each),
+                )
+            return compaction_of((session.one(select, (compaction_id,)) or row)[:10])

@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Any
 
 from smara.core import log
-from smara.core.scope import is_id, require_id
+from smara.core.scope import require_id
 from smara.core.tokens import TokenCounter
-from smara.database.database import Session
+from smara.database.database import marks, parts
 from smara.database.projects import ProjectContext
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.messages.append import Appender, AppendResult
@@ -65,11 +65,25 @@ class Messages:
     ) -> Message:
         """Append one message; the thread is made on first use.
 
-        While the thread works on a task (see ``links``) the message belongs to it, unless
-        ``task_id`` says otherwise or ``session_id``, who writes, does not hold the task.
-
         When this returns, the message survives a killed process (and a power cut, with
         ``durability="full"``) and can be found. Safe to repeat with a ``client_id``.
+
+        Args:
+            thread_id: The thread.
+            role: ``user``, ``assistant``, ``system`` or ``tool``.
+            content: A text, or its parts.
+            client_id: The caller's own id; it is stored once in a thread.
+            created_at: When it was said, in milliseconds; by default now.
+            task_id: The task it belongs to. Without it, the task that the thread works on (see
+                ``links``), if the session that writes holds it.
+            metadata: Anything JSON can store.
+            resource_id: The resource that the thread must belong to.
+            session_id: The session that writes.
+
+        Raises:
+            InvalidInputError: If a value is impossible, or the message is too long.
+            ConflictError: If the client id is there with another text, or the thread belongs to
+                another resource.
         """
         new = NewMessage(
             role,
@@ -94,10 +108,18 @@ class Messages:
     ) -> MessageList:
         """Append many messages, in order, 500 to a transaction.
 
-        Each transaction happens whole or not at all.
+        Each transaction happens whole or not at all. Every message is checked before its batch is
+        written: one that is refused stores nothing of that batch, and the error says which.
 
-        Every message is checked before its batch is written: one that is refused stores
-        nothing of that batch, and the error says which.
+        Args:
+            thread_id: The thread.
+            messages: The messages, or their fields.
+            resource_id: The resource that the thread must belong to.
+            session_id: The session that writes.
+
+        Raises:
+            InvalidInputError: If a message is impossible.
+            ConflictError: If a client id is there with another text.
         """
         found: MessageList = []
         stream = iter(messages)
@@ -117,25 +139,39 @@ class Messages:
         compact: bool = True,
         session_id: str | None = None,
     ) -> AppendResult:
-        """Append one batch in one transaction; what importers use. ``first`` numbers errors.
+        """Append one batch in one transaction, as importers do.
 
-        With ``may_differ`` a known ``client_id`` is left as it is, whatever its text now.
+        Args:
+            thread: The thread.
+            batch: The messages.
+            first: The number of the first one, for errors.
+            may_differ: True to leave a message whose ``client_id`` is there as it is, whatever
+                its text now.
+            compact: False to leave old messages whole.
+            session_id: The session that writes.
+
+        Raises:
+            InvalidInputError: If a message is impossible.
+            ConflictError: If a client id is there with another text, without ``may_differ``.
         """
-        prepared = [self._prepare(value, position) for position, value in enumerate(batch, first)]
-        return self._append(thread, prepared, may_differ, compact, session_id)
-
-    def _prepare(self, value: NewMessage | Mapping[str, Any], position: int) -> PreparedMessage:
-        try:
-            return prepare(as_new_message(value), self._counter, self._max_message_bytes)
-        except InvalidInputError as error:
-            raise InvalidInputError(
-                f"Message {position}: {error}", position=position, **error.facts
-            ) from None
+        prepared = []
+        for position, value in enumerate(batch, first):
+            try:
+                new = as_new_message(value)
+                prepared.append(prepare(new, self._counter, self._max_message_bytes))
+            except InvalidInputError as error:
+                raise InvalidInputError(
+                    f"Message {position}: {error}", position=position, **error.facts
+                ) from None
+        return self._append(
+            thread, prepared, may_differ=may_differ, compact=compact, session_id=session_id
+        )
 
     def _append(
         self,
         thread: NewThread,
         prepared: Sequence[PreparedMessage],
+        *,
         may_differ: bool = False,
         compact: bool = True,
         session_id: str | None = None,
@@ -146,24 +182,27 @@ class Messages:
             return AppendResult([], [])
         if thread.created_at is None:
             # A thread begins with its first message, which for an imported one was long ago.
-            said_at = [now if item.created_at is None else item.created_at for item in prepared]
-            thread = replace(thread, created_at=min(said_at))
-        row = self._threads.row_for(thread)
-        writer = None if session_id is None else require_id(session_id, "session_id")
-        appended = self._appender.append(row, prepared, now, thread.resource_id, may_differ, writer)
-        if compact:
-            self._compact_when_due(thread.id, appended)
+            times = [now if item.created_at is None else item.created_at for item in prepared]
+            thread = replace(thread, created_at=min(times))
+        appended = self._appender.append(
+            self._threads.row_for(thread),
+            prepared,
+            now,
+            resource_id=thread.resource_id,
+            may_differ=may_differ,
+            session_id=None if session_id is None else require_id(session_id, "session_id"),
+        )
+        every, count = self._compact_every, appended.stored
+        if compact and every and count:
+            last = appended.fresh[-1].seq
+            if last // every != (last - count) // every:
+                self._compact_quietly(thread.id, appended.fresh)
         return appended
 
-    def _compact_when_due(self, thread_id: str, appended: AppendResult) -> None:
-        """Every so many messages; trouble here must not fail a message that is already stored."""
-        if not self._compact_every or not appended.stored:
-            return
-        last = appended.fresh[-1].seq
-        if last // self._compact_every == (last - appended.stored) // self._compact_every:
-            return
+    def _compact_quietly(self, thread_id: str, fresh: Sequence[Message]) -> None:
+        """Compact when due; trouble here must not fail a message that is already stored."""
         try:
-            self._compactions.compact_when_due(thread_id, appended.fresh)
+            self._compactions.compact_when_due(thread_id, fresh)
         except SmaraError as error:
             log.warning("compaction.failed", thread=thread_id, error=error.code)
 
@@ -174,14 +213,24 @@ class Messages:
         """
         found: set[str] = set()
         with self._store.database.read() as session:
-            for start in range(0, len(client_ids), BATCH):
-                found |= self._store.known_client_ids(
-                    session, thread_id, client_ids[start : start + BATCH]
+            for part in parts(client_ids):
+                rows = session.all(
+                    self._store.sql(
+                        "SELECT client_id FROM messages WHERE project_no = :project AND thread_no ="
+                        " (SELECT no FROM threads WHERE project_no = :project AND id = ?)"
+                        f" AND client_id IN ({marks(len(part))})"
+                    ),
+                    (thread_id, *part),
                 )
+                found.update(str(row[0]) for row in rows)
         return found
 
     def get(self, message_id: str) -> Message:
-        """The message, or ``NotFoundError``."""
+        """Return a message.
+
+        Raises:
+            NotFoundError: If there is no such message.
+        """
         found = self.find(message_id)
         if found is None:
             raise NotFoundError(
@@ -192,9 +241,7 @@ class Messages:
         return found
 
     def find(self, message_id: str) -> Message | None:
-        """The message, or ``None``."""
-        if not is_id(message_id):
-            return None
+        """Return a message, or ``None``."""
         with self._store.database.read() as session:
             found = self._store.find_message(session, message_id)
         return found[1] if found else None
@@ -207,10 +254,18 @@ class Messages:
         after: int | None = None,
         before: int | None = None,
     ) -> MessageList:
-        """Messages of a thread, oldest first.
+        """Return messages of a thread, oldest first.
 
-        With ``limit``, the newest that many; with ``after`` (a sequence number), the first
-        that many behind it. A thread that does not exist has no messages.
+        A thread that does not exist has no messages.
+
+        Args:
+            thread_id: The thread.
+            limit: The most messages: the newest, or with ``after`` the first behind it.
+            after: The sequence number that they come after.
+            before: The sequence number that they come before.
+
+        Raises:
+            InvalidInputError: If the limit is negative.
         """
         if limit is not None and limit < 0:
             raise InvalidInputError(f"limit must not be negative; got {limit}.")
@@ -223,9 +278,9 @@ class Messages:
                 session,
                 thread_no,
                 after or 0,
-                before if before is not None else _ALL,
-                limit if limit is not None else _ALL,
-                newest_first,
+                before=before if before is not None else _ALL,
+                limit=limit if limit is not None else _ALL,
+                newest_first=newest_first,
             )
         return found[::-1] if newest_first else found
 
@@ -233,6 +288,10 @@ class Messages:
         """Yield a thread's messages, oldest first, a few hundred at a time.
 
         No transaction is held open between pages, so a slow reader blocks no writer.
+
+        Args:
+            thread_id: The thread.
+            after: The sequence number that they come after.
         """
         while page := self.list(thread_id=thread_id, limit=BATCH, after=after):
             yield from page
@@ -243,9 +302,13 @@ class Messages:
     ) -> MessageList:
         """Return the newest messages within a token budget, oldest first.
 
-        Only those behind ``after``.
-
         The newest message is always included, whatever its size.
+
+        Args:
+            thread_id: The thread.
+            tokens: The budget.
+            before: The sequence number that they come before.
+            after: The sequence number that they come after.
         """
         found: MessageList = []
         used = 0
@@ -259,7 +322,16 @@ class Messages:
         return found[::-1]
 
     def around(self, message_id: str, *, before: int = 2, after: int = 2) -> MessageList:
-        """A message with its neighbors in the thread, oldest first."""
+        """Return a message with its neighbors in the thread, oldest first.
+
+        Args:
+            message_id: The message.
+            before: How many messages before it.
+            after: How many messages after it.
+
+        Raises:
+            NotFoundError: If there is no such message.
+        """
         center = self.get(message_id)
         return self.list(
             thread_id=center.thread_id,
@@ -269,49 +341,58 @@ class Messages:
         )
 
     def seal(self, *, thread_id: str, up_to_seq: int | None = None) -> int:
-        """Seal messages up to a sequence number, or all; return count.
+        """Seal messages up to a sequence number, or all.
 
         Content that arrives later for a sealed message becomes a message of its own.
+
+        Args:
+            thread_id: The thread.
+            up_to_seq: The last message to seal.
+
+        Returns:
+            How many were sealed.
         """
         with self._store.database.write() as session:
             thread_no = self._store.thread_no(session, require_id(thread_id, "thread_id"))
             if thread_no is None:
                 return 0
-            return self._store.seal(
-                session,
-                thread_no,
-                up_to_seq if up_to_seq is not None else _ALL,
-                self._clock.now_ms(),
-            )
-
-    def _held(self, session: Session, message_id: str) -> tuple[int, Message]:
-        """The message as it is now, and stays until this transaction ends."""
-        found = self._store.find_message(session, message_id) if is_id(message_id) else None
-        if found is None:
-            raise NotFoundError(
-                f"There is no message {message_id!r} in this project.", message_id=message_id
-            )
-        self._store.hold_thread(session, found[1].thread_id)
-        return self._store.find_message(session, message_id) or found
+            last = up_to_seq if up_to_seq is not None else _ALL
+            return self._store.seal(session, thread_no, last, self._clock.now_ms())
 
     def extend(self, message_id: str, content: str | Sequence[Part]) -> Message:
         """Add parts to an arriving message; a sealed one is continued.
 
-        The new message's metadata names the one it ``continues``.
+        Args:
+            message_id: The message.
+            content: A text, or parts.
+
+        Returns:
+            The message; or a new one, whose metadata names the one it ``continues``.
+
+        Raises:
+            NotFoundError: If there is no such message.
         """
         with self._store.database.write() as session:
-            no, message = self._held(session, message_id)
+            found = self._store.find_message(session, message_id)
+            if found is None:
+                raise NotFoundError(
+                    f"There is no message {message_id!r} in this project.", message_id=message_id
+                )
+            # The message as it is now, and stays until this transaction ends.
+            self._store.hold_thread(session, found[1].thread_id)
+            no, message = self._store.find_message(session, message_id) or found
             packed = repack(
                 message.parts, content, self._counter, max_bytes=self._max_message_bytes
             )
-            values = (
-                packed.raw_content,
-                packed.layout,
-                packed.token_count,
-                packed.token_method,
-                packed.term_count,
+            counts = (packed.token_count, packed.token_method, packed.term_count)
+            is_extended = session.run(
+                self._store.sql(
+                    "UPDATE messages SET raw_content = ?, parts = ?, token_count = ?, "
+                    "token_method = ?, term_count = ?"
+                    " WHERE project_no = :project AND no = ? AND sealed_at IS NULL"
+                ),
+                (packed.raw_content, packed.layout, *counts, no),
             )
-            is_extended = self._store.replace_content(session, no, values)
             if is_extended:
                 self._appender.reindex(session, no, message, packed=packed)
         if is_extended:
@@ -356,10 +437,16 @@ class History:
         tokens: int | None = None,
         before: int | None = None,
     ) -> list[HistoryEntry]:
-        """The newest entries, oldest first: at most ``last`` of them, within ``tokens``.
+        """Return the newest entries, oldest first.
 
         A compacted run counts as one entry and costs its summary. The newest entry is
-        always there, whatever its size. ``before`` ends the window at a sequence number.
+        always there, whatever its size.
+
+        Args:
+            thread_id: The thread.
+            last: The most entries.
+            tokens: The most tokens.
+            before: The sequence number at which the window ends.
         """
         if last is not None and last < 1:
             return []
@@ -376,37 +463,22 @@ class History:
         return found[::-1]
 
     def _backwards(self, thread_id: str, before: int | None) -> Iterator[HistoryEntry]:
-        """Entries from the newest to the oldest, a page at a time; a run is stepped over whole."""
+        """Yield entries from the newest to the oldest; a run is stepped over whole."""
         while page := self._messages.list(thread_id=thread_id, limit=_PAGE, before=before):
-            skip_from: int | None = None
             for message in reversed(page):
-                before = message.seq
-                if skip_from is not None and message.seq >= skip_from:
-                    continue
-                entry = self._entry(message)
-                if message.compaction is not None:
-                    skip_from = message.compaction.start_seq
-                yield entry
-            if skip_from is not None:
-                before = min(before or skip_from, skip_from)
-
-    def _entry(self, message: Message) -> HistoryEntry:
-        run = message.compaction
-        if run is None:
-            return HistoryEntry(
-                message.role,
-                message.raw_content,
-                message.seq,
-                last_seq=message.seq,
-                token_count=message.token_count,
-                message_id=message.id,
-            )
-        text = run.injection_text
-        return HistoryEntry(
-            "system",
-            text,
-            run.start_seq,
-            last_seq=run.end_seq,
-            token_count=self._counter.count(text).tokens,
-            compaction_id=run.id,
-        )
+                if before is not None and message.seq >= before:
+                    continue  # inside a run whose summary was given
+                run = message.compaction
+                before = message.seq if run is None else run.start_seq
+                text = message.raw_content if run is None else run.injection_text
+                yield HistoryEntry(
+                    message.role if run is None else "system",
+                    text,
+                    before,
+                    last_seq=message.seq if run is None else run.end_seq,
+                    token_count=message.token_count
+                    if run is None
+                    else self._counter.count(text).tokens,
+                    message_id=message.id if run is None else None,
+                    compaction_id=None if run is None else run.id,
+                )

@@ -28,9 +28,19 @@ def parts_of(content: str | Sequence[Part] | Sequence[Mapping[str, Any]]) -> tup
             f"content must be a text or a list of parts, not {type(content).__name__}. Pass a "
             "string."
         )
-    return tuple(
-        _check_part(part if isinstance(part, Part) else _part_from(part)) for part in content
-    )
+    found: list[Part] = []
+    for given in content:
+        part = given if isinstance(given, Part) else _part_from(given)
+        if part.type not in PART_TYPES:
+            raise InvalidInputError(
+                f"a part's type must be one of {', '.join(PART_TYPES)}; got {part.type!r}."
+            )
+        if not isinstance(part.text, str):
+            raise InvalidInputError(
+                f"a part's text must be a string, not {type(part.text).__name__}."
+            )
+        found.append(part)
+    return tuple(found)
 
 
 def _part_from(fields: object) -> Part:
@@ -47,22 +57,12 @@ def _part_from(fields: object) -> Part:
     return Part(**fields)
 
 
-def _check_part(part: Part) -> Part:
-    if part.type not in PART_TYPES:
-        raise InvalidInputError(
-            f"a part's type must be one of {', '.join(PART_TYPES)}; got {part.type!r}."
-        )
-    if not isinstance(part.text, str):
-        raise InvalidInputError(f"a part's text must be a string, not {type(part.text).__name__}.")
-    return part
-
-
 def pack(parts: Sequence[Part]) -> tuple[str, str | None]:
     """Return the text of parts and their layout.
 
     No layout for one part of plain text.
     """
-    if len(parts) == 1 and _is_plain(parts[0]):
+    if len(parts) == 1 and parts[0] == Part("text", parts[0].text):
         return parts[0].text, None
     try:
         texts = [part.render() for part in parts]
@@ -70,30 +70,21 @@ def pack(parts: Sequence[Part]) -> tuple[str, str | None]:
         raise InvalidInputError(
             "A tool call's arguments are nested too deeply. Pass them as JSON text."
         ) from None
-    layout = [_entry(part, text) for part, text in zip(parts, texts, strict=True)]
+    layout = []
+    for part, text in zip(parts, texts, strict=True):
+        entry: dict[str, Any] = {"t": part.type, "n": len(text)}
+        extras = {name: getattr(part, name) for name in _EXTRA_FIELDS}
+        entry |= {name: value for name, value in extras.items() if value is not None}
+        if part.is_error:
+            entry["is_error"] = True
+        if part.type == "tool_call":
+            entry["arguments"] = _argument_lengths(part.arguments)
+            if part.text:
+                entry["words"] = len(part.text)
+        elif part.type in ("image", "file"):
+            entry["caption"] = len(part.text)
+        layout.append(entry)
     return _BETWEEN.join(texts), json.dumps(layout, separators=(",", ":"))
-
-
-def _is_plain(part: Part) -> bool:
-    """Whether a part is nothing but words."""
-    extras = (part.name, part.call_id, part.media_type, part.uri, part.size_bytes, part.arguments)
-    return part.type == "text" and extras == (None,) * 6 and not part.is_error
-
-
-def _entry(part: Part, text: str) -> dict[str, Any]:
-    entry: dict[str, Any] = {"t": part.type, "n": len(text)}
-    entry.update(
-        {name: value for name in _EXTRA_FIELDS if (value := getattr(part, name)) is not None}
-    )
-    if part.is_error:
-        entry["is_error"] = True
-    if part.type == "tool_call":
-        entry["arguments"] = _argument_lengths(part.arguments)
-        if part.text:
-            entry["words"] = len(part.text)
-    elif part.type in ("image", "file"):
-        entry["caption"] = len(part.text)
-    return entry
 
 
 def _argument_lengths(arguments: Any) -> Any:
@@ -115,24 +106,18 @@ def unpack(text: str, layout: str | None) -> tuple[Part, ...]:
     for entry in json.loads(layout):
         piece = text[at : at + entry["n"]]
         at += entry["n"] + len(_BETWEEN)
-        found.append(_part(entry, piece))
+        extras = {name: entry[name] for name in _EXTRA_FIELDS if name in entry}
+        kind = entry["t"]
+        words = piece if kind in ("text", "reasoning", "tool_result") else ""
+        if kind in ("image", "file") and entry["caption"]:
+            words = piece[-entry["caption"] :]
+        if kind == "tool_call":
+            if "words" in entry:
+                piece, words = piece[: -entry["words"] - 1], piece[-entry["words"] :]
+            written = piece.removeprefix(f"[tool: {entry.get('name') or 'tool'}]")[1:]
+            extras["arguments"] = _arguments(entry["arguments"], written)
+        found.append(Part(kind, words, is_error=entry.get("is_error", False), **extras))
     return tuple(found)
-
-
-def _part(entry: Mapping[str, Any], piece: str) -> Part:
-    extras = {name: entry[name] for name in _EXTRA_FIELDS if name in entry}
-    kind = entry["t"]
-    words = piece if kind in ("text", "reasoning", "tool_result") else ""
-    if kind in ("image", "file") and entry["caption"]:
-        words = piece[-entry["caption"] :]
-    arguments = None
-    if kind == "tool_call":
-        if "words" in entry:
-            piece, words = piece[: -entry["words"] - 1], piece[-entry["words"] :]
-        arguments = _arguments(
-            entry["arguments"], piece.removeprefix(f"[tool: {entry.get('name') or 'tool'}]")[1:]
-        )
-    return Part(kind, words, arguments=arguments, is_error=entry.get("is_error", False), **extras)
 
 
 def _arguments(lengths: Any, written: str) -> Any:

@@ -96,22 +96,21 @@ def prepare(message: NewMessage, counter: TokenCounter, max_bytes: int) -> Prepa
 
 def redact_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
     """The parts without their secrets."""
-    return tuple([_redact_part(part) for part in parts])
-
-
-def _redact_part(part: Part) -> Part:
-    text = redact(part.text).text if part.text else part.text
-    if part.type in ("text", "reasoning") and part.name is part.uri is None:
-        return part if text is part.text else replace(part, text=text)
-    return replace(
-        part,
-        text=text,
-        name=part.name and redact(part.name).text,
-        uri=part.uri and redact(part.uri).text,
-        call_id=part.call_id and redact(part.call_id).text,
-        media_type=part.media_type and redact(part.media_type).text,
-        arguments=redact_value(part.arguments)[0] if part.arguments is not None else None,
-    )
+    found: list[Part] = []
+    for part in parts:
+        text = redact(part.text).text if part.text else part.text
+        if part.type in ("text", "reasoning") and part.name is part.uri is None:
+            found.append(part if text is part.text else replace(part, text=text))
+            continue
+        names: dict[str, Any] = {
+            name: value and redact(value).text
+            for name in ("name", "uri", "call_id", "media_type")
+            if (value := getattr(part, name)) is not None
+        }
+        if part.arguments is not None:
+            names["arguments"] = redact_value(part.arguments)[0]
+        found.append(replace(part, text=text, **names))
+    return tuple(found)
 
 
 def repack(

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from smara.core.escape import from_storable
+from smara.core.scope import is_id
 from smara.database.database import Row, Session, marks, parts
 from smara.database.fulltext import Matching
 from smara.database.project_store import ProjectStore
 from smara.messages.models import Compaction, Message, Thread
 from smara.messages.parts import unpack
 
-# as in _thread
-_THREAD_COLUMNS = (
+THREAD_COLUMNS = (
     "id, resource_id, kind, parent_id, title, metadata, created_at, updated_at, last_seq, tokens"
 )
 _MESSAGE_COLUMNS = (
@@ -119,62 +119,25 @@ class MessageStore(ProjectStore):
     def find_thread(self, session: Session, thread_id: str) -> Thread | None:
         row = session.one(
             self.sql(
-                f"SELECT {_THREAD_COLUMNS} FROM threads WHERE project_no = :project AND id = ?"
+                f"SELECT {THREAD_COLUMNS} FROM threads WHERE project_no = :project AND id = ?"
             ),
             (thread_id,),
         )
-        return _thread(row) if row else None
+        return thread_of(row) if row else None
 
     def threads_by_numbers(self, session: Session, numbers: Sequence[int]) -> dict[int, Thread]:
         if not numbers:
             return {}
         rows = session.all(
             self.sql(
-                f"SELECT {_THREAD_COLUMNS}, no FROM threads"
+                f"SELECT {THREAD_COLUMNS}, no FROM threads"
                 f" WHERE project_no = :project AND no IN ({marks(len(numbers))})"
             ),
             numbers,
         )
-        return {row[10]: _thread(row) for row in rows}
-
-    def list_threads(
-        self,
-        session: Session,
-        conditions: Sequence[tuple[str, Any]],
-        limit: int | None,
-        offset: int,
-    ) -> list[Thread]:
-        where = "".join(f" AND {condition}" for condition, _ in conditions)
-        rows = session.all(
-            self.sql(
-                f"SELECT {_THREAD_COLUMNS} FROM threads WHERE project_no = :project{where}"
-                " ORDER BY updated_at DESC, no DESC LIMIT ? OFFSET ?"
-            ),
-            (
-                *(value for _, value in conditions),
-                limit if limit is not None else 2**31 - 1,
-                offset,
-            ),
-        )
-        return [_thread(row) for row in rows]
+        return {row[10]: thread_of(row) for row in rows}
 
     # messages
-
-    def insert_messages(self, session: Session, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert message rows.
-
-        (no, thread, seq, id, role, raw, parts, tokens, method, terms, client, task, created,
-        metadata).
-        """
-        session.run_many(
-            self.sql(
-                "INSERT INTO messages (project_no, no, thread_no, seq, id, role, raw_content, "
-                "parts, token_count,"
-                " token_method, term_count, client_id, task_id, created_at, metadata)"
-                " VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-            ),
-            rows,
-        )
 
     def next_numbers(self, session: Session, count: int) -> Sequence[int]:
         """Numbers for new messages, reserved for this transaction."""
@@ -188,39 +151,24 @@ class MessageStore(ProjectStore):
         )
         return [int(row[0]) for row in rows]
 
-    def by_client_ids(
-        self, session: Session, thread_no: int, client_ids: Sequence[str]
-    ) -> dict[str, Message]:
-        rows = session.all(
-            self.sql(
-                f"{_MESSAGES} AND m.thread_no = ? AND m.client_id IN ({marks(len(client_ids))})"
-            ),
-            (thread_no, *client_ids),
-        )
-        return {row[11]: _message(row) for row in rows}
-
-    def known_client_ids(
-        self, session: Session, thread_id: str, client_ids: Sequence[str]
-    ) -> set[str]:
-        rows = session.all(
-            self.sql(
-                "SELECT client_id FROM messages WHERE project_no = :project AND thread_no ="
-                " (SELECT no FROM threads WHERE project_no = :project AND id = ?)"
-                f" AND client_id IN ({marks(len(client_ids))})"
-            ),
-            (thread_id, *client_ids),
-        )
-        return {str(row[0]) for row in rows}
+    def select(
+        self, session: Session, rest: str, values: Sequence[Any]
+    ) -> list[tuple[int, Message]]:
+        """Return messages with their numbers, by the rest of a statement."""
+        return [
+            (row[0], _message(row)) for row in session.all(self.sql(f"{_MESSAGES}{rest}"), values)
+        ]
 
     def find_message(self, session: Session, message_id: str) -> tuple[int, Message] | None:
-        row = session.one(self.sql(f"{_MESSAGES} AND m.id = ?"), (message_id,))
-        return (int(row[0]), _message(row)) if row else None
+        """Return a message with its number, or ``None``."""
+        if not is_id(message_id):
+            return None
+        return next(iter(self.select(session, " AND m.id = ?", (message_id,))), None)
 
     def by_numbers(self, session: Session, numbers: Sequence[int]) -> dict[int, Message]:
         found: dict[int, Message] = {}
         for part in parts(numbers):
-            rows = session.all(self.sql(f"{_MESSAGES} AND m.no IN ({marks(len(part))})"), part)
-            found.update((row[0], _message(row)) for row in rows)
+            found.update(self.select(session, f" AND m.no IN ({marks(len(part))})", part))
         return found
 
     def found_by(
@@ -247,28 +195,19 @@ class MessageStore(ProjectStore):
         limit: int,
         newest_first: bool = False,
     ) -> list[Message]:
-        """Messages of a thread with ``after < seq < before``."""
-        rows = session.all(
-            self.sql(
-                f"{_MESSAGES} AND m.thread_no = ? AND m.seq > ? AND m.seq < ?"
-                f" ORDER BY m.seq {'DESC' if newest_first else 'ASC'} LIMIT ?"
-            ),
-            (thread_no, after, before, limit),
-        )
-        return [_message(row) for row in rows]
+        """Return messages of a thread with ``after < seq < before``."""
+        order = "DESC" if newest_first else "ASC"
+        rest = f" AND m.thread_no = ? AND m.seq > ? AND m.seq < ? ORDER BY m.seq {order} LIMIT ?"
+        rows = self.select(session, rest, (thread_no, after, before, limit))
+        return [message for _, message in rows]
 
     def last_of_role(
         self, session: Session, thread_no: int, role: str, after: int, limit: int
     ) -> list[Message]:
         """Return the newest messages of a role, back to a number."""
-        rows = session.all(
-            self.sql(
-                f"{_MESSAGES} AND m.thread_no = ? AND m.seq > ? AND m.role = ? ORDER BY m.seq "
-                "DESC LIMIT ?"
-            ),
-            (thread_no, after, role, limit),
-        )
-        return [_message(row) for row in rows]
+        rest = " AND m.thread_no = ? AND m.seq > ? AND m.role = ? ORDER BY m.seq DESC LIMIT ?"
+        rows = self.select(session, rest, (thread_no, after, role, limit))
+        return [message for _, message in rows]
 
     def seal(self, session: Session, thread_no: int, up_to_seq: int, now_ms: int) -> int:
         return session.run(
@@ -278,32 +217,6 @@ class MessageStore(ProjectStore):
             ),
             (now_ms, thread_no, up_to_seq),
         )
-
-    def replace_content(self, session: Session, no: int, values: Sequence[Any]) -> bool:
-        """Overwrite an unsealed message; ``False`` once sealed.
-
-        (raw, parts, tokens, method, terms).
-        """
-        return bool(
-            session.run(
-                self.sql(
-                    "UPDATE messages SET raw_content = ?, parts = ?, token_count = ?, "
-                    "token_method = ?, term_count = ?"
-                    " WHERE project_no = :project AND no = ? AND sealed_at IS NULL"
-                ),
-                (*values, no),
-            )
-        )
-
-    def totals(self, session: Session) -> dict[str, int]:
-        row = session.one(
-            self.sql(
-                "SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(tokens), 0), "
-                "count(DISTINCT resource_id)"
-                " FROM threads WHERE project_no = :project"
-            )
-        ) or (0, 0, 0, 0)
-        return dict(zip(("threads", "messages", "tokens", "resources"), map(int, row), strict=True))
 
     def is_alone(self, session: Session) -> bool:
         """Return True if this is the store's only project."""
@@ -320,34 +233,19 @@ class MessageStore(ProjectStore):
         return (int(row[0]), int(row[1]), int(row[2])) if row else (0, 0, 0)
 
 
-def _thread(row: Row) -> Thread:
-    return Thread(
-        id=row[0],
-        resource_id=row[1],
-        kind=row[2],
-        parent_id=row[3],
-        title=None if row[4] is None else from_storable(row[4]),
-        metadata=json.loads(row[5]),
-        created_at=row[6],
-        updated_at=row[7],
-        message_count=row[8],
-        token_count=row[9],
-    )
+def thread_of(row: Row) -> Thread:
+    """Return the thread of a row of ``THREAD_COLUMNS``."""
+    values = list(row[:10])
+    values[4] = None if row[4] is None else from_storable(row[4])
+    values[5] = json.loads(row[5])
+    return Thread(*values)
 
 
-def _compaction(row: Row) -> Compaction:
-    identity, level, first, last, count, summary, code, method, created_at = row
-    return Compaction(
-        identity,
-        level,
-        first,
-        end_seq=last,
-        message_count=count,
-        summary=from_storable(summary),
-        code=from_storable(code),
-        method=method,
-        created_at=created_at,
-    )
+def compaction_of(row: Row) -> Compaction:
+    """Return the compaction of a row: its columns, of which the last may be left out."""
+    values = list(row)
+    values[5:7] = map(from_storable, row[5:7])
+    return Compaction(*values)
 
 
 def _message(row: Row) -> Message:
@@ -367,5 +265,5 @@ def _message(row: Row) -> Message:
         task_id=row[12],
         sealed_at=row[13],
         metadata=json.loads(row[14]) if row[14] else {},
-        compaction=_compaction(row[15:24]) if row[15] is not None else None,
+        compaction=compaction_of(row[15:24]) if row[15] is not None else None,
     )

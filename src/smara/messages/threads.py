@@ -11,7 +11,7 @@ from smara.core.scope import is_id, require_id
 from smara.database.projects import ProjectContext
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.messages.models import NewThread, Thread, ThreadKind
-from smara.messages.store import MessageStore
+from smara.messages.store import THREAD_COLUMNS, MessageStore, thread_of
 from smara.secrets import redact
 from smara.secrets.redact import dump_metadata
 
@@ -36,7 +36,21 @@ class Threads:
         parent_id: str | None = None,
         created_at: int | None = None,
     ) -> Thread:
-        """Make a thread; ``ConflictError`` when the id is taken."""
+        """Create a thread.
+
+        Args:
+            thread_id: Its id; without it, one is made.
+            resource_id: Whose thread it is; by default the resource of the settings.
+            title: What it is called.
+            metadata: Anything JSON can store.
+            kind: ``conversation``, ``subagent`` or ``compaction``.
+            parent_id: The thread it came from.
+            created_at: When it began, in milliseconds; by default now.
+
+        Raises:
+            ConflictError: If the id is taken.
+            InvalidInputError: If a value is impossible.
+        """
         new = NewThread(
             thread_id or self._project.new_id(),
             resource_id,
@@ -59,33 +73,41 @@ class Threads:
         """Create or update a thread; safe to repeat.
 
         A thread keeps its resource, kind and title once it has them; metadata is merged.
+
+        Args:
+            new: The thread.
+
+        Raises:
+            InvalidInputError: If a value is impossible.
         """
         values = self.row_for(new)
         with self._store.database.write() as session:
+            thread = None
             if not self._store.insert_thread(session, values):
                 self._store.hold_thread(session, new.id)
-                found = self._store.find_thread(session, new.id)
-                if found is not None:
-                    merged = {**found.metadata, **new.metadata}
-                    title = found.title or new.title
-                    if (title, merged) != (found.title, dict(found.metadata)):
-                        self._store.update_thread(
-                            session,
-                            new.id,
-                            _clean_title(title),
-                            dump_metadata(merged),
-                            found.updated_at,
-                        )
+                thread = self._store.find_thread(session, new.id)
+            if thread is not None:
+                merged = {**thread.metadata, **new.metadata}
+                title = thread.title or new.title
+                if (title, merged) != (thread.title, dict(thread.metadata)):
+                    self._store.update_thread(
+                        session,
+                        new.id,
+                        _clean_title(title),
+                        metadata=dump_metadata(merged),
+                        now_ms=thread.updated_at,
+                    )
         return self.get(new.id)
 
     def row_for(self, new: NewThread) -> tuple[Any, ...]:
-        """The row of a new thread, checked and redacted."""
-        now = self._project.clock.now_ms()
+        """Return the row of a new thread, checked and redacted."""
         if new.kind not in get_args(ThreadKind):
             raise InvalidInputError(
                 f"kind must be one of {', '.join(get_args(ThreadKind))}; got {new.kind!r}."
             )
         created_at = check_time(new.created_at)
+        if created_at is None:
+            created_at = self._project.clock.now_ms()
         return (
             require_id(new.id, "thread_id"),
             require_id(new.resource_id or self._project.settings.resource, "resource_id"),
@@ -93,12 +115,16 @@ class Threads:
             None if new.parent_id is None else require_id(new.parent_id, "parent_id"),
             _clean_title(new.title),
             dump_metadata(new.metadata),
-            created_at if created_at is not None else now,
-            created_at if created_at is not None else now,
+            created_at,
+            created_at,
         )
 
     def get(self, thread_id: str) -> Thread:
-        """The thread, or ``NotFoundError``."""
+        """Return a thread.
+
+        Raises:
+            NotFoundError: If there is no such thread.
+        """
         found = self.find(require_id(thread_id, "thread_id"))
         if found is None:
             raise NotFoundError(
@@ -109,7 +135,7 @@ class Threads:
         return found
 
     def find(self, thread_id: str) -> Thread | None:
-        """The thread, or ``None``."""
+        """Return a thread, or ``None``."""
         if not is_id(thread_id):
             return None
         with self._store.database.read() as session:
@@ -124,44 +150,69 @@ class Threads:
         limit: int | None = None,
         offset: int = 0,
     ) -> list[Thread]:
-        """Threads, the most recently used first."""
-        conditions = [
-            (f"{column} = ?", value)
-            for column, value in (
-                ("resource_id", resource_id),
-                ("kind", kind),
-                ("parent_id", parent_id),
-            )
-            if value is not None
-        ]
+        """Return threads, the most recently used first.
+
+        Args:
+            resource_id: Only threads of this resource.
+            kind: Only threads of this kind.
+            parent_id: Only threads that came from this one.
+            limit: The most threads; without it, all.
+            offset: How many to skip.
+        """
+        given = {"resource_id": resource_id, "kind": kind, "parent_id": parent_id}
+        values = {column: value for column, value in given.items() if value is not None}
+        where = "".join(f" AND {column} = ?" for column in values)
         with self._store.database.read() as session:
-            return self._store.list_threads(session, conditions, limit, offset=offset)
+            rows = session.all(
+                self._store.sql(
+                    f"SELECT {THREAD_COLUMNS} FROM threads WHERE project_no = :project{where}"
+                    " ORDER BY updated_at DESC, no DESC LIMIT ? OFFSET ?"
+                ),
+                (*values.values(), 2**31 - 1 if limit is None else limit, offset),
+            )
+        return [thread_of(row) for row in rows]
 
     def update(
         self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> Thread:
-        """Update the title or merge metadata; ``None`` removes a key."""
+        """Update the title or merge metadata.
+
+        Args:
+            thread_id: The thread.
+            title: The new title; ``None`` leaves it.
+            metadata: Merged into what is there; ``None`` removes a key.
+
+        Raises:
+            NotFoundError: If there is no such thread.
+        """
         now = self._project.clock.now_ms()
         with self._store.database.write() as session:
             # Taking the row first keeps another process from merging into what we read.
             self._store.hold_thread(session, thread_id)
-            found = self._store.find_thread(session, thread_id)
-            if found is not None:
-                merged = {**found.metadata, **(metadata or {})}
-                kept = {key: value for key, value in merged.items() if value is not None}
+            thread = self._store.find_thread(session, thread_id)
+            if thread is not None:
+                merged = {**thread.metadata, **(metadata or {})}
+                present = {key: value for key, value in merged.items() if value is not None}
                 self._store.update_thread(
                     session,
                     thread_id,
-                    _clean_title(title) if title is not None else _clean_title(found.title),
-                    dump_metadata(kept),
-                    now,
+                    _clean_title(thread.title if title is None else title),
+                    metadata=dump_metadata(present),
+                    now_ms=now,
                 )
         return self.get(thread_id)
 
     def totals(self) -> dict[str, int]:
         """Count the project's threads, messages, tokens and resources."""
         with self._store.database.read() as session:
-            return self._store.totals(session)
+            row = session.one(
+                self._store.sql(
+                    "SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(tokens), 0), "
+                    "count(DISTINCT resource_id)"
+                    " FROM threads WHERE project_no = :project"
+                )
+            ) or (0, 0, 0, 0)
+        return dict(zip(("threads", "messages", "tokens", "resources"), map(int, row), strict=True))
 
 
 def _clean_title(title: str | None) -> str | None:
