@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -218,17 +218,6 @@ def signature(line: str) -> str:
     return words if len(words) <= 110 else f"{words[:109]}…"
 
 
-def _defined_names(lines: Sequence[str]) -> dict[str, str]:
-    """Return the names that lines define as functions, classes and types, with signatures."""
-    found: dict[str, str] = {}
-    for line in lines[:MOST_LINES]:
-        if match := _NAMED.match(line) or _ARROW.match(line) or _CONSTANT.fullmatch(line):
-            found.setdefault(match[1], signature(line))
-    return found
-
-
-Verb = Literal["created", "changed", "deleted"]
-
 _READ_CHARACTERS = 120_000
 _OLD = ("old_string", "old_str", "old_text", "search", "oldString", "SEARCH")
 _NEW = (
@@ -245,6 +234,7 @@ _NEW = (
 _WHOLE = ("content", "file_text", "contents", "text", "file_content", "CodeContent")
 _PATCH = ("patch", "input", "diff", "patchText")
 _PATCH_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.{1,400})|\+\+\+ (?:b/)?(\S{1,400})")
+_PATCH_VERBS: Mapping[str, Literal["Created", "Deleted"]] = {"Add": "Created", "Delete": "Deleted"}
 _NUMBER = re.compile(r"^\s{0,8}\d{1,7}(?:→|\t)", re.MULTILINE)
 _HEREDOC = re.compile(
     r"(?:cat|tee)\s+(?:-a\s+)?(?:>{1,2}\s*)?([^\s<>"
@@ -252,16 +242,25 @@ _HEREDOC = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FileChange:
-    """One changed file, and the lines that tell of it."""
+    """What happened to one file, and the lines that tell of it."""
 
     path: str
-    verb: Verb
-    added: tuple[str, ...]
-    removed: tuple[str, ...] = ()
-    around: tuple[str, ...] = ()
+    verb: Literal["Created", "Changed", "Deleted"]
+    added: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    around: list[str] = field(default_factory=list)
     """Lines that stayed but were quoted to find the place."""
+    plain: list[str] = field(default_factory=list)
+    """Telling lines of changes that define nothing."""
+
+    @property
+    def gone(self) -> list[str]:
+        """Names that were defined and are no longer."""
+        here = "\n".join([*self.added, *self.around])
+        names = definitions(self.removed, self.path).names("name")
+        return [name for name in names if name not in here][:8]
 
 
 def changes_of(call: ToolCall, before: str = "") -> list[FileChange]:
@@ -271,7 +270,7 @@ def changes_of(call: ToolCall, before: str = "") -> list[FileChange]:
     only the new lines count then.
     """
     if isinstance(call.arguments, str):
-        return list(_of_patch(call.arguments))
+        return _of_patch(call.arguments)
     if not isinstance(call.arguments, Mapping):
         return []
     path = path_of(call)
@@ -288,7 +287,7 @@ def changes_of(call: ToolCall, before: str = "") -> list[FileChange]:
         return [_edited(path, old, new)]
     patch = call.argument(*_PATCH)
     if patch and ("*** " in patch or "+++ " in patch):
-        return list(_of_patch(patch))
+        return _of_patch(patch)
     if not path:
         return []
     old, new = call.argument(*_OLD), call.argument(*_NEW)
@@ -299,8 +298,8 @@ def changes_of(call: ToolCall, before: str = "") -> list[FileChange]:
             return [_edited(path, _NUMBER.sub("", before[:_READ_CHARACTERS]), content)]
         output = (call.output or "")[:400]
         is_new = "updated" not in output and "overwr" not in output
-        return [FileChange(path, "created" if is_new else "changed", _lines(content))]
-    return [FileChange(path, "deleted" if "delete" in call.name.lower() else "changed", ())]
+        return [FileChange(path, "Created" if is_new else "Changed", _lines(content))]
+    return [FileChange(path, "Deleted" if "delete" in call.name.lower() else "Changed")]
 
 
 def written_by_shell(command: str) -> list[FileChange]:
@@ -310,25 +309,21 @@ def written_by_shell(command: str) -> list[FileChange]:
         end = command.find(f"\n{match[2]}", match.end())
         body = command[match.end() : end if end >= 0 else len(command)]
         if match[1] not in ("-", "EOF"):
-            found.append(FileChange(match[1].strip("'\""), "changed", _lines(body)))
+            found.append(FileChange(match[1].strip("'\""), "Changed", _lines(body)))
     return found
 
 
-def _of_patch(patch: str) -> Iterator[FileChange]:
-    lines = patch[:_READ_CHARACTERS].split("\n")
-    path, verb = "", "changed"
-    added: list[str] = []
-    removed: list[str] = []
-    for line in [*lines, "*** Update File: "]:
+def _of_patch(patch: str) -> list[FileChange]:
+    changes = [FileChange("", "Changed")]
+    for line in patch[:_READ_CHARACTERS].split("\n"):
         if line.startswith(("*** ", "+++ ")) and (head := _PATCH_FILE.match(line + " ")):
-            if path:
-                yield FileChange(path, verb, tuple(added), removed=tuple(removed))  # type: ignore[arg-type]
-            path, added, removed = (head[2] or head[3] or "").strip(), [], []
-            verb = {"Add": "created", "Delete": "deleted"}.get(head[1] or "", "changed")
-        elif line.startswith("+") and path:
-            added.append(line[1:])
-        elif line.startswith("-") and path and not line.startswith("--- "):
-            removed.append(line[1:])
+            path = (head[2] or head[3] or "").strip()
+            changes.append(FileChange(path, _PATCH_VERBS.get(head[1], "Changed")))
+        elif line.startswith("+"):
+            changes[-1].added.append(line[1:])
+        elif line.startswith("-") and not line.startswith("--- "):
+            changes[-1].removed.append(line[1:])
+    return [change for change in changes if change.path]
 
 
 def _edited(path: str, old: str, new: str) -> FileChange:
@@ -336,17 +331,16 @@ def _edited(path: str, old: str, new: str) -> FileChange:
     came, went = Counter(after) - Counter(before), Counter(before) - Counter(after)
     return FileChange(
         path,
-        "changed",
-        tuple(line for line in after if came[line]),
-        removed=tuple(line for line in before if went[line]),
-        around=tuple(line for line in after if not came[line]),
+        "Changed",
+        [line for line in after if came[line]],
+        removed=[line for line in before if went[line]],
+        around=[line for line in after if not came[line]],
     )
 
 
-def _lines(text: str) -> tuple[str, ...]:
-    return tuple(
-        line[:600].rstrip() for line in clean(text[:_READ_CHARACTERS]).split("\n") if line.strip()
-    )
+def _lines(text: str) -> list[str]:
+    lines = clean(text[:_READ_CHARACTERS]).split("\n")
+    return [line[:600].rstrip() for line in lines if line.strip()]
 
 
 _FOR_A_NEW_FILE, _FOR_A_CHANGED_FILE, _WHEN_MANY = 560, 400, 300
@@ -358,38 +352,18 @@ _WEAK = re.compile(
 )
 
 
-@dataclass(slots=True)
-class _WrittenFile:
-    """All that happened to one file in a stretch of work."""
-
-    path: str
-    verb: str = "Changed"
-    added: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    around: list[str] = field(default_factory=list)
-    quoted: list[str] = field(default_factory=list)
-    """Lines of changes that define nothing."""
-
-    @property
-    def gone(self) -> list[str]:
-        """Names that were defined and are no longer."""
-        here = "\n".join([*self.added, *self.around])
-        return [name for name in _defined_names(self.removed) if name not in here][:8]
-
-
 def code_note(scene: Scene, changes: Sequence[tuple[FileChange, ToolCall]]) -> Note | None:
     """Write what a stretch of work wrote, file by file."""
-    files: dict[str, _WrittenFile] = {}
+    files: dict[str, FileChange] = {}
     for change, _ in changes:
         path = scene.paths.short(change.path)
-        file = files.setdefault(path, _WrittenFile(path))
-        if change.verb != "changed":
-            file.verb = "Created" if change.verb == "created" else "Deleted"
+        file = files.setdefault(path, FileChange(path, "Changed"))
+        file.verb = file.verb if change.verb == "Changed" else change.verb
         file.added += change.added
         file.removed += change.removed
         file.around += change.around
         if not definitions(change.added, path).all():
-            file.quoted += _telling_lines(change.added)[:2]
+            file.plain += _telling_lines(change.added)[:2]
     if not files:
         return None
     folder, details = "", []
@@ -420,19 +394,19 @@ def code_note(scene: Scene, changes: Sequence[tuple[FileChange, ToolCall]]) -> N
     )
 
 
-def _line_of(file: _WrittenFile, path: str, verb: str, characters: int | None = None) -> str:
+def _line_of(file: FileChange, path: str, verb: str, characters: int | None = None) -> str:
     """Write what a file defines now; else where it was changed and the words that came."""
     room = characters or (_FOR_A_NEW_FILE if file.verb == "Created" else _FOR_A_CHANGED_FILE)
     found = definitions(file.added, file.path)
     if defined := found.all():
         pieces = [_signatures(defined, room - 100)]
         if len(pieces[0]) < room // 2:
-            pieces += [clip(line, 90) for line in file.quoted[:2]]
+            pieces += [clip(line, 90) for line in file.plain[:2]]
     elif file.removed and not file.added:
         pieces = [f"removed {clip(line, 90)}" for line in file.removed[:2]]
     else:
         # The first lines that came and say something, behind the definition around them.
-        under = list(_defined_names(file.around).values())[:1]
+        under = [each.text for each in definitions(file.around).by_kind["name"][:1]]
         lines = [clip(line, 90) for line in [*under, *_telling_lines(file.added)[:3]]]
         pieces = [joined(lines, room)]
     for label, names in (
