@@ -112,7 +112,7 @@ class BufferedReflections:
             created_at=now_ms,
         )
         now_there = self.sources(session, new)
-        if _told(now_there) != _told(sorted(sources)):
+        if _contents(now_there) != _contents(sorted(sources)):
             raise LeaseLostError(
                 "The observations were changed by somebody else meanwhile; nothing was written."
             )
@@ -209,12 +209,12 @@ class BufferedReflections:
         )
 
 
-def _told(rows: Sequence[tuple[int, Observation]]) -> list[tuple[int, str, tuple[str, ...]]]:
+def _contents(rows: Sequence[tuple[int, Observation]]) -> list[tuple[int, str, tuple[str, ...]]]:
     return [(no, row.text, row.details) for no, row in rows]
 
 
 def _digest(
     sources: Sequence[tuple[int, Observation]], notes: Sequence[tuple[int, Observation]]
 ) -> str:
-    text = json.dumps([_told(sources), _told(notes)])
+    text = json.dumps([_contents(sources), _contents(notes)])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -299,16 +299,11 @@ def taint_of(messages: Iterable[Message]) -> tuple[str, ...]:
             found.update(str(each) for each in given)
         for part in message.parts:
             if part.type in ("tool_call", "tool_result") and part.name:
-                found.add(_kind(part.name))
+                name = part.name.lower()
+                is_web = any(name == each or name.startswith(f"{each}_") for each in _WEB)
+                found.add("mcp" if name.startswith("mcp") else "web" if is_web else "tool")
             elif part.type == "tool_result" or message.role == "tool":
                 found.add("tool")
             elif part.type in ("file", "image"):
                 found.add("file")
     return tuple(sorted(word for each in found for word in each.split()))
-
-
-def _kind(tool: str) -> str:
-    name = tool.lower()
-    if name.startswith("mcp"):
-        return "mcp"
-    return "web" if any(name == each or name.startswith(f"{each}_") for each in _WEB) else "tool"

@@ -359,9 +359,28 @@ class Observations:
         """Return the messages an observation stands for, oldest first, by page."""
         found = self.get(observation_id)
         with self._store.database.read() as session:
-            sources = [found] if found.thread_id is not None else self._merged(session, found)
+            sources = {0: found}
+            if found.thread_id is None:  # what a reflection over several threads stands for
+                rows = (
+                    self._buffered.sources_of(session, found.id)
+                    if found.state == "buffered"
+                    else self._store.merged(session, found.id, found.generation)
+                )
+                sources = dict(rows)
+                for _ in range(found.generation):  # and what it condensed again
+                    again = {
+                        row.generation
+                        for _, row in rows
+                        if row.kind == "reflection" and row.thread_id is None
+                    }
+                    rows = [
+                        row
+                        for generation in sorted(again)
+                        for row in self._store.merged(session, found.id, generation)
+                    ]
+                    sources.update(rows)
             messages: dict[str, Message] = {}
-            for source in sources:
+            for _, source in sorted(sources.items(), key=lambda row: (row[1].said_at, row[0])):
                 no = (
                     self._messages.thread_no(session, source.thread_id)
                     if source.thread_id
@@ -374,30 +393,6 @@ class Observations:
                     )
                     messages.update((message.id, message) for message in page)
         return builtins.list(messages.values())[offset : offset + limit]
-
-    def _merged(self, session: Session, reflection: Observation) -> builtins.list[Observation]:
-        """Return what a reflection over several threads stands for, oldest first.
-
-        What it condensed again is included.
-        """
-        if reflection.state == "buffered":
-            rows = self._buffered.sources_of(session, reflection.id)
-        else:
-            rows = self._store.merged(session, reflection.id, reflection.generation)
-        found = dict(rows)
-        for _ in range(reflection.generation):
-            again = {
-                row.generation
-                for _, row in rows
-                if row.kind == "reflection" and row.thread_id is None
-            }
-            rows = [
-                row
-                for each in sorted(again)
-                for row in self._store.merged(session, reflection.id, each)
-            ]
-            found.update(rows)
-        return [found[no] for no in sorted(found, key=lambda no: (found[no].said_at, no))]
 
     def extracted(self, thread_id: str, *, limit: int = 20) -> builtins.list[dict[str, Any]]:
         """Return what extractors found in a thread, newest first."""

@@ -8,7 +8,7 @@ generation and remain searchable. A result that is not smaller is rejected.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from smara.core import log
@@ -37,6 +37,7 @@ _MOST_AT_ONCE = 2
 _WORTH_SHARE = 0.25
 _FIRST_RETRY_MS = 15_000
 _MOST_DOUBLINGS = 10
+_NOTE_FIELDS = tuple(field.name for field in fields(Note))
 
 
 Rows = Sequence[tuple[int, Observation]]
@@ -199,8 +200,26 @@ class ReflectionCycle(LeasedCycle):
 
     def _condense(self, job: ReflectJob, lease: Lease) -> CycleOutcome:
         """Let the reflector think, and write what it found if that is smaller."""
+        reflections = sum(row.tokens for _, row in job.sources if row.kind == "reflection")
+        settings = self._project.settings
+        request = ReflectRequest(
+            [Note(**{name: getattr(row, name) for name in _NOTE_FIELDS}) for _, row in job.sources],
+            2 if reflections > self._limits.reflections_limit else 0,
+            self._project.timezone,
+            flavor=settings.observe_flavor,
+            target_tokens=max(200, min(job.tokens, self._limits.reflect_after) // 2),
+            instructions=settings.observe_instructions or "",
+        )
+        reflector = self._reflector
         try:
-            notes, method = self._think(job)
+            try:
+                notes = reflector.reflect(request).notes
+            except SmaraError as error:
+                if reflector.method == self._fallback.method:
+                    raise
+                log.warning("reflections.without_model", code=error.code)
+                reflector = self._fallback
+                notes = reflector.reflect(request).notes
         except SmaraError as error:
             self._record_failure(job, error.code, str(error))
             raise
@@ -229,7 +248,7 @@ class ReflectionCycle(LeasedCycle):
             generation=job.generation,
             mode="default",
             taint=" ".join(sorted({each for _, row in job.sources for each in row.taint})),
-            method=method,
+            method=reflector.method,
         )
         tokens = sum(row["tokens"] for row in rows)
         if not rows or tokens >= job.tokens:
@@ -246,26 +265,6 @@ class ReflectionCycle(LeasedCycle):
             state=rows[0]["state"],
         )
         return CycleOutcome("reflect", True, messages=len(job.sources), notes=len(rows))
-
-    def _think(self, job: ReflectJob) -> tuple[tuple[Note, ...], str]:
-        """Let the reflector condense; without the model if the model cannot."""
-        reflections = sum(row.tokens for _, row in job.sources if row.kind == "reflection")
-        settings = self._project.settings
-        request = ReflectRequest(
-            tuple(as_note(row) for _, row in job.sources),
-            2 if reflections > self._limits.reflections_limit else 0,
-            self._project.timezone,
-            flavor=settings.observe_flavor,
-            target_tokens=max(200, min(job.tokens, self._limits.reflect_after) // 2),
-            instructions=settings.observe_instructions or "",
-        )
-        try:
-            return self._reflector.reflect(request).notes, self._reflector.method
-        except SmaraError as error:
-            if self._reflector.method == self._fallback.method:
-                raise
-            log.warning("reflections.without_model", code=error.code)
-            return self._fallback.reflect(request).notes, self._fallback.method
 
     def _commit(self, job: ReflectJob, rows: Sequence[Mapping[str, Any]], lease: Lease) -> None:
         """Write the new generation and what it stands for together, behind the fence."""
@@ -367,20 +366,3 @@ class ReflectionCycle(LeasedCycle):
 def _failure_key(record: StoredRecord) -> FailureKey:
     """Return the next generation's key; it stands where a message would."""
     return FailureKey(record.no, 0, "reflect", first_seq=record.record.generation + 1)
-
-
-def as_note(row: Observation) -> Note:
-    """Return a stored observation as an observer would have written it."""
-    return Note(
-        row.priority,
-        row.category,
-        row.text,
-        said_at=row.said_at,
-        refers_to=row.refers_to,
-        details=row.details,
-        files=row.files,
-        lines=row.lines,
-        first_seq=row.first_seq,
-        last_seq=row.last_seq,
-        mode_specific=row.mode_specific,
-    )

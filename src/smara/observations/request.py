@@ -38,7 +38,6 @@ from smara.observations.reply.parse import describe_fields
 _CUT = "\n[… {left:,} characters are left out here …]\n"
 _DRAWS = 20
 _HIGH = "🔴"
-_THREAD = re.compile(r"\s*</?thread[\s>]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +384,11 @@ class ReplyAttempts:
                 break
             spoken = speak(reminder)
             is_cut_off = failure is not None and failure.facts.get("reason") == "truncated"
-            tokens = self.output_tokens or output_tokens(spoken) * (2 if is_cut_off else 1)
+            # Half of its source: a history of 30,000 tokens gets 15,000 (its observations have
+            # 1,000 to 6,000); a model that thinks before it writes needs room even for a short
+            # one. A reply that was cut off gets twice as much the next time.
+            usual = min(_MOST_OUTPUT, max(_LEAST_OUTPUT, spoken.material_tokens // 2))
+            tokens = self.output_tokens or usual * (2 if is_cut_off else 1)
             seconds = None if ends_at is None else max(0.01, ends_at - self.clock.monotonic())
             request = ChatRequest(
                 spoken.prompt,
@@ -419,13 +422,3 @@ class ReplyAttempts:
     def is_over(self, ends_at: float | None) -> bool:
         """Return True if there is no time left for another attempt."""
         return ends_at is not None and ends_at - self.clock.monotonic() < _LEAST_SECONDS
-
-
-def output_tokens(spoken: ModelRequest) -> int:
-    """Return the reply's limit: half of its source.
-
-    A history of 30,000 tokens gets 15,000 (its observations have 1,000 to 6,000); a model
-    that thinks before it writes needs room even for a short one, so 4,000 is the least. A
-    reply that was cut off gets twice as much the next time.
-    """
-    return min(_MOST_OUTPUT, max(_LEAST_OUTPUT, spoken.material_tokens // 2))

@@ -41,15 +41,8 @@ class ObservedSummarizer:
     def summarize(self, messages: Sequence[Message], level: int) -> Summary:
         """Summarize a run by its observations, else by another summarizer."""
         found = self._otherwise.summarize(messages, level)
-        text = self._observed(messages, level)
-        if not text:
-            return replace(found, method=found.method or self._otherwise.method)
-        return Summary(text, found.code, METHOD)
-
-    def _observed(self, messages: Sequence[Message], level: int) -> str:
-        from smara.observations.store import (
-            ObservationStore,
-        )  # loaded when a run is due, not with every message
+        # Loaded when a run is due, not with every message.
+        from smara.observations.store import ObservationStore
 
         store, first, last = ObservationStore(self._database, self._wall), messages[0], messages[-1]
         with self._database.read() as session:
@@ -58,7 +51,10 @@ class ObservedSummarizer:
             )
         length = sum(len(message.raw_content) for message in messages)
         room = min(_MOST_CHARACTERS[level], max(_LEAST_CHARACTERS, length // 2))
-        return fitted(rows, self._timezone, room)
+        text = fitted(rows, self._timezone, room)
+        if not text:
+            return replace(found, method=found.method or self._otherwise.method)
+        return Summary(text, found.code, METHOD)
 
 
 def fitted(rows: Sequence[Observation], timezone: str, characters: int) -> str:

@@ -20,6 +20,8 @@ from smara.observations.observations import Observations
 from smara.observations.store import ObservationStore
 
 _PAGE = 200
+_MOST_SECONDS = 120.0
+_MOST_WORKERS = 256
 PENDING = "t.tokens - coalesce(c.observed_tokens, 0)"
 UNBUFFERED = (
     "t.tokens - coalesce(CASE WHEN c.buffered_tokens > c.observed_tokens"
@@ -44,7 +46,52 @@ class DueRules(NamedTuple):
     stale_after_ms: int
 
 
-class Worker:
+class _Rounds:
+    """A worker that goes round and round."""
+
+    _clock: Clock
+
+    def run_once(self) -> WorkerRound:
+        """Run one round."""
+        raise NotImplementedError
+
+    def run(
+        self,
+        stop: threading.Event,
+        poll_seconds: float = 5.0,
+        leave_after_idle_seconds: float | None = 600.0,
+        tell: Callable[[WorkerRound], None] | None = None,
+    ) -> int:
+        """Run rounds until stopped, or idle for so long.
+
+        Args:
+            stop: Ends the worker after the round it is in.
+            poll_seconds: The pause between two rounds.
+            leave_after_idle_seconds: Ends the worker when nothing was due for so long.
+            tell: Hears of every round that did something, or failed.
+
+        Returns:
+            The number of rounds.
+        """
+        rounds = 0
+        last_busy = self._clock.monotonic()
+        while not stop.is_set():
+            done = self.run_once()
+            rounds += 1
+            if tell is not None and (done.failed or not done.is_idle):
+                tell(done)
+            now = self._clock.monotonic()
+            if not done.is_idle:
+                last_busy = now
+            elif (
+                leave_after_idle_seconds is not None and now - last_busy >= leave_after_idle_seconds
+            ):
+                break
+            self._clock.wait(poll_seconds, stop)
+        return rounds
+
+
+class Worker(_Rounds):
     """A worker that observes due threads: many tokens, or long silence."""
 
     def __init__(
@@ -76,7 +123,20 @@ class Worker:
         """
         for thread_id, pending, updated_at in self._due() if is_due else ():
             try:
-                yield self._look_at(thread_id, updated_at)
+                is_stale = self._clock.now_ms() - updated_at >= self._rules.stale_after_ms
+                observe = self._observations.end_session if is_stale else self._observations.buffer
+                outcome = observe(thread_id)
+                plan = self._observations.planned_reflection(thread_id)
+                reflected = 0
+                if any(plan):
+                    reflection = self._observations.reflect(thread_id, is_buffered=plan.buffers)
+                    reflected = int(reflection.success and reflection.notes > 0)
+                yield WorkerRound(
+                    1,
+                    observed=int(outcome.success and outcome.messages > 0),
+                    reflected=reflected,
+                    failed=int(not outcome.success and outcome.code != "in_progress"),
+                )
             except SmaraError as error:
                 log.warning("worker.failed", thread=thread_id, error=error.code, pending=pending)
                 yield WorkerRound(1, failed=1)
@@ -87,42 +147,6 @@ class Worker:
                 yield WorkerRound(learned=self._learn())
             except SmaraError as error:
                 log.warning("worker.not_learned", error=error.code)
-
-    def _look_at(self, thread_id: str, updated_at: int) -> WorkerRound:
-        is_stale = self._clock.now_ms() - updated_at >= self._rules.stale_after_ms
-        observe = self._observations.end_session if is_stale else self._observations.buffer
-        outcome = observe(thread_id)
-        plan = self._observations.planned_reflection(thread_id)
-        reflected = False
-        if any(plan):
-            reflection = self._observations.reflect(thread_id, is_buffered=plan.buffers)
-            reflected = reflection.success and reflection.notes > 0
-        return WorkerRound(
-            1,
-            observed=int(outcome.success and outcome.messages > 0),
-            reflected=int(reflected),
-            failed=int(not outcome.success and outcome.code != "in_progress"),
-        )
-
-    def run(
-        self,
-        stop: threading.Event,
-        poll_seconds: float = 5.0,
-        leave_after_idle_seconds: float | None = 600.0,
-        tell: Callable[[WorkerRound], None] | None = None,
-    ) -> int:
-        """Go round until stopped, or idle for so long.
-
-        Return how many rounds.
-        """
-        return go_round(
-            self.run_once,
-            self._clock,
-            stop,
-            poll_seconds=poll_seconds,
-            leave_after_idle_seconds=leave_after_idle_seconds,
-            tell=tell,
-        )
 
     def _due(self) -> Iterator[tuple[str, int, int]]:
         """Find (thread, pending tokens, last use) of the threads that are due, oldest first."""
@@ -155,42 +179,12 @@ def together(rounds: Iterable[WorkerRound]) -> WorkerRound:
     )
 
 
-def go_round(
-    run_once: Callable[[], WorkerRound],
-    clock: Clock,
-    stop: threading.Event,
-    poll_seconds: float,
-    leave_after_idle_seconds: float | None,
-    tell: Callable[[WorkerRound], None] | None = None,
-) -> int:
-    """Run rounds until stopped, or idle for so long.
-
-    Return how many rounds.
-    """
-    rounds = 0
-    last_busy = clock.monotonic()
-    while not stop.is_set():
-        done = run_once()
-        rounds += 1
-        if tell is not None and (done.failed or not done.is_idle):
-            tell(done)
-        now = clock.monotonic()
-        if not done.is_idle:
-            last_busy = now
-        elif leave_after_idle_seconds is not None and now - last_busy >= leave_after_idle_seconds:
-            break
-        clock.wait(poll_seconds, stop)
-    return rounds
-
-
-_MOST_SECONDS = 120.0
-_MOST_KEPT = 256
 # In each round so many further projects are visited in turn: they may have something to do besides
 # observing.
 _VISITED_BESIDES = 8
 
 
-class StoreWorker:
+class StoreWorker(_Rounds):
     """Serves all projects of a store."""
 
     def __init__(
@@ -209,11 +203,16 @@ class StoreWorker:
         Trouble with one project does not keep the others waiting.
         """
         due = self._due()
+        with self._database.read() as session:  # the next few projects by number
+            rows = session.all(
+                "SELECT no, id FROM projects WHERE no > ? ORDER BY no LIMIT ?",
+                (self._last_visited, _VISITED_BESIDES),
+            )
+        self._last_visited = int(rows[-1][0]) if len(rows) == _VISITED_BESIDES else 0
+        besides = [str(row[1]) for row in rows if row[1] not in due]
         ends_at = self._clock.monotonic() + _MOST_SECONDS
         waiting = deque((project_id, self._steps(project_id, is_due=True)) for project_id in due)
-        waiting += (
-            (project_id, self._steps(project_id, is_due=False)) for project_id in self._besides(due)
-        )
+        waiting += ((project_id, self._steps(project_id, is_due=False)) for project_id in besides)
         done: list[WorkerRound] = []
         while waiting and self._clock.monotonic() < ends_at:
             project_id, steps = waiting.popleft()
@@ -227,30 +226,10 @@ class StoreWorker:
                 done.append(WorkerRound(failed=1))
         return together([*done, WorkerRound(projects=len(due))])
 
-    def run(
-        self,
-        stop: threading.Event,
-        poll_seconds: float = 5.0,
-        leave_after_idle_seconds: float | None = 600.0,
-        tell: Callable[[WorkerRound], None] | None = None,
-    ) -> int:
-        """Go round until stopped, or idle for so long.
-
-        Return how many rounds.
-        """
-        return go_round(
-            self.run_once,
-            self._clock,
-            stop,
-            poll_seconds=poll_seconds,
-            leave_after_idle_seconds=leave_after_idle_seconds,
-            tell=tell,
-        )
-
     def _steps(self, project_id: str, is_due: bool) -> Iterator[WorkerRound]:
         # Opened at its first turn, so that a project that cannot be costs no other its turn.
         if project_id not in self._workers:
-            if len(self._workers) >= _MOST_KEPT:
+            if len(self._workers) >= _MOST_WORKERS:
                 self._workers.clear()
             self._workers[project_id] = self._worker_of(project_id)
         yield from self._workers[project_id].steps(is_due)
@@ -271,13 +250,3 @@ class StoreWorker:
                 ),
             )
         return [str(row[0]) for row in rows]
-
-    def _besides(self, due: list[str]) -> list[str]:
-        """Return the next few projects by number, round after round."""
-        with self._database.read() as session:
-            rows = session.all(
-                "SELECT no, id FROM projects WHERE no > ? ORDER BY no LIMIT ?",
-                (self._last_visited, _VISITED_BESIDES),
-            )
-        self._last_visited = int(rows[-1][0]) if len(rows) == _VISITED_BESIDES else 0
-        return [str(row[1]) for row in rows if row[1] not in due]

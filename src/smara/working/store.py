@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from smara.core.escape import from_storable, to_storable
 from smara.database.database import Row, Session, marks
@@ -78,7 +77,7 @@ class WorkingStore(ProjectStore):
         """Write a draft as the page's next version."""
         values = (
             draft.format,
-            _text(draft.template),
+            draft.template and to_storable(draft.template),
             # ASCII, so that nothing in it needs escaping.
             None if draft.schema is None else json.dumps(draft.schema),
             to_storable(draft.content),
@@ -97,7 +96,7 @@ class WorkingStore(ProjectStore):
                 "template, schema,"
                 " content, actor, reason, created_at) VALUES (:project, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             ),
-            (no, version, *values, to_storable(actor), _text(reason), now_ms),
+            (no, version, *values, to_storable(actor), reason and to_storable(reason), now_ms),
         )
         self.index(session, no, draft.content)
 
@@ -136,10 +135,10 @@ class WorkingStore(ProjectStore):
                 content=from_storable(row[1]),
                 format=row[2],
                 actor=from_storable(row[3]),
-                reason=_read(row[4]),
+                reason=row[4] and from_storable(row[4]),
                 created_at=row[5],
-                template=_read(row[6]),
-                schema=_load(row[7]),
+                template=row[6] and from_storable(row[6]),
+                schema=row[7] and json.loads(row[7]),
             )
             for row in rows
         ]
@@ -161,22 +160,10 @@ def _memory(row: Row) -> WorkingMemory:
         thread_id=row[4] or None,
         format=row[5],
         content=from_storable(row[6]),
-        template=_read(row[7]),
-        schema=_load(row[8]),
+        template=row[7] and from_storable(row[7]),
+        schema=row[8] and json.loads(row[8]),
         version=row[9],
         created_at=row[10],
         updated_at=row[11],
-        updated_by=_read(row[12]),
+        updated_by=row[12] and from_storable(row[12]),
     )
-
-
-def _text(text: str | None) -> str | None:
-    return None if text is None else to_storable(text)
-
-
-def _read(text: str | None) -> str | None:
-    return None if text is None else from_storable(text)
-
-
-def _load(schema: str | None) -> dict[str, Any] | None:
-    return None if schema is None else json.loads(schema)

@@ -235,7 +235,15 @@ def sort(sentence: str, is_coding: bool = True) -> Act:
                 return act
     first = re.split(r"[^a-z']", text, maxsplit=1)[0]
     wants_words = bool(_ASKS_TO_TELL.match(text) or _WONDERS.match(text))
-    if not wants_words and _asks_to_do(text, first, is_question):
+    if _ASKS_TO_DO.match(text):
+        # "We need a migration for this?" asks; with "can you" in it, it requests after all.
+        is_wish = not text.startswith(("we ", "i ", "you "))
+        is_request = not is_question or is_wish or bool(_ASKS_INSIDE.search(text))
+    else:
+        # "main was clean; fix the issues" asks in its second half.
+        later = any((match[1] or match[2]) in VERBS for match in _LATER.finditer(text))
+        is_request = later or (first in VERBS and not is_question)
+    if is_request and not wants_words:
         return "request"
     if is_question or wants_words or (_QUESTION_OPENING.match(text) and first not in VERBS):
         return "question"
@@ -254,16 +262,6 @@ def sort(sentence: str, is_coding: bool = True) -> Act:
 
 def _folded(sentence: str) -> str:
     return sentence.strip().lower().replace("’", "'")[:400]
-
-
-def _asks_to_do(text: str, first: str, is_question: bool) -> bool:
-    if _ASKS_TO_DO.match(text):
-        # "We need a migration for this?" asks; with "can you" in it, it requests after all.
-        is_wish = not text.startswith(("we ", "i ", "you "))
-        return not is_question or is_wish or bool(_ASKS_INSIDE.search(text))
-    # "main was clean; fix the issues" asks in its second half.
-    later = any((match[1] or match[2]) in VERBS for match in _LATER.finditer(text))
-    return later or (first in VERBS and not is_question)
 
 
 def is_outcome(sentence: str) -> bool:
@@ -378,7 +376,7 @@ def replaced_by(sentence: str) -> str:
 _PERSONAL = re.compile(
     r"\b(?:i|i'm|i've|i'd|i'll|my|mine|me|we|we're|we've|we'll|our|ours|us)\b", re.IGNORECASE
 )
-_NAMES_OR_NUMBERS = re.compile(r"\d|(?<=[a-z,;] )[A-Z][a-z]|[^\x00-\x7f]{2}")
+NAMES_OR_NUMBERS = re.compile(r"\d|(?<=[a-z,;] )[A-Z][a-z]|[^\x00-\x7f]{2}")
 _OWN_DOING = one_of(  # "Just signed up for a class": the speaker is left out
     r"(?:just|gonna|haven't|hasn't|tried|went|got|started|been|had|btw,?|currently|planning"
     r"|working|thinking)\b",
@@ -413,15 +411,10 @@ def is_telling(sentence: str) -> bool:
 
     A reaction does not, and neither do words that could be said of anything.
     """
-    if has_names(sentence) or _OWN_DOING.match(sentence) or is_outcome(sentence):
+    if NAMES_OR_NUMBERS.search(sentence) or _OWN_DOING.match(sentence) or is_outcome(sentence):
         return True
     if _REACTION.match(sentence) and len(sentence) < _SHORT:
         return False
     words = _WORD.findall(sentence[:400])
     is_about = sum(word.lower() not in _EMPTY for word in words) > _FEW
     return is_about or bool(_PERSONAL.search(sentence))
-
-
-def has_names(sentence: str) -> bool:
-    """Return True if a sentence holds a name or a number."""
-    return bool(_NAMES_OR_NUMBERS.search(sentence))

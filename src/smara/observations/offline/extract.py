@@ -170,8 +170,14 @@ class _Extraction:
         if schema is None or depth > _MOST_STEPS:
             return _NOTHING, (label,)
         candidates = self._candidates(schema, label, is_list)
-        if candidates is None and is_list and _kind(schema) == "string":
-            candidates = self._listed(label)
+        words = [word for word in labels_of(label) if word in _LISTED]
+        if candidates is None and is_list and _kind(schema) == "string" and words:
+            # The words of the notes of the kind that the list is named after.
+            category = _LISTED[words[-1]]
+            texts = [note.text for note in self._notes if note.category == category]
+            candidates = [LABEL.sub("", text, count=1).strip() for text in texts]
+            if category == "file":
+                candidates = [file for note in self._notes for file in note.files]
         if candidates is None:
             return _NOTHING, (label,)
         if is_list:
@@ -196,7 +202,14 @@ class _Extraction:
             bare = pattern.removeprefix("^")
             search = compile_pattern(bare if bare.endswith("\\$") else bare.removesuffix("$"))
             matches = ((text, match) for text in self._texts for match in search.finditer(text))
-            found = [match.group(0) for text, match in matches if _is_whole(text, *match.span())]
+            # What fits and is no part of a longer word.
+            found = [
+                match.group(0)
+                for text, match in matches
+                if match.group(0)
+                and not (match.start() and text[match.start() - 1 :][:2].isalnum())
+                and not (text[match.end() :] and text[match.end() - 1 :][:2].isalnum())
+            ]
         elif form == "date":
             # For a single field only where the field is named, too.
             is_any = is_list or all(word in _DATE_WORDS for word in labels_of(label))
@@ -261,17 +274,6 @@ class _Extraction:
         found = (match[1] for text in self._texts for match in pattern.finditer(text))
         return [value for text in found if (value := text.strip(" .;!\"'`"))]
 
-    def _listed(self, label: str) -> list[Any] | None:
-        """Return the words of the notes of the kind that a list is named after."""
-        words = reversed(labels_of(label))
-        category = next((_LISTED[word] for word in words if word in _LISTED), None)
-        if category is None:
-            return None
-        if category == "file":
-            return [file for note in self._notes for file in note.files]
-        texts = [note.text for note in self._notes if note.category == category]
-        return [LABEL.sub("", text, count=1).strip() for text in texts]
-
     def _resolved(self, schema: Any) -> Mapping[str, Any] | None:
         """Follow references; of alternatives take the first that is not ``null``."""
         for _ in range(_MOST_STEPS):
@@ -287,13 +289,6 @@ class _Extraction:
             else:
                 return schema
         return None
-
-
-def _is_whole(text: str, start: int, end: int) -> bool:
-    """Return True if a part of a text is there, and is no part of a longer word."""
-    before = text[start - 1 : start + 1] if start else ""
-    edges = (before, text[end - 1 : end + 1])
-    return end > start and not any(len(pair) == 2 and pair.isalnum() for pair in edges)
 
 
 def _kind(schema: Mapping[str, Any]) -> str:

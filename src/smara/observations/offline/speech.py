@@ -16,9 +16,9 @@ from smara.observations.models import Category, Note, Priority
 from smara.observations.offline.acts import (
     CURE,
     DURABLE,
+    NAMES_OR_NUMBERS,
     VERBS,
     Act,
-    has_names,
     is_telling,
     is_trouble,
     replaced_by,
@@ -161,7 +161,19 @@ class Person:
         acts = {act for act, _ in pairs}
         is_short = len(message.text) <= _SHORT_ANSWER and acts.isdisjoint(("question", "outcome"))
         if question is not None and acts and is_short:
-            return [self._answer(message, question, is_request="request" in acts)]
+            questions = [each for each in sentences(plain(question.text)) if each[-1] in "?？"]
+            about = clip(questions[-1], 200) if questions else ""
+            usual: Category = "decision" if is_coding else "statement"
+            return [
+                self._scene.note(
+                    "high",
+                    "request" if "request" in acts else usual,
+                    f"User answered: {message.text} (asked: {about})",
+                    [message, question],
+                    inputs=["user", "assistant"],
+                    is_dated=True,
+                )
+            ]
         rest = [pair for pair in pairs if pair[0] not in DURABLE]
         dated: list[Pair] = []
         if is_coding:
@@ -226,19 +238,6 @@ class Person:
             yield self._note(
                 message, act, text, name=name, details=about, steps=steps, category=category
             )
-
-    def _answer(self, message: Utterance, question: Utterance, is_request: bool) -> Note:
-        words = [each for each in sentences(plain(question.text)) if each.endswith(("?", "？"))]
-        about = clip(words[-1], 200) if words else ""
-        usual: Category = "decision" if self._scene.is_coding else "statement"
-        return self._scene.note(
-            "high",
-            "request" if is_request else usual,
-            f"User answered: {message.text} (asked: {about})",
-            [message, question],
-            inputs=["user", "assistant"],
-            is_dated=True,
-        )
 
     def _sentence_note(self, message: Utterance, act: Act, words: str, name: str) -> Note:
         """Write a note on one sentence, with what it puts an end to."""
@@ -515,7 +514,7 @@ class Assistant:
             details.append("…")
         words = telling_sentences(parts.prose)
         if not is_coding:
-            words = list(filter(has_names, words)) or words[:1]
+            words = list(filter(NAMES_OR_NUMBERS.search, words)) or words[:1]
         label, priority = _AGENT_SHAPES[category]
         text = f"{label} {joined(words, _FOR_AN_ANSWER if is_coding else _FOR_TALK, ' ')}".strip()
         return self._note(utterance, priority, category, text, details=details)

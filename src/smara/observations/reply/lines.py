@@ -165,23 +165,19 @@ def category_of(text: str) -> Category:
         None,
     )
     if subject == "user":
-        return _of_user(words) or phrase or "statement"
+        rest = [word for word in words[1:] if word not in _SUBJECTS]
+        if first in _ASK:
+            return "request" if rest and rest[0] in _ASKED_TO else "question"
+        is_order = len(words) > 1 and words[1] in _SUBJECTS and "to" in rest[:2]
+        if is_order and (first == "told" or first in _WANT):
+            return "request"
+        return _USER.get(first) or phrase or "statement"
     if first.endswith(("error", "exception")):
         return "error"
     if words[:2] == ["not", "found"]:
         return "finding"
     category = "test" if is_testing else _BEGINNING.get(first) or phrase
     return category or ("error" if _FAILED.search(head) else "note")
-
-
-def _of_user(words: list[str]) -> Category | None:
-    if not words:
-        return None
-    verb, rest = words[0], [word for word in words[1:] if word not in _SUBJECTS]
-    if verb in _ASK:
-        return "request" if rest and rest[0] in _ASKED_TO else "question"
-    is_order = len(words) > 1 and words[1] in _SUBJECTS and "to" in rest[:2]
-    return "request" if is_order and (verb == "told" or verb in _WANT) else _USER.get(verb)
 
 
 MOST_CHARACTERS = 10_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Literal
@@ -157,28 +157,6 @@ def neutral(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def extract(
-    sections: Mapping[str, str | None], extractors: Iterable[Extractor]
-) -> tuple[dict[str, Any], list[str]]:
-    """Return what the extractors found, and warnings about those that failed."""
-    found: dict[str, Any] = {}
-    warnings: list[str] = []
-    for extractor in extractors:
-        text = sections.get(extractor.name)
-        if not text or text.lower() in ("none", "null", "n/a", "-", "{}", "[]"):
-            continue
-        try:
-            value = read_json(text)
-            check_value(value, extractor.schema)
-        except InvalidInputError as error:
-            warnings.append(f"extractor {extractor.name}: {error.message}")
-        except ValueError as error:
-            warnings.append(f"extractor {extractor.name}: {error}")
-        else:
-            found[extractor.name] = value
-    return found, warnings
-
-
 MOST_NOTES = 1_000
 _MOST_DETAILS = 60
 _MOST_TASK_CHARACTERS = 2_000
@@ -240,11 +218,19 @@ def parse_reply(text: str, reading: ReplyContext) -> ObservationDraft:
             hint="it only repeated the known observations.",
         )
     notes = _with_fields(notes, sections.text(FIELDS), reading, warnings=warnings)
-    texts = {
-        extractor.name: sections.text(f"observed-{extractor.name}")
-        for extractor in reading.extractors
-    }
-    extracted, failures = extract(texts, reading.extractors)
+    extracted: dict[str, Any] = {}
+    for extractor in reading.extractors:
+        text = sections.text(f"observed-{extractor.name}") or ""
+        if text.lower() in ("", "none", "null", "n/a", "-", "{}", "[]"):
+            continue
+        try:
+            value = read_json(text)
+            check_value(value, extractor.schema)
+            extracted[extractor.name] = value
+        except InvalidInputError as error:
+            warnings.append(f"extractor {extractor.name}: {error.message}")
+        except ValueError as error:
+            warnings.append(f"extractor {extractor.name}: {error}")
     # Of a title the first line, without quotes and marks around it.
     title = _said(sections.text(THREAD_TITLE)) if reading.wants_title else None
     if title is not None:
@@ -256,7 +242,7 @@ def parse_reply(text: str, reading: ReplyContext) -> ObservationDraft:
         _said(sections.text(SUGGESTED_RESPONSE)) if reading.wants_suggested_response else None,
         thread_title=title,
         extracted=extracted,
-        warnings=tuple(warnings + failures),
+        warnings=tuple(warnings),
     )
 
 
