@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from smara.observations.cycle import ObservationCycle
 from smara.observations.models import Note, ObservationDraft, ObserveRequest, ReflectRequest
 from smara.observations.observations import Observations
 from smara.testing import FakeClock
@@ -116,16 +115,12 @@ def watch(
     for name in ("observations", "worker", "context", "observing"):
         memory._rooms.__dict__.pop(name, None)
     room: Observations = memory.observations
-    make_cycle = room._cycle_for
-    thinking = {
-        "_observer": observer or Watcher(),
-        "_fallback": fallback or Watcher(method="offline"),
-    }
-
-    def cycle_for(mode: Any) -> ObservationCycle:
-        return _with(make_cycle(mode), _owner=owner, **thinking)
-
-    room._cycle_for = cycle_for
+    _with(
+        room._cycle,
+        _owner=owner,
+        _observer=observer or Watcher(),
+        _fallback=fallback or Watcher(method="offline"),
+    )
     _with(
         room._reflecting,
         _owner=owner,

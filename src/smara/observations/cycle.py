@@ -165,7 +165,7 @@ class ObservationCycle(LeasedCycle):
         *,
         observer: Observer,
         fallback: Observer,
-        limits: Thresholds,
+        limits_for: Callable[[AgentMode], Thresholds],
         failures: FailureLog,
         owner: str,
         extractors: Sequence[Extractor] = (),
@@ -174,7 +174,7 @@ class ObservationCycle(LeasedCycle):
         self._messages = messages
         self._observer = observer
         self._fallback = fallback
-        self._limits = limits
+        self._limits_for = limits_for
         self._failures = failures
         self._extractors = extractors
 
@@ -246,7 +246,11 @@ class ObservationCycle(LeasedCycle):
             done = CycleOutcome(action, True)
             for thread_id in threads:
                 while job := self._next_job(
-                    place, thread_id, retain_tokens, is_first=done.messages == 0
+                    place,
+                    thread_id,
+                    retain_tokens,
+                    is_first=done.messages == 0,
+                    most=self._limits_for(mode).observe_after,
                 ):
                     beat.check()
                     step = self._observe_job(job, turn)
@@ -265,14 +269,13 @@ class ObservationCycle(LeasedCycle):
         return self._leased(place, action, work)
 
     def _next_job(
-        self, place: RecordKey, thread_id: str, retain_tokens: int, is_first: bool
+        self, place: RecordKey, thread_id: str, retain_tokens: int, *, is_first: bool, most: int
     ) -> ObserveJob | None:
         """Return the next messages of a thread, sealed from now on.
 
         What arrives later for a sealed message is a message of its own. With tokens to retain,
         only messages that fit whole before them are taken; but the first may be a giant.
         """
-        most = self._limits.observe_after
         with self._store.database.write() as session:
             record = self._ensure(session, place)
             # What is added to a message between reading and sealing it would never be observed.
@@ -438,7 +441,9 @@ class ObservationCycle(LeasedCycle):
 
     # activating
 
-    def activate(self, place: RecordKey, *, is_forced: bool = False) -> CycleOutcome:
+    def activate(
+        self, place: RecordKey, mode: AgentMode, *, is_forced: bool = False
+    ) -> CycleOutcome:
         """Make buffered observations active, but for the newest messages unless forced."""
         with self._store.database.write() as session:
             record, cursors = self.cursors(session, place)
@@ -446,7 +451,8 @@ class ObservationCycle(LeasedCycle):
                 cursor.buffered_seq <= cursor.observed_seq for cursor in cursors
             ):
                 return CycleOutcome("activate", True)
-            return self._activate(session, place, record, is_forced=is_forced)
+            limits = None if is_forced else self._limits_for(mode)
+            return self._activate(session, place, record, limits)
 
     def _activate_all(self, place: RecordKey, lease: Lease) -> None:
         """Activate what was buffered: the cursor must not step over it."""
@@ -454,11 +460,12 @@ class ObservationCycle(LeasedCycle):
             self._leases.guard(session, lease)
             record = self._store.find_record(session, place.lookup_key)
             if record is not None:
-                self._activate(session, place, record, is_forced=True)
+                self._activate(session, place, record, None)
 
     def _activate(
-        self, session: Session, place: RecordKey, record: StoredRecord, is_forced: bool
+        self, session: Session, place: RecordKey, record: StoredRecord, limits: Thresholds | None
     ) -> CycleOutcome:
+        """Activate as many chunks as the limits call for; without limits all."""
         now, store, messages, notes = self._clock.now_ms(), self._store, 0, 0
         store.update_record(session, record.no, now)
         # Read again: only now no other worker can change the record.
@@ -468,7 +475,7 @@ class ObservationCycle(LeasedCycle):
                 cursor.tokens - cursor.observed_tokens, cursor.tokens - cursor.covered_tokens
             )
             sizes = [batch.message_tokens for batch in batches]
-            count = chunks_to_activate(sizes, pending, self._limits, is_forced=is_forced)
+            count = chunks_to_activate(sizes, pending, limits) if limits else len(sizes)
             if not count:
                 continue
             last, tokens = batches[count - 1], sum(sizes[:count])

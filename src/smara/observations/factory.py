@@ -21,8 +21,9 @@ from smara.models.caller import Models
 from smara.models.chat import ChatReply, ChatRequest
 from smara.observations.cycle import ObservationCycle
 from smara.observations.models import MODES, AgentMode, Extractor, Observer, Reflector
-from smara.observations.observations import JudgeCode, Observations
+from smara.observations.observations import Observations
 from smara.observations.offline import OfflineObserver, OfflineReflector
+from smara.observations.reader import JudgeCode
 from smara.observations.reflection import ReflectionCycle
 from smara.observations.retries import FailureLog, OutageGate
 from smara.observations.store import ObservationStore
@@ -121,26 +122,24 @@ def make_observations(
             return replace(base, observe_after=overrides[mode])
         return for_mode(base, mode, settings.observe_after_tokens == Thresholds().observe_after)
 
-    def cycle_for(mode: AgentMode) -> ObservationCycle:
-        return ObservationCycle(
-            project,
-            store,
-            messages,
-            observer=observer,
-            fallback=OfflineObserver(),
-            limits=limits_for(mode),
-            failures=FailureLog(project.clock, store, gate),
-            owner=owner,
-            extractors=extractors,
-        )
-
+    cycle = ObservationCycle(
+        project,
+        store,
+        messages,
+        observer=observer,
+        fallback=OfflineObserver(),
+        limits_for=limits_for,
+        failures=FailureLog(project.clock, store, gate),
+        owner=owner,
+        extractors=extractors,
+    )
     background = Background("smara-background")
     observations = Observations(
         project,
         store,
         messages,
         threads=threads,
-        cycle_for=cycle_for,
+        cycle=cycle,
         reflecting=ReflectionCycle(
             project,
             store,

@@ -161,7 +161,7 @@ class ObservationStore(ProjectStore):
         observed_tokens: int | None = None,
         generation: int | None = None,
     ) -> None:
-        """Lock a record until the transaction ends, and note what happened to it.
+        """Lock a record until the transaction ends, and note a change.
 
         Args:
             session: The caller's transaction.

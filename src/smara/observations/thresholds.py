@@ -178,7 +178,7 @@ def plan_reflection(active_tokens: int, is_buffered: bool, limits: Thresholds) -
 
 
 def chunks_to_activate(
-    chunk_tokens: Sequence[int], pending: PendingTokens, limits: Thresholds, is_forced: bool = False
+    chunk_tokens: Sequence[int], pending: PendingTokens, limits: Thresholds
 ) -> int:
     """Return how many of the buffered chunks, oldest first, become active.
 
@@ -191,11 +191,7 @@ def chunks_to_activate(
     3
     >>> chunks_to_activate([24_000], PendingTokens(24_000, 0), Thresholds())
     1
-    >>> chunks_to_activate([6_000, 6_000], PendingTokens(12_000, 0), Thresholds(), is_forced=True)
-    2
     """
-    if is_forced:
-        return len(chunk_tokens)
     left = pending.tokens
     count = 0
     for tokens in chunk_tokens:

@@ -51,7 +51,19 @@ class Working:
         resource_id: str | None = None,
         thread_id: str | None = None,
     ) -> WorkingMemory:
-        """Return the page; an empty template at version 0 if unwritten."""
+        """Return the page; an empty template at version 0 if unwritten.
+
+        Args:
+            scope: ``resource`` or ``thread``; without it the thread's, if one is named.
+            resource_id: Whose page; the configured resource by default.
+            thread_id: The thread of the page.
+
+        Returns:
+            The page.
+
+        Raises:
+            InvalidInputError: The scope or an id is not one.
+        """
         found = self.find(scope, resource_id, thread_id)
         return found or self._blank(self._owned(self._place(scope, resource_id, thread_id)))
 
@@ -61,7 +73,19 @@ class Working:
         resource_id: str | None = None,
         thread_id: str | None = None,
     ) -> WorkingMemory | None:
-        """Return the page, or ``None`` if unwritten."""
+        """Return the page, or ``None`` if unwritten.
+
+        Args:
+            scope: ``resource`` or ``thread``; without it the thread's, if one is named.
+            resource_id: Whose page; the configured resource by default.
+            thread_id: The thread of the page.
+
+        Returns:
+            The page, or None.
+
+        Raises:
+            InvalidInputError: The scope or an id is not one.
+        """
         place = self._place(scope, resource_id, thread_id)
         with self._store.database.read() as session:
             row = self._store.find(session, place)
@@ -88,6 +112,25 @@ class Working:
         history. A text is Markdown, or JSON once the page is JSON; a mapping or a ``schema`` makes
         it JSON, a ``template`` or ``format="markdown"`` Markdown. The schema stays with the page
         for later changes. Without content, the page becomes the empty ``template``.
+
+        Args:
+            content: A text, or a mapping for JSON; None for the empty template.
+            scope: ``resource`` or ``thread``; without it the thread's, if one is named.
+            resource_id: Whose page; the configured resource by default.
+            thread_id: The thread of the page.
+            expected_version: Refuse to write if the page is at another version; 0 means unwritten.
+            template: The name of a template, or Markdown to begin with.
+            schema: The JSON Schema that the page must satisfy from now on.
+            format: ``markdown`` or ``json``; by default as the content calls for.
+            actor: Who writes.
+            reason: Why, for the history.
+
+        Returns:
+            The page as it is now.
+
+        Raises:
+            InvalidInputError: The content is too long, does not fit its schema, or is not JSON.
+            ConflictError: The page is at another version, or the thread is another resource's.
         """
         edit = replace_page(
             content, template, schema, format=format, max_characters=self._max_characters
@@ -113,6 +156,23 @@ class Working:
         Of Markdown, the body of a section or the value of a field, found by name and added
         when it is not there; see :func:`smara.working.markdown.replace_section`. Of JSON, the
         field at a path (``"stack.language"``), or a merge patch (RFC 7396) given as a mapping.
+
+        Args:
+            section: The name of a section or field, a path, or a merge patch.
+            content: The new content; None takes the part out.
+            scope: ``resource`` or ``thread``; without it the thread's, if one is named.
+            resource_id: Whose page; the configured resource by default.
+            thread_id: The thread of the page.
+            expected_version: Refuse to write if the page is at another version; 0 means unwritten.
+            actor: Who writes.
+            reason: Why, for the history.
+
+        Returns:
+            The page as it is now.
+
+        Raises:
+            InvalidInputError: The part cannot be changed so.
+            ConflictError: The page is at another version, or the thread is another resource's.
         """
         if isinstance(section, Mapping) is not (content is _NOT_GIVEN):
             raise InvalidInputError(
@@ -135,6 +195,19 @@ class Working:
         """Return the page's versions, newest first.
 
         ``before`` a version number gives the next ones.
+
+        Args:
+            scope: ``resource`` or ``thread``; without it the thread's, if one is named.
+            resource_id: Whose page; the configured resource by default.
+            thread_id: The thread of the page.
+            limit: At most so many versions.
+            before: Only versions with a smaller number.
+
+        Returns:
+            The versions.
+
+        Raises:
+            InvalidInputError: The scope or an id is not one.
         """
         if limit < 0:
             raise InvalidInputError(f"limit must not be negative; got {limit}.")
@@ -152,7 +225,20 @@ class Working:
         resource_id: str | None = None,
         thread_id: str | None = None,
     ) -> WorkingVersion:
-        """One version of the page, or ``NotFoundError``."""
+        """One version of the page, or ``NotFoundError``.
+
+        Args:
+            version: The number of the version.
+            scope: ``resource`` or ``thread``; without it the thread's, if one is named.
+            resource_id: Whose page; the configured resource by default.
+            thread_id: The thread of the page.
+
+        Returns:
+            The version.
+
+        Raises:
+            NotFoundError: The page has no such version.
+        """
         place = self._place(scope, resource_id, thread_id)
         with self._store.database.read() as session:
             return self._version(session, place, version)
@@ -171,6 +257,22 @@ class Working:
         """Restore an old version as a new one.
 
         Its text, its template and its schema.
+
+        Args:
+            version: The number of the version.
+            scope: ``resource`` or ``thread``; without it the thread's, if one is named.
+            resource_id: Whose page; the configured resource by default.
+            thread_id: The thread of the page.
+            expected_version: Refuse to write if the page is at another version; 0 means unwritten.
+            actor: Who writes.
+            reason: Why, for the history.
+
+        Returns:
+            The page as it is now.
+
+        Raises:
+            NotFoundError: The page has no such version.
+            ConflictError: The page is at another version, or the thread is another resource's.
         """
         place = self._place(scope, resource_id, thread_id)
         with self._store.database.read() as session:
@@ -189,7 +291,20 @@ class Working:
         *,
         limit: int = INJECTION_CHARACTERS,
     ) -> str:
-        """Render the page for a model, sanitized and cut."""
+        """Render the page for a model, sanitized and cut.
+
+        Args:
+            scope: ``resource`` or ``thread``; without it the thread's, if one is named.
+            resource_id: Whose page; the configured resource by default.
+            thread_id: The thread of the page.
+            limit: At most so many characters.
+
+        Returns:
+            The block; empty if the page is.
+
+        Raises:
+            InvalidInputError: The limit is too small, or an id is not one.
+        """
         found = self.find(scope, resource_id, thread_id)
         return render_block(found, limit) if found else ""
 

@@ -229,7 +229,7 @@ def failure_note(
     mended: Run | None = None,
     changed: Mapping[str, ToolCall] | None = None,
 ) -> Note:
-    """Note a failure, or the end of one: what failed, changed, and says now.
+    """Note a failure, or how it was mended.
 
     Without ``failed`` it failed in messages that are not at hand.
     """

@@ -244,7 +244,7 @@ _HEREDOC = re.compile(
 
 @dataclass(slots=True)
 class FileChange:
-    """What happened to one file, and the lines that tell of it."""
+    """A change to one file, with the lines that tell of it."""
 
     path: str
     verb: Literal["Created", "Changed", "Deleted"]

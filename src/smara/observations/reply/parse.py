@@ -141,7 +141,7 @@ def read_json(text: str) -> Any:
 
 
 def neutral(value: Any, depth: int = 0) -> Any:
-    """Return a value whose texts can neither open nor close a block of ours.
+    """Return a value whose texts cannot open or close our blocks.
 
     Raises:
         ValueError: It is nested too deeply.
