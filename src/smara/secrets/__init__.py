@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smara.secrets.redact import Redaction, redact, redact_value
-from smara.secrets.scan import SecretFinding, scan
+from smara.secrets.redact import Redaction, SecretFinding, redact, redact_value, scan
 
 if TYPE_CHECKING:
     from smara.secrets.rule import Rule

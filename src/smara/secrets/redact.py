@@ -1,22 +1,106 @@
-"""Replace secrets in texts, JSON values, metadata and names by placeholders.
+"""Find secrets in a text, and replace them by placeholders.
 
-A placeholder says what kind of secret was there. In JSON, a key such as `password` makes
-its value secret whatever it looks like.
+The time is linear in the length of the text. A placeholder says what kind of secret was there. In
+JSON, a key such as `password` makes its value secret whatever it looks like. The engine and the
+rules are loaded at the first scan, because compiling them is slow.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
 
 from smara.core.scope import require_id
 from smara.core.validate import invalid
 from smara.errors import InvalidInputError
-from smara.secrets.scan import SecretFinding, scan
+
+if TYPE_CHECKING:
+    from smara.secrets.engine import Engine, Span
+
+
+PLACEHOLDER_START = "[REDACTED:"
+# A redacted value gives its neighbors new borders, and a border may complete a pattern.
+# Ordinary texts settle in the second round; the limit keeps a hostile one linear.
+_MAX_ROUNDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SecretFinding:
+    """The place and the kind of a secret; never the secret itself."""
+
+    rule: str
+    label: str
+    start: int
+    end: int
+
+    @property
+    def placeholder(self) -> str:
+        """The text that replaces the secret."""
+        return f"{PLACEHOLDER_START}{self.label}]"
+
+
+def scan(text: str) -> tuple[SecretFinding, ...]:
+    """Return the secrets in a text: sorted, not overlapping.
+
+    In characters of that text.
+
+    Never raises for any text. A placeholder of an earlier redaction is not a finding.
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    spans = _engine().spans(data)
+    if not spans:
+        return ()
+    for _ in range(_MAX_ROUNDS):  # scan what redaction would leave until nothing more appears
+        redacted, shifts = _redacted_bytes(data, spans)
+        more = _engine().spans(redacted)
+        if not more:
+            break
+        # Spans never touch a placeholder, so one shift moves both ends.
+        for span in more:
+            shift = shifts[bisect_right(shifts, span.start, key=lambda each: each[0]) - 1][1]
+            spans.append(span._replace(start=span.start + shift, end=span.end + shift))
+        spans.sort(key=lambda span: span.start)
+    is_ascii = len(data) == len(text)
+    findings = []
+    position = characters = 0
+    for span in spans:
+        start, end = span.start, span.end
+        if not is_ascii:
+            start = characters + len(data[position : span.start].decode("utf-8", "surrogatepass"))
+            end = start + len(data[span.start : span.end].decode("utf-8", "surrogatepass"))
+            position, characters = span.end, end
+        findings.append(SecretFinding(span.rule.name, span.rule.label, start, end=end))
+    return tuple(findings)
+
+
+def _redacted_bytes(data: bytes, spans: list[Span]) -> tuple[bytes, list[tuple[int, int]]]:
+    """Return the redacted bytes, and for each remaining piece its start there and its shift."""
+    pieces: list[bytes] = []
+    shifts: list[tuple[int, int]] = []
+    size = position = 0
+    for span in spans:
+        shifts.append((size, position - size))
+        placeholder = f"{PLACEHOLDER_START}{span.rule.label}]".encode()
+        pieces += (data[position : span.start], placeholder)
+        size += span.start - position + len(placeholder)
+        position = span.end
+    shifts.append((size, position - size))
+    pieces.append(data[position:])
+    return b"".join(pieces), shifts
+
+
+@cache
+def _engine() -> Engine:
+    # Imported here: the engine loads RE2, which takes longer than all of `import smara.secrets`.
+    from smara.secrets.engine import Engine
+    from smara.secrets.rules import RULES
+
+    return Engine(RULES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,49 +146,40 @@ class _Walk:
 
     def __init__(self) -> None:
         self._count = 0
-        self._done: dict[tuple[int, str], Any] = {}
-        self._open: set[tuple[int, str]] = set()
 
     def run(self, value: Any) -> tuple[Any, int]:
+        finished: dict[tuple[int, str], Any] = {}
+        unfinished: set[tuple[int, str]] = set()
         result: list[Any] = []
         stack: list[Frame] = [(None, "", iter([("", value)]), result)]
         while stack:
             container, name, entries, out = stack[-1]
-            entry = next(entries, None)
-            if entry is not None:
-                self._enter(entry[1], entry[0], out, stack=stack)
-                continue
-            stack.pop()
-            if stack:
-                built: Any = out
-                if isinstance(container, dict):
-                    built = self._dict(container, out)
-                elif isinstance(container, tuple):
-                    built = tuple(out)
-                self._open.discard((id(container), name))
-                self._done[id(container), name] = built
-                stack[-1][3].append(built)
+            for name_of_part, part in entries:
+                identity = (id(part), name_of_part)
+                if isinstance(part, str):
+                    out.append(self._text(part, name_of_part))
+                elif not isinstance(part, dict | list | tuple):
+                    out.append(part)
+                elif identity in finished:
+                    out.append(finished[identity])
+                elif identity in unfinished:
+                    out.append("[CYCLE]")
+                else:
+                    unfinished.add(identity)
+                    stack.append((part, name_of_part, _entries(part, name_of_part), []))
+                    break
+            else:
+                stack.pop()
+                if stack:
+                    built: Any = out
+                    if isinstance(container, dict):
+                        built = self._dict(container, out)
+                    elif isinstance(container, tuple):
+                        built = tuple(out)
+                    unfinished.discard((id(container), name))
+                    finished[id(container), name] = built
+                    stack[-1][3].append(built)
         return result[0], self._count
-
-    def _enter(self, item: Any, name: str, out: list[Any], stack: list[Frame]) -> None:
-        identity = (id(item), name)
-        if isinstance(item, str):
-            out.append(self._text(item, name))
-        elif not isinstance(item, dict | list | tuple):
-            out.append(item)
-        elif identity in self._done:
-            out.append(self._done[identity])
-        elif identity in self._open:
-            out.append("[CYCLE]")
-        else:
-            self._open.add(identity)
-            # A list's parts go by the name of the list.
-            entries: Iterator[tuple[str, Any]] = (
-                ((key if isinstance(key, str) else "", part) for key, part in item.items())
-                if isinstance(item, dict)
-                else ((name, part) for part in item)
-            )
-            stack.append((item, name, entries, []))
 
     def _dict(self, original: dict[Any, Any], values: list[Any]) -> dict[Any, Any]:
         built: dict[Any, Any] = {}
@@ -124,6 +199,13 @@ class _Walk:
         finding = _as_assignment(name, text) if text and _is_telling(name) else None
         self._count += finding is not None
         return finding.placeholder if finding else text
+
+
+def _entries(container: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """The parts of a container by name; those of a list go by the name of the list."""
+    if isinstance(container, dict):
+        return ((key if isinstance(key, str) else "", part) for key, part in container.items())
+    return ((name, part) for part in container)
 
 
 @lru_cache(maxsize=4096)

@@ -217,7 +217,7 @@ _VALUE_OPENING = _VALUE.replace("([^", "(?:[^")
 
 
 def assignment_rule(
-    name: str, label: str, word: str, shape: Shape, rest: str = _NAME_REST, is_bounded: bool = False
+    name: str, label: str, word: str, shape: Shape, rest: str = _NAME_REST
 ) -> Rule:
     """Return a rule for a value after a name and sign.
 
@@ -311,14 +311,13 @@ _OTHER_SPELLINGS = {
 }
 
 
-def _named_vendor(vendor: str) -> Rule:
-    return assignment_rule(
-        f"named-{vendor}", f"{vendor}-key", _OTHER_SPELLINGS.get(vendor, vendor), shape="token"
-    )
-
-
 ASSIGNMENTS: tuple[Rule, ...] = (
-    *map(_named_vendor, NAMED_VENDORS),
+    *(
+        assignment_rule(
+            f"named-{vendor}", f"{vendor}-key", _OTHER_SPELLINGS.get(vendor, vendor), shape="token"
+        )
+        for vendor in NAMED_VENDORS
+    ),
     assignment_rule("assigned-password", "password", PASSWORD, shape="password"),
     assignment_rule(
         "assigned-pass",

@@ -120,7 +120,7 @@ def test_secret_in_the_middle_of_a_long_text_is_found_at_any_place() -> None:
 
 def test_rejected_openings_cost_the_same_however_long_the_text_is() -> None:
     """A hostile text full of openings is settled by counted steps: one search for each opening."""
-    from smara.secrets.scan import _engine
+    from smara.secrets.redact import _engine
 
     class CountedUnion:
         def __init__(self, union: object) -> None:

@@ -187,7 +187,7 @@ def _without_secrets(
     file says of itself.
     """
     from smara.secrets import redact
-    from smara.secrets.scan import scan
+    from smara.secrets.redact import scan
 
     doc = _first_line(path, text)
     # Where the text is not kept, what is kept of it is looked through alone.

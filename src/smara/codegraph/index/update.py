@@ -122,7 +122,7 @@ def update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexRep
 def get_ready(tree: IndexTree) -> None:
     """Load and compile what the first update needs."""
     from smara.codegraph.index.index_file import taken_apart
-    from smara.secrets.scan import scan
+    from smara.secrets.redact import scan
 
     store, row = tree.store, tree.row()
     scan(
