@@ -32,7 +32,7 @@ class ClaudeThreads:
 
     def __init__(self, file_stem: str) -> None:
         self._session_id = bounded_id(file_stem)
-        self._known: dict[str, NewThread] = {}
+        self._threads: dict[str, NewThread] = {}
         self._ranks: dict[str, int] = {}
         self._roots: dict[str, str] = {}
         self._last_root = "unnamed"
@@ -41,19 +41,33 @@ class ClaudeThreads:
     @property
     def has_begun(self) -> bool:
         """True if any record was put into a thread."""
-        return bool(self._known)
+        return bool(self._threads)
 
     def of(self, record: Mapping[str, Any], created_at: int | None) -> NewThread:
         """Return the thread of a record, created with its first one."""
         self._session_id = bounded_id(text_in(record.get("sessionId")) or self._session_id)
         agent_id = self._agent_of(record)
-        thread_id = f"{self._session_id}/agent-{agent_id}" if agent_id else self._session_id
-        if thread_id not in self._known:
-            self._known[thread_id] = self._begin(thread_id, agent_id, record, created_at)
+        thread_id = self.agent_thread_id(agent_id) if agent_id else self._session_id
+        if thread_id not in self._threads:
+            metadata: dict[str, Any] = {"host": "claude-code"}
+            metadata.update(
+                {name: record[key] for key, name in _FACTS.items() if text_in(record.get(key))}
+            )
+            thread = NewThread(thread_id, metadata=metadata, created_at=created_at)
+            if agent_id is not None:
+                metadata["agent_id"] = agent_id
+                is_compaction = agent_id.startswith(_COMPACTION_AGENT)
+                thread = replace(
+                    thread,
+                    kind="compaction" if is_compaction else "subagent",
+                    title="Compaction" if is_compaction else None,
+                    parent_id=self._session_id,
+                )
+            self._threads[thread_id] = thread
         title = self._waiting_titles.pop(text_in(record.get("uuid")), None)
         if title is not None:
             self.suggest_title(thread_id, title, FROM_SUMMARY)
-        return self._known[thread_id]
+        return self._threads[thread_id]
 
     def agent_thread_id(self, agent_id: str) -> str:
         """The id of a sub-agent's thread below the current session."""
@@ -61,7 +75,7 @@ class ClaudeThreads:
 
     def get(self, thread_id: str) -> NewThread:
         """Return the thread of an id."""
-        return self._known[thread_id]
+        return self._threads[thread_id]
 
     def suggest_title(self, thread_id: str, title: str, rank: int) -> NewThread:
         """Name the thread, unless it has a better name.
@@ -72,8 +86,8 @@ class ClaudeThreads:
         known_rank = self._ranks.get(thread_id, -1)
         if line and (rank > known_rank or rank == known_rank > FROM_PROMPT):
             self._ranks[thread_id] = rank
-            self._known[thread_id] = replace(self._known[thread_id], title=line)
-        return self._known[thread_id]
+            self._threads[thread_id] = replace(self._threads[thread_id], title=line)
+        return self._threads[thread_id]
 
     def await_leaf(self, leaf_uuid: str, title: str) -> None:
         """Hold a summary until its record shows which thread it names.
@@ -84,38 +98,11 @@ class ClaudeThreads:
 
     def note(self, thread_id: str, **facts: Any) -> NewThread:
         """Add facts to a thread's metadata; what is known already stays."""
-        thread = self._known[thread_id]
+        thread = self._threads[thread_id]
         fresh = {key: value for key, value in facts.items() if value and key not in thread.metadata}
         if fresh:
-            self._known[thread_id] = replace(thread, metadata={**thread.metadata, **fresh})
-        return self._known[thread_id]
-
-    def _begin(
-        self,
-        thread_id: str,
-        agent_id: str | None,
-        record: Mapping[str, Any],
-        created_at: int | None,
-    ) -> NewThread:
-        metadata: dict[str, Any] = {"host": "claude-code"}
-        metadata.update(
-            {name: record[key] for key, name in _FACTS.items() if text_in(record.get(key))}
-        )
-        if agent_id is None:
-            return NewThread(thread_id, metadata=metadata, created_at=created_at)
-        metadata["agent_id"] = agent_id
-        is_compaction = agent_id.startswith(_COMPACTION_AGENT)
-        kind: ThreadKind = "compaction" if is_compaction else "subagent"
-        title = "Compaction" if is_compaction else None
-        return NewThread(
-            thread_id,
-            None,
-            title,
-            metadata=metadata,
-            kind=kind,
-            parent_id=self._session_id,
-            created_at=created_at,
-        )
+            self._threads[thread_id] = replace(thread, metadata={**thread.metadata, **fresh})
+        return self._threads[thread_id]
 
     def _agent_of(self, record: Mapping[str, Any]) -> str | None:
         agent_id = text_in(record.get("agentId"))
@@ -188,14 +175,10 @@ def voice_of_user_record(
         return "system", "compaction_prompt"
     if thread_kind == "subagent":
         return "user", "agent_prompt"
-    return "user", _person_kind(texts)
-
-
-def _person_kind(texts: Sequence[str]) -> str | None:
     first = texts[0].lstrip() if texts else ""
     if first.startswith(("<command-name>", "<command-message>")):
-        return "command"
-    return "shell_input" if first.startswith("<bash-input>") else None
+        return "user", "command"
+    return "user", "shell_input" if first.startswith("<bash-input>") else None
 
 
 def voice_of_assistant_record(record: Mapping[str, Any]) -> tuple[Role, str | None]:
@@ -239,15 +222,25 @@ TOKEN_COUNTS = {
 def compact_result(result: Any, parts: Sequence[Part]) -> tuple[dict[str, Any], tuple[Part, ...]]:
     """Return a result's facts for metadata, and its otherwise missing output."""
     words = "\n".join(part.text for part in parts)
+    call_id = next((part.call_id for part in parts if part.type == "tool_result"), None)
     if isinstance(result, str):
         message = result.removeprefix("Error: ").strip()
         if not message or message in words:
             return {}, ()
         if len(message) <= _SHORT_CHARS:
             return {"message": message}, ()
-        return {}, (Part("tool_result", message, name="message", call_id=_call_id(parts)),)
-    facts = _facts(mapping_in(result), words)
-    return facts, _outputs(mapping_in(result), words, parts)
+        return {}, (Part("tool_result", message, name="message", call_id=call_id),)
+    outputs = []
+    for name in _OUTPUTS:
+        output = text_in(mapping_in(result).get(name))
+        if (
+            len(output) > _SHORT_CHARS
+            and not output.startswith("data:")
+            and output.strip() not in words
+            and " ".join(output.split()) not in " ".join(words.split())
+        ):
+            outputs.append(Part("tool_result", output, name=name, call_id=call_id))
+    return _facts(mapping_in(result), words), tuple(outputs)
 
 
 def _facts(result: Mapping[str, Any], words: str, depth: int = 0) -> dict[str, Any]:
@@ -279,21 +272,3 @@ def _facts(result: Mapping[str, Any], words: str, depth: int = 0) -> dict[str, A
         elif key in _ALWAYS or value.strip() not in words:
             facts[name] = value
     return {name: value for name, value in facts.items() if value not in (None, False, 0, "", {})}
-
-
-def _outputs(result: Mapping[str, Any], words: str, parts: Sequence[Part]) -> tuple[Part, ...]:
-    found = []
-    for name in _OUTPUTS:
-        output = text_in(result.get(name))
-        if (
-            len(output) <= _SHORT_CHARS
-            or output.startswith("data:")
-            or (output.strip() in words or " ".join(output.split()) in " ".join(words.split()))
-        ):
-            continue
-        found.append(Part("tool_result", output, name=name, call_id=_call_id(parts)))
-    return tuple(found)
-
-
-def _call_id(parts: Sequence[Part]) -> str | None:
-    return next((part.call_id for part in parts if part.type == "tool_result"), None)
