@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from smara.adapters.readers.codex import read_rollout
-from smara.adapters.readers.codex_records import output_of
+from smara.adapters.readers.codex import output_of, read_rollout
 from smara.adapters.records import Account, Counted, Imported
 from tests.unit.adapters.foreign import (
     CODEX,

@@ -95,7 +95,7 @@ def _untrusted(home: str, paths: list[str]) -> str:
 
 
 def _find(here: Here) -> Iterator[TranscriptFile]:
-    from smara.adapters.readers.codex_records import place_in
+    from smara.adapters.readers.codex import place_in
 
     for folder in ("sessions", "archived_sessions"):
         for path in walk(Path(HOME.path) / folder):

@@ -1,107 +1,35 @@
 """Read a Codex CLI rollout into threads and messages.
 
-Codex writes most things twice: as an item for the model and as an event for its screen. An
-event is kept back until its item has come; without one it becomes a message when its turn
-ends. Three shapes are read: lines with a payload, bare items, and one JSON document.
+A rollout is one thread; that of a sub-agent names its parent, and a fork begins with a copy of the
+thread it left. Codex writes most things twice: as an item for the model and as an event for its
+screen. An event is kept back until its item has come; without one it becomes a message when its
+turn ends. Three shapes are read: lines with a payload, bare items, and one JSON document. Codex
+sends its environment and instruction files as user messages; such text gets the role "system" with
+a kind.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from smara.adapters.blocks import parts_of, read_arguments, words_of
-from smara.adapters.documents import elements, is_document
-from smara.adapters.lines import (
-    MAX_LINE_BYTES,
-    JsonLine,
-    LineReader,
-    Recent,
-    list_in,
-    mapping_in,
-    milliseconds,
-    read_with,
-    text_in,
-)
-from smara.adapters.readers.codex_records import RolloutThread, output_of, place_in, voice_of
-from smara.adapters.records import Counted, Identities, Progress, Record, bounded_id, has_content
+from smara.actions.tool_output import host_exit_code
+from smara.adapters.blocks import first_text, parts_of, read_arguments, words_of
+from smara.adapters.documents import Document
+from smara.adapters.lines import JsonLine, list_in, mapping_in, milliseconds, text_in
+from smara.adapters.readers.transcript import Recent, Transcript
+from smara.adapters.records import Counted, Record, bounded_id
 from smara.core.memory_block import without_memory_blocks
-from smara.messages.models import Part, Role
+from smara.messages.models import NewThread, Part, PartType, Role, ThreadKind
 
 __all__ = ["read_rollout"]
 
 
-MAX_HELD = 256
-
-
-@dataclass(slots=True)
-class PendingEvent:
-    """An event that waits, with all it needs to become a message."""
-
-    entry: JsonLine
-    kind: str
-    role: Role
-    parts: tuple[Part, ...]
-    created_at: int | None
-    has_turn_ended: bool = False
-
-
-class Mirrors:
-    """The texts and calls seen as items, and events that wait."""
-
-    def __init__(self) -> None:
-        self._told: set[bytes] = set()
-        self._held: OrderedDict[bytes, PendingEvent] = OrderedDict()
-
-    def tell(self, marks: Iterable[str]) -> list[Counted]:
-        """An item has come: the events that wait for it are counted."""
-        found = []
-        for mark in map(_digest, marks):
-            self._told.add(mark)
-            held = self._held.pop(mark, None)
-            if held is not None:
-                found.append(counted(held.entry, held.kind))
-        return found
-
-    def hold(self, mark: str, held: PendingEvent) -> PendingEvent | Counted | None:
-        """Hold an event until its item comes.
-
-        It is counted if the item has come; if too many wait, the oldest comes back.
-        """
-        digest = _digest(mark)
-        if digest in self._told or digest in self._held:
-            return counted(held.entry, held.kind)
-        self._held[digest] = held
-        return self._held.popitem(last=False)[1] if len(self._held) > MAX_HELD else None
-
-    def end_turn(self) -> None:
-        """Mark events that still wait as having no item."""
-        for held in self._held.values():
-            held.has_turn_ended = True
-
-    def pop_all(self) -> list[PendingEvent]:
-        waiting = list(self._held.values())
-        self._held.clear()
-        return waiting
-
-
-def counted(entry: JsonLine, kind: str) -> Counted:
-    """An event whose words stand in an item."""
-    return Counted(
-        entry.line,
-        f"event_msg/{kind}"[:100],
-        "told again for the screen; kept where the model read it",
-    )
-
-
-def _digest(mark: str) -> bytes:
-    return hashlib.blake2b(mark.strip().encode("utf-8", "replace"), digest_size=16).digest()
-
+MAX_WAITING = 256
 
 _CALLS = {
     "function_call": "arguments",
@@ -149,43 +77,113 @@ _EVENT_BOOKKEEPING = {
     "image_generation_end": "the end of an image",
 }
 _TURN_ENDS = ("task_complete", "turn_complete", "turn_aborted", "task_started", "turn_started")
-_SPOKEN_EVENTS: dict[str, tuple[str, Role, str]] = {
+_SPOKEN_EVENTS: dict[str, tuple[str, Role, PartType]] = {
     "user_message": ("message", "user", "text"),
     "agent_message": ("message", "assistant", "text"),
     "agent_reasoning": ("text", "assistant", "reasoning"),
     "agent_reasoning_raw_content": ("text", "assistant", "reasoning"),
 }
 _ENDED_CALLS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
+# Opening words by which the program's own texts are known, and their kind.
+_OPENINGS = (
+    ("<environment_context>", "environment"),
+    ("<environments_instructions>", "environment"),
+    ("<user_instructions>", "instructions"),
+    ("# AGENTS.md instructions", "instructions"),
+    ("<INSTRUCTIONS>", "instructions"),
+    ("<permissions instructions>", "instructions"),
+    ("<skills_instructions>", "instructions"),
+    ("<skill>", "skill"),
+    ("<turn_aborted>", "interruption"),
+    ("<subagent_notification>", "task_notification"),
+    ("<user_shell_command>", "shell_output"),
+    ("<user_action>", "notice"),
+    ("<recommended_plugins>", "notice"),
+    ("<codex_internal_context", "notice"),
+    ("<goal_context>", "notice"),
+    ("<hook_prompt", "notice"),
+    ("<current_time_reminder>", "notice"),
+    ("<image_resize_notice>", "notice"),
+    ("<model_switch>", "notice"),
+)
+_OUTSIDE = re.compile(r"\A<external_[\w-]+>.*</external_[\w-]+>\Z", re.S)
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "developer": "system",
+    "system": "system",
+}
+_FILE_NAME = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([0-9a-fA-F-]{8,36})")
+_EDITOR_CONTEXT, _EDITOR_REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
+_COPIED_WITHIN_MS = 2_000
 
 
-def read_rollout(
-    path: str | os.PathLike[str],
-    progress: Progress | None = None,
-    *,
-    max_line_bytes: int = MAX_LINE_BYTES,
-) -> Iterator[Record]:
-    """Read a rollout line by line into records.
-
-    No content makes it raise; only a file that cannot be opened does. Reading a file
-    again, also one that has grown, gives the same client ids for the same lines.
-    """
-    rollout = _Rollout(Path(path).name)
-    if is_document(path):
-        yield from rollout.read_document(path, progress)
-        return
-    yield from read_with(rollout, path, progress, max_line_bytes=max_line_bytes)
+_PLACE = re.compile(r"<cwd>([^<\n]+)</cwd>|^\s*Current working directory: (.+)$", re.M)
 
 
-class _Rollout(LineReader):
-    """What has to be remembered of a file while it is read."""
+def place_in(text: str) -> str:
+    """Return the working folder that a text names, or ""."""
+    if not text.lstrip().startswith("<environment_context>"):
+        return ""
+    found = _PLACE.search(text)
+    return (found[1] or found[2]).strip() if found else ""
 
-    def __init__(self, file_name: str) -> None:
-        self._thread = RolloutThread(file_name)
-        self._identities = Identities()
-        self._mirrors = Mirrors()
-        self._names: Recent[str] = Recent()
+
+def program_kind(text: str) -> str | None:
+    """Return the kind of a program's text; None for a person's."""
+    stripped = text.strip()
+    for opening, kind in _OPENINGS:
+        if stripped.startswith(opening):
+            return kind
+    return (
+        "additional_context"
+        if stripped.startswith("<external_") and _OUTSIDE.match(stripped)
+        else None
+    )
+
+
+def voice_of(role: str, parts: Sequence[Part], thread_kind: ThreadKind) -> tuple[Role, str | None]:
+    """The role and the kind of a message item."""
+    named = _ROLES.get(role, "system")
+    if named == "system":
+        return "system", role or "unnamed"
+    if named == "assistant":
+        return "assistant", None
+    kinds = [program_kind(part.text) for part in parts if part.type == "text" and part.text.strip()]
+    if kinds and all(kinds):
+        return "system", kinds[0]
+    if thread_kind == "compaction":
+        return "system", "compaction_prompt"
+    return "user", "agent_prompt" if thread_kind == "subagent" else None
+
+
+@dataclass(slots=True)
+class PendingEvent:
+    """An event that waits, with all it needs to become a message."""
+
+    entry: JsonLine
+    kind: str
+    role: Role
+    parts: tuple[Part, ...]
+    created_at: int | None
+    has_turn_ended: bool = False
+
+
+class _Rollout(Transcript):
+    host = "codex"
+    document_list = "items"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        if named := _FILE_NAME.match(path.name):
+            self.thread = replace(self.thread, id=bounded_id(named[1]))
+        self._has_begun = False
+        self._is_fork = False
+        self._began_at: int | None = None
+        self._own_from: int | None = None  # where a sub-agent's own records begin
+        self._item_marks: set[bytes] = set()  # the texts and calls seen as items
+        self._waiting: dict[bytes, PendingEvent] = {}
         self._failed: Recent[bool] = Recent()
-        self._last_at: int | None = None
         self._place = ""
         self._model = ""
         self._marks_turns = False
@@ -202,50 +200,37 @@ class _Rollout(LineReader):
             **dict.fromkeys(_RESULTS, self._read_result),
             **dict.fromkeys(_BOOKKEEPING, self._read_bookkeeping),
         }
-        self._readers["turn_context"] = self._read_turn
 
-    def read_document(
-        self, path: str | os.PathLike[str], progress: Progress | None
-    ) -> Iterator[Record]:
-        """The oldest shape: one object with the session and all items."""
-        document = elements(path, "items", progress)
+    def begin_document(self, document: Document) -> Iterator[Record]:
+        """Begin the oldest shape: one object with the session and all items."""
         session = mapping_in(mapping_in(document.around).get("session"))
         if session:
-            self._last_at = milliseconds(session.get("timestamp"))
-            self._thread.begin(session, self._last_at)
-        for entry in document.entries:
-            if isinstance(entry, Counted):
-                yield entry
-            else:
-                yield from self.take(entry)
-        yield from self.finish()
+            self.at = milliseconds(session.get("timestamp"))
+            self._begin(session)
+        return iter(())
 
     def take(self, entry: JsonLine) -> Iterator[Record]:
-        """One line: with a payload, or the item itself."""
+        """Read one line: with a payload, or the item itself."""
         value = entry.value
-        self._last_at = milliseconds(value.get("timestamp")) or self._last_at
-        if (
-            self._thread.is_before_its_own(value.get("ordinal"))
-            and value.get("type") != "session_meta"
-        ):
-            yield Counted(
-                entry.line,
-                "inherited",
-                "what a sub-agent was given of its parent, which has its own file",
-            )
-            return
-        payload = value.get("payload")
-        kind = text_in(value.get("type"))
-        if isinstance(payload, dict) and kind in ("response_item", "response"):
-            yield from self._read_item(entry, payload)
-        elif isinstance(payload, dict):
-            yield from self._readers.get(kind, self._read_unknown)(entry, payload)
-        elif not kind and not self._thread.has_begun and "id" in value:
+        self.at = milliseconds(value.get("timestamp")) or self.at
+        kind, payload, ordinal = (
+            text_in(value.get("type")),
+            value.get("payload"),
+            value.get("ordinal"),
+        )
+        is_inherited = isinstance(ordinal, int) and ordinal < (self._own_from or 0)
+        if is_inherited and value.get("type") != "session_meta":
+            reason = "what a sub-agent was given of its parent, which has its own file"
+            yield Counted(entry.line, "inherited", reason)
+        elif not isinstance(payload, dict) and not kind and not self._has_begun and "id" in value:
             yield from self._read_meta(entry, value)
-        elif not kind and "record_type" in value:
+        elif not isinstance(payload, dict) and not kind and "record_type" in value:
             yield Counted(entry.line, "state", "a mark of the program without words")
         else:
-            yield from self._read_item(entry, value)
+            item = payload if isinstance(payload, dict) else value
+            if item is value or kind in ("response_item", "response"):
+                kind = text_in(item.get("type"))
+            yield from self._readers.get(kind, self._read_unknown)(entry, item)
 
     def finish(self) -> Iterator[Record]:
         """Yield what still waits, if its turn has ended.
@@ -254,76 +239,107 @@ class _Rollout(LineReader):
 
         Older versions do not say where turns end, and their files are seldom still being written.
         """
-        for held in self._mirrors.pop_all():
-            if held.has_turn_ended or not self._marks_turns:
-                yield self._keep_held(held)
+        for waiting in self._waiting.values():
+            if waiting.has_turn_ended or not self._marks_turns:
+                yield self._keep_waiting(waiting)
             else:
                 reason = (
                     "told for the screen only, in a turn that has not ended; import again later"
                 )
-                yield Counted(held.entry.line, f"event_msg/{held.kind}"[:100], reason)
-
-    def _read_item(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
-        yield from self._readers.get(text_in(item.get("type")), self._read_unknown)(entry, item)
+                yield Counted(waiting.entry.line, f"event_msg/{waiting.kind}"[:100], reason)
 
     # What describes the session
 
-    def _read_meta(self, entry: JsonLine, meta: Mapping[str, Any]) -> Iterator[Record]:
-        is_first = not self._thread.has_begun
-        self._last_at = milliseconds(meta.get("timestamp")) or self._last_at
-        thread = self._thread.begin(meta, self._last_at)
-        if is_first:
-            self._place = text_in(thread.metadata.get("cwd"))
-            yield Counted(entry.line, "session_meta", "describes the session")
-        else:
-            yield Counted(
-                entry.line,
-                "session_meta",
-                "describes the session again, or the one it was copied from",
-            )
+    def _begin(self, meta: Mapping[str, Any]) -> None:
+        self._has_begun = True
+        self._began_at = milliseconds(meta.get("timestamp")) or self.at
+        self._is_fork = bool(text_in(meta.get("forked_from_id")))
+        own_from = meta.get("subagent_history_start_ordinal")
+        self._own_from = own_from if isinstance(own_from, int) else None
+        kind, parent, agent = _descent(meta)
+        git = mapping_in(meta.get("git"))
+        facts: dict[str, Any] = {
+            **self.thread.metadata,
+            "cwd": text_in(meta.get("cwd")),
+            "version": text_in(meta.get("cli_version")),
+            "originator": text_in(meta.get("originator")),
+            "git_branch": text_in(git.get("branch")),
+            "git_commit": text_in(git.get("commit_hash")),
+            "forked_from": text_in(meta.get("forked_from_id")),
+            **agent,
+        }
+        thread_id = bounded_id(text_in(meta.get("id")) or self.thread.id)
+        if kind != "conversation":
+            facts["agent_id"] = thread_id
+            facts["session"] = text_in(meta.get("session_id")) or parent
+        self.thread = NewThread(
+            thread_id,
+            metadata={name: fact for name, fact in facts.items() if fact},
+            kind=kind,
+            parent_id=bounded_id(parent) if parent else None,
+            created_at=self._began_at,
+            title="Compaction" if kind == "compaction" else None,
+        )
 
-    def _read_turn(self, entry: JsonLine, turn: Mapping[str, Any]) -> Iterator[Record]:
-        self._model = text_in(turn.get("model")) or self._model
-        self._place = text_in(turn.get("cwd")) or self._place
-        yield Counted(entry.line, "turn_context", _BOOKKEEPING["turn_context"])
+    def _read_meta(self, entry: JsonLine, meta: Mapping[str, Any]) -> Iterator[Record]:
+        self.at = milliseconds(meta.get("timestamp")) or self.at
+        reason = "describes the session again, or the one it was copied from"
+        if not self._has_begun:
+            self._begin(meta)
+            self._place = text_in(self.thread.metadata.get("cwd"))
+            reason = "describes the session"
+        yield Counted(entry.line, "session_meta", reason)
 
     def _read_compacted(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         words = text_in(item.get("message"))
         if words.strip():
-            yield self._keep(
-                entry, item, "system", (Part("text", words),), {"kind": "compaction_summary"}
-            )
+            part = Part("text", words)
+            yield self._keep(entry, item, "system", parts=(part,), kind="compaction_summary")
         else:
             yield Counted(entry.line, "compacted", "where the conversation was compacted")
 
     def _read_bookkeeping(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         kind = _kind_of(entry, item)
-        yield Counted(
-            entry.line, kind[:100], _BOOKKEEPING.get(kind, "a record of the program without words")
-        )
+        if kind == "turn_context":
+            self._model = text_in(item.get("model")) or self._model
+            self._place = text_in(item.get("cwd")) or self._place
+        reason = _BOOKKEEPING.get(kind, "a record of the program without words")
+        yield Counted(entry.line, kind[:100], reason)
 
     # What was said and done
 
     def _read_message(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         parts = parts_of(item.get("content"))
-        role, kind = voice_of(text_in(item.get("role")), parts, self._thread.now.kind)
-        words = "\n".join(part.text for part in parts if part.type == "text")
+        role, kind = voice_of(text_in(item.get("role")), parts, self.thread.kind)
+        texts = [part.text for part in parts if part.type == "text"]
+        words = "\n".join(texts)
         if role == "system" and words.strip() and not without_memory_blocks(words).strip():
             yield Counted(entry.line, "message/hook", "what memory told the agent itself")
             return
-        yield from self._mirrors.tell(
-            {words, *(part.text for part in parts if part.type == "text")}
-        )
+        yield from self._settle({words, *texts})
         if role == "user" and words.strip():
-            self._thread.suggest_title(words)
+            self.suggest_title(words)
         elif kind == "environment" and not self._place:
-            self._place = self._thread.note_place(
-                place_in(words)
-            )  # the first versions say it nowhere else
-        metadata = {"kind": kind, "phase": text_in(item.get("phase"))}
-        if role == "assistant":
-            metadata["model"] = self._model
-        yield self._keep(entry, item, role, parts, metadata)
+            # The first versions say it nowhere else.
+            self._place = text_in(self.thread.metadata.get("cwd")) or place_in(words)
+            if self._place:
+                metadata = {**self.thread.metadata, "cwd": self._place}
+                self.thread = replace(self.thread, metadata=metadata)
+        yield self._keep(
+            entry,
+            item,
+            role,
+            parts=parts,
+            kind=kind,
+            phase=text_in(item.get("phase")),
+            model=self._model if role == "assistant" else None,
+        )
+
+    def suggest_title(self, words: str) -> None:
+        """Name the thread by its first prompt, below an editor's context."""
+        if words.lstrip().startswith(_EDITOR_CONTEXT):
+            words = words.partition(_EDITOR_REQUEST)[2] or words
+        super().suggest_title(words)
 
     def _read_agent_message(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         content = item.get("content")
@@ -333,34 +349,33 @@ class _Rollout(LineReader):
             ]
         parts = tuple(part for part in parts_of(content) if part.text.strip())
         if not parts:
-            yield Counted(
-                entry.line, "agent_message", "words between agents that only the model can read"
-            )
+            reason = "words between agents that only the model can read"
+            yield Counted(entry.line, "agent_message", reason)
             return
-        is_prompt = self._thread.now.kind == "subagent"
-        metadata = {
-            "kind": "agent_prompt" if is_prompt else "agent_message",
-            "author": text_in(item.get("author")),
-            "recipient": text_in(item.get("recipient")),
-        }
-        yield self._keep(entry, item, "user" if is_prompt else "system", parts, metadata)
+        is_prompt = self.thread.kind == "subagent"
+        yield self._keep(
+            entry,
+            item,
+            "user" if is_prompt else "system",
+            parts=parts,
+            kind="agent_prompt" if is_prompt else "agent_message",
+            author=text_in(item.get("author")),
+            recipient=text_in(item.get("recipient")),
+        )
 
     def _read_reasoning(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
-        texts = [
-            words_of(block) for name in ("summary", "content") for block in list_in(item.get(name))
-        ]
-        texts = [text for text in texts if text.strip()]
+        blocks = (*list_in(item.get("summary")), *list_in(item.get("content")))
+        texts = [text for text in map(words_of, blocks) if text.strip()]
         if not texts:
             yield Counted(entry.line, "reasoning", "reasoning that the host withholds")
             return
-        yield from self._mirrors.tell({*texts, "\n".join(texts)})
-        yield self._keep(
-            entry, item, "assistant", tuple(Part("reasoning", text) for text in texts), {}
-        )
+        yield from self._settle({*texts, "\n".join(texts)})
+        parts = tuple(Part("reasoning", text) for text in texts)
+        yield self._keep(entry, item, "assistant", parts=parts)
 
     def _read_call(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         kind = _kind_of(entry, item)
-        call_id = text_in(item.get("call_id")) or text_in(item.get("id")) or None
+        call_id = first_text(item, "call_id", "id") or None
         name = _CALL_NAMES.get(kind) or text_in(item.get("name"))
         namespace = text_in(item.get("namespace"))
         if namespace.startswith("mcp__") and not name.startswith("mcp__"):
@@ -369,21 +384,24 @@ class _Rollout(LineReader):
         if isinstance(arguments, str):
             arguments = {"input": arguments}  # a patch, or a program of its own: text and no object
         if call_id and name:
-            self._names[call_id] = name
+            self.tool_names[call_id] = name
         part = Part("tool_call", name=name or None, call_id=call_id, arguments=arguments)
-        yield self._keep(entry, item, "assistant", (part,), {"status": text_in(item.get("status"))})
+        status = text_in(item.get("status"))
+        yield self._keep(entry, item, "assistant", parts=(part,), status=status)
 
     def _read_result(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
-        call_id = text_in(item.get("call_id")) or None
-        found = output_of(item.get("output", item.get("tools")))
-        yield from self._mirrors.tell({f"call {call_id}"} if call_id else ())
-        has_failed = found.has_failed or self._failed.pop(call_id or "", False)
-        name = text_in(item.get("name")) or self._names.get(call_id or "")
+        call_id = text_in(item.get("call_id"))
+        output = output_of(item.get("output", item.get("tools")))
+        yield from self._settle({f"call {call_id}"} if call_id else ())
         part = Part(
-            "tool_result", found.text, name=name or None, call_id=call_id, is_error=has_failed
+            "tool_result",
+            output.text,
+            name=text_in(item.get("name")) or self.tool_names.get(call_id),
+            call_id=call_id or None,
+            is_error=output.has_failed or self._failed.pop(call_id, False),
         )
-        metadata = {"tool_result": dict(found.facts)}
-        yield self._keep(entry, item, "tool", (part, *found.placeholders), metadata)
+        parts = (part, *output.placeholders)
+        yield self._keep(entry, item, "tool", parts=parts, tool_result=dict(output.facts))
 
     def _read_image(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         block = {
@@ -391,98 +409,101 @@ class _Rollout(LineReader):
             "data": text_in(item.get("result")),
             "text": text_in(item.get("revised_prompt")),
         }
-        yield self._keep(entry, item, "assistant", parts_of(block), {"kind": "image_generation"})
+        yield self._keep(entry, item, "assistant", parts=parts_of(block), kind="image_generation")
 
     def _read_unknown(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
-        kind = (text_in(item.get("type")) or text_in(entry.value.get("type")))[
-            :60
-        ] or "without a type"
+        kind = text_in(item.get("type")) or text_in(entry.value.get("type")) or "without a type"
         words = words_of(item)
         if words.strip():
-            yield self._keep(entry, item, "system", (Part("text", words),), {"kind": kind})
+            yield self._keep(entry, item, "system", parts=(Part("text", words),), kind=kind[:60])
         else:
-            yield Counted(entry.line, "unknown", f"unknown record type: {kind}")
+            yield Counted(entry.line, "unknown", f"unknown record type: {kind[:60]}")
 
     # Events, which mostly repeat items
 
     def _read_event(self, entry: JsonLine, event: Mapping[str, Any]) -> Iterator[Record]:
         kind = text_in(event.get("type")) or "unnamed"
+        item = mapping_in(event.get("item"))
         if kind in _TURN_ENDS:
             self._marks_turns = True
-            self._mirrors.end_turn()
+            for waiting in self._waiting.values():
+                waiting.has_turn_ended = True  # no item will come
         if kind in _EVENT_BOOKKEEPING:
             yield Counted(entry.line, f"event_msg/{kind}", _EVENT_BOOKKEEPING[kind])
         elif kind in _SPOKEN_EVENTS:
             key, role, type_ = _SPOKEN_EVENTS[kind]
-            words = text_in(event.get(key))
-            part = Part("reasoning" if type_ == "reasoning" else "text", words)
-            yield from self._hold(entry, kind, words, role, (part,))
+            part = Part(type_, text_in(event.get(key)))
+            yield from self._hold(entry, kind, part.text, role=role, part=part)
         elif kind in _ENDED_CALLS:
             yield from self._read_ended_call(entry, kind, event)
         elif kind == "item_completed":
-            yield from self._read_completed(entry, mapping_in(event.get("item")))
-        elif words_of(event).strip():
-            yield from self._hold(
-                entry, kind, words_of(event), "system", (Part("text", words_of(event)),)
-            )
+            type_of_item, words = text_in(item.get("type")) or "item", text_in(item.get("text"))
+            if type_of_item.lower() == "plan" and words.strip():
+                part = Part("text", words)
+                yield from self._hold(entry, "plan", words, role="assistant", part=part)
+            else:
+                yield _repeated(entry, f"item_completed/{type_of_item}")
         else:
-            yield Counted(
-                entry.line, f"event_msg/{kind}"[:100], "an event of the program without words"
-            )
+            part = Part("text", words_of(event))
+            yield from self._hold(entry, kind, part.text, role="system", part=part)
 
     def _read_ended_call(
         self, entry: JsonLine, kind: str, event: Mapping[str, Any]
     ) -> Iterator[Record]:
         call_id = text_in(event.get("call_id"))
         code, result = event.get("exit_code"), mapping_in(event.get("result"))
-        has_failed = (isinstance(code, int) and code != 0) or event.get("success") is False
-        has_failed = (
-            has_failed or "Err" in result or mapping_in(result.get("Ok")).get("isError") is True
+        self._failed[call_id] = has_failed = (
+            (isinstance(code, int) and code != 0)
+            or event.get("success") is False
+            or "Err" in result
+            or mapping_in(result.get("Ok")).get("isError") is True
         )
-        self._failed[call_id] = has_failed
-        output = text_in(event.get("aggregated_output")) or words_of(
-            [event.get("stdout"), event.get("stderr")]
+        output = (
+            text_in(event.get("aggregated_output"))
+            or words_of([event.get("stdout"), event.get("stderr")])
+            or words_of(result.get("Ok"))
+            or text_in(result.get("Err"))
         )
-        output = output or words_of(result.get("Ok")) or text_in(result.get("Err"))
-        name = self._names.get(call_id) or (
-            "Bash" if kind == "exec_command_end" else kind.removesuffix("_end")
-        )
+        tool = "Bash" if kind == "exec_command_end" else kind.removesuffix("_end")
+        name = self.tool_names.get(call_id) or tool
         part = Part("tool_result", output, name=name, call_id=call_id or None, is_error=has_failed)
-        yield from self._hold(entry, kind, f"call {call_id}", "tool", (part,))
+        yield from self._hold(entry, kind, f"call {call_id}", role="tool", part=part)
 
-    def _read_completed(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
-        kind = text_in(item.get("type")) or "item"
-        words = text_in(item.get("text"))
-        if kind.lower() == "plan" and words.strip():
-            yield from self._hold(entry, "plan", words, "assistant", (Part("text", words),))
-        else:
-            reason = "told again for the screen; kept where the model read it"
-            yield Counted(entry.line, f"event_msg/item_completed/{kind}"[:100], reason)
+    def _settle(self, marks: Iterable[str]) -> Iterator[Record]:
+        """An item has come: count the events that wait for it."""
+        for mark in map(_digest, marks):
+            self._item_marks.add(mark)
+            if mark in self._waiting:
+                waiting = self._waiting.pop(mark)
+                yield _repeated(waiting.entry, waiting.kind)
 
     def _hold(
-        self, entry: JsonLine, kind: str, mark: str, role: Role, parts: tuple[Part, ...]
+        self, entry: JsonLine, kind: str, mark: str, *, role: Role, part: Part
     ) -> Iterator[Record]:
+        """Hold an event until its item comes, unless it has come."""
+        digest = _digest(mark)
         if not mark.strip():
-            yield Counted(
-                entry.line, f"event_msg/{kind}"[:100], "an event of the program without words"
+            reason = "an event of the program without words"
+            yield Counted(entry.line, f"event_msg/{kind}"[:100], reason)
+        elif digest in self._item_marks or digest in self._waiting:
+            yield _repeated(entry, kind)
+        else:
+            self._waiting[digest] = PendingEvent(
+                entry, kind, role, parts=(part,), created_at=self.at
             )
-            return
-        settled = self._mirrors.hold(
-            mark, PendingEvent(entry, kind, role, parts=parts, created_at=self._last_at)
-        )
-        if settled is not None:
-            yield settled if isinstance(settled, Counted) else self._keep_held(settled)
+            if len(self._waiting) > MAX_WAITING:
+                yield self._keep_waiting(self._waiting.pop(next(iter(self._waiting))))
 
-    def _keep_held(self, held: PendingEvent) -> Record:
-        role, kind = held.role, held.kind
+    def _keep_waiting(self, waiting: PendingEvent) -> Record:
+        role, kind = waiting.role, waiting.kind
         if role == "user":
-            role, found = voice_of("user", held.parts, self._thread.now.kind)
-            kind = found or kind
+            role, program = voice_of("user", waiting.parts, self.thread.kind)
+            kind = program or kind
             if role == "user":
-                self._thread.suggest_title(held.parts[0].text)
-        before, self._last_at = self._last_at, held.created_at
-        record = self._keep(held.entry, {}, role, held.parts, {"kind": kind})
-        self._last_at = before
+                self.suggest_title(waiting.parts[0].text)
+        now, self.at = self.at, waiting.created_at
+        record = self._keep(waiting.entry, {}, role, parts=waiting.parts, kind=kind)
+        self.at = now
         return record
 
     def _keep(
@@ -490,30 +511,35 @@ class _Rollout(LineReader):
         entry: JsonLine,
         item: Mapping[str, Any],
         role: Role,
+        *,
         parts: tuple[Part, ...],
-        metadata: dict[str, Any],
+        **metadata: Any,
     ) -> Record:
-        if not has_content(parts):
-            return Counted(entry.line, _kind_of(entry, item)[:100] or "message", "nothing was said")
-        thread = self._thread.now
-        given_id = text_in(item.get("id"))
-        client_id = (
-            bounded_id(given_id) if given_id else self._identities.of_line(thread.id, entry.raw)
+        thread, began = self.thread, self._began_at
+        # A fork's copy of its parent is written at once, when it begins.
+        is_copied = self._is_fork and (
+            self.at is not None and began is not None and self.at - began <= _COPIED_WITHIN_MS
         )
         if self._place and self._place != thread.metadata.get("cwd"):
             metadata["cwd"] = self._place
-        if self._thread.is_copied(self._last_at):
-            metadata["inherited"] = True
-        return self._identities.keep(
-            entry.line,
-            thread,
+        return self.keep(
+            entry,
             role,
             parts,
-            client_id=client_id,
-            created_at=self._last_at,
-            metadata=metadata,
-            repairs=entry.repairs,
+            unit=text_in(item.get("id")) or self.identities.of_line(thread.id, entry.raw),
+            label=_kind_of(entry, item)[:100] or "message",
+            inherited=is_copied,
+            **metadata,
         )
+
+
+def _repeated(entry: JsonLine, kind: str) -> Counted:
+    reason = "told again for the screen; kept where the model read it"
+    return Counted(entry.line, f"event_msg/{kind}"[:100], reason)
+
+
+def _digest(mark: str) -> bytes:
+    return hashlib.blake2b(mark.strip().encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def _kind_of(entry: JsonLine, item: Mapping[str, Any]) -> str:
@@ -522,3 +548,60 @@ def _kind_of(entry: JsonLine, item: Mapping[str, Any]) -> str:
     return (
         kind if kind in _CALLS or kind in _BOOKKEEPING else text_in(entry.value.get("type")) or kind
     )
+
+
+def _descent(meta: Mapping[str, Any]) -> tuple[ThreadKind, str, dict[str, Any]]:
+    """What kind of thread it is, whose, and what its agent is called."""
+    source = mapping_in(meta.get("source")).get("subagent")
+    spawned = mapping_in(mapping_in(source).get("thread_spawn"))
+    parent = text_in(meta.get("parent_thread_id")) or text_in(spawned.get("parent_thread_id"))
+    agent = {
+        "agent_name": text_in(meta.get("agent_nickname")) or text_in(spawned.get("agent_nickname")),
+        "agent_type": text_in(meta.get("agent_role"))
+        or text_in(spawned.get("agent_role"))
+        or text_in(source),
+    }
+    if source == "compact":
+        return "compaction", parent, agent
+    return ("subagent" if source or parent else "conversation"), parent, agent
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The words of a result, with its facts and placeholders."""
+
+    text: str
+    has_failed: bool = False
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    placeholders: tuple[Part, ...] = ()
+
+
+def output_of(given: Any) -> Output:
+    """Return the output of a call, whatever its shape."""
+    if isinstance(given, list):
+        parts = parts_of(given)
+        words = "\n".join(part.text for part in parts if part.type not in ("image", "file"))
+        placeholders = tuple(part for part in parts if part.type in ("image", "file"))
+        return replace(output_of(words), placeholders=placeholders)
+    if not isinstance(given, str):
+        fields = mapping_in(given)
+        inner = fields.get("content", fields.get("output", fields.get("content_items")))
+        output = output_of(inner if isinstance(inner, list) else text_in(inner) or words_of(inner))
+        has_failed = fields.get("success") is False or fields.get("isError") is True
+        return replace(output, has_failed=output.has_failed or has_failed)
+    wrapped = mapping_in(read_arguments(given)) if given.startswith("{") else {}
+    if isinstance(wrapped.get("output"), str):
+        about = mapping_in(wrapped.get("metadata"))
+        facts = {
+            name: about[name]
+            for name in ("exit_code", "duration_seconds")
+            if isinstance(about.get(name), int | float)
+        }
+        code = about.get("exit_code")
+        has_failed = isinstance(code, int) and not isinstance(code, bool) and code != 0
+        return Output(wrapped["output"], has_failed, facts)
+    code = host_exit_code(given)
+    return Output(given) if code is None else Output(given, code != 0, {"exit_code": code})
+
+
+read_rollout = _Rollout.read
