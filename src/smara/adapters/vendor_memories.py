@@ -26,7 +26,7 @@ from smara.adapters.instructions.markdown import (
 from smara.adapters.instructions.parse import parse_instructions
 from smara.adapters.lines import mapping_in, text_in
 from smara.adapters.readers.gemini import project_root_of
-from smara.adapters.readers.opencode_store import read_object
+from smara.adapters.readers.opencode import read_object
 from smara.core.git import find_repository
 from smara.environment import home_of
 from smara.errors import InvalidInputError

@@ -46,7 +46,7 @@ def _targets(reach: Reach, root: str, program: str) -> list[SetupTarget]:
 
 
 def _find(here: Here) -> Iterator[TranscriptFile]:
-    from smara.adapters.readers.opencode_store import read_object, session_rows
+    from smara.adapters.readers.opencode import read_object, session_rows
 
     home = Path(STORE.path)
     ids: set[str] = set()
@@ -89,13 +89,13 @@ def _is_file(path: str | os.PathLike[str]) -> bool:
 
 
 def _has_sessions(path: str | os.PathLike[str]) -> bool:
-    from smara.adapters.readers.opencode_store import session_rows
+    from smara.adapters.readers.opencode import session_rows
 
     return not is_database(path) or session_rows(path) is not None
 
 
 def _locate(session_id: str) -> str:
-    from smara.adapters.readers.opencode_store import has_session
+    from smara.adapters.readers.opencode import has_session
 
     path = os.path.join(STORE.path, "opencode.db")
     return path if os.path.isfile(path) and has_session(path, session_id) else ""

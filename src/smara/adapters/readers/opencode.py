@@ -1,36 +1,38 @@
-"""Convert OpenCode sessions into threads and messages.
+"""Read OpenCode sessions, from its database, its JSON files, or an export.
 
-A prompt is one message. Each part of an answer (text, thought, call, result) is one; they
-share ``message_id``. An unfinished message is counted and imported the next time.
+The database is opened read-only, so that a running agent is never blocked. Messages of
+OpenCode's next schema (``session_message``) are converted to the current one. A prompt is one
+message. Each part of an answer (text, thought, call, result) is one; they share ``message_id``. An
+unfinished message is counted and imported the next time.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
-from smara.adapters.blocks import parts_of, words_of
+from smara.adapters.blocks import parts_of, usage_of, words_of
 from smara.adapters.documents import elements
-from smara.adapters.lines import JsonLine, is_database, list_in, mapping_in, milliseconds, text_in
-from smara.adapters.readers.opencode_store import (
-    StoredMessage,
-    StoredSession,
-    database_sessions,
-    tree_session,
+from smara.adapters.lines import (
+    JsonLine,
+    is_database,
+    list_in,
+    load_json,
+    mapping_in,
+    milliseconds,
+    read_whole,
+    text_in,
 )
-from smara.adapters.records import (
-    Counted,
-    Identities,
-    Progress,
-    Record,
-    bounded_id,
-    has_content,
-    shorten_title,
-)
+from smara.adapters.readers.transcript import Transcript
+from smara.adapters.records import Counted, Progress, Record, bounded_id, shorten_title
 from smara.core.memory_block import without_memory_blocks
+from smara.errors import SmaraError
 from smara.messages.models import NewThread, Part, Role
 
 __all__ = ["read_sessions"]
@@ -48,6 +50,25 @@ _NO_WORDS = {
     "model-switched": "a setting of the session",
 }
 _UNFINISHED = "still being written; import again later"
+_NO_STORE = "not a database of OpenCode, or a damaged one"
+_BROKEN_OFF = "the database cannot be read from here on"
+_MOST_BYTES = 80 * 1024 * 1024
+_ENTRY = JsonLine(1, b"", {})
+"""What stands for the line of a message; records are numbered as they come."""
+
+
+class StoredMessage(NamedTuple):
+    """A message with its parts; unreadable ones are counted."""
+
+    info: Mapping[str, Any]
+    parts: tuple[Mapping[str, Any] | Counted, ...]
+
+
+class StoredSession(NamedTuple):
+    """A session, and its messages in order as they are read."""
+
+    info: Mapping[str, Any]
+    messages: Iterator[StoredMessage | Counted]
 
 
 def read_sessions(
@@ -62,7 +83,7 @@ def read_sessions(
     number = 0
     for session in _sessions(Path(path), progress, only):
         for record in (
-            (session,) if isinstance(session, Counted) else _OpenCodeSession(session).read()
+            (session,) if isinstance(session, Counted) else _OpenCodeSession(session).records()
         ):
             number += 1
             yield replace(record, line=number)
@@ -72,22 +93,35 @@ def _sessions(
     path: Path, progress: Progress | None, only: str | None
 ) -> Iterator[StoredSession | Counted]:
     if is_database(path):
-        yield from database_sessions(path, only, progress)
+        rows = session_rows(path)
+        if rows is None:
+            yield Counted(1, "unreadable", _NO_STORE)
+            return
+        chosen = [row for row in rows if only is None or row["id"] == only]
+        for number, row in enumerate(chosen, 1):
+            yield StoredSession(row, _database_messages(path, row["id"]))
+            if progress:
+                progress(number, len(chosen))
         return
     document = elements(path, "messages", progress)
     around = mapping_in(document.around)
     info = mapping_in(around.get("info")) or around
     if isinstance(document.around, dict) and not document.entries:
-        yield tree_session(path, info)
+        session_id = text_in(info.get("id")) or path.stem
+        if path.parent.name == "info":  # the first versions
+            above = path.parent.parent
+            messages = _tree_messages(above / "message" / session_id, above / "part" / session_id)
+        else:
+            storage = path.parent.parent.parent
+            messages = _tree_messages(storage / "message" / session_id, storage / "part")
+        yield StoredSession(info, messages)
     elif info:
         yield StoredSession(info, map(_exported, document.entries))
     else:
-        yield from (
-            each
-            if isinstance(each, Counted)
-            else Counted(each.line, "unknown", "not a session of OpenCode")
-            for each in document.entries
-        )
+        for entry in document.entries:
+            if isinstance(entry, JsonLine):
+                entry = Counted(entry.line, "unknown", "not a session of OpenCode")
+            yield entry
 
 
 def _exported(entry: JsonLine | Counted) -> StoredMessage | Counted:
@@ -100,43 +134,40 @@ def _exported(entry: JsonLine | Counted) -> StoredMessage | Counted:
     return StoredMessage(mapping_in(entry.value.get("info")) or entry.value, parts)
 
 
-class _OpenCodeSession:
-    """One session, as far as it has been read."""
+class _OpenCodeSession(Transcript):
+    host = "opencode"
 
     def __init__(self, session: StoredSession) -> None:
-        self._session = session
-        self._identities = Identities()
-        self._at: int | None = None
+        info = session.info
+        session_id = text_in(info.get("id")) or "unnamed"
+        super().__init__(Path(session_id))
+        self._messages = session.messages
         self._place = ""
-        session_id = bounded_id(text_in(session.info.get("id")) or "unnamed")
-        parent = text_in(session.info.get("parentID"))
+        parent = text_in(info.get("parentID"))
         facts: dict[str, Any] = {
-            "host": "opencode",
-            "cwd": text_in(session.info.get("directory")),
-            "version": text_in(session.info.get("version")),
+            "host": self.host,
+            "cwd": text_in(info.get("directory")),
+            "version": text_in(info.get("version")),
+            "agent_id": bounded_id(session_id) if parent else None,
         }
-        if parent:
-            facts["agent_id"] = session_id
-        title = text_in(session.info.get("title"))
-        self._thread = NewThread(
-            session_id,
-            None,
-            shorten_title(title) or None,
+        self.thread = NewThread(
+            bounded_id(session_id),
+            title=shorten_title(text_in(info.get("title"))) or None,
             metadata={name: fact for name, fact in facts.items() if fact},
             kind="subagent" if parent else "conversation",
             parent_id=bounded_id(parent) if parent else None,
-            created_at=milliseconds(mapping_in(session.info.get("time")).get("created")),
+            created_at=milliseconds(mapping_in(info.get("time")).get("created")),
         )
 
-    def read(self) -> Iterator[Record]:
+    def records(self) -> Iterator[Record]:
         """Yield every message and part.
 
         An answer is known to be finished when the next one has come.
         """
-        found = False
+        is_empty = True
         waiting: StoredMessage | None = None
-        for message in self._session.messages:
-            found = True
+        for message in self._messages:
+            is_empty = False
             if isinstance(message, Counted):
                 yield message
                 continue
@@ -145,80 +176,68 @@ class _OpenCodeSession:
             waiting = message
         if waiting is not None:
             yield from self._message(waiting, is_last=True)
-        if not found:
+        if is_empty:
             yield Counted(1, "session", "a session without messages")
 
     def _message(self, message: StoredMessage, *, is_last: bool) -> Iterator[Record]:
         info = message.info
         time = mapping_in(info.get("time"))
-        self._at = milliseconds(time.get("created", info.get("created"))) or self._at
+        self.at = milliseconds(time.get("created", info.get("created"))) or self.at
         self._place = text_in(mapping_in(info.get("path")).get("cwd"))
         if info.get("role") == "user":
-            yield from self._said_by_user(message)
+            yield from self._prompt(message)
             return
         is_finished = not is_last or bool(time.get("completed")) or bool(info.get("error"))
-        tokens = info.get("tokens")
-        told = mapping_in(tokens)
-        cache = mapping_in(told.get("cache"))
+        tokens = mapping_in(info.get("tokens"))
+        cache = mapping_in(tokens.get("cache"))
         counts = {
-            "input_tokens": told.get("input"),
-            "output_tokens": told.get("output"),
-            "reasoning_tokens": told.get("reasoning"),
+            "input_tokens": tokens.get("input"),
+            "output_tokens": tokens.get("output"),
+            "reasoning_tokens": tokens.get("reasoning"),
             "cache_read_tokens": cache.get("read"),
             "cache_write_tokens": cache.get("write"),
         }
-        usage = {
-            name: int(count)
-            for name, count in counts.items()
-            if isinstance(count, int | float) and count
-        }
+        usage = usage_of(counts, dict(zip(counts, counts, strict=True)))
         for part in message.parts:
             if isinstance(part, Counted):
                 yield part
                 continue
-            records = list(self._part(part, info, usage, is_finished=is_finished))
-            usage = {} if any(not isinstance(record, Counted) for record in records) else usage
-            yield from records
+            for record in self._part(part, info, usage, is_finished=is_finished):
+                yield record
+                if not isinstance(record, Counted):
+                    usage = {}
         error = mapping_in(info.get("error"))
         words = words_of(error.get("data")) or words_of(error) or text_in(error.get("name"))
         if words.strip():
-            parts = (Part("text", words),)
-            yield self._keep(
-                f"{text_in(info.get('id'))}:error", "system", parts, {"kind": "api_error"}
-            )
+            unit = f"{text_in(info.get('id'))}:error"
+            yield self._keep(unit, "system", (Part("text", words),), kind="api_error")
         if not message.parts and not info.get("error"):
             yield Counted(1, "message", "nothing was said")
 
-    def _said_by_user(self, message: StoredMessage) -> Iterator[Record]:
+    def _prompt(self, message: StoredMessage) -> Iterator[Record]:
         own: list[Part] = []
-        message_id = text_in(message.info.get("id")) or "unnamed"
         for part in message.parts:
             if isinstance(part, Counted):
                 yield part
-            elif (
-                part.get("type") == "text"
-                and (words := text_in(part.get("text")))
-                and not without_memory_blocks(words)
-            ):
+                continue
+            kind, words = part.get("type"), text_in(part.get("text"))
+            if kind == "text" and words and not without_memory_blocks(words):
                 yield Counted(1, "part/hook", "what memory told the agent itself")
-            elif part.get("type") == "text" and (
-                part.get("synthetic") is True or part.get("ignored") is True
-            ):
-                yield self._keep(
-                    text_in(part.get("id")), "system", _worded("text", part), {"kind": "synthetic"}
-                )
-            elif part.get("type") in ("text", "file"):
-                own += _worded("text", part) if part["type"] == "text" else _file(part)
-            elif part.get("type") == "subtask":
-                own += [Part("text", words_of([part.get("command"), part.get("prompt")]))]
+            elif kind == "text" and (part.get("synthetic") is True or part.get("ignored") is True):
+                unit = text_in(part.get("id"))
+                yield self._keep(unit, "system", (Part("text", words),), kind="synthetic")
+            elif kind == "text":
+                own.append(Part("text", words))
+            elif kind == "file":
+                own += _file(part)
+            elif kind == "subtask":
+                own.append(Part("text", words_of([part.get("command"), part.get("prompt")])))
             else:
-                yield _counted(part)
+                yield _count(part)
         if own:
-            said = "\n".join(part.text for part in own if part.type == "text")
-            if self._thread.title is None and said.strip():
-                self._thread = replace(self._thread, title=shorten_title(said) or None)
-            kind = "agent_prompt" if self._thread.kind == "subagent" else None
-            yield self._keep(message_id, "user", tuple(own), {"kind": kind})
+            self.suggest_title("\n".join(part.text for part in own if part.type == "text"))
+            kind = "agent_prompt" if self.thread.kind == "subagent" else None
+            yield self._keep(text_in(message.info.get("id")), "user", tuple(own), kind=kind)
         elif not message.parts:
             yield Counted(1, "message", "nothing was said")
 
@@ -227,11 +246,12 @@ class _OpenCodeSession:
         part: Mapping[str, Any],
         info: Mapping[str, Any],
         usage: dict[str, int],
+        *,
         is_finished: bool,
     ) -> Iterator[Record]:
         kind, part_id = text_in(part.get("type")), text_in(part.get("id"))
-        time = mapping_in(part.get("time"))
-        self._at = milliseconds(time.get("start")) or self._at
+        words, time = text_in(part.get("text")), mapping_in(part.get("time"))
+        self.at = milliseconds(time.get("start")) or self.at
         metadata = {
             "model": text_in(info.get("modelID")),
             "message_id": text_in(info.get("id")),
@@ -240,15 +260,17 @@ class _OpenCodeSession:
         if kind == "tool":
             yield from self._tool(part, part_id, metadata)
         elif kind not in ("text", "reasoning"):
-            yield _counted(part)
+            yield _count(part)
         elif not is_finished and not time.get("end"):
             yield Counted(1, kind, _UNFINISHED)
-        elif info.get("summary") is True and kind == "text":
-            yield self._keep(
-                part_id, "system", _worded(kind, part), {**metadata, "kind": "compaction_summary"}
-            )
+        elif kind == "reasoning":
+            thought = (Part("reasoning", words),) if words.strip() else ()
+            yield self._keep(part_id, "assistant", thought, **metadata)
+        elif info.get("summary") is True:
+            metadata["kind"] = "compaction_summary"
+            yield self._keep(part_id, "system", (Part("text", words),), **metadata)
         else:
-            yield self._keep(part_id, "assistant", _worded(kind, part), metadata)
+            yield self._keep(part_id, "assistant", (Part("text", words),), **metadata)
 
     def _tool(
         self, part: Mapping[str, Any], part_id: str, metadata: dict[str, Any]
@@ -259,72 +281,301 @@ class _OpenCodeSession:
         if status == "pending" or (status == "running" and not state.get("input")):
             yield Counted(1, "tool", _UNFINISHED)
             return
-        self._at = milliseconds(time.get("start")) or self._at
-        asked = Part("tool_call", name=name, call_id=call_id, arguments=state.get("input"))
-        yield self._keep(part_id, "assistant", (asked,), metadata)
+        self.at = milliseconds(time.get("start")) or self.at
+        call = Part("tool_call", name=name, call_id=call_id, arguments=state.get("input"))
+        yield self._keep(part_id, "assistant", (call,), **metadata)
         if status not in ("completed", "error"):
             return
-        self._at = milliseconds(time.get("end")) or self._at
+        self.at = milliseconds(time.get("end")) or self.at
         about = mapping_in(state.get("metadata"))
         code = about.get("exit")
         has_failed = status == "error" or (
             isinstance(code, int) and not isinstance(code, bool) and code != 0
         )
-        text = without_memory_blocks(
-            text_in(state.get("error")) if status == "error" else text_in(state.get("output"))
-        )
-        files = tuple(
-            each for file in list_in(state.get("attachments")) for each in _file(mapping_in(file))
-        )
+        text = without_memory_blocks(text_in(state.get("error" if status == "error" else "output")))
+        files = (each for file in list_in(state.get("attachments")) for each in _file(file))
         facts = {
             "exit_code": code if isinstance(code, int) else None,
             "title": text_in(state.get("title"))[:200],
         }
-        agent = text_in(about.get("sessionId")) or text_in(about.get("sessionID"))
-        result = Part("tool_result", text, name=name, call_id=call_id, is_error=has_failed)
-        about_result = {
-            "tool_result": {key: fact for key, fact in facts.items() if fact not in (None, "")}
-        }
         yield self._keep(
-            f"{part_id}:result", "tool", (result, *files), {**about_result, "agent_thread": agent}
+            f"{part_id}:result",
+            "tool",
+            (
+                Part("tool_result", text, name=name, call_id=call_id, is_error=has_failed),
+                *files,
+            ),
+            tool_result={key: fact for key, fact in facts.items() if fact not in (None, "")},
+            agent_thread=text_in(about.get("sessionId")) or text_in(about.get("sessionID")),
         )
 
-    def _keep(
-        self, unit_id: str, role: Role, parts: tuple[Part, ...], metadata: dict[str, Any]
-    ) -> Record:
-        if not has_content(parts):
-            return Counted(1, "part", "nothing was said")
-        if self._place and self._place != self._thread.metadata.get("cwd"):
-            metadata = {**metadata, "cwd": self._place}
-        return self._identities.keep(
-            1,
-            self._thread,
-            role,
-            parts,
-            client_id=bounded_id(unit_id or "unnamed"),
-            created_at=self._at,
-            metadata=metadata,
-        )
+    def _keep(self, unit: str, role: Role, parts: tuple[Part, ...], **metadata: Any) -> Record:
+        if self._place and self._place != self.thread.metadata.get("cwd"):
+            metadata["cwd"] = self._place
+        return self.keep(_ENTRY, role, parts, unit=unit or "unnamed", label="part", **metadata)
 
 
-def _worded(kind: str, part: Mapping[str, Any]) -> tuple[Part, ...]:
-    words = text_in(part.get("text"))
-    if kind == "reasoning":
-        return (Part("reasoning", words),) if words.strip() else ()
-    return (Part("text", words),)
+def _file(part: Any) -> tuple[Part, ...]:
+    file = mapping_in(part)
+    mime = text_in(file.get("mime"))
+    return parts_of(
+        {
+            "type": "image" if mime.startswith("image/") else "file",
+            "media_type": mime or None,
+            "filename": file.get("filename"),
+            "image_url": text_in(file.get("url")),
+        }
+    )
 
 
-def _file(part: Mapping[str, Any]) -> tuple[Part, ...]:
-    mime, url = text_in(part.get("mime")), text_in(part.get("url"))
-    block = {
-        "type": "image" if mime.startswith("image/") else "file",
-        "media_type": mime or None,
-        "filename": part.get("filename"),
-        "image_url": url,
-    }
-    return parts_of(block)
-
-
-def _counted(part: Mapping[str, Any]) -> Counted:
+def _count(part: Mapping[str, Any]) -> Counted:
     kind = text_in(part.get("type")) or "without a type"
     return Counted(1, f"part/{kind}"[:100], _NO_WORDS.get(kind, f"unknown part: {kind[:60]}"))
+
+
+# The store: a tree of files, or a database
+
+
+def _tree_messages(folder: Path, parts: Path) -> Iterator[StoredMessage | Counted]:
+    messages: list[tuple[Any, str, Mapping[str, Any]]] = []
+    for each in _tree_objects(folder, "message"):
+        if isinstance(each, Counted):
+            yield each
+            continue
+        created = mapping_in(each[1].get("time")).get("created")
+        messages.append((created if isinstance(created, int | float) else 0, *each))
+    for _, name, info in sorted(messages, key=lambda each: each[:2]):
+        found = _tree_objects(parts / (text_in(info.get("id")) or name), "part")
+        yield StoredMessage(
+            info,
+            tuple(
+                each
+                if isinstance(each, Counted)
+                else each[1] | {"id": text_in(each[1].get("id")) or each[0]}
+                for each in found
+            ),
+        )
+
+
+def _tree_objects(folder: Path, kind: str) -> Iterator[tuple[str, dict[str, Any]] | Counted]:
+    """The objects in the files of a folder, with their names."""
+    try:
+        names = sorted(each.name for each in os.scandir(folder) if each.name.endswith(".json"))
+    except OSError:
+        return  # a session without messages has no folder
+    for name in names:
+        value = read_object(folder / name)
+        if isinstance(value, str):
+            yield Counted(1, kind, value, detail=name)
+        else:
+            yield Path(name).stem, value
+
+
+def read_object(path: Path) -> dict[str, Any] | str:
+    """The object in a file, or why there is none."""
+    try:
+        data, problem = read_whole(path, max_bytes=_MOST_BYTES)
+        value, _ = load_json(data.decode("utf-8", "replace").strip("\x00 \t\r\n\ufeff"))
+    except RecursionError:
+        return "nested too deeply to be read"
+    except (ValueError, SmaraError):
+        return "invalid JSON"
+    if problem:
+        return problem
+    return value if isinstance(value, dict) else "not a JSON object"
+
+
+def session_rows(path: str | os.PathLike[str]) -> list[dict[str, Any]] | None:
+    """Return the database's sessions, newest first; ``None`` if unreadable.
+
+    They have the names that the files have.
+    """
+    try:
+        with _read_only(path) as connection:
+            columns = {row[1] for row in connection.execute("PRAGMA table_info(session)")}
+            if not {"id", "directory"} <= columns:
+                return None
+            rows = connection.execute("SELECT * FROM session ORDER BY time_updated DESC, id DESC")
+            return [
+                {
+                    "id": str(row.get("id")),
+                    "directory": row.get("directory"),
+                    "title": row.get("title"),
+                    "version": row.get("version"),
+                    "parentID": row.get("parent_id"),
+                    "projectID": row.get("project_id"),
+                    "time": {
+                        "created": row.get("time_created"),
+                        "updated": row.get("time_updated"),
+                    },
+                }
+                for row in map(dict, rows.fetchall())
+            ]
+    except sqlite3.Error:
+        return None
+
+
+def has_session(path: str | os.PathLike[str], session_id: str) -> bool:
+    """Return True if the database has a session and can be read."""
+    try:
+        with _read_only(path) as connection:
+            return (
+                connection.execute("SELECT 1 FROM session WHERE id = ?", [session_id]).fetchone()
+                is not None
+            )
+    except sqlite3.Error:
+        return False
+
+
+def _database_messages(
+    path: str | os.PathLike[str], session_id: str
+) -> Iterator[StoredMessage | Counted]:
+    try:
+        with _read_only(path) as connection:
+            yield from _read_messages(connection, session_id)
+    except sqlite3.Error:
+        yield Counted(1, "unreadable", _BROKEN_OFF, detail=session_id[:100])
+
+
+def _read_messages(
+    connection: sqlite3.Connection, session_id: str
+) -> Iterator[StoredMessage | Counted]:
+    parts: dict[str, list[Any]] = {}
+    for row in connection.execute(
+        "SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY id", [session_id]
+    ):
+        part = _object(row["data"], {"id": row["id"]}, "part")
+        parts.setdefault(row["message_id"], []).append(part)
+    has_messages = False
+    statement = (
+        "SELECT id, data, time_created FROM message WHERE session_id = ? ORDER BY time_created, id"
+    )
+    for row in connection.execute(statement, [session_id]).fetchall():
+        has_messages = True
+        info = _object(row["data"], {"id": row["id"], "created": row["time_created"]}, "message")
+        yield (
+            info
+            if isinstance(info, Counted)
+            else StoredMessage(info, tuple(parts.get(row["id"], ())))
+        )
+    if has_messages or not connection.execute("PRAGMA table_info(session_message)").fetchone():
+        return
+    statement = (
+        "SELECT id, type, data, time_created FROM session_message WHERE session_id = ? ORDER BY seq"
+    )
+    for row in connection.execute(statement, [session_id]).fetchall():
+        message = _object(
+            row["data"],
+            {"id": row["id"], "type": row["type"], "created": row["time_created"]},
+            "message",
+        )
+        yield message if isinstance(message, Counted) else _as_first(message)
+
+
+def _object(data: Any, around: dict[str, Any], kind: str) -> dict[str, Any] | Counted:
+    try:
+        value, _ = load_json(
+            data if isinstance(data, str) else bytes(data or b"").decode("utf-8", "replace")
+        )
+    except (ValueError, TypeError, RecursionError):
+        return Counted(1, kind, "invalid JSON", detail=str(around.get("id"))[:100])
+    if not isinstance(value, dict):
+        return Counted(1, kind, "not a JSON object", detail=str(around.get("id"))[:100])
+    return {**value, **{name: each for name, each in around.items() if each is not None}}
+
+
+@contextmanager
+def _read_only(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
+    uri = f"file:{quote(str(Path(path).absolute()))}?mode=ro"
+    connection = sqlite3.connect(uri, uri=True, timeout=5)
+    try:
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            # In a folder that cannot be written to there is no room for the log: read the file as
+            # it lies there.
+            connection.close()
+            connection = sqlite3.connect(f"{uri}&immutable=1", uri=True, timeout=5)
+        connection.row_factory = sqlite3.Row
+        yield connection
+    finally:
+        connection.close()
+
+
+def _as_first(message: Mapping[str, Any]) -> StoredMessage:
+    """A message with its content inside, as a message with parts."""
+    kind, message_id = text_in(message.get("type")), text_in(message.get("id"))
+    info = {**message, "role": "assistant" if kind in ("assistant", "shell") else "user"}
+    if kind == "assistant":
+        return StoredMessage(
+            {**info, "modelID": text_in(mapping_in(message.get("model")).get("id"))},
+            tuple(_parts_of_second(message, message_id)),
+        )
+    if kind == "shell":
+        state = {
+            "status": "completed",
+            "input": {"command": message.get("command")},
+            "output": message.get("output"),
+        }
+        part = {
+            "id": f"{message_id}:shell",
+            "type": "tool",
+            "tool": "bash",
+            "callID": message.get("callID"),
+        }
+        return StoredMessage(
+            info, ({**part, "state": {**state, "time": _times(message.get("time"))}},)
+        )
+    if kind in ("agent-switched", "model-switched"):
+        return StoredMessage(info, ({"id": f"{message_id}:{kind}", "type": kind},))
+    if kind == "compaction":
+        part = {"id": f"{message_id}:summary", "type": "text", "text": message.get("summary")}
+        at = mapping_in(message.get("time")).get("created", message.get("created"))
+        time = {"created": at, "completed": at or 1}
+        return StoredMessage({**info, "role": "assistant", "summary": True, "time": time}, (part,))
+    text = {
+        "id": f"{message_id}:text",
+        "type": "text",
+        "text": message.get("text"),
+        "synthetic": kind != "user",
+    }
+    files = [
+        {
+            "id": f"{message_id}:file-{number}",
+            "type": "file",
+            "mime": file.get("mime"),
+            "filename": file.get("name"),
+            "url": file.get("uri"),
+        }
+        for number, file in enumerate(map(mapping_in, list_in(message.get("files"))), 1)
+    ]
+    return StoredMessage(info, (text, *files))
+
+
+def _parts_of_second(message: Mapping[str, Any], message_id: str) -> Iterator[Mapping[str, Any]]:
+    for number, each in enumerate(map(mapping_in, list_in(message.get("content"))), 1):
+        part_id = f"{message_id}:{text_in(each.get('id')) or number}"
+        if each.get("type") != "tool":
+            yield {**each, "id": part_id, "time": _times(each.get("time"))}
+            continue
+        state = mapping_in(each.get("state"))
+        given = state.get("input")
+        made = {
+            "status": state.get("status"),
+            "input": given if isinstance(given, dict) else {"input": given} if given else {},
+            "output": words_of(state.get("content")) or words_of(state.get("result")),
+            "error": words_of(state.get("error")),
+            "time": _times(each.get("time")),
+        }
+        yield {
+            "id": part_id,
+            "type": "tool",
+            "tool": each.get("name"),
+            "callID": each.get("id"),
+            "state": made,
+        }
+
+
+def _times(time: Any) -> dict[str, Any]:
+    fields = mapping_in(time)
+    return {"start": fields.get("ran", fields.get("created")), "end": fields.get("completed")}
