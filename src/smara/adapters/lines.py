@@ -2,8 +2,7 @@
 
 `read_lines` yields the lines of a plain or compressed file in bounded memory. `decode` turns
 a line into an object and never raises: it repairs what it can (invalid UTF-8, lone
-surrogates, duplicate keys) and rejects the rest with a reason. `read_with` runs a
-transcript reader over all lines of a file.
+surrogates, duplicate keys) and rejects the rest with a reason.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
-from smara.adapters.records import Counted, Progress, Record
+from smara.adapters.records import Counted, Progress
 from smara.errors import InvalidInputError, MissingExtraError, NotFoundError
 
 # Room for a message of 64 MiB together with its JSON escapes.
@@ -402,48 +401,3 @@ def _iso_milliseconds(text: str) -> int | None:
 def _json_name(value: Any) -> str:
     names = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
-
-
-_Value = TypeVar("_Value")
-_MOST_CALLS = 10_000
-
-
-class LineReader:
-    """A reader that makes records of the lines of one file."""
-
-    def take(self, entry: JsonLine) -> Iterator[Record]:
-        """Yield the records that a line gives, or that it settles."""
-        raise NotImplementedError
-
-    def finish(self) -> Iterator[Record]:
-        """Yield the records held back until the end of the file."""
-        return iter(())
-
-
-def read_with(
-    reader: LineReader,
-    path: str | os.PathLike[str],
-    progress: Progress | None,
-    *,
-    max_line_bytes: int = MAX_LINE_BYTES,
-) -> Iterator[Record]:
-    """Read a file line by line into records."""
-    for line in read_lines(path, progress, max_line_bytes=max_line_bytes):
-        entry = decode(line)
-        if isinstance(entry, Counted):
-            yield entry
-        else:
-            yield from reader.take(entry)
-    yield from reader.finish()
-
-
-class Recent(dict[str, _Value]):
-    """A bounded map of the last calls by their id.
-
-    A file may hold any number, and results come soon after.
-    """
-
-    def __setitem__(self, call_id: str, value: _Value) -> None:
-        if call_id not in self and len(self) >= _MOST_CALLS:
-            del self[next(iter(self))]
-        super().__setitem__(call_id, value)

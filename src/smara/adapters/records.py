@@ -114,35 +114,6 @@ class Identities:
         self._ordinals[digest] += 1
         return f"line-{digest.hex()}" + (f"-{ordinal + 1}" if ordinal else "")
 
-    def keep(
-        self,
-        line: int,
-        thread: NewThread,
-        role: Role,
-        parts: tuple[Part, ...],
-        *,
-        client_id: str,
-        created_at: int | None,
-        metadata: dict[str, Any],
-        repairs: tuple[str, ...] = (),
-    ) -> Record:
-        """A message, settled; its metadata without what is empty."""
-        known = {
-            key: value for key, value in metadata.items() if value not in (None, "", {}, False)
-        }
-        return self.settle(
-            build(
-                line,
-                thread,
-                role,
-                content=parts,
-                client_id=client_id,
-                created_at=created_at,
-                metadata=known,
-                repairs=repairs,
-            )
-        )
-
     def settle(self, imported: Imported) -> Record:
         """Return the record as stored: repeats counted, clashes of ids mended.
 
@@ -153,27 +124,19 @@ class Identities:
         client_id = message.client_id or ""
         key = _digest(imported.thread.id, client_id.encode("utf-8", "replace"))
         content = _content_digest(message)
-        known = self._contents.setdefault(key, content)
-        if known is content:
+        stored = self._contents.setdefault(key, content)
+        if stored is content:
             return imported
-        if known == content:
-            return Counted(
-                imported.line,
-                "repeat",
-                "repeats an earlier record with the same id",
-                detail=client_id,
-            )
-        fresh = replace(message, client_id=f"{client_id}#{content.hex()[:16]}")
-        return self.settle(
-            with_repair(replace(imported, message=fresh), "its id belongs to another message")
+        if stored == content:
+            reason = "repeats an earlier record with the same id"
+            return Counted(imported.line, "repeat", reason, detail=client_id)
+        repairs = (*imported.repairs, "its id belongs to another message")
+        fresh = replace(
+            message,
+            client_id=f"{client_id}#{content.hex()[:16]}",
+            metadata={**message.metadata, "repairs": list(repairs)},
         )
-
-
-def with_repair(imported: Imported, repair: str) -> Imported:
-    """The record with one more repair, also in the message's metadata."""
-    repairs = (*imported.repairs, repair)
-    metadata = {**imported.message.metadata, "repairs": list(repairs)}
-    return replace(imported, repairs=repairs, message=replace(imported.message, metadata=metadata))
+        return self.settle(replace(imported, repairs=repairs, message=fresh))
 
 
 def build(

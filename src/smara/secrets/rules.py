@@ -216,9 +216,7 @@ _VALUE = (
 _VALUE_OPENING = _VALUE.replace("([^", "(?:[^")
 
 
-def assignment_rule(
-    name: str, label: str, word: str, shape: Shape, rest: str = _NAME_REST
-) -> Rule:
+def assignment_rule(name: str, label: str, word: str, shape: Shape, rest: str = _NAME_REST) -> Rule:
     """Return a rule for a value after a name and sign.
 
     In any of the usual syntaxes.

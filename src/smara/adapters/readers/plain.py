@@ -93,71 +93,80 @@ class PlainReader:
         self._identities = Identities()
 
     def read(self, entry: JsonLine) -> Record:
-        if entry.value.get("type") == "thread":
-            value = entry.value
-            thread_id = _id_in(_first(value, "id", *_THREAD))
-            if not thread_id:
-                return Counted(entry.line, "thread", 'a thread without an id; give it "id"')
-            kind = value.get("kind")
-            if kind is not None and kind not in get_args(ThreadKind):
-                return Counted(
-                    entry.line, "thread", '"kind" must be conversation, subagent or compaction'
-                )
-            thread = self._tell(
-                thread_id,
-                resource_id=_id_in(_first(value, *_RESOURCE)),
-                title=text_in(value.get("title")),
-                metadata=value.get("metadata") if isinstance(value.get("metadata"), dict) else None,
-                kind=kind,
-                parent_id=_id_in(_first(value, *_PARENT)),
-                created_at=milliseconds(_first(value, *_TIME)),
-            )
-            return Counted(entry.line, "thread", "describes a thread", thread=thread)
-        return self._read_message(entry)
+        """Return the message or the thread that an object is, or why it is none."""
+        value = entry.value
+        if value.get("type") != "thread":
+            return self._read_message(entry)
+        thread_id, kind = _id_in(_first(value, "id", *_THREAD)), value.get("kind")
+        if not thread_id:
+            return Counted(entry.line, "thread", 'a thread without an id; give it "id"')
+        if kind is not None and kind not in get_args(ThreadKind):
+            reason = '"kind" must be conversation, subagent or compaction'
+            return Counted(entry.line, "thread", reason)
+        thread = self._describe(
+            thread_id,
+            resource_id=_id_in(_first(value, *_RESOURCE)),
+            title=text_in(value.get("title")),
+            metadata=value.get("metadata") if isinstance(value.get("metadata"), dict) else None,
+            kind=kind,
+            parent_id=_id_in(_first(value, *_PARENT)),
+            created_at=milliseconds(_first(value, *_TIME)),
+        )
+        return Counted(entry.line, "thread", "describes a thread", thread=thread)
 
     def _read_message(self, entry: JsonLine) -> Record:
         value = entry.value
         if isinstance(value.get("message"), dict):  # a message in an envelope
-            value = {
-                **{key: inner for key, inner in value.items() if key != "message"},
-                **value["message"],
-            }
-        role = _ROLE_NAMES.get(text_in(_first(value, *_ROLE)).strip().lower())
-        if role is None:
-            given = _first(value, *_ROLE)
-            if given is not None:
-                detail = (
-                    given if isinstance(given, str) and given.isalnum() and len(given) <= 20 else ""
-                )
-                return Counted(
-                    entry.line,
-                    "message",
-                    '"role" must be user, assistant, system or tool',
-                    detail=detail,
-                )
-            if isinstance(value.get("messages"), list):
-                return Counted(
-                    entry.line,
-                    "message",
-                    'many messages in one line; write each of "messages" as its own line',
-                )
-            return Counted(
-                entry.line, "message", 'no role; give "role": user, assistant, system or tool'
-            )
-        content = _content_in(value, role)
-        if content is None:
-            return Counted(
-                entry.line, "message", 'no content; give "content" as text or as a list of parts'
-            )
-        given_thread = _first(value, *_THREAD)
-        thread_id = _id_in(given_thread) or self._default_thread
-        if given_thread is not None and not _id_in(given_thread):
-            return Counted(entry.line, "message", '"thread" must be a text that is not empty')
+            around = {key: inner for key, inner in value.items() if key != "message"}
+            value = {**around, **value["message"]}
+        given_role, given_thread = _first(value, *_ROLE), _first(value, *_THREAD)
+        role = _ROLE_NAMES.get(text_in(given_role).strip().lower())
+        content = None if role is None else _content_in(value, role)
+        detail = ""
+        if role is None and given_role is not None:
+            problem = '"role" must be user, assistant, system or tool'
+            if isinstance(given_role, str) and given_role.isalnum() and len(given_role) <= 20:
+                detail = given_role
+        elif role is None and isinstance(value.get("messages"), list):
+            problem = 'many messages in one line; write each of "messages" as its own line'
+        elif role is None:
+            problem = 'no role; give "role": user, assistant, system or tool'
+        elif content is None:
+            problem = 'no content; give "content" as text or as a list of parts'
+        elif given_thread is not None and not _id_in(given_thread):
+            problem = '"thread" must be a text that is not empty'
+        else:
+            thread_id = _id_in(given_thread) or self._default_thread
+            return self._message(entry, value, thread_id, role=role, content=content)
+        return Counted(entry.line, "message", problem, detail=detail)
+
+    def _message(
+        self,
+        entry: JsonLine,
+        value: Mapping[str, Any],
+        thread_id: str,
+        *,
+        role: Role,
+        content: str | tuple[Part, ...],
+    ) -> Record:
         repairs = list(entry.repairs)
-        given_id = _id_in(_first(value, *_ID))
+        given_id, given_time = _id_in(_first(value, *_ID)), _first(value, *_TIME)
+        created_at = milliseconds(given_time)
+        if given_time is not None and created_at is None:
+            repairs.append(
+                '"created_at" is neither milliseconds nor ISO 8601; the time was left out'
+            )
+        # Fields of the line that have no meaning of their own are metadata, too.
+        metadata = {key: inner for key, inner in value.items() if key not in _MESSAGE_KEYS}
+        given_metadata = value.get("metadata")
+        if given_metadata is None or isinstance(given_metadata, dict):
+            metadata.update(given_metadata or {})
+        else:
+            repairs.append('"metadata" is not an object; it was kept as metadata.value')
+            metadata["value"] = given_metadata
         imported = build(
             entry.line,
-            self._tell(
+            self._describe(
                 thread_id,
                 resource_id=_id_in(_first(value, *_RESOURCE)),
                 title=text_in(value.get("title")),
@@ -165,18 +174,20 @@ class PlainReader:
             role,
             content=content,
             client_id=given_id or self._identities.of_line(thread_id, entry.raw.strip()),
-            created_at=_time_in(value, repairs),
-            metadata=_metadata_in(value, repairs),
+            created_at=created_at,
+            metadata=metadata,
             repairs=tuple(repairs),
             task_id=_id_in(_first(value, *_TASK)),
         )
         return self._identities.settle(imported) if given_id else imported
 
-    def _tell(self, thread_id: str, **facts: Any) -> NewThread:
-        """What is known of the thread, with these facts added; empty ones change nothing."""
-        known = self._threads.get(thread_id) or NewThread(thread_id)
-        news = {name: fact for name, fact in facts.items() if fact and fact != getattr(known, name)}
-        self._threads[thread_id] = replace(known, **news) if news else known
+    def _describe(self, thread_id: str, **facts: Any) -> NewThread:
+        """Add facts to a thread; empty ones change nothing."""
+        thread = self._threads.get(thread_id) or NewThread(thread_id)
+        news = {
+            name: fact for name, fact in facts.items() if fact and fact != getattr(thread, name)
+        }
+        self._threads[thread_id] = replace(thread, **news) if news else thread
         return self._threads[thread_id]
 
 
@@ -200,76 +211,59 @@ def _content_in(value: Mapping[str, Any], role: Role) -> str | tuple[Part, ...] 
     return (*before, *parts_of(content), *calls) or None
 
 
-def _time_in(value: Mapping[str, Any], repairs: list[str]) -> int | None:
-    given = _first(value, *_TIME)
-    created_at = milliseconds(given)
-    if given is not None and created_at is None:
-        repairs.append('"created_at" is neither milliseconds nor ISO 8601; the time was left out')
-    return created_at
-
-
-def _metadata_in(value: Mapping[str, Any], repairs: list[str]) -> dict[str, Any]:
-    """The metadata, together with the fields of the line that have no meaning of their own."""
-    extra = {key: inner for key, inner in value.items() if key not in _MESSAGE_KEYS}
-    given = value.get("metadata")
-    if given is None or isinstance(given, dict):
-        return {**extra, **(given or {})}
-    repairs.append('"metadata" is not an object; it was kept as metadata.value')
-    return {**extra, "value": given}
-
-
 def render_line(thread_id: str, message: NewMessage) -> str:
     """A message as one line of the plain format, without the newline."""
     content: Any = message.content
     if not isinstance(content, str):
-        content = [_render_part(part) for part in content]
-    given = {
-        "id": message.client_id,
-        "created_at": message.created_at,
-        "task": message.task_id,
-        "metadata": dict(message.metadata) or None,
-    }
+        content = [
+            {
+                "type": part.type,
+                **{
+                    name: value
+                    for name, default in _PART_DEFAULTS.items()
+                    if (value := getattr(part, name)) != default
+                },
+            }
+            for part in content
+        ]
     return _dump(
-        {"thread": thread_id, "role": message.role, "content": content, **_without_none(given)}
+        {
+            "thread": thread_id,
+            "role": message.role,
+            "content": content,
+            "id": message.client_id,
+            "created_at": message.created_at,
+            "task": message.task_id,
+            "metadata": dict(message.metadata) or None,
+        }
     )
 
 
 def render_thread(thread: NewThread) -> str:
     """Render a thread as one line, to go before its messages."""
-    given = {
-        "resource": thread.resource_id,
-        "title": thread.title,
-        "kind": None if thread.kind == "conversation" else thread.kind,
-        "parent": thread.parent_id,
-        "created_at": thread.created_at,
-        "metadata": dict(thread.metadata) or None,
-    }
-    return _dump({"type": "thread", "id": thread.id, **_without_none(given)})
-
-
-def _render_part(part: Part) -> dict[str, Any]:
-    values = {name: getattr(part, name) for name in _PART_DEFAULTS}
-    return {
-        "type": part.type,
-        **{name: value for name, value in values.items() if value != _PART_DEFAULTS[name]},
-    }
-
-
-def _dump(value: dict[str, Any]) -> str:
-    return json.dumps(
-        without_surrogates(value), ensure_ascii=False, separators=(", ", ": "), default=str
+    return _dump(
+        {
+            "type": "thread",
+            "id": thread.id,
+            "resource": thread.resource_id,
+            "title": thread.title,
+            "kind": None if thread.kind == "conversation" else thread.kind,
+            "parent": thread.parent_id,
+            "created_at": thread.created_at,
+            "metadata": dict(thread.metadata) or None,
+        }
     )
 
 
-def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}
+def _dump(fields: dict[str, Any]) -> str:
+    given = {name: value for name, value in fields.items() if value is not None}
+    return json.dumps(
+        without_surrogates(given), ensure_ascii=False, separators=(", ", ": "), default=str
+    )
 
 
 def _first(value: Mapping[str, Any], *keys: str) -> Any:
-    for key in keys:
-        if (found := value.get(key)) is not None:
-            return found
-    return None
+    return next((value[key] for key in keys if value.get(key) is not None), None)
 
 
 def _id_in(value: Any) -> str | None:
@@ -299,6 +293,7 @@ _NAMES = (
     "id",
     "uuid",
 )
+_ITEM_KEYS, _ABOUT = ("id", "timestamp", "created_at"), ("title", "resource", "resource_id")
 _ROLES_OF_ITEMS = {
     "function_call": "assistant",
     "custom_tool_call": "assistant",
@@ -345,47 +340,38 @@ class _Conversations:
             entry = entry_of(1, document.around)
             yield from self.read(entry, self.stem) if isinstance(entry, JsonLine) else (entry,)
             return
-        before = mapping_in(document.around)
-        thread = _thread_in(before)
+        around = mapping_in(document.around)
         for number, element in enumerate(document.entries, 1):
             if not isinstance(element, JsonLine):
                 yield element
             elif _list_in(element.value) is not None and "role" not in element.value:
                 yield from self.read(element, f"{self.stem}-{number}")
             else:
-                yield self._message(element, bounded_id(thread) if thread else None, _about(before))
+                yield self._message(element, _thread_in(around), around)
         if not document.entries:
             yield Counted(1, "conversation", "a conversation without messages")
 
     def read(self, entry: JsonLine, thread: str) -> Iterator[Record]:
         """One conversation, or one message where a line holds no more."""
-        found = _list_in(entry.value)
-        if found is None:
-            yield self._message(entry, None, {})
+        messages = _list_in(entry.value)
+        if messages is None:
+            yield self._message(entry, "", {})
             return
-        first = mapping_in(found[0]) if found else {}
+        first = mapping_in(messages[0]) if messages else {}
         holds_conversations = "role" not in first and _list_in(first) is not None
-        if holds_conversations:
-            for number, each in enumerate(found, 1):
-                inner = entry_of(entry.line, each)
-                yield from (
-                    self.read(inner, f"{thread}-{number}")
-                    if isinstance(inner, JsonLine)
-                    else (inner,)
-                )
-            return
-        named, about = _thread_in(entry.value) or thread, _about(entry.value)
-        for each in found:
-            inner = entry_of(entry.line, each, entry.repairs)
-            yield (
-                self._message(inner, bounded_id(named), about)
-                if isinstance(inner, JsonLine)
-                else inner
-            )
-        if not found:
+        name = _thread_in(entry.value) or thread
+        for number, each in enumerate(messages, 1):
+            inner = entry_of(entry.line, each, () if holds_conversations else entry.repairs)
+            if not isinstance(inner, JsonLine):
+                yield inner
+            elif holds_conversations:
+                yield from self.read(inner, f"{thread}-{number}")
+            else:
+                yield self._message(inner, name, entry.value)
+        if not messages:
             yield Counted(entry.line, "conversation", "a conversation without messages")
 
-    def _message(self, entry: JsonLine, thread: str | None, about: Mapping[str, Any]) -> Record:
+    def _message(self, entry: JsonLine, thread: str, around: Mapping[str, Any]) -> Record:
         self._number += 1
         value = entry.value
         item = text_in(value.get("type"))
@@ -393,33 +379,29 @@ class _Conversations:
             value = {
                 "role": _ROLES_OF_ITEMS[item],
                 "content": _content_of_item(item, value),
-                **_kept(value),
+                **{key: value[key] for key in _ITEM_KEYS if value.get(key) is not None},
             }
-        if value.get("role") == "user" and _is_answer(value.get("content", value.get("parts"))):
-            value = {
-                **value,
-                "role": "tool",
-            }  # those interfaces send what a tool gave in the user's place
-        if thread is not None:
-            value = {**about, **value, "thread": thread}
+        blocks = [mapping_in(each) for each in list_in(value.get("content", value.get("parts")))]
+        are_answers = all(
+            block.get("type") == "tool_result" or "functionResponse" in block for block in blocks
+        )
+        if value.get("role") == "user" and blocks and are_answers:
+            # Those interfaces send what a tool gave in the user's place.
+            value = {**value, "role": "tool"}
+        if thread:
+            about = {key: around[key] for key in _ABOUT if text_in(around.get(key))}
+            value = {**about, **value, "thread": bounded_id(thread)}
         return self._reader.read(JsonLine(self._number, entry.raw, value, repairs=entry.repairs))
 
 
 def _thread_in(value: Mapping[str, Any]) -> str:
-    return next((name for key in _NAMES if (name := _name(value.get(key)))), "")
-
-
-def _about(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: value[key] for key in ("title", "resource", "resource_id") if text_in(value.get(key))
-    }
-
-
-def _is_answer(content: Any) -> bool:
-    blocks = [mapping_in(block) for block in list_in(content)]
-    return bool(blocks) and all(
-        block.get("type") == "tool_result" or "functionResponse" in block for block in blocks
+    names = (
+        str(name)[:40]
+        if isinstance(name, int) and not isinstance(name, bool)
+        else text_in(name).strip()
+        for name in map(value.get, _NAMES)
     )
+    return next(filter(None, names), "")
 
 
 def _content_of_item(item: str, value: Mapping[str, Any]) -> Any:
@@ -438,17 +420,5 @@ def _content_of_item(item: str, value: Mapping[str, Any]) -> Any:
     )
 
 
-def _kept(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: item[key] for key in ("id", "timestamp", "created_at") if item.get(key) is not None
-    }
-
-
 def _list_in(value: Mapping[str, Any]) -> list[Any] | None:
     return next((value[key] for key in _LISTS if isinstance(value.get(key), list)), None)
-
-
-def _name(value: Any) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)[:40]
-    return text_in(value).strip()
