@@ -11,7 +11,8 @@ import json
 import struct
 import zlib
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from itertools import accumulate
 from sys import byteorder
 from typing import TYPE_CHECKING, Any, cast
 
@@ -142,7 +143,8 @@ def pack_facts(facts: FileFacts) -> bytes:
         "".join([_REFERENCE_LETTERS[kind] for kind in kinds]),
         names,
         receivers,
-        _steps(lines),
+        # As steps from one to the next: small ones, which pack well.
+        [after - before for before, after in zip((0, *lines), lines, strict=False)],
         scopes,
         facts.bindings,
     ]
@@ -177,7 +179,7 @@ def unpack_facts(data: bytes) -> FileFacts | None:
             [_REFERENCE_KINDS[letter] for letter in kinds],
             names,
             receivers,
-            _sums(at),
+            accumulate(at),
             scopes,
         )
         return FileFacts(
@@ -209,21 +211,3 @@ def unpack_facts(data: bytes) -> FileFacts | None:
         )
     except (ValueError, TypeError, IndexError, zlib.error):
         return None
-
-
-def _steps(numbers: Sequence[int]) -> list[int]:
-    """Numbers as steps from one to the next.
-
-    Small ones, which pack well.
-    """
-    return (
-        [after - before for before, after in zip((0, *numbers[:-1]), numbers, strict=True)]
-        if numbers
-        else []
-    )
-
-
-def _sums(steps: Sequence[int]) -> list[int]:
-    from itertools import accumulate
-
-    return list(accumulate(steps))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
 
 from smara.core.git import ask_git, find_repository, git_text
 
@@ -68,25 +69,18 @@ def head_of(root: str) -> GitHead:
     name = f"refs/heads/{match[1]}"
     if ".." in name:
         return GitHead(match[1])
-    for base in (folder.common, folder.own):
-        text = _text(os.path.join(base, *name.split("/")), _SMALL)
-        if _COMMIT.fullmatch(text):
-            return GitHead(match[1], text)
-    for line in _text(os.path.join(folder.common, "packed-refs"), _PACKED).splitlines():
-        commit, _, packed = line.partition(" ")
-        if packed == name and _COMMIT.fullmatch(commit):
-            return GitHead(match[1], commit)
-    return GitHead(match[1])
+    loose = [os.path.join(base, *name.split("/")) for base in (folder.common, folder.own)]
+    commits = [_text(path, _SMALL) for path in loose]
+    packed = _text(os.path.join(folder.common, "packed-refs"), _PACKED).splitlines()
+    commits += [line.removesuffix(f" {name}") for line in packed if line.endswith(f" {name}")]
+    return GitHead(match[1], next(filter(_COMMIT.fullmatch, commits), None))
 
 
 def exclude_lines(root: str) -> list[str]:
     """Return the patterns of ``.git/info/exclude``."""
     folder = git_folder(root)
-    return (
-        _text(os.path.join(folder.common, "info", "exclude"), _PACKED).splitlines()
-        if folder
-        else []
-    )
+    path = os.path.join(folder.common, "info", "exclude") if folder else ""
+    return _text(path, _PACKED).splitlines()
 
 
 def tracked_paths(root: str, timeout_seconds: float = 20.0) -> frozenset[str] | None:
@@ -99,9 +93,8 @@ def tracked_paths(root: str, timeout_seconds: float = 20.0) -> frozenset[str] | 
     answer = ask_git(root, "ls-files", "-z", timeout_seconds=timeout_seconds)
     if answer is None or answer.code:
         return None
-    return frozenset(
-        name for name in answer.output.decode("utf-8", "surrogateescape").split("\0") if name
-    )
+    names = answer.output.decode("utf-8", "surrogateescape").split("\0")
+    return frozenset(filter(None, names))
 
 
 def index_stamp(root: str) -> tuple[int, int] | None:
@@ -147,7 +140,10 @@ def checked_out(root: str) -> str | None:
 
     ``None`` without git or without one.
     """
-    return (_git(root, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip() or None
+    answer = git_text(
+        root, "rev-parse", "--verify", "--quiet", "HEAD", timeout_seconds=_DEADLINE_SECONDS
+    )
+    return (answer or "").strip() or None
 
 
 def is_ancestor(root: str, older: str, newer: str) -> bool:
@@ -155,7 +151,8 @@ def is_ancestor(root: str, older: str, newer: str) -> bool:
 
     Not after a rebase.
     """
-    return _git(root, "merge-base", "--is-ancestor", older, newer) is not None
+    command = ("merge-base", "--is-ancestor", older, newer)
+    return git_text(root, *command, timeout_seconds=_DEADLINE_SECONDS) is not None
 
 
 def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> list[Commit]:
@@ -163,8 +160,7 @@ def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> l
 
     Paths are relative to the folder.
     """
-    text = _git(
-        root,
+    command = (
         "log",
         "--no-merges",
         "--name-status",
@@ -179,6 +175,7 @@ def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> l
         f"{since}..HEAD" if since else "HEAD",
         "--",
     )
+    text = git_text(root, *command, timeout_seconds=_DEADLINE_SECONDS)
     return list(parse_commits(text or ""))[::-1]
 
 
@@ -192,39 +189,26 @@ def parse_commits(text: str) -> Iterator[Commit]:
         if len(head) != 4 or not head[1].isdigit():
             continue
         sha, at, author, rest = head
-        changed, renamed = _files([each for each in rest.lstrip("\x00\n").split("\x00") if each])
-        yield Commit(sha, int(at) * 1000, author.casefold(), changed=changed, renamed=renamed)
-
-
-def _files(fields: list[str]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """Changed and renamed files of ``M path``, ``R100 old new`` and so on, each field by itself."""
-    changed: dict[str, None] = {}
-    renamed: list[tuple[str, str]] = []
-    at = 0
-    while at < len(fields):
-        status = fields[at].strip()
-        count = 2 if status[:1] in ("R", "C") else 1
-        paths = fields[at + 1 : at + 1 + count]
-        at += 1 + count
-        if len(paths) < count or any("\ufffd" in path for path in paths):
-            continue
-        if status[:1] == "R":
-            renamed.append((paths[0], paths[1]))
-        changed[paths[-1]] = None
-    return tuple(changed), tuple(renamed)
-
-
-def _git(root: str, *arguments: str) -> str | None:
-    """Return what git answers, or ``None`` when it fails or takes too long."""
-    return git_text(root, *arguments, timeout_seconds=_DEADLINE_SECONDS)
+        # ``M path``, ``R100 old new`` and so on, each field by itself.
+        fields = iter([each for each in rest.lstrip("\x00\n").split("\x00") if each])
+        changed: dict[str, None] = {}
+        renamed: list[tuple[str, str]] = []
+        for status in fields:
+            count = 2 if status.strip()[:1] in ("R", "C") else 1
+            paths = list(islice(fields, count))
+            if len(paths) < count or any("\ufffd" in path for path in paths):
+                continue
+            if status.strip().startswith("R"):
+                renamed.append((paths[0], paths[1]))
+            changed[paths[-1]] = None
+        at_ms = int(at) * 1000
+        yield Commit(sha, at_ms, author.casefold(), tuple(changed), renamed=tuple(renamed))
 
 
 SECONDS = 5.0
 MOST_BYTES = 2_000_000
-_MOST_KEPT = 512
+_MOST_ANSWERS = 512
 _COMMIT_NAME = re.compile(r"[0-9a-fA-F]{4,64}")
-_NOT_KNOWN = object()
-T = TypeVar("T")
 
 
 class GitFiles:
@@ -236,7 +220,7 @@ class GitFiles:
     def __init__(self, root: str, seconds: float = SECONDS) -> None:
         self.root = root
         self._seconds = seconds
-        self._kept: dict[tuple[str, ...], Any] = {}
+        self._answers: dict[tuple[str, ...], bytes | None] = {}
 
     def head(self) -> str | None:
         """Return the commit checked out now; branches are switched."""
@@ -246,46 +230,30 @@ class GitFiles:
         """Return the full hash of an abbreviated commit, if it exists."""
         if name is None or not _COMMIT_NAME.fullmatch(name):
             return None
-        return self._keep(
-            ("commit", name),
-            lambda: _line(self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")),
-        )
+        command = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return self._line(self._cached(*command))
 
     def commit_at(self, at_ms: int) -> str | None:
         """Return this branch's newest commit at a moment."""
-        return _line(self._git("rev-list", "-1", f"--before={at_ms // 1000}", "HEAD"))
+        return self._line(self._git("rev-list", "-1", f"--before={at_ms // 1000}", "HEAD"))
 
     def read(self, commit: str, path: str) -> bytes | None:
         """Return a file as it was at a commit.
 
         ``None`` when it was not there, or is too large to be read.
         """
-        return self._keep(
-            ("read", commit, path), lambda: self._git("cat-file", "blob", f"{commit}:./{path}")
-        )
+        return self._cached("cat-file", "blob", f"{commit}:./{path}")
 
     def renamed_to(self, commit: str, path: str) -> str | None:
         """Return a file's present path by git, with its changes."""
         head = self.head()
         if head is None:
             return None
-        renames = self._keep(("renames", commit, head), lambda: self._renames(commit, head))
-        return renames.get(path) if renames else None
-
-    def _renames(self, commit: str, head: str) -> dict[str, str]:
-        output = self._git(
-            "diff",
-            "--name-status",
-            "-M",
-            "-l400",
-            "--diff-filter=R",
-            "-z",
-            "--relative",
-            commit,
-            head,
-        )
-        pieces = (output or b"").decode("utf-8", "surrogateescape").split("\0")
-        return {pieces[at + 1]: pieces[at + 2] for at in range(0, len(pieces) - 2, 3)}
+        options = ("--name-status", "-M", "-l400", "--diff-filter=R", "-z", "--relative")
+        output = self._cached("diff", *options, commit, head) or b""
+        pieces = output.decode("utf-8", "surrogateescape").split("\0")
+        renames = {pieces[at + 1]: pieces[at + 2] for at in range(0, len(pieces) - 2, 3)}
+        return renames.get(path)
 
     def changed_since(self, path: str, commit: str) -> bool | None:
         """Return True if a file differs from its content at a commit."""
@@ -305,23 +273,19 @@ class GitFiles:
         head = self.head()
         if head is None:
             return None
-        return self._keep(
-            ("knows", head, path),
-            lambda: self._git("cat-file", "-t", f"{head}:./{path}") is not None,
-        )
+        return self._cached("cat-file", "-t", f"{head}:./{path}") is not None
 
     def modified_at(self, path: str) -> int | None:
         """Return when a commit last changed a file (ms)."""
-        output = _line(self._git("log", "-1", "--format=%ct", "HEAD", "--", path))
+        output = self._line(self._git("log", "-1", "--format=%ct", "HEAD", "--", path))
         return int(output) * 1000 if output is not None and output.isdecimal() else None
 
-    def _keep(self, key: tuple[str, ...], ask: Callable[[], T]) -> T:
-        found = self._kept.get(key, _NOT_KNOWN)
-        if found is _NOT_KNOWN:
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.pop(next(iter(self._kept)))
-            found = self._kept[key] = ask()
-        return cast(T, found)
+    def _cached(self, *arguments: str) -> bytes | None:
+        if arguments not in self._answers:
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.pop(next(iter(self._answers)))
+            self._answers[arguments] = self._git(*arguments)
+        return self._answers[arguments]
 
     def _git(self, *arguments: str) -> bytes | None:
         answer = ask_git(self.root, *arguments, timeout_seconds=self._seconds)
@@ -329,7 +293,5 @@ class GitFiles:
             return None
         return answer.output
 
-
-def _line(output: bytes | None) -> str | None:
-    text = (output or b"").decode("utf-8", "replace").strip()
-    return text or None
+    def _line(self, output: bytes | None) -> str | None:
+        return (output or b"").decode("utf-8", "replace").strip() or None

@@ -21,7 +21,7 @@ import numpy as np
 
 from smara.codegraph.language import tables
 from smara.codegraph.lookup import CodeLookup
-from smara.codegraph.memory_graph import KIND_NO, NODE_KIND_NO, Floats, Graph, Ints
+from smara.codegraph.memory_graph import KIND_NO, NODE_KIND_NO, Floats, Graph
 from smara.codegraph.models import CodeModule, Node
 from smara.codegraph.structure import file_ranks, links_of, rank
 from smara.core import log
@@ -74,13 +74,18 @@ def make_modules(parts: ModuleSources, only: Collection[str] = ()) -> list[CodeM
     has_code[graph.files[graph.kinds != NODE_KIND_NO["file"]]] = True
     for number in np.flatnonzero(has_code).tolist():
         folders[folder_of(graph.paths[number])].append(number)
-    uses = _uses(graph)
-    found = [
-        (float(by_file[files].sum()), _module(parts, folder, files, ranks=ranks, uses=uses))
-        for folder, files in sorted(folders.items())
-        if not only or folder in only
-    ]
-    return [module for _, module in sorted(found, key=lambda pair: (-pair[0], pair[1].path))]
+    # How many edges lead from each folder to each other one.
+    uses: dict[str, Counter[str]] = defaultdict(Counter)
+    names = [folder_of(path) for path in graph.paths]
+    pairs = np.stack([graph.files[graph.from_places], graph.files[graph.to_places]], axis=1)
+    if len(pairs):
+        distinct, counts = np.unique(pairs, axis=0, return_counts=True)
+        for (one, other), count in zip(distinct.tolist(), counts.tolist(), strict=True):
+            if names[one] != names[other]:
+                uses[names[one]][names[other]] += count
+    chosen = [folder for folder in sorted(folders) if not only or folder in only]
+    chosen.sort(key=lambda folder: -float(by_file[folders[folder]].sum()))
+    return [_module(parts, folder, folders[folder], ranks=ranks, uses=uses) for folder in chosen]
 
 
 def _module(
@@ -92,7 +97,13 @@ def _module(
 ) -> CodeModule:
     graph = parts.graph
     inside = np.flatnonzero(np.isin(graph.files, files))
-    central = _central(parts, inside, ranks)
+    # The classes and functions that are used most, private ones last.
+    code = inside[np.isin(graph.kinds[inside], _CODE_KINDS)]
+    is_private = [parts.names[place].startswith("_") for place in code.tolist()]
+    worth = ranks[code] * np.where(is_private, 0.1, 1.0)
+    best = graph.nos[code[np.lexsort((code, -worth))][:MOST_CENTRAL]].tolist()
+    nodes = parts.fetch(best)
+    central = [nodes[no] for no in best if no in nodes]
     used_by = Counter({other: counts[folder] for other, counts in uses.items() if counts[folder]})
     doors = [place for place in parts.entries if int(graph.files[place]) in set(files)]
     starts = [
@@ -114,31 +125,6 @@ def _module(
     )
 
 
-def _central(parts: ModuleSources, inside: Ints, ranks: Floats) -> list[Node]:
-    """Return the classes and functions that are used most, private ones last."""
-    graph = parts.graph
-    code = inside[np.isin(graph.kinds[inside], _CODE_KINDS)]
-    worth = ranks[code] * np.array(
-        [0.1 if parts.names[place].startswith("_") else 1.0 for place in code.tolist()]
-    )
-    chosen = code[np.lexsort((code, -worth))][:MOST_CENTRAL] if len(code) else code
-    nodes = parts.fetch(graph.nos[chosen].tolist())
-    return [nodes[no] for no in graph.nos[chosen].tolist() if no in nodes]
-
-
-def _uses(graph: Graph) -> dict[str, Counter[str]]:
-    """For each folder how many edges lead to each other folder."""
-    folders = [folder_of(path) for path in graph.paths]
-    pairs = np.stack([graph.files[graph.from_places], graph.files[graph.to_places]], axis=1)
-    found: dict[str, Counter[str]] = defaultdict(Counter)
-    if len(pairs):
-        distinct, counts = np.unique(pairs, axis=0, return_counts=True)
-        for (one, other), count in zip(distinct.tolist(), counts.tolist(), strict=True):
-            if folders[one] != folders[other]:
-                found[folders[one]][folders[other]] += count
-    return found
-
-
 def _most(counts: Counter[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_NEIGHBORS]
 
@@ -147,33 +133,26 @@ def _flows(
     parts: ModuleSources, starts: Sequence[int], ranks: Floats
 ) -> tuple[tuple[str, ...], ...]:
     """Return a few ways that a call takes, each step to the callee that matters most."""
-    found: list[tuple[int, ...]] = []
+    graph = parts.graph
+    flows: list[list[int]] = []
     for start in dict.fromkeys(starts):
-        path = _flow(parts.graph, start, ranks)
-        if len(path) > 2 and not any(set(path) <= set(other) for other in found):
-            found.append(path)
-        if len(found) == MOST_FLOWS:
+        path, last = [start], graph.within(np.array([start]))
+        while len(path) < LONGEST_FLOW:
+            edges = graph.edges_out(last)
+            called = np.unique(graph.to_places[edges[graph.edge_kinds[edges] == _CALLS]])
+            called = called[~np.isin(called, path)]
+            if not len(called):
+                break
+            leads_on = graph.out_starts[called + 1] > graph.out_starts[called]
+            last = called[np.lexsort((called, -ranks[called], ~leads_on))][:1]
+            path.append(int(last[0]))
+        if len(path) > 2 and not any(set(path) <= set(other) for other in flows):
+            flows.append(path)
+        if len(flows) == MOST_FLOWS:
             break
-    nodes = parts.fetch([int(parts.graph.nos[place]) for path in found for place in path])
-    return tuple(
-        tuple(nodes[no].label for place in path if (no := int(parts.graph.nos[place])) in nodes)
-        for path in found
-    )
-
-
-def _flow(graph: Graph, start: int, ranks: Floats) -> tuple[int, ...]:
-    path = [start]
-    while len(path) < LONGEST_FLOW:
-        edges = graph.edges_out(
-            graph.within(np.array([path[-1]])) if len(path) == 1 else np.array([path[-1]])
-        )
-        called = np.unique(graph.to_places[edges[graph.edge_kinds[edges] == _CALLS]])
-        called = called[~np.isin(called, path)]
-        if not len(called):
-            break
-        leads_on = graph.out_starts[called + 1] > graph.out_starts[called]
-        path.append(int(called[np.lexsort((called, -ranks[called], ~leads_on))][0]))
-    return tuple(path)
+    nos = [graph.nos[path].tolist() for path in flows]
+    nodes = parts.fetch([no for path in nos for no in path])
+    return tuple(tuple(nodes[no].label for no in path if no in nodes) for path in nos)
 
 
 def _purpose(
@@ -185,13 +164,12 @@ def _purpose(
     """
     graph = parts.graph
     here = "" if folder == "." else f"{folder}/"
-    known = set(parts.paths)
-    own = [graph.paths[number] for number in files]
-    tried = [f"{here}{name}" for name in (*_READMES, *tables().doors) if f"{here}{name}" in known]
-    tried += [node.path for node in central] + own[:1]
+    paths = set(parts.paths)
+    tried = [path for name in (*_READMES, *tables().doors) if (path := f"{here}{name}") in paths]
+    tried += [node.path for node in central] + [graph.paths[number] for number in files[:1]]
     for path in dict.fromkeys(tried):
-        if said := first_sentence(parts.first_words(path)):
-            return said
+        if sentence := first_sentence(parts.first_words(path)):
+            return sentence
     names = ", ".join(node.name for node in central[:3])
     return (
         f"{len(files)} "
@@ -206,13 +184,11 @@ def first_sentence(text: str) -> str:
     'Keeps sessions.'
     """
     plain = " ".join(text.split())
-    found = re.match(r"(.+?[.!?。])(?:\s|$)", plain)
-    said = found[1] if found else plain
-    return (
-        said
-        if len(said) <= LONGEST_PURPOSE
-        else said[: LONGEST_PURPOSE - 1].rpartition(" ")[0] + "…"
-    )
+    match = re.match(r"(.+?[.!?。])(?:\s|$)", plain)
+    sentence = match[1] if match else plain
+    if len(sentence) <= LONGEST_PURPOSE:
+        return sentence
+    return sentence[: LONGEST_PURPOSE - 1].rpartition(" ")[0] + "…"
 
 
 def fingerprint(graph: Graph, names: Sequence[str], folder: str) -> str:
@@ -222,8 +198,8 @@ def fingerprint(graph: Graph, names: Sequence[str], folder: str) -> str:
     """
     files = [number for number, path in enumerate(graph.paths) if folder_of(path) == folder]
     inside = np.flatnonzero(np.isin(graph.files, files)).tolist()
-    told = sorted(f"{graph.paths[graph.files[place]]}\x00{names[place]}" for place in inside)
-    return hashlib.sha256("\n".join(told).encode("utf-8", "replace")).hexdigest()[:32]
+    lines = sorted(f"{graph.paths[graph.files[place]]}\x00{names[place]}" for place in inside)
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 PURPOSE = "describe"
@@ -253,12 +229,11 @@ class Descriptions:
     def all(self) -> dict[str, Described]:
         """Return what models said of folders, by path."""
         with self._lookup.database.read() as session:
-            rows = session.all(
-                self._lookup.sql(
-                    "SELECT path, purpose, flows, model, fingerprint FROM code_modules"
-                    " WHERE project_no = :project AND tree_no = ?"
-                ),
-                (self._lookup.tree_no,),
+            rows = self._lookup.rows(
+                session,
+                "SELECT path, purpose, flows, model, fingerprint FROM code_modules"
+                " WHERE project_no = :project AND tree_no = ?",
+                self._lookup.tree_no,
             )
         return {
             from_storable(path): Described(
@@ -270,8 +245,8 @@ class Descriptions:
             for path, purpose, flows, model, fingerprint in rows
         }
 
-    def put(self, found: Mapping[str, Described]) -> None:
-        """Keep what was said of some folders."""
+    def put(self, descriptions: Mapping[str, Described]) -> None:
+        """Store the descriptions of some folders."""
         version = load_prompt(_PROMPTS, "describe_system").version
         with self._lookup.database.write(is_derived=True) as session:
             session.run_many(
@@ -295,34 +270,30 @@ class Descriptions:
                         each.fingerprint,
                         self._clock.now_ms(),
                     )
-                    for path, each in found.items()
+                    for path, each in descriptions.items()
                 ],
             )
 
 
 def with_words(
-    modules: Sequence[CodeModule], said: Mapping[str, Described], prints: Mapping[str, str]
+    modules: Sequence[CodeModule], stored: Mapping[str, Described], prints: Mapping[str, str]
 ) -> list[CodeModule]:
-    """Modules with what a model said of them.
+    """Modules with a model's descriptions.
 
-    What it said of other names is told as stale.
+    One of other names is marked as stale.
     """
-    found = []
-    for module in modules:
-        each = said.get(module.path)
-        if each is None:
-            found.append(module)
-            continue
-        found.append(
-            replace(
-                module,
-                purpose=each.purpose,
-                source="model",
-                flows=each.flows or module.flows,
-                is_stale=each.fingerprint != prints.get(module.path),
-            )
+    return [
+        module
+        if (described := stored.get(module.path)) is None
+        else replace(
+            module,
+            purpose=described.purpose,
+            source="model",
+            flows=described.flows or module.flows,
+            is_stale=described.fingerprint != prints.get(module.path),
         )
-    return found
+        for module in modules
+    ]
 
 
 def describe(
@@ -333,18 +304,18 @@ def describe(
     Raises ``ModelError``; what it leaves out is left out.
     """
     mark = secrets.token_hex(4)
-    told = neutralize("\n\n".join(_told(module) for module in modules))
-    prompt = load_prompt(_PROMPTS, "describe").render({"mark": mark, "folders": told})
+    folders = neutralize("\n\n".join(map(_facts, modules)))
+    prompt = load_prompt(_PROMPTS, "describe").render({"mark": mark, "folders": folders})
     system = load_prompt(_PROMPTS, "describe_system").text
     reply = models.complete(
         ChatRequest(prompt, system, max_output_tokens=_OUTPUT_TOKENS), purpose=PURPOSE
     )
     name = models.names[0] if models.names else None
-    known = {module.path for module in modules}
+    paths = {module.path for module in modules}
     return {
         path: Described(purpose, flows, name, fingerprint=prints.get(path, ""))
         for path, purpose, flows in read_reply(reply.text)
-        if path in known
+        if path in paths
     }
 
 
@@ -389,7 +360,7 @@ def _flows_in_reply(given: Any) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def _told(module: CodeModule) -> str:
+def _facts(module: CodeModule) -> str:
     lines = [
         f"folder {module.path} ({module.files} files, {module.symbols} names)",
         f"says: {module.purpose}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from smara.codegraph.models import CodePiece, TreeStatus
@@ -79,6 +79,23 @@ class ChunkRow(NamedTuple):
     last_line: int
     prefix: str
     text: str
+
+
+@dataclass(slots=True)
+class WriteBatch:
+    """The parts of files that a transaction is going to write."""
+
+    added_nodes: list[NodeRow] = field(default_factory=list)
+    changed_nodes: list[NodeRow] = field(default_factory=list)
+    removed_nodes: list[int] = field(default_factory=list)
+    added_chunks: list[ChunkRow] = field(default_factory=list)
+    moved_chunks: list[ChunkRow] = field(default_factory=list)
+    removed_chunks: list[int] = field(default_factory=list)
+    facts: list[tuple[int, bytes, bytes, bytes]] = field(default_factory=list)
+    """(file, outline, uses, keys)"""
+    without_facts: list[int] = field(default_factory=list)
+    touched: list[tuple[int, int, int]] = field(default_factory=list)
+    """(size, time, file) of files with the same content"""
 
 
 VERSION = 4
@@ -279,14 +296,6 @@ class CodeStore(CodeTables):
             *values,
         )
 
-    def touch_files(self, session: Session, rows: Iterable[tuple[int, int, int]]) -> None:
-        """Update (size, time, file) of files with the same content."""
-        self.run_many(
-            session,
-            "UPDATE code_files SET size = ?, mtime_ns = ? WHERE project_no = :project AND no = ?",
-            rows,
-        )
-
     def mark_stale(self, session: Session, numbers: Sequence[int], now_ms: int) -> None:
         """Note that what is known of files is behind.
 
@@ -374,6 +383,47 @@ class CodeStore(CodeTables):
 
     # nodes
 
+    def write(self, session: Session, tree_no: int, batch: WriteBatch) -> None:
+        """Write the parts of files."""
+        self.remove_rows(session, "code_chunks", "no", numbers=batch.removed_chunks)
+        self.remove_rows(session, "code_nodes", "no", numbers=batch.removed_nodes)
+        self.remove_rows(session, "code_facts", "file_no", numbers=batch.without_facts)
+        tree = (tree_no,)
+        for statement, rows in (
+            (
+                f"INSERT INTO code_nodes (project_no, tree_no, {_NODE})"
+                f" VALUES (:project, ?, {marks(13)})",
+                [tree + row for row in batch.added_nodes],
+            ),
+            (
+                "UPDATE code_nodes SET parent_no = ?, first_line = ?, last_line = ?, body_hash = ?,"
+                " sketch = ?, signature = ?, doc = ? WHERE project_no = :project AND no = ?",
+                [(*row[6:], row.no) for row in batch.changed_nodes],
+            ),
+            (
+                f"INSERT INTO code_chunks (project_no, tree_no, {_CHUNK})"
+                f" VALUES (:project, ?, {marks(9)})",
+                [tree + row for row in batch.added_chunks],
+            ),
+            (
+                "UPDATE code_chunks SET node_no = ?, first_line = ?, last_line = ?"
+                " WHERE project_no = :project AND no = ?",
+                [(each.node_no, *each[5:7], each.no) for each in batch.moved_chunks],
+            ),
+            (
+                "INSERT INTO code_facts (project_no, tree_no, file_no, outline, uses, asked)"
+                " VALUES (:project, ?, ?, ?, ?, ?) ON CONFLICT (file_no) DO UPDATE"
+                " SET outline = excluded.outline, uses = excluded.uses",
+                [tree + row for row in batch.facts],
+            ),
+            (
+                "UPDATE code_files SET size = ?, mtime_ns = ?"
+                " WHERE project_no = :project AND no = ?",
+                batch.touched,
+            ),
+        ):
+            self.run_many(session, statement, rows)
+
     def nodes(self, session: Session, file_nos: Sequence[int]) -> dict[int, list[NodeRow]]:
         """Return the nodes of files, by file, in order of their lines."""
         statement = (
@@ -387,23 +437,6 @@ class CodeStore(CodeTables):
             node = node._replace(body_hash=bytes(node.body_hash), sketch=bytes(node.sketch))
             found.setdefault(node.file_no, []).append(node)
         return found
-
-    def add_nodes(self, session: Session, tree_no: int, rows: Iterable[NodeRow]) -> None:
-        self.run_many(
-            session,
-            f"INSERT INTO code_nodes (project_no, tree_no, {_NODE})"
-            f" VALUES (:project, ?, {marks(13)})",
-            [(tree_no, *row) for row in rows],
-        )
-
-    def write_nodes(self, session: Session, rows: Iterable[NodeRow]) -> None:
-        """Write what may change of nodes that stay."""
-        self.run_many(
-            session,
-            "UPDATE code_nodes SET parent_no = ?, first_line = ?, last_line = ?, body_hash = ?,"
-            " sketch = ?, signature = ?, doc = ? WHERE project_no = :project AND no = ?",
-            [(*row[6:], row.no) for row in rows],
-        )
 
     def named(self, session: Session, tree_no: int, names: Sequence[str], limit: int) -> list[Row]:
         """Return definitions by name, some per name.
@@ -478,36 +511,7 @@ class CodeStore(CodeTables):
             )
         return None
 
-    def add_chunks(self, session: Session, tree_no: int, rows: Iterable[ChunkRow]) -> None:
-        self.run_many(
-            session,
-            f"INSERT INTO code_chunks (project_no, tree_no, {_CHUNK})"
-            f" VALUES (:project, ?, {marks(9)})",
-            [(tree_no, *row) for row in rows],
-        )
-
-    def move_chunks(self, session: Session, rows: Iterable[ChunkRow]) -> None:
-        """Write the places of chunks whose text is the same."""
-        self.run_many(
-            session,
-            "UPDATE code_chunks SET node_no = ?, first_line = ?, last_line = ?"
-            " WHERE project_no = :project AND no = ?",
-            [(row.node_no, row.first_line, row.last_line, row.no) for row in rows],
-        )
-
     # facts and edges
-
-    def put_facts(
-        self, session: Session, tree_no: int, rows: Iterable[tuple[int, bytes, bytes, bytes]]
-    ) -> None:
-        """Write (file, outline, uses, asked)."""
-        self.run_many(
-            session,
-            "INSERT INTO code_facts (project_no, tree_no, file_no, outline, uses, asked)"
-            " VALUES (:project, ?, ?, ?, ?, ?) ON CONFLICT (file_no) DO UPDATE"
-            " SET outline = excluded.outline, uses = excluded.uses",
-            [(tree_no, *row) for row in rows],
-        )
 
     def facts(self, session: Session, column: str, file_nos: Sequence[int]) -> dict[int, bytes]:
         """Return one column of the facts of files, by file."""

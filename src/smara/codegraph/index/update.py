@@ -277,25 +277,44 @@ OnUpdate = Callable[[IndexReport, Sequence[str] | None], None]
 
 def watch(tree: IndexTree, stop: threading.Event, on_update: OnUpdate | None = None) -> None:
     """Index a tree, then every change, until ``stop`` is set."""
-    watcher = _Watcher(tree, on_update)
-    while True:
+    waiting: set[str] = set()
+    while not stop.is_set():
         try:
             with _kept_open(tree.root), _notices(tree.root) as notices:
-                # Follow the changes in one folder, as long as the root is that folder.
+                # Follow the changes in one folder, as long as the root is that folder. It is
+                # followed already, and only now everything is compared: nothing is saved in between
+                # unseen.
                 folder = _identity(tree.root)
-                # The folder is followed already, and only now everything is compared: nothing is
-                # saved in between unseen.
-                watcher.compare_all()
+                is_all, is_ready, head = True, False, git.GitHead()
                 while not stop.is_set() and _identity(tree.root) == folder:
+                    paths = sorted(waiting)
+                    report = IndexReport()
+                    try:
+                        if is_all:
+                            head = git.head_of(tree.root)
+                            report = index(tree)
+                        elif paths:
+                            report = update(tree, paths)
+                    except (SmaraError, OSError) as error:
+                        # Tried again with the next changes, or at the next tick.
+                        log.warning("code.watch_failed", error=str(error), waiting=len(paths))
+                    else:
+                        if on_update and (report.indexed or report.removed or is_all):
+                            on_update(report, None if is_all else paths)
+                        waiting, is_all = set(), False
+                    if not is_ready and not is_all:
+                        get_ready(tree)
+                        is_ready = True
                     changes = notices.watch(DEBOUNCE_MS, _STEP_MS, _TICK_MS, stop)
                     if changes == "signal":
                         raise KeyboardInterrupt
-                    paths = {path for _, path in changes} if isinstance(changes, set) else set()
-                    watcher.take({path for path in paths if is_worth_a_look(tree.root, path)})
+                    if isinstance(changes, set):
+                        waiting |= {path for _, path in changes if is_worth_a_look(tree.root, path)}
+                    # A commit or a checkout shows in git's head; what it changed may be more than
+                    # the system reports.
+                    is_all = is_all or git.head_of(tree.root) != head
         except (FileNotFoundError, NotADirectoryError):
             stop.wait(_WAIT_FOR_ROOT_SECONDS)
-        if stop.is_set():
-            return
 
 
 @contextmanager
@@ -323,51 +342,6 @@ def _identity(root: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return (facts.st_dev, facts.st_ino) if stat.S_ISDIR(facts.st_mode) else None
-
-
-class _Watcher:
-    def __init__(self, tree: IndexTree, on_update: OnUpdate | None) -> None:
-        self._tree, self._on_update = tree, on_update
-        self._waiting: set[str] = set()
-        self._is_all_waiting = False
-        self._head = git.GitHead()
-
-    def compare_all(self) -> None:
-        self._is_all_waiting = True
-        self._work()
-        if not self._is_all_waiting:
-            get_ready(self._tree)
-
-    def take(self, paths: set[str]) -> None:
-        """Read what changed.
-
-        ``paths`` may be empty, which is the time to try again what failed.
-        """
-        self._waiting |= paths
-        # A commit or a checkout shows in git's head; what it changed may be more than we were told.
-        if not self._is_all_waiting and git.head_of(self._tree.root) != self._head:
-            self._is_all_waiting = True
-        if self._waiting or self._is_all_waiting:
-            self._work()
-
-    def _work(self) -> None:
-        paths = sorted(self._waiting)
-        if not os.path.isdir(self._tree.root):
-            return  # it is waited for, and then everything is compared
-        try:
-            if self._is_all_waiting:
-                head = git.head_of(self._tree.root)
-                report = index(self._tree)
-                self._head = head
-            else:
-                report = update(self._tree, paths)
-        except (SmaraError, OSError) as error:
-            log.warning("code.watch_failed", error=str(error), waiting=len(paths))
-            return
-        was_all, self._is_all_waiting = self._is_all_waiting, False
-        self._waiting -= set(paths)
-        if self._on_update is not None and (report.indexed or report.removed or was_all):
-            self._on_update(report, None if was_all else paths)
 
 
 def _notices(root: str) -> RustNotify:

@@ -7,14 +7,14 @@ in the same one, so a killed process leaves no wrong edges behind.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from smara.codegraph.index.dependents import OutlineChange, change_between
 from smara.codegraph.index.edges import TreeCache
 from smara.codegraph.index.index_file import FileRecord, chunk_key
 from smara.codegraph.language import tables
 from smara.codegraph.resolve.symbols import FileOutline, outline_of, pack_outline, unpack_outline
-from smara.codegraph.store import ChunkRow, CodeStore, FileRow, NodeRow
+from smara.codegraph.store import ChunkRow, CodeStore, FileRow, NodeRow, WriteBatch
 from smara.core.escape import to_storable
 from smara.database.database import Session
 from smara.database.fulltext import RecordTerms
@@ -52,23 +52,6 @@ class Numbers:
             raise AssertionError(f"no number of the kind {kind} was prepared")
         self._free[kind] = (first + 1, end)
         return first
-
-
-@dataclass(slots=True)
-class WriteBatch:
-    """The rows that a transaction is going to write."""
-
-    added_nodes: list[NodeRow] = field(default_factory=list)
-    changed_nodes: list[NodeRow] = field(default_factory=list)
-    removed_nodes: list[int] = field(default_factory=list)
-    added_chunks: list[ChunkRow] = field(default_factory=list)
-    moved_chunks: list[ChunkRow] = field(default_factory=list)
-    removed_chunks: list[int] = field(default_factory=list)
-    terms: list[tuple[int, RecordTerms]] = field(default_factory=list)
-    facts: list[tuple[int, bytes, bytes, bytes]] = field(default_factory=list)
-    without_facts: list[int] = field(default_factory=list)
-    touched: list[tuple[int, int, int]] = field(default_factory=list)
-    changes: list[OutlineChange] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -130,6 +113,8 @@ class Writer:
         if earlier is None or not all(map(earlier.is_current, old)):
             earlier = StoredFiles.read(session, store, old)
         batch = WriteBatch()
+        terms: list[tuple[int, RecordTerms]] = []
+        changes: list[OutlineChange] = []
         outcome: dict[str, tuple[int, FileOutline | None]] = {}
         for work in works:
             row = rows.get(work.path)
@@ -152,7 +137,19 @@ class Writer:
                     *(revision, work.skip),
                 ),
             )
-            after = self._put_parts(work, no, nodes, earlier.chunks.get(no, []), batch)
+            chunks = earlier.chunks.get(no, [])
+            after = None
+            if work.skip is not None:
+                batch.removed_nodes += [node.no for node in nodes]
+                batch.removed_chunks += [chunk.no for chunk in chunks]
+            else:
+                file_no, numbers = self._put_nodes(work, no, nodes, batch=batch)
+                terms += self._put_chunks(work, no, [*numbers, file_no], chunks=chunks, batch=batch)
+                after = outline_of(work.facts, file_no, numbers) if work.facts else None
+            if after is None:
+                batch.without_facts.append(no)
+            else:
+                batch.facts.append((no, pack_outline(after), work.uses, b""))
             outcome[work.path] = (no, after)
             change = change_between(work.path, before, after)
             if (
@@ -162,23 +159,13 @@ class Writer:
             ):
                 change = OutlineChange(work.path, None, is_come_or_gone=row is None)
             if change is not None:
-                batch.changes.append(change)
-        store.remove_rows(session, "code_chunks", "no", numbers=batch.removed_chunks)
-        store.remove_rows(session, "code_nodes", "no", numbers=batch.removed_nodes)
-        store.add_nodes(session, tree_no, batch.added_nodes)
-        store.write_nodes(session, batch.changed_nodes)
-        store.add_chunks(session, tree_no, batch.added_chunks)
-        store.move_chunks(session, batch.moved_chunks)
-        store.database.records.put(
-            session, "code", store.scope.project_no, batch.terms, is_new=True
-        )
-        store.remove_rows(session, "code_facts", "file_no", numbers=batch.without_facts)
-        store.put_facts(session, tree_no, batch.facts)
-        store.touch_files(session, batch.touched)
+                changes.append(change)
+        store.write(session, tree_no, batch)
+        store.database.records.put(session, "code", store.scope.project_no, terms, is_new=True)
         if not any(work.skip for work in works):
             self._cache.wrote_files(outcome, revision)
         if not is_first:
-            self.mark_touched(session, batch.changes, now_ms)
+            self.mark_touched(session, changes, now_ms)
         return len(outcome)
 
     def remove(self, session: Session, rows: Sequence[FileRow], now_ms: int) -> int:
@@ -215,28 +202,6 @@ class Writer:
             cache.project = None
         else:
             store.mark_stale(session, sorted(touched), now_ms)
-
-    def _put_parts(
-        self,
-        work: FileRecord,
-        no: int,
-        nodes: Sequence[NodeRow],
-        chunks: Sequence[ChunkRow],
-        batch: WriteBatch,
-    ) -> FileOutline | None:
-        if work.skip is not None:
-            batch.removed_nodes += [node.no for node in nodes]
-            batch.removed_chunks += [chunk.no for chunk in chunks]
-            batch.without_facts.append(no)
-            return None
-        file_no, numbers = self._put_nodes(work, no, nodes, batch=batch)
-        self._put_chunks(work, no, file_no, numbers=numbers, chunks=chunks, batch=batch)
-        if work.facts is None:
-            batch.without_facts.append(no)
-            return None
-        outline = outline_of(work.facts, file_no, numbers)
-        batch.facts.append((no, pack_outline(outline), work.uses, b""))
-        return outline
 
     def _put_nodes(
         self, work: FileRecord, no: int, nodes: Sequence[NodeRow], batch: WriteBatch
@@ -304,18 +269,22 @@ class Writer:
         self,
         work: FileRecord,
         no: int,
-        file_no: int,
-        numbers: Sequence[int],
+        node_nos: Sequence[int],
         chunks: Sequence[ChunkRow],
         batch: WriteBatch,
-    ) -> None:
-        """Chunks with the text they had keep their numbers, and with them their vectors."""
+    ) -> list[tuple[int, RecordTerms]]:
+        """Number the chunks and return the terms of new ones.
+
+        Those with the text they had keep their numbers, and with them their vectors. The last of
+        ``node_nos`` is the file's.
+        """
+        terms = []
         earlier: dict[tuple[str, str, str, str], list[ChunkRow]] = {}
         for chunk in chunks:
             earlier.setdefault((chunk.kind, chunk.name, chunk.prefix, chunk.text), []).append(chunk)
         for ready in work.chunks:
             each = ready.chunk
-            node_no = numbers[each.definition] if each.definition >= 0 else file_no
+            node_no = node_nos[each.definition]
             key = chunk_key(each)
             if same := earlier.get(key):
                 before = same.pop(0)
@@ -339,8 +308,9 @@ class Writer:
                     text=key[3],
                 )
             )
-            batch.terms.append((number, RecordTerms(ready.head, ready.bodies)))
+            terms.append((number, RecordTerms(ready.head, ready.bodies)))
         batch.removed_chunks += [chunk.no for same in earlier.values() for chunk in same]
+        return terms
 
 
 def _is_as_seen(row: FileRow | None, seen: FileRow | None) -> bool:

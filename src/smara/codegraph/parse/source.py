@@ -42,16 +42,6 @@ _INDENTS = b" \t\r\f\v"
 Span = tuple[int, int]
 
 
-def without_comments(data: bytes, comments: Iterable[Span]) -> bytearray:
-    """Blank every comment but its line breaks; end with a newline."""
-    text = bytearray(data)
-    text += b"\n"
-    for start, end in comments:
-        comment = data[start:end]
-        text[start:end] = comment.translate(_BLANKED) if b"\n" in comment else b" " * (end - start)
-    return text
-
-
 def bare(
     data: bytes,
     text: bytearray,
@@ -191,7 +181,12 @@ class SourceFile:
         Bared of comments and layout, with a table of its lines.
         """
         comments = sorted([(node.start_byte, node.end_byte) for node in found.get("comment", ())])
-        text = without_comments(data, comments)
+        # Every comment is blanked but for its line breaks.
+        text = bytearray(data) + b"\n"
+        for start, end in comments:
+            comment = data[start:end]
+            blanks = b" " * (end - start)
+            text[start:end] = comment.translate(_BLANKED) if b"\n" in comment else blanks
         hashes = line_hashes(text)
         bared = bare(
             data,
