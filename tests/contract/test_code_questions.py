@@ -48,8 +48,8 @@ def test_every_question_is_answered(memory, shop):
     assert [each.path for each in ask.modules(["shop"])] == ["shop"]
     assert len(ask.cycles()) == 1
 
-    assert ask.read_history().commits == 3
-    assert ask.read_history().commits == 0
+    assert ask.history.read().commits == 3
+    assert ask.history.read().commits == 0
     assert ask.cochange("shop/store.py")[0].path == "shop/prices.py"
     assert ask.hotspots()[0].commits == 3
 

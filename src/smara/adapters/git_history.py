@@ -159,7 +159,7 @@ def warm_up(
             return
     if code is not False:
         memory.code.index(folder, progress=progress)
-        report.warmed_commits = memory.code.asking(folder).read_history().commits
+        report.warmed_commits = memory.code.asking(folder).history.read().commits
 
 
 def _new(candidate: CommitCandidate, mine: str, older: TypedMemory | None) -> NewMemory:

@@ -518,7 +518,7 @@ class CodeGraph:
         Returns:
             How many commits were read, and how many files they touched.
         """
-        return self.asking().read_history()
+        return self.asking().history.read()
 
     def cochange(self, path: str, limit: int = 20) -> list[CoChange]:
         """Return the files that change together with one.

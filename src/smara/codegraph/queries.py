@@ -16,7 +16,7 @@ from functools import cache, partial
 import numpy as np
 
 from smara.codegraph import modules as structure
-from smara.codegraph.history import CodeHistory, HistoryReport
+from smara.codegraph.history import CodeHistory
 from smara.codegraph.impact import MOST_DEPTH, PICTURES, bases_and_heirs, draw, dress, walk
 from smara.codegraph.index.files import TreeReader
 from smara.codegraph.lookup import CodeLookup
@@ -424,13 +424,6 @@ class CodeQueries:
         """Changes when the names in a folder do."""
         graph = self.graph()
         return structure.fingerprint(graph, self._loaded.names(graph), folder)
-
-    def read_history(self) -> HistoryReport:
-        """Take in the commits since the last time.
-
-        Cheap when there are none.
-        """
-        return self.history.read()
 
     def cochange(self, path: str, limit: int = 20) -> list[CoChange]:
         """Return the files that change together with one."""

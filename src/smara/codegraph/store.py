@@ -206,7 +206,8 @@ class CodeStore(CodeTables):
             "UPDATE code_trees SET state = 'ready', branch = ?, head = ?, counts = ?,"
             " finished_at = ? WHERE project_no = :project AND no = ?"
         )
-        self.run(session, statement, branch, head, json.dumps(counts), now_ms, tree_no)
+        values = (branch, head, json.dumps(counts), now_ms, tree_no)
+        self.run(session, statement, *values)
 
     def next_revision(self, session: Session, tree_no: int) -> int:
         """Return the revision of what is about to be written.

@@ -146,7 +146,7 @@ def test_entry_points_come_from_the_manifest(ask):
 
 
 def test_history_gives_hot_spots_and_what_changes_together(ask):
-    ask.read_history()
+    ask.history.read()
     assert ask.hotspots()[0].path in ("shop/store.py", "shop/prices.py")
     first = ask.cochange("shop/store.py")[0]
     assert (first.path, first.together, first.confidence) == ("shop/prices.py", 3, 1.0)

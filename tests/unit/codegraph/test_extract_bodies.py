@@ -9,7 +9,7 @@ import pytest
 
 from smara.codegraph.models import Definition, Language
 from smara.codegraph.parse.extract import extract
-from smara.codegraph.parse.source import SKETCH_HASHES, likeness, sketch_of
+from smara.codegraph.parse.source import SKETCH_HASHES, likeness, line_hashes, sketch
 
 BODY = """
 def total(items, rate=1.5):
@@ -19,6 +19,10 @@ def total(items, rate=1.5):
         return sum(found) * rate
     return 0
 """
+
+
+def sketch_of(text: bytes) -> bytes:
+    return sketch(line_hashes(text))
 
 
 def only(source: str, language: Language = "python") -> Definition:

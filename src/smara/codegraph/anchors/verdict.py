@@ -211,7 +211,11 @@ class AnchorJudge:
             if anchor.kind == "file":
                 judged[anchor.no] = JudgedAnchor(self._file(anchor), is_file=True)
             elif anchor.kind == "lines":
-                judged[anchor.no] = JudgedAnchor(self._lines(anchor))
+                is_gone = self._states[anchor.path] == "gone"
+                may_read = not is_gone and self._disk.may_read(anchor.path)
+                lines = self._disk.lines(anchor.path) if may_read else None
+                is_read = is_gone or lines is not None
+                judged[anchor.no] = JudgedAnchor(judge_lines(anchor, lines, is_read))
         return judged
 
     # files: as indexed, gone, to be taken apart, read but over the bound of that, or not read
@@ -363,11 +367,3 @@ class AnchorJudge:
         if data is None:
             return judge_file(anchor, None, None, moved_to=None, is_read=False)
         return judge_file(anchor, digest(data), self._disk.lines(path), moved_to=path)
-
-    def _lines(self, anchor: Anchor) -> AnchorVerdict:
-        if self._states[anchor.path] == "gone":
-            return judge_lines(anchor, None)
-        if not self._disk.may_read(anchor.path):
-            return judge_lines(anchor, None, is_read=False)
-        lines = self._disk.lines(anchor.path)
-        return judge_lines(anchor, lines, is_read=lines is not None)

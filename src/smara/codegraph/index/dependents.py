@@ -15,7 +15,7 @@ from zlib import crc32
 
 from smara.codegraph.codec import bytes_of, pack_edges, unpack_facts
 from smara.codegraph.language import tables
-from smara.codegraph.models import FileFacts, Import
+from smara.codegraph.models import FileFacts
 from smara.codegraph.resolve.resolver import Resolver, tested_stem
 from smara.codegraph.resolve.scip import Precise
 from smara.codegraph.resolve.symbols import (
@@ -208,44 +208,49 @@ def change_between(
         if there is None:
             return None
         return OutlineChange(path, None, frozenset(there.names), is_come_or_gone=True)
-    defined = _different(_definitions(before), _definitions(after))
-    imports_before, imports_after = _imports(before), _imports(after)
+    was, now = _visible(before), _visible(after)
+    defined, imported, typed = (_different(*pair) for pair in zip(was, now, strict=True))
     is_open = (
         (before.package, before.language, before.file_no)
         != (after.package, after.language, after.file_no)
-        or imports_before.get("*") != imports_after.get("*")
+        or "*" in imported
         or _bases(before, after) != _bases(after, before)
     )
     if is_open:
         return OutlineChange(path, None, defined)
-    names = defined | _different(imports_before, imports_after)
-    names |= _different(_types(before), _types(after))
+    names = defined | imported | typed
     return OutlineChange(path, names, defined) if names else None
 
 
-def _different(before: dict[str, Any], after: dict[str, Any]) -> frozenset[str]:
+Facts = dict[str, list[Any]]
+
+
+def _different(before: Facts, after: Facts) -> frozenset[str]:
     names = before.keys() | after.keys()
     return frozenset(name for name in names if before.get(name) != after.get(name))
 
 
-def _definitions(outline: FileOutline) -> dict[str, list[Any]]:
-    by_name = defaultdict(list)
+def _visible(outline: FileOutline) -> tuple[Facts, Facts, Facts]:
+    """Return what others see of a file by name: definitions, imports, types."""
+    definitions: Facts = defaultdict(list)
+    imports: Facts = defaultdict(list)
+    fields: Facts = defaultdict(list)
+    qualnames = (*outline.qualnames, "")  # of the file itself, at -1
     for place, name in enumerate(outline.names):
-        parent = outline.parents[place]
-        above = outline.qualnames[parent] if parent >= 0 else ""
-        by_name[name].append(
-            (outline.kinds[place], outline.qualnames[place], outline.nos[place], above)
+        above = qualnames[outline.parents[place]]
+        definitions[name].append(
+            (outline.kinds[place], qualnames[place], outline.nos[place], above)
         )
-    return by_name
-
-
-def _imports(outline: FileOutline) -> dict[str, list[Import]]:
-    by_name = defaultdict(list)
     for each in outline.imports:
         names = {each.alias, each.name, each.module.partition(".")[0]} - {""}
         for name in {"*"} if each.name == "*" and not each.alias else names:
-            by_name[name].append(each._replace(line=0, scope=-1))
-    return by_name
+            imports[name].append(each._replace(line=0, scope=-1))
+    # Variables, fields and results stand under the name they are reached by.
+    for place, types in outline.fields.items():
+        for key, type_ in sorted(types.items()):
+            name = outline.names[place] if key == "()" and place >= 0 else key.removeprefix("self.")
+            fields[name].append((qualnames[place], type_))
+    return definitions, imports, fields
 
 
 def _bases(outline: FileOutline, other: FileOutline) -> dict[str, list[str]]:
@@ -259,17 +264,6 @@ def _bases(outline: FileOutline, other: FileOutline) -> dict[str, list[str]]:
         if not qualname or qualname in other.by_qualname:
             by_class[qualname] += texts
     return by_class
-
-
-def _types(outline: FileOutline) -> dict[str, list[tuple[str, str]]]:
-    """Return the types of variables, fields and results, by the name they are reached by."""
-    by_name = defaultdict(list)
-    for place, types in outline.fields.items():
-        qualname = outline.qualnames[place] if place >= 0 else ""
-        for key, type_ in sorted(types.items()):
-            name = outline.names[place] if key == "()" and place >= 0 else key.removeprefix("self.")
-            by_name[name].append((qualname, type_))
-    return by_name
 
 
 class FileEdges(NamedTuple):

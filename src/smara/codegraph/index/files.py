@@ -244,25 +244,23 @@ def rules_in(
         if name in names:
             data = reader.find(f"{folder}/{name}" if folder else name, _LARGEST_RULES) or b""
             lines += data.decode("utf-8", "replace").splitlines()[:_MOST_RULES]
-    spec = spec_of(lines)
+    spec = spec_of(tuple(lines))
     return above if spec is None else (*above, IgnoreRules(f"{folder}/" if folder else "", spec))
 
 
-def spec_of(lines: Sequence[str]) -> GitIgnoreSpec | None:
-    """Return the patterns of some lines, or ``None``."""
-    patterns = tuple([line for line in lines if line.strip() and not line.startswith("#")])
-    return _spec_of(patterns) if patterns else None
-
-
 @lru_cache(maxsize=64)
-def _spec_of(lines: tuple[str, ...]) -> GitIgnoreSpec | None:
-    """Kept, since compiling the patterns of a repository takes longer than reading a saved file."""
+def spec_of(lines: tuple[str, ...]) -> GitIgnoreSpec | None:
+    """Return the patterns of some lines, or ``None``.
+
+    Kept, since compiling the patterns of a repository takes longer than reading a saved file.
+    """
     from pathspec import GitIgnoreSpec
 
+    patterns = [line for line in lines if line.strip() and not line.startswith("#")]
     with suppress(Exception):
-        return GitIgnoreSpec.from_lines(lines)
+        return GitIgnoreSpec.from_lines(patterns) if patterns else None
     usable = []  # without a pattern that means nothing, as git does
-    for line in lines:
+    for line in patterns:
         with suppress(Exception):
             GitIgnoreSpec.from_lines([line])
             usable.append(line)
@@ -329,7 +327,7 @@ class FileWalk:
             while folder and folder not in self._tracked_folders:
                 self._tracked_folders.add(folder)
                 folder = folder.rpartition("/")[0]
-        spec = spec_of(excludes)
+        spec = spec_of(tuple(excludes))
         self._base: Sequence[IgnoreRules] = () if spec is None else (IgnoreRules("", spec),)
         self._entries = 0
 

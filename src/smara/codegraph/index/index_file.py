@@ -148,6 +148,16 @@ def taken_apart(
 
         facts = extract(path, text.encode("utf-8", "replace"), language)
     safe_text, safe_facts, doc = _without_secrets(path, text, facts, has_text=has_text)
+    ready: tuple[ReadyChunk, ...] = ()
+    if has_text:
+        from smara.codegraph.parse.chunks import chunk_file, chunk_terms
+
+        ready = tuple(
+            ReadyChunk(chunk, "", ())
+            if chunk_key(chunk) in stored
+            else ReadyChunk(chunk, *chunk_terms(path, chunk.name, chunk.prefix, text=chunk.text))
+            for chunk in chunk_file(safe_facts, path, safe_text)[:_MOST_CHUNKS]
+        )
     # Other files may ask of this one what its classes extend, and nothing else that it uses.
     bases = tuple(e for e in safe_facts.references if e.kind == "inherits") if safe_facts else ()
     return empty._replace(
@@ -158,7 +168,7 @@ def taken_apart(
         doc=doc,
         facts=None if safe_facts is None else safe_facts._replace(references=bases),
         uses=b"" if safe_facts is None else pack_facts(safe_facts),
-        chunks=tuple(ready_chunks(safe_facts, path, safe_text, stored=stored)) if has_text else (),
+        chunks=ready,
         whole=safe_facts,
     )
 
@@ -236,19 +246,3 @@ def chunk_key(chunk: CodeChunk) -> ChunkKey:
         to_storable(chunk.prefix),
         to_storable(chunk.text),
     )
-
-
-def ready_chunks(
-    facts: FileFacts | None, path: str, text: str, stored: Container[ChunkKey] = frozenset()
-) -> list[ReadyChunk]:
-    """Return the chunks of a file with their terms."""
-    from smara.codegraph.parse.chunks import chunk_file, chunk_terms
-
-    ready = []
-    for chunk in chunk_file(facts, path, text)[:_MOST_CHUNKS]:
-        if chunk_key(chunk) in stored:
-            ready.append(ReadyChunk(chunk, "", ()))
-            continue
-        terms = chunk_terms(path, chunk.name, chunk.prefix, text=chunk.text)
-        ready.append(ReadyChunk(chunk, terms.head, terms.bodies))
-    return ready

@@ -96,7 +96,7 @@ class CRules(LanguageRules):
         return super().member(outline, place, name)
 
     def class_named(self, outline: FileOutline, qualname: str) -> NameTarget | None:
-        return self.name_in(outline, qualname.rpartition(".")[2])
+        return super().class_named(outline, qualname.rpartition(".")[2])
 
     def instance(self, outline: FileOutline, type_: str, depth: int = 0) -> NameTarget | None:
         made = super().instance(outline, type_, depth)

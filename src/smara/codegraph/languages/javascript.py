@@ -193,8 +193,10 @@ class ScriptRules(LanguageRules):
                 return NameTarget(where, place, is_instance=True)
         return super().result(meant, depth)
 
-    def holds_members(self, target: NameTarget) -> bool:
-        return isinstance(target.where, FileOutline) and target.place >= 0
+    def class_named(self, outline: FileOutline, qualname: str) -> NameTarget | None:
+        target = self.dotted(outline, qualname)
+        is_definition = target and isinstance(target.where, FileOutline) and target.place >= 0
+        return target if is_definition else None
 
     def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         """Return what was assigned to an object or a function's prototype.

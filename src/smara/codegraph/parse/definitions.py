@@ -20,7 +20,6 @@ from smara.codegraph.parse.source import (
     name_node,
     outer_starts,
     sketch,
-    without_parameters,
 )
 from smara.core.paths import is_test_path
 
@@ -201,7 +200,7 @@ class DefinitionReader:
         """Enter a block that gives methods to a type defined elsewhere, such as Rust's ``impl``."""
         type_ = node.child_by_field_name("type")
         text = self.source.text(type_.start_byte, type_.end_byte) if type_ else ""
-        name = without_parameters(text)
+        name = text.partition("<")[0].strip()  # ``Shelf<'a, T>`` is ``Shelf``
         place = self._by_name.get(name, -1)
         around = self._open[-1] if self._open else None
         owner = f"{around.owner}.{name}" if around and around.owner else name
@@ -220,7 +219,14 @@ class DefinitionReader:
         name, name_start, name_end = named
         owner, name, parent, in_class = self._owner(node, name, place)
         first = self._outer.get(start, start)
-        kind = self._kind(label, name, source.data[first:name_start], in_class=in_class)
+        kind, spec = _KINDS[label], source.spec
+        if kind in ("function", "method"):
+            is_named_so = self._in_test_file and spec.test_names and spec.test_names.match(name)
+            head = source.data[first:name_start]
+            if is_named_so or (spec.test_marks is not None and spec.test_marks.search(head)):
+                kind = "test"
+            elif in_class:
+                kind = "method"
         kind = "test" if start in self._macro_tests else kind
         if kind == "constant":
             # Worth a node is the first of its name and, in a class, one written in capitals.
@@ -307,7 +313,7 @@ class DefinitionReader:
             self._late.append((place, around.owner.rpartition(".")[2]))
         if "::" in name:
             path, _, name = "".join(name.split()).removeprefix("::").rpartition("::")
-            path = without_parameters(path.replace("::", "."))
+            path = path.replace("::", ".").partition("<")[0].strip()
             self._late.append((place, path.rpartition(".")[2]))
             return f"{inside}.{path}" if inside else path, name, parent, True
         if node.type == self.source.spec.receiver_node:
@@ -318,17 +324,6 @@ class DefinitionReader:
             self._late.append((place, inside))
             return inside, name, -1, True
         return inside, name, parent, is_class
-
-    def _kind(self, label: str, name: str, head: bytes, *, in_class: bool) -> NodeKind:
-        kind = _KINDS[label]
-        if kind not in ("function", "method"):
-            return kind
-        spec = self.source.spec
-        if spec.test_names is not None and self._in_test_file and spec.test_names.match(name):
-            return "test"
-        if spec.test_marks is not None and spec.test_marks.search(head):
-            return "test"
-        return "method" if in_class else kind
 
     def _signature(self, node: Node, kind: NodeKind, start: int, end: int) -> str:
         """Return a definition up to its body, on one line."""

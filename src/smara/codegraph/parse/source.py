@@ -111,11 +111,6 @@ def sketch(hashes: Sequence[int]) -> bytes:
     )
 
 
-def sketch_of(text: bytes) -> bytes:
-    """Return the sketch of a text, comparable with definitions'."""
-    return sketch(line_hashes(text))
-
-
 def likeness(one: bytes, other: bytes) -> float:
     """Return the likeness of two sketches, from 0.0 to 1.0.
 
@@ -321,8 +316,3 @@ def assigned_name(owner: str, name: str) -> str:
     if owner == "module" and name == "exports":
         return "default"
     return f"{owner}::{name}" if owner.isidentifier() and owner not in _NO_OWNERS else name
-
-
-def without_parameters(text: str) -> str:
-    """Return a type without its parameters: ``Shelf<'a, T>`` is ``Shelf``."""
-    return text.partition("<")[0].strip()

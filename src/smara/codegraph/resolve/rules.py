@@ -158,10 +158,6 @@ class LanguageRules(ABC):
         """
         return symbols[0] if len(symbols) == 1 else None
 
-    def holds_members(self, target: NameTarget) -> bool:
-        """Return True if a method may belong to what stands there."""
-        return is_class(target)
-
     def meant(self, target: NameTarget) -> NameTarget:
         """Return what a target stands for when it is called or extended.
 
@@ -282,7 +278,8 @@ class LanguageRules(ABC):
 
     def class_named(self, outline: FileOutline, qualname: str) -> NameTarget | None:
         """Return the class named before a method outside its braces."""
-        return self.dotted(outline, qualname)
+        target = self.dotted(outline, qualname)
+        return target if target is not None and is_class(target) else None
 
     def dotted(self, outline: FileOutline, text: str, depth: int = 0) -> NameTarget | None:
         """Return what a dotted name means at the top of a file."""
@@ -387,6 +384,24 @@ def is_class(target: NameTarget) -> bool:
     )
 
 
+def guarded(find: Find) -> Find:
+    """Answer a question about a scope once.
+
+    While it is open, the answer is ``None``.
+    """
+    name = find.__name__
+
+    @wraps(find)
+    def ask(self: ReferenceWalk, scope: int, *rest: str) -> NameTarget | None:
+        memo, key = self._memo, (name, scope, *rest)
+        if key not in memo:
+            memo[key] = None
+            memo[key] = find(self, scope, *rest)
+        return memo[key]
+
+    return cast(Find, ask)
+
+
 UNSAYABLE = "?"
 """The receiver of a name when it is no plain chain of names."""
 
@@ -398,9 +413,7 @@ class ReferenceWalk:
         self.rules = rules
         self.outline = outline
         self._locals: dict[int, dict[str, str | Import]] = {}
-        self._roots: dict[tuple[int, str], NameTarget | None] = {}
-        self._values: dict[tuple[int, str], NameTarget | None] = {}
-        self._classes: dict[int, NameTarget | None] = {}
+        self._memo: dict[Hashable, NameTarget | None] = {}
         kinds = outline.kinds
         for name, type_, scope in facts.bindings:
             if scope >= 0 and name != "()" and kinds[scope] not in HOLDERS:
@@ -425,15 +438,9 @@ class ReferenceWalk:
         holder = self.value(scope, receiver)
         return self.rules.attribute(holder, name) if holder is not None else None
 
+    @guarded
     def value(self, scope: int, text: str) -> NameTarget | None:
         """Return what stands before a dot."""
-        key = (scope, text)
-        if key not in self._values:
-            self._values[key] = None
-            self._values[key] = self._find_value(scope, text)
-        return self._values[key]
-
-    def _find_value(self, scope: int, text: str) -> NameTarget | None:
         if UNSAYABLE in text:
             return None
         rules = self.rules
@@ -455,15 +462,9 @@ class ReferenceWalk:
             found = rules.value(found)
         return rules.follow(found, first.endswith("()"), rest)
 
+    @guarded
     def root(self, scope: int, name: str) -> NameTarget | None:
         """Return what a bare name means in a scope."""
-        key = (scope, name)
-        if key not in self._roots:
-            self._roots[key] = None
-            self._roots[key] = self._find_root(scope, name)
-        return self._roots[key]
-
-    def _find_root(self, scope: int, name: str) -> NameTarget | None:
         outline, rules = self.outline, self.rules
         if name in rules.own_names:
             return self.enclosing_class(scope) or rules.name_in(outline, name)
@@ -515,13 +516,9 @@ class ReferenceWalk:
         start = self.root(self.outline.parents[scope] if made_by == name else scope, made_by)
         return self.rules.made_by(self.rules.follow(start, first.endswith("()"), rest))
 
+    @guarded
     def enclosing_class(self, scope: int) -> NameTarget | None:
         """Return the class whose method a scope is, or stands in."""
-        if scope not in self._classes:
-            self._classes[scope] = self._find_class(scope)
-        return self._classes[scope]
-
-    def _find_class(self, scope: int) -> NameTarget | None:
         outline = self.outline
         place = scope
         while place >= 0:
@@ -535,8 +532,7 @@ class ReferenceWalk:
                 and outline.kinds[place] == "method"
                 and (parent < 0 or outline.qualnames[parent] != before)
             ):
-                found = self.rules.class_named(outline, before)
-                return found if found is not None and self.rules.holds_members(found) else None
+                return self.rules.class_named(outline, before)
             place = parent
         return None
 

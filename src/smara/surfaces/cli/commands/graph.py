@@ -191,7 +191,7 @@ def cycles(call: Invocation, lazy: bool, limit: int) -> Reply:
 def hotspots(call: Invocation, limit: int) -> Reply:
     """List files that many others depend on and that change often."""
     with _query(call) as (_, asking):
-        asking.read_history()
+        asking.history.read()
         found = asking.hotspots(limit)
     yield {
         "hotspots": [
@@ -241,7 +241,7 @@ def entries(call: Invocation, limit: int) -> Reply:
 def cochange(call: Invocation, file: str, limit: int) -> Reply:
     """List files that change together with FILE, from git history."""
     with _query(call) as (_, asking):
-        asking.read_history()
+        asking.history.read()
         found = asking.cochange(file, limit)
     yield {"file": file, "files": [render.cochange_json(each) for each in found]}
     output.table(
