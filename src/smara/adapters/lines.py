@@ -146,18 +146,15 @@ class _ZstdFrames:
 
     def read1(self, size: int) -> bytes:
         while not self._ready and (piece := self._raw.read(_ZSTD_BYTES)):
-            self._take(piece)
+            while piece:
+                frame = self._frame or self._new_frame()
+                self._ready += frame.decompress(piece)
+                self._frame, piece = (None, frame.unused_data) if frame.eof else (frame, b"")
         if not self._ready and self._frame is not None:
             raise EOFError("the last frame is not whole")
         data = bytes(self._ready[:size])
         del self._ready[:size]
         return data
-
-    def _take(self, piece: bytes) -> None:
-        while piece:
-            frame = self._frame or self._new_frame()
-            self._ready += frame.decompress(piece)
-            self._frame, piece = (None, frame.unused_data) if frame.eof else (frame, b"")
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -210,20 +207,15 @@ def _split(stream: io.BufferedReader, max_line_bytes: int) -> Iterator[FileLine]
             yield FileLine(number, data, is_terminated=False)
         else:
             del data  # the oversized line must not stay in memory while its rest is skipped
-            is_terminated = _skip_to_newline(stream)
+            chunk = b""
+            while not chunk.endswith(b"\n") and (more := stream.readline(_CHUNK_BYTES)):
+                chunk = more
             yield FileLine(
                 number,
                 b"",
-                is_terminated,
+                chunk.endswith(b"\n"),
                 problem=f"the line is longer than {max_line_bytes} bytes",
             )
-
-
-def _skip_to_newline(stream: io.BufferedReader) -> bool:
-    while chunk := stream.readline(_CHUNK_BYTES):
-        if chunk.endswith(b"\n"):
-            return True
-    return False
 
 
 MAX_DEPTH = 100
@@ -248,7 +240,15 @@ def decode(line: FileLine) -> JsonLine | Counted:
     """The object in a line, or why there is none."""
     if line.problem:
         return Counted(line.number, "unreadable", line.problem)
-    text, repairs = _decode_text(line.data)
+    repairs = []
+    try:
+        raw = line.data.decode("utf-8")
+    except UnicodeDecodeError:
+        raw = line.data.decode("utf-8", "replace")
+        repairs.append("invalid UTF-8 was replaced")
+    text = raw.strip(_PADDING)
+    if text and "\x00" in raw[: raw.index(text[0])] + raw[raw.rindex(text[-1]) :]:
+        repairs.append("NUL bytes around the line were dropped")
     if not text:
         if b"\x00" in line.data:
             return Counted(
@@ -270,9 +270,9 @@ def decode(line: FileLine) -> JsonLine | Counted:
             )
         return Counted(line.number, "broken", "a number with too many digits")
     if not isinstance(value, dict):
-        return Counted(
-            line.number, "broken", "not a JSON object", detail=f"it is {_json_name(value)}"
-        )
+        names = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+        detail = f"it is {names.get(type(value), 'a number')}"
+        return Counted(line.number, "broken", "not a JSON object", detail=detail)
     return JsonLine(line.number, line.data, value, repairs=(*repairs, *more_repairs))
 
 
@@ -281,8 +281,32 @@ def load_json(text: str) -> tuple[Any, list[str]]:
 
     Raises `ValueError` when the text is not JSON, `RecursionError` when it is too deep.
     """
-    value, has_twins = _load(text)
-    if _is_too_deep(value, text.count("{") + text.count("[")):
+    has_twins = False
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal has_twins
+        made = dict(items)
+        has_twins = has_twins or len(made) != len(items)
+        return made
+
+    def finite(digits: str) -> float | str:
+        number = float(digits)
+        return number if math.isfinite(number) else digits
+
+    # NaN and infinities become words: no database accepts them as numbers in JSON.
+    value = json.loads(
+        text, object_pairs_hook=pairs, parse_constant=str, parse_float=finite, strict=False
+    )
+    # With fewer openings containers cannot be nested deeper than allowed.
+    level = [value] if text.count("{") + text.count("[") > MAX_DEPTH else []
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+    if level:
         raise RecursionError("the JSON is nested too deeply")
     repairs = []
     if has_twins:
@@ -293,57 +317,6 @@ def load_json(text: str) -> tuple[Any, list[str]]:
             value = clean
             repairs.append("lone surrogates were replaced")
     return value, repairs
-
-
-def _decode_text(data: bytes) -> tuple[str, list[str]]:
-    repairs = []
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        text = data.decode("utf-8", "replace")
-        repairs.append("invalid UTF-8 was replaced")
-    stripped = text.strip(_PADDING)
-    if stripped and "\x00" in text[: text.index(stripped[0])] + text[text.rindex(stripped[-1]) :]:
-        repairs.append("NUL bytes around the line were dropped")
-    return stripped, repairs
-
-
-def _load(text: str) -> tuple[Any, bool]:
-    has_twins = False
-
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal has_twins
-        made = dict(items)
-        has_twins = has_twins or len(made) != len(items)
-        return made
-
-    # NaN and infinities become words: no database accepts them as numbers in JSON.
-    value = json.loads(
-        text, object_pairs_hook=pairs, parse_constant=str, parse_float=_finite, strict=False
-    )
-    return value, has_twins
-
-
-def _finite(digits: str) -> float | str:
-    number = float(digits)
-    return number if math.isfinite(number) else digits
-
-
-def _is_too_deep(value: Any, openings: int) -> bool:
-    """Whether containers are nested deeper than allowed; with fewer openings they cannot be."""
-    if openings <= MAX_DEPTH:
-        return False
-    level = [value] if isinstance(value, (dict, list)) else []
-    for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, (dict, list))
-        ]
-        if not level:
-            return False
-    return True
 
 
 def without_surrogates(value: Any) -> Any:
@@ -382,22 +355,12 @@ def milliseconds(value: Any) -> int | None:
         if value.isascii() and value.isdigit() and len(value) <= 15 and len(value) != 8:
             value = int(value)
         else:
-            value = _iso_milliseconds(value)
+            try:
+                moment = datetime.fromisoformat(value.strip())
+                moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+                value = round(moment.timestamp() * 1000)
+            except (ValueError, OverflowError):
+                return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return int(value) if 0 <= value <= _LATEST_MS else None
-
-
-def _iso_milliseconds(text: str) -> int | None:
-    try:
-        moment = datetime.fromisoformat(text.strip())
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return round(moment.timestamp() * 1000)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _json_name(value: Any) -> str:
-    names = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")

@@ -52,16 +52,13 @@ def head_of(folder: str, cwd: str) -> dict[str, Any] | None:
 
 
 def heads(folder: str) -> dict[str, dict[str, Any]]:
-    """The heads of all briefs, by the root of their repository."""
+    """Return the heads of all briefs, by the root of their repository."""
     try:
-        found = [
-            _head(each.path)
-            for each in os.scandir(os.path.join(folder, FOLDER))
-            if "-" not in each.name
-        ]
+        entries = list(os.scandir(os.path.join(folder, FOLDER)))
     except OSError:
         return {}
-    return {head["root"]: head for head in found if head is not None}
+    briefs = (_head(each.path) for each in entries if "-" not in each.name)
+    return {head["root"]: head for head in briefs if head is not None}
 
 
 def _head(path: str) -> dict[str, Any] | None:
@@ -158,22 +155,19 @@ def write(
                 "cited": _stamps(said["cited"]),
                 "tools": [{**each, "cited": _stamps(each["cited"])} for each in said["tools"]],
             }
-            _put(path_of(folder, root, agent), {**said, **stamped, "made_at": made_at})
-        _put(path_of(folder, root), head)
+            texts = {**said, **stamped, "made_at": made_at}
+            _put(path_of(folder, root, agent), json.dumps(texts, separators=(",", ":")))
+        _put(path_of(folder, root), json.dumps(head, separators=(",", ":")))
     except OSError:
         return False
     return True
 
 
-def _put(path: str, content: Mapping[str, Any]) -> None:
+def _put(path: str, content: str) -> None:
     hidden = f"{path}.{os.getpid()}"
     file = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        rest = memoryview(json.dumps(content, separators=(",", ":")).encode())
-        while rest:
-            rest = rest[os.write(file, rest) :]
-    finally:
-        os.close(file)
+    with open(file, "w", encoding="utf-8") as stream:
+        stream.write(content)
     os.replace(hidden, path)
 
 

@@ -10,9 +10,8 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from contextlib import suppress
 
 from smara.actions.intake import MOST_ATTEMPTS
 from smara.actions.models import HostContact, Job
@@ -22,6 +21,7 @@ from smara.adapters.hosts import brief
 from smara.adapters.hosts.setup import FoundHost, Journal, find_hosts, program, targets_of
 from smara.adapters.hosts.spool import ASIDE, MOST_FILES, names
 from smara.adapters.jsonc import read_object
+from smara.adapters.lines import list_in, mapping_in
 from smara.config import Settings, store_exists
 from smara.doctor import Finding
 from smara.errors import SmaraError
@@ -30,6 +30,7 @@ from smara.memory import open_memory
 OLD_EVENT_MS = 2 * 3_600_000
 SILENT_HOST_MS = 14 * 86_400_000
 _SECONDS_LIMIT = 600
+_DRAIN = "Run `smara hook drain`; it says what hinders it."
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
@@ -38,30 +39,48 @@ def host_findings(
 ) -> list[Finding]:
     """Return the doctor's findings about the agents of this machine."""
     hosts = find_hosts(root, journal)
-    heard, jobs = _told(settings)
-    found: list[Finding] = []
+    contacts: list[HostContact] = []
+    jobs: list[Job] = []
+    if store_exists(settings):
+        with (
+            suppress(SmaraError),  # what is wrong with the store is said elsewhere
+            open_memory(
+                settings.db, project=settings.project, check_index=False, embed_in_background=False
+            ) as memory,
+        ):
+            contacts, jobs = memory.intake.heard(), memory.intake.jobs()
+    findings: list[Finding] = []
     for host in hosts:
-        found += _host_findings(
-            host, [each for each in heard if each.agent == host.agent], root, now_ms=now_ms
-        )
+        own = [each for each in contacts if each.agent == host.agent]
+        findings += _host_findings(host, own, root, now_ms=now_ms)
     if any(host.is_set_up for host in hosts):
-        found.append(_path_finding())
-        found += _brief_findings(spool, root)
-    found += _spool_findings(spool, now_ms)
-    found += _queue_findings(jobs)
-    return found
-
-
-def _told(settings: Settings) -> tuple[list[HostContact], list[Job]]:
-    if not store_exists(settings):
-        return [], []
-    try:
-        with open_memory(
-            settings.db, project=settings.project, check_index=False, embed_in_background=False
-        ) as memory:
-            return memory.intake.heard(), memory.intake.jobs()
-    except SmaraError:
-        return [], []  # what is wrong with the store is said elsewhere
+        path = shutil.which("smara")
+        findings.append(
+            Finding("path", "ok", f"Hooks find {path}.")
+            if path
+            else Finding(
+                "path",
+                "warning",
+                "`smara` is not on the path, so hooks name its whole path, which an upgrade may "
+                "move.",
+                advice="Install it where your shell looks: uv tool install smara, or pipx install "
+                "smara.",
+            )
+        )
+        findings += _brief_findings(spool, root)
+    findings += _spool_findings(spool, now_ms)
+    given_up = [job for job in jobs if job.attempts >= MOST_ATTEMPTS]
+    findings.append(
+        Finding(
+            "queue",
+            "warning",
+            f"{len(given_up):,} jobs were given up; the last said: {given_up[-1].error}",
+            advice="Mend the cause; the next event of the session tries again.",
+        )
+        if given_up
+        else Finding("queue", "ok", f"{len(jobs):,} jobs of sessions wait for their time.")
+    )
+    return findings
 
 
 def _host_findings(
@@ -81,10 +100,8 @@ def _host_findings(
             "It is set up in this repository and for all: every event is told twice.",
             advice=f"Run `smara setup {host.agent} --remove`, or the same with --global.",
         )
-    repeated, events = (
-        sum(each.repeat_count for each in heard),
-        sum(each.event_count for each in heard),
-    )
+    repeated = sum(each.repeat_count for each in heard)
+    events = sum(each.event_count for each in heard)
     if len(host.set_up) == 1 and repeated > max(20, events // 5):
         yield Finding(
             check,
@@ -104,8 +121,16 @@ def _host_findings(
             "/plugin.",
         )
     version = _version(host.program)
-    if version:
-        yield _version_finding(host, version)
+    deaf = _setup_of(host).deaf_version
+    if version and deaf and tuple(map(int, version.split(".")[:3])) <= deaf:
+        yield Finding(
+            f"{host.agent} version",
+            "warning",
+            f"{host.name} {version} does not pass on what hooks say at a start.",
+            advice="Upgrade it; until then `smara mcp` still answers it.",
+        )
+    elif version:
+        yield Finding(f"{host.agent} version", "ok", f"{host.name} {version}.")
 
 
 def _heard_finding(
@@ -152,7 +177,10 @@ def _registration_findings(check: str, host: FoundHost, root: str) -> Iterator[F
     """
     for reach in host.set_up:
         for target in targets_of(host.agent, reach, root, program=program()):
-            for entry in _own_hooks(target.path):
+            hooks = mapping_in(read_object(target.path).get("hooks"))
+            groups = [each for some in hooks.values() for each in list_in(some)]
+            inner = [list_in(mapping_in(each).get("hooks")) or [each] for each in groups]
+            for entry in [each for some in inner for each in some if is_own_hook(each)]:
                 # The program that a registration names.
                 line = str(entry.get("command") or entry.get("bash") or "")
                 called = (
@@ -191,34 +219,10 @@ def _registration_findings(check: str, host: FoundHost, root: str) -> Iterator[F
                 return
 
 
-def _own_hooks(path: str) -> Iterator[dict[str, Any]]:
-    hooks = read_object(path).get("hooks")
-    if not isinstance(hooks, dict):
-        return
-    groups = [group for each in hooks.values() if isinstance(each, list) for group in each]
-    for group in groups:
-        inner = group.get("hooks") if isinstance(group, dict) else None
-        yield from (
-            each for each in (inner if isinstance(inner, list) else [group]) if is_own_hook(each)
-        )
-
-
 def _setup_of(host: FoundHost) -> Setup:
     setup = host_named(host.agent).setup
     assert setup is not None  # noqa: S101 - only hosts that can be set up are found
     return setup
-
-
-def _version_finding(host: FoundHost, version: str) -> Finding:
-    deaf = _setup_of(host).deaf_version
-    if deaf and tuple(map(int, version.split(".")[:3])) <= deaf:
-        return Finding(
-            f"{host.agent} version",
-            "warning",
-            f"{host.name} {version} does not pass on what hooks say at a start.",
-            advice="Upgrade it; until then `smara mcp` still answers it.",
-        )
-    return Finding(f"{host.agent} version", "ok", f"{host.name} {version}.")
 
 
 def _brief_findings(spool: str, root: str) -> Iterator[Finding]:
@@ -253,21 +257,13 @@ def _brief_findings(spool: str, root: str) -> Iterator[Finding]:
             yield Finding("brief", "ok", text)
 
 
-def _path_finding() -> Finding:
-    found = shutil.which("smara")
-    if found:
-        return Finding("path", "ok", f"Hooks find {found}.")
-    return Finding(
-        "path",
-        "warning",
-        "`smara` is not on the path, so hooks name its whole path, which an upgrade may move.",
-        advice="Install it where your shell looks: uv tool install smara, or pipx install smara.",
-    )
-
-
 def _spool_findings(spool: str, now_ms: int) -> Iterator[Finding]:
     waiting = names(spool)
-    lost, aside = _lost(spool), _count(os.path.join(spool, ASIDE))
+    lost = aside = 0
+    with suppress(OSError, ValueError), open(os.path.join(spool, "lost"), encoding="ascii") as file:
+        lost = sum(int(line.split("\t")[1]) for line in file if "\t" in line)
+    with suppress(OSError):
+        aside = len(os.listdir(os.path.join(spool, ASIDE)))
     if lost:
         yield Finding(
             "spool",
@@ -294,22 +290,6 @@ def _spool_findings(spool: str, now_ms: int) -> Iterator[Finding]:
         )
 
 
-_DRAIN = "Run `smara hook drain`; it says what hinders it."
-
-
-def _queue_findings(jobs: Sequence[Job]) -> Iterator[Finding]:
-    given_up = [job for job in jobs if job.attempts >= MOST_ATTEMPTS]
-    if given_up:
-        yield Finding(
-            "queue",
-            "warning",
-            f"{len(given_up):,} jobs were given up; the last said: {given_up[-1].error}",
-            advice="Mend the cause; the next event of the session tries again.",
-        )
-    else:
-        yield Finding("queue", "ok", f"{len(jobs):,} jobs of sessions wait for their time.")
-
-
 def _version(host: str | None) -> str | None:
     if host is None:
         return None
@@ -328,29 +308,9 @@ def _version(host: str | None) -> str | None:
     return version[0] if version else None
 
 
-def _lost(spool: str) -> int:
-    try:
-        with open(os.path.join(spool, "lost"), encoding="ascii") as file:
-            return sum(int(line.split("\t")[1]) for line in file if "\t" in line)
-    except (OSError, ValueError):
-        return 0
-
-
-def _count(folder: str) -> int:
-    try:
-        return len(os.listdir(folder))
-    except OSError:
-        return 0
-
-
 def _age(milliseconds: int) -> str:
     for size, unit in ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute")):
         if milliseconds >= size:
             count = milliseconds // size
             return f"{count} {unit}{'s' if count > 1 else ''}"
     return "less than a minute"
-
-
-def now_ms() -> int:
-    """The time, as events have it."""
-    return time.time_ns() // 1_000_000

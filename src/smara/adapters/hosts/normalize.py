@@ -85,38 +85,51 @@ def _event(
     agent: Agent, kind: Kind, event: str, payload: Mapping[str, Any], at_ms: int, cwd: str
 ) -> HostEvent:
     hooks, fields = HOOKS[agent], HOOKS[agent].fields
-    cwd = _cwd(payload, fields) or cwd
-    named = _text(payload, fields.parent_id) or _text(payload, fields.session_id)
-    session_id = _session(named) or unnamed_session(agent, cwd, at_ms)
-    source = _text(payload, fields.source) if kind not in _TOOL_KINDS else ""
-    has_prompt = kind in ("prompt", "session_start")
+    roots = payload.get("workspace_roots")
+    cwd = _text(payload, fields.cwd) or (
+        str(roots[0]) if isinstance(roots, list) and roots else cwd
+    )
+    session_id = _text(payload, fields.parent_id) or _text(payload, fields.session_id)
+    if len(session_id) > _ID_CHARACTERS or not session_id.isprintable():
+        raw = session_id.encode("utf-8", "surrogatepass")
+        session_id = f"id-{event_key('', '', raw).lstrip(':')}"
+    is_tool = kind in _TOOL_KINDS
+    source = _text(payload, fields.source) if not is_tool else ""
+    text = _text(payload, fields.text) if not is_tool else ""
+    about: dict[str, Any] = {}
+    if kind in ("file_changed", "instructions"):
+        about = {"file_path": _text(payload, fields.file_path)}
+    elif kind == "task":
+        parts = (_text(payload, (name,)) for name in ("task_subject", "task_description"))
+        text = "\n".join(filter(None, parts))
+        names = ("task_id", "todos", "teammate_name")
+        about = {name: payload[name] for name in names if name in payload}
+    error = _first(payload, fields.error)
+    if error in (None, "", {}):
+        error = "" if kind in ("tool_fail", "turn_fail") else None
+    model = _first(payload, fields.model)
+    if isinstance(model, Mapping):
+        model = _text(model, ("id", "modelID", "display_name"))
     made = HostEvent(
         agent,
         kind,
-        session_id,
+        session_id or unnamed_session(agent, cwd, at_ms),
         at_ms=at_ms,
         cwd=cwd,
         source=hooks.sources.get(source, source) if kind == "session_start" else source,
-        prompt=own_words(_text(payload, fields.prompt)) if has_prompt else "",
+        prompt=own_words(_text(payload, fields.prompt))
+        if kind in ("prompt", "session_start")
+        else "",
         subagent_id=_text(payload, fields.subagent_id),
         transcript_path=_text(payload, fields.transcript_path),
-        text=_spoken(kind, payload, fields),
-        error=_error(kind, payload, fields),
-        model=_model(payload, fields),
-        tool_input=_about(kind, payload, fields),
+        text=text,
+        error=error if error is None or isinstance(error, str) else text_of(error),
+        model=model if isinstance(model, str) else "",
+        tool_input=about,
     )
-    if kind in _TOOL_KINDS:
+    if is_tool:
         made = _with_tool(made, event, payload, hooks=hooks)
     return made if made.tool_use_id else replace(made, key=_key(made, payload, fields))
-
-
-def _session(named: str) -> str:
-    """A session's id, fit to be a key: itself, or what stands for one that is overlong or
-    unprintable.
-    """
-    if len(named) <= _ID_CHARACTERS and named.isprintable():
-        return named
-    return f"id-{event_key('', '', named.encode('utf-8', 'surrogatepass')).lstrip(':')}"
 
 
 def unnamed_session(agent: str, cwd: str, at_ms: int) -> str:
@@ -130,12 +143,18 @@ def _with_tool(made: HostEvent, event: str, payload: Mapping[str, Any], hooks: H
     if event in hooks.mcp_events and not name.startswith("mcp"):
         name = f"mcp__{_text(payload, ('server_name', 'server')) or made.agent}__{name}"
     tool = tool_name(name)
-    given = _mapping(_first(payload, fields.tool_input))
+    given = _first(payload, fields.tool_input)
+    if isinstance(given, str):  # some hosts give arguments as JSON inside a text
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError):
+            given = {"text": given}
+    if not isinstance(given, dict):
+        given = {} if given is None else {"value": given}
     if event in hooks.event_tools:
         given = {key: payload[key] for key in hooks.event_arguments if key in payload}
     response = _first(payload, fields.tool_output)
     words = text_of(response)
-    output = (file_text(words) if tool == "Read" else words)[:_OUTPUT_CHARACTERS]
     error = made.error
     if made.kind == "tool_post" and error is None:
         error = failure_of(payload, response, tool)
@@ -147,7 +166,7 @@ def _with_tool(made: HostEvent, event: str, payload: Mapping[str, Any], hooks: H
         kind=kind,
         tool=tool,
         tool_input=tool_arguments(tool, given),
-        tool_output=output,
+        tool_output=(file_text(words) if tool == "Read" else words)[:_OUTPUT_CHARACTERS],
         error=error,
         tool_use_id=use_id,
         duration_ms=int(took) if isinstance(took, int | float) and 0 <= took < 1e12 else None,
@@ -180,58 +199,6 @@ def _key(made: HostEvent, payload: Mapping[str, Any], fields: Fields) -> str:
     content = json.dumps([told, once], sort_keys=True, default=str).encode("utf-8", "surrogatepass")
     key = event_key(made.session_id, _once(made.kind), content)
     return key if once else f"{key}~{made.at_ms}"
-
-
-def _spoken(kind: Kind, payload: Mapping[str, Any], fields: Fields) -> str:
-    if kind in ("tool_pre", "tool_post", "tool_fail"):
-        return ""
-    if kind == "task":
-        return "\n".join(
-            filter(None, (_text(payload, ("task_subject",)), _text(payload, ("task_description",))))
-        )
-    return _text(payload, fields.text)
-
-
-def _error(kind: Kind, payload: Mapping[str, Any], fields: Fields) -> str | None:
-    found = _first(payload, fields.error)
-    if found in (None, "", {}):
-        return "" if kind in ("tool_fail", "turn_fail") else None
-    return found if isinstance(found, str) else text_of(found)
-
-
-def _about(kind: Kind, payload: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
-    """What an event that is no tool call is about: a file, a task."""
-    if kind in ("file_changed", "instructions"):
-        return {"file_path": _text(payload, fields.file_path)}
-    if kind == "task":
-        return {
-            name: payload[name] for name in ("task_id", "todos", "teammate_name") if name in payload
-        }
-    return {}
-
-
-def _model(payload: Mapping[str, Any], fields: Fields) -> str:
-    found = _first(payload, fields.model)
-    if isinstance(found, Mapping):
-        return _text(found, ("id", "modelID", "display_name"))
-    return found if isinstance(found, str) else ""
-
-
-def _cwd(payload: Mapping[str, Any], fields: Fields) -> str:
-    roots = payload.get("workspace_roots")
-    return _text(payload, fields.cwd) or (
-        str(roots[0]) if isinstance(roots, list) and roots else ""
-    )
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    """Arguments as a mapping; some hosts give them as JSON inside a text."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return {"text": value}
-    return value if isinstance(value, dict) else {} if value is None else {"value": value}
 
 
 def _first(payload: Mapping[str, Any], names: tuple[str, ...]) -> Any:

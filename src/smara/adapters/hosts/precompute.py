@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -35,88 +36,68 @@ class BriefDraft:
     """A brief that is ready but for the store's final state."""
 
     cwd: str
-    store: str
-    """Its file; empty for a store that is none."""
-    project_no: int
-    marks: list[int]
-    task_mark: int
-    arms: str
-    """The project whose experiment sessions take part in; empty without one."""
-    arms_mark: int
+    head: Mapping[str, Any]
+    """The store's file (empty without one), the project, and how its tables stood."""
     watched: tuple[str, ...]
     words: Mapping[str, Mapping[str, Any]]
 
 
-def draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> BriefDraft:
+def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> BriefDraft:
     """Ask the room that speaks what it would say in a folder.
 
     ``files`` has, by agent, the instruction files that it reads by itself.
     """
     # How things stood before the room was asked: what changes then is seen.
     with memory.probe() as look:
-        marks, (task_mark,) = last_rows(look, MEMORIES), last_rows(look, TASKS)
-        arms_mark = experiment.mark(look)
+        head = {
+            "store": store_of(memory),
+            "project_no": look.project_no,
+            "schema": HEAD,
+            "marks": last_rows(look, MEMORIES),
+            "task_mark": last_rows(look, TASKS)[0],
+            "arms": "",
+            "arms_mark": experiment.mark(look),
+        }
     words: dict[str, Mapping[str, Any]] = {}
     watched: set[str] = set()
-    has_arms = False
     for agent, paths in files.items():
         ready = memory.moments.prepared(agent=agent, cwd=cwd, known_texts=texts_of(paths))
-        has_arms = ready.has_arms
+        if ready.has_arms:
+            head["arms"] = memory.project
         words[agent] = _words(ready, paths, partial(_cited, memory, brief.root_of(cwd), {}))
         watched.update(key for tool in ready.tools for key in _triggers(tool))
-    arms = memory.project if has_arms else ""
-    return BriefDraft(
-        cwd,
-        store_of(memory),
-        look.project_no,
-        marks=marks,
-        task_mark=task_mark,
-        arms=arms,
-        arms_mark=arms_mark,
-        watched=tuple(watched),
-        words=words,
-    )
+    return BriefDraft(cwd, head, tuple(watched), words)
 
 
 def finish(folder: str, draft: BriefDraft) -> bool:
     """Write a brief after the store was closed; return True on success."""
-    stamp = None
-    if draft.store:
-        stamp = brief.stamp_of(draft.store)
-        look = open_probe(draft.store, draft.project_no, HEAD)
+    stamp, head = None, draft.head
+    if head["store"]:
+        stamp = brief.stamp_of(head["store"])
+        look = open_probe(head["store"], head["project_no"], HEAD)
         if look is None or not stamp:
             return False
         with look:
-            if _has_changed(look, draft.marks, draft.task_mark, arms_mark=draft.arms_mark):
+            if _has_changed(look, head):
                 stamp = [0, 0, 0, 0]  # a stamp that no store has: hooks then look for themselves
-    facts = {
-        "store": draft.store,
-        "project_no": draft.project_no,
-        "schema": HEAD,
-        "marks": draft.marks,
-        "task_mark": draft.task_mark,
-        "arms": draft.arms,
-        "arms_mark": draft.arms_mark,
-        "stamp": stamp,
-    }
     for agent in draft.words.keys() & RULE_FILES.keys():
         start = draft.words[agent]["start"]
         refresh_rule(brief.root_of(draft.cwd), agent, start["text"] if start else "")
     return brief.write(
         folder,
         draft.cwd,
-        facts,
+        {**head, "stamp": stamp},
         triggers=draft.watched,
         words=draft.words,
         settings=[str(config_path())],
     )
 
 
-def _has_changed(look: Probe, marks: Sequence[int], task_mark: int, arms_mark: int) -> bool:
+def _has_changed(look: Probe, head: Mapping[str, Any]) -> bool:
     return (
-        has_changed(look, MEMORIES, marks)
-        or has_changed(look, TASKS, [task_mark])
-        or experiment.has_changed(look, arms_mark)
+        has_changed(look, MEMORIES, head["marks"])
+        or has_changed(look, TASKS, [head["task_mark"]])
+        or experiment.has_changed(look, head["arms_mark"])
     )
 
 
@@ -151,16 +132,16 @@ def prepare(
 
     ``loaded`` has files that agents said they have read, besides those that they are known to.
     """
-    head = brief.head_of(folder, cwd)
-    known = head["agents"] if head is not None else []
-    files = {}
-    for agent in sorted({*agents, *known}):
-        files[agent] = _read_files(folder, agent, cwd, loaded=sorted((loaded or {}).get(agent, ())))
+    head = brief.head_of(folder, cwd) or {"agents": ()}
+    files = {
+        agent: _read_files(folder, agent, cwd, loaded=sorted((loaded or {}).get(agent, ())))
+        for agent in sorted({*agents, *head["agents"]})
+    }
     before = os.getcwd()
     if not enter(cwd):  # how memories stand to the code is judged in the folder they are about
         return None
     try:
-        return draft(memory, cwd, files)
+        return _draft(memory, cwd, files)
     except SmaraError:
         return None
     finally:
@@ -172,8 +153,7 @@ def prepare_ahead(cwd: str, agents: Sequence[str]) -> bool:
 
     Never raises: without a store, or with one in trouble, the first session asks.
     """
-    settings = load_settings()
-    if not agents or not store_exists(settings):
+    if not agents or not store_exists(load_settings()):
         return False
     folder = spool_folder()
     try:
@@ -215,14 +195,10 @@ def is_current(memory: Memory, folder: str, cwd: str, agent: str) -> bool:
 
 def has_aged(memory: Memory, head: Mapping[str, Any] | None) -> bool:
     """Return True if a brief of this project is out of date."""
-    if head is None or head["is_same"]:
-        return False
-    if head["store"] != store_of(memory):
+    if head is None or head["is_same"] or head["store"] != store_of(memory):
         return False
     with memory.probe() as look:
-        return head.get("project_no") == look.project_no and _has_changed(
-            look, head["marks"], head["task_mark"], arms_mark=head["arms_mark"]
-        )
+        return head.get("project_no") == look.project_no and _has_changed(look, head)
 
 
 def enter(cwd: str) -> bool:
@@ -245,22 +221,22 @@ def _words(
     return {
         "files": list(files),
         "cited": cited(ready.start),
-        "start": _facts(ready.start),
+        "start": None if ready.start is None else asdict(ready.start),
         "most_said": ready.most_said,
         "firsts": [
-            {"words": list(each.words), "stems": list(each.stems), "told": _facts(each.injection)}
+            {"words": each.words, "stems": each.stems, "told": asdict(each.injection)}
             for each in ready.firsts
         ],
         "tools": [
             {
                 "point": each.point,
-                "tools": list(each.tools),
+                "tools": each.tools,
                 "file": each.file,
                 "command": each.command,
                 "pattern": each.pattern,
-                "words": list(each.words),
-                "needs": list(each.needs),
-                "told": _facts(each.injection),
+                "words": each.words,
+                "needs": each.needs,
+                "told": asdict(each.injection),
                 "cited": cited(each.injection),
             }
             for each in ready.tools
@@ -269,39 +245,31 @@ def _words(
 
 
 def _cited(
-    memory: Memory, root: str, known: dict[str, list[str]], told: Injection | None
+    memory: Memory, root: str, known: dict[str, list[str]], injection: Injection | None
 ) -> list[str]:
-    """The files of the repository that cited memories are about."""
-    found: list[str] = []
-    for item in told.items if told is not None else ():
-        if item.kind == "memory":
-            if item.id not in known:
-                cited = memory.memories.find(item.id)
-                known[item.id] = (
-                    [os.path.join(root, path) for path in cited.files] if cited is not None else []
-                )
-            found += known[item.id]
-    return list(dict.fromkeys(found))[:_MOST_FILES]
-
-
-def _facts(told: Injection | None) -> dict[str, Any] | None:
-    return None if told is None else asdict(told)
+    """Return the files of the repository that cited memories are about."""
+    paths: dict[str, None] = {}
+    for item in injection.items if injection is not None else ():
+        if item.kind != "memory":
+            continue
+        if item.id not in known:
+            cited = memory.memories.find(item.id)
+            known[item.id] = [os.path.join(root, path) for path in cited.files] if cited else []
+        paths.update(dict.fromkeys(known[item.id]))
+    return list(paths)[:_MOST_FILES]
 
 
 def _triggers(tool: ToolTrigger) -> Iterable[str]:
-    """The coarse triggers under which words can come up at all."""
+    """Return the coarse triggers under which words can come up at all."""
     if tool.point == "tool_failure":
-        yield FAILED
-    elif tool.file:
-        yield file_trigger(tool.file)
-    elif tool.command:
-        yield from program_triggers(tool.command)
-    elif tool.needs:
-        yield f"program:{tool.needs[0]}"
-    elif tool.pattern:
-        yield f"word:{tool.pattern}"
-    else:
-        yield from (f"tool:{name}" for name in tool.tools)
+        return [FAILED]
+    if tool.file:
+        return [file_trigger(tool.file)]
+    if tool.command:
+        return program_triggers(tool.command)
+    if tool.needs:
+        return [f"program:{tool.needs[0]}"]
+    return [f"word:{tool.pattern}"] if tool.pattern else [f"tool:{name}" for name in tool.tools]
 
 
 def instructions_of(agent: str, cwd: str, folder: str) -> list[str]:
@@ -313,30 +281,22 @@ def instructions_of(agent: str, cwd: str, folder: str) -> list[str]:
 
 
 def _read_files(folder: str, agent: str, cwd: str, loaded: Iterable[str] = ()) -> list[str]:
-    """Where those files are: those that an agent is known to read, and those that it said it
-    has.
-    """
-    found = [*instruction_files(agent, cwd), *brief.files_of(folder, cwd, agent), *loaded]
-    return list(dict.fromkeys(found))[:_MOST_FILES]
+    """Return the files that an agent is known to read, and those that it said it has."""
+    root, host = brief.root_of(cwd), host_named(agent)
+    paths = [os.path.join(root, name) for name in host.instructions.at_start]
+    if host.setup is not None and host.setup.home is not None:
+        paths += [os.path.join(host.setup.home.path, name) for name in host.instructions.at_home]
+    paths += [*brief.files_of(folder, cwd, agent), *loaded]
+    return list(dict.fromkeys(paths))[:_MOST_FILES]
 
 
 def texts_of(paths: Iterable[str]) -> list[str]:
     """Return the content of files; those that cannot be read are skipped."""
-    found = []
+    texts = []
     for path in paths:
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                found.append(file.read(_MOST_INSTRUCTIONS))
-        except (OSError, ValueError):
-            continue
-    return found
-
-
-def instruction_files(agent: str, cwd: str) -> list[str]:
-    """Return the paths of an agent's instruction files, here and at home."""
-    root = brief.root_of(cwd)
-    host = host_named(agent)
-    paths = [os.path.join(root, name) for name in host.instructions.at_start]
-    if host.setup is not None and host.setup.home is not None:
-        paths += [os.path.join(host.setup.home.path, name) for name in host.instructions.at_home]
-    return paths
+        with (
+            suppress(OSError, ValueError),
+            open(path, encoding="utf-8", errors="replace") as file,
+        ):
+            texts.append(file.read(_MOST_INSTRUCTIONS))
+    return texts

@@ -15,13 +15,14 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 from zlib import crc32
 
 from smara.adapters import jsonc
-from smara.adapters.host import Block, Host, Reach, SetupTarget
+from smara.adapters.host import Block, Reach, SetupTarget
 from smara.adapters.host_specs import HOSTS, host_named
 from smara.errors import InvalidInputError, SmaraError
 
@@ -50,11 +51,6 @@ def put_block(text: str, form: Block, body: str) -> str:
 def cut_block(text: str, form: Block) -> str:
     """Return the text without the block."""
     return _BLOCKS[form].sub("", text)
-
-
-def has_block(text: str, form: Block) -> bool:
-    """Return True if the text has a block of ours."""
-    return _BLOCKS[form].search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +102,8 @@ class Journal:
 
     def forget(self, path: str) -> None:
         """Drop an entry."""
-        try:
+        with suppress(FileNotFoundError):
             os.unlink(self._place(path))
-        except FileNotFoundError:
-            return
 
     def _place(self, path: str) -> str:
         name = path.encode("utf-8", "surrogateescape")
@@ -161,11 +155,15 @@ class SetupChange:
 
     def diff(self) -> str:
         """The change as people read it."""
-        old, new = (_lines(content) for content in (self.before, self.after))
-        was, will_be = (
-            self.path if content is not None else os.devnull
+        old, new = (
+            [
+                line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
+                for line in (content or b"").decode("utf-8", "replace").splitlines(keepends=True)
+            ]
             for content in (self.before, self.after)
         )
+        was = os.devnull if self.before is None else self.path
+        will_be = os.devnull if self.after is None else self.path
         return "".join(difflib.unified_diff(old, new, was, will_be))
 
 
@@ -174,26 +172,38 @@ def plan(targets: Sequence[SetupTarget], journal: Journal) -> list[SetupChange]:
 
     Raises ``InvalidInputError`` for a file that cannot be read as what it is.
     """
-    found = []
+    changes = []
     for target in targets:
         before = _read(target.path)
         base = _base(target, before, journal)
-        if target.changes_itself and before is not None and _has_ours(target, before):
-            found.append(SetupChange(target.path, before, before, base=base))
-        else:
-            found.append(SetupChange(target.path, before, _with_ours(target, base), base=base))
-    return found
+        text = _decode(base or b"", target.path)
+        after = before
+        if not (target.changes_itself and before is not None and _has_ours(target, before)):
+            if target.form == "own":
+                if base is not None:
+                    raise InvalidInputError(
+                        f"{target.path} is there and is not ours. Move it away, then set up again."
+                    )
+                text = target.body
+            elif target.form == "json":
+                with _naming(target.path):
+                    text = jsonc.merge(text, target.additions)
+            else:
+                text = put_block(text, target.form, target.body)
+            after = text.encode("utf-8", "surrogateescape")
+        changes.append(SetupChange(target.path, before, after, base=base))
+    return changes
 
 
 def undo_plan(targets: Sequence[SetupTarget], journal: Journal) -> list[SetupChange]:
     """Plan the removal of everything that is ours."""
-    found = []
+    changes = []
     for target in targets:
         before = _read(target.path)
         if before is not None:
             base = _base(target, before, journal)
-            found.append(SetupChange(target.path, before, base, base=base))
-    return found
+            changes.append(SetupChange(target.path, before, base, base=base))
+    return changes
 
 
 def apply(changes: Sequence[SetupChange], journal: Journal) -> int:
@@ -236,7 +246,8 @@ def undo(changes: Sequence[SetupChange], journal: Journal) -> int:
                 write_whole(change.path, change.after)
         journal.forget(change.path)
     for folder in sorted(made, key=len, reverse=True):
-        _remove_empty(folder)
+        with suppress(OSError):  # somebody has put something there
+            os.rmdir(folder)
     return sum(change.is_needed for change in changes)
 
 
@@ -259,27 +270,13 @@ def _base(target: SetupTarget, before: bytes | None, journal: Journal) -> bytes 
         return None if _has_ours(target, before) else before
     text = _decode(before, target.path)
     if target.form == "json":
-        bare = _named(target.path, lambda: jsonc.remove(text, target.is_ours))
+        with _naming(target.path):
+            bare = jsonc.remove(text, target.is_ours)
     else:
         bare = cut_block(text, target.form)
     if entry is not None and entry.before is None and not bare.strip("{} \t\r\n\ufeff"):
         return None  # it was made by us, and nothing was added by anybody
     return bare.encode("utf-8", "surrogateescape")
-
-
-def _with_ours(target: SetupTarget, base: bytes | None) -> bytes:
-    text = _decode(base or b"", target.path)
-    if target.form == "own":
-        if base is not None:
-            raise InvalidInputError(
-                f"{target.path} is there and is not ours. Move it away, then set up again."
-            )
-        made = target.body
-    elif target.form == "json":
-        made = _named(target.path, lambda: jsonc.merge(text, target.additions))
-    else:
-        made = put_block(text, target.form, target.body)
-    return made.encode("utf-8", "surrogateescape")
 
 
 def _has_ours(target: SetupTarget, content: bytes) -> bool:
@@ -288,13 +285,14 @@ def _has_ours(target: SetupTarget, content: bytes) -> bool:
         return "smara" in text and "hook" in text
     if target.form == "json":
         return jsonc.remove(text, target.is_ours) != text
-    return has_block(text, target.form)
+    return _BLOCKS[target.form].search(text) is not None
 
 
-def _named(path: str, work: Callable[[], str]) -> str:
-    """Do something with a file's text; what is wrong with it is said with the file's name."""
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Say what is wrong with a file's text together with the file's name."""
     try:
-        return work()
+        yield
     except InvalidInputError as error:
         raise InvalidInputError(
             f"{path}: {error} Nothing was changed; mend the file first.", path=path
@@ -320,20 +318,6 @@ def _decode(content: bytes, path: str) -> str:
         raise InvalidInputError(
             f"{path} is not written in UTF-8, so nothing was changed. Save it as UTF-8."
         ) from None
-
-
-def _lines(content: bytes | None) -> list[str]:
-    lines = (content or b"").decode("utf-8", "replace").splitlines(keepends=True)
-    return [
-        line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines
-    ]
-
-
-def _remove_empty(folder: str) -> None:
-    try:
-        os.rmdir(folder)
-    except OSError:
-        return  # somebody has put something there
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,20 +348,25 @@ def find_hosts(root: str, journal: Journal) -> list[FoundHost]:
             continue
         path = next(filter(None, map(shutil.which, host.setup.programs)), None)
         folder = host.setup.home.path
-        if path or os.path.isdir(folder):
-            reaches: tuple[Reach, ...] = ("project", "global")
-            hosts.append(
-                FoundHost(
-                    host.name,
-                    host.title,
-                    path,
-                    folder=folder,
-                    set_up=tuple(
-                        each for each in reaches if _is_set_up(host, each, root, journal=journal)
-                    ),
-                    has_plugin=host.setup.has_plugin(folder, root),
-                )
+        if not path and not os.path.isdir(folder):
+            continue
+        reaches: list[Reach] = []
+        for reach in get_args(Reach):
+            # A file that cannot be read is for `smara setup --check` to speak of.
+            with suppress(SmaraError, OSError):
+                target = targets_of(host.name, reach, root, program=program())[0]
+                if state_of(target, journal) != "absent":
+                    reaches.append(reach)
+        hosts.append(
+            FoundHost(
+                host.name,
+                host.title,
+                path,
+                folder=folder,
+                set_up=tuple(reaches),
+                has_plugin=host.setup.has_plugin(folder, root),
             )
+        )
     return hosts
 
 
@@ -391,15 +380,6 @@ def targets_of(agent: str, reach: Reach, root: str, program: str = "smara") -> l
     if host.setup is None:
         raise InvalidInputError(f"{host.title or host.name} runs no hooks: nothing to set up.")
     return host.setup.targets(reach, root, program)
-
-
-def _is_set_up(host: Host, reach: Reach, root: str, journal: Journal) -> bool:
-    try:
-        return (
-            state_of(targets_of(host.name, reach, root, program=program())[0], journal) != "absent"
-        )
-    except (SmaraError, OSError):
-        return False  # a file that cannot be read is for `smara setup --check` to speak of
 
 
 def program() -> str:

@@ -6,9 +6,10 @@ import os
 
 import click
 
-from smara.adapters.hosts.health import host_findings, now_ms
+from smara.adapters.hosts.health import host_findings
 from smara.adapters.hosts.setup import Journal
 from smara.config import load_settings
+from smara.core.clock import SystemClock
 from smara.core.git import find_repository
 from smara.doctor import examine
 from smara.environment import setup_folder, spool_folder
@@ -35,7 +36,11 @@ def doctor_command(call: Invocation, fix: bool) -> Reply:
     root = here.root if here else os.getcwd()
     findings = examine(settings, fix)
     findings += host_findings(
-        settings, root, spool_folder(), journal=Journal(setup_folder()), now_ms=now_ms()
+        settings,
+        root,
+        spool_folder(),
+        journal=Journal(setup_folder()),
+        now_ms=SystemClock().now_ms(),
     )
     problems = sum(finding.level == "problem" for finding in findings)
     warnings = sum(finding.level == "warning" for finding in findings)
