@@ -367,8 +367,13 @@ class Memory:
         """
         from smara.search.pack import pack
 
-        counter = self._rooms.project.counter
-        return pack(answer.hits, counter, budget_tokens, phase=phase, is_unasked=is_unasked)
+        return pack(
+            answer.hits,
+            self._rooms.project.counter,
+            budget_tokens,
+            phase=phase,
+            is_unasked=is_unasked,
+        )
 
     def status(self) -> dict[str, Any]:
         """Return what this project remembers, and the store's facts.
@@ -477,8 +482,7 @@ class Memory:
         Returns:
             Another memory over the same database.
         """
-        settings = replace(self.settings, **changes)
-        return Memory(self._rooms.sibling(self._rooms.scope, settings))
+        return Memory(self._rooms.sibling(self._rooms.scope, replace(self.settings, **changes)))
 
     def in_project(self, project_id: str) -> Memory:
         """Return another project of the same store; closing either closes both.

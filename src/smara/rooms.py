@@ -149,8 +149,7 @@ class Rooms:
         from smara.links.links import linked_message_ids
         from smara.tasks.tasks import Tasks
 
-        linked = partial(linked_message_ids, self.task_journal.store)
-        return Tasks(self.task_journal, linked)
+        return Tasks(self.task_journal, partial(linked_message_ids, self.task_journal.store))
 
     @cached_property
     def memories(self) -> Memories:
@@ -504,8 +503,9 @@ class Rooms:
     def observation_search(self) -> ObservationSearch:
         from smara.search.record_search import ObservationSearch
 
-        deadline_seconds = self.settings.search_deadline_seconds
-        return ObservationSearch(self.observation_store, self.store, deadline_seconds)
+        return ObservationSearch(
+            self.observation_store, self.store, self.settings.search_deadline_seconds
+        )
 
 
 def redacted(line: str) -> str:

@@ -198,18 +198,12 @@ class HashEmbedder:
         rows = np.zeros((len(texts), self.dims), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             for word in re.findall(r"\w+", text.lower()):
-                row += self._of_word(word)
+                # A shake of the word is a stream of bytes of any length; centered, they make a
+                # random direction.
+                name = f"{self.model_id}\0{word}".encode("utf-8", "replace")
+                stream = np.frombuffer(hashlib.shake_128(name).digest(self.dims), dtype=np.uint8)
+                row += stream.astype(np.float32) - np.float32(127.5)
         return unit_rows(rows)
-
-    def _of_word(self, word: str) -> Vectors:
-        import numpy as np
-
-        # A shake of the word is a stream of bytes as long as is wanted; centered, they make a
-        # random direction.
-        stream = hashlib.shake_128(f"{self.model_id}\0{word}".encode("utf-8", "replace")).digest(
-            self.dims
-        )
-        return np.frombuffer(stream, dtype=np.uint8).astype(np.float32) - np.float32(127.5)
 
 
 class WordReranker:

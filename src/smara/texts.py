@@ -144,8 +144,9 @@ def hit_head(hit: Json, place: str = "", is_local: bool = False) -> str:
     kind = hit.get("role") or dotted(hit["source"], hit.get("type"))
     is_doubtful = hit.get("isConfirmed") is False and hit["source"] != "code"
     task = f"task {hit['taskId']}" if hit.get("taskId") else ""
-    when = moment(hit["createdAt"], is_local)
-    return dotted(kind, "unconfirmed" if is_doubtful else "", place, when, task)
+    return dotted(
+        kind, "unconfirmed" if is_doubtful else "", place, moment(hit["createdAt"], is_local), task
+    )
 
 
 def message_head(

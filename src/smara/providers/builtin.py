@@ -20,47 +20,35 @@ from smara.search.models import Hit, Neighbor
 def as_messages(turn: Turn) -> list[NewMessage]:
     """Return the messages of a turn, with ids of their own."""
     about = {"turn": turn.id, **({"source": turn.input_source} if turn.input_source else {})}
-    found: list[NewMessage] = []
-
-    def add(role: Any, name: str, parts: list[Part]) -> None:
-        if parts:
-            found.append(
-                NewMessage(
-                    role,
-                    parts,
-                    f"{turn.id}-{name}",
-                    created_at=turn.timestamp,
-                    task_id=None,
-                    metadata=about,
-                )
-            )
-
-    add("user", "input", [Part("text", turn.input)] if turn.input else [])
+    uses = [(use, use.call_id or f"{turn.id}-call-{n}") for n, use in enumerate(turn.tool_uses)]
     calls = [
-        Part(
-            "tool_call",
-            name=use.name,
-            arguments=dict(use.arguments),
-            call_id=_call_id(turn, n, use),
-        )
-        for n, use in enumerate(turn.tool_uses)
+        Part("tool_call", name=use.name, arguments=dict(use.arguments), call_id=call_id)
+        for use, call_id in uses
     ]
     results = [
-        Part(
-            "tool_result",
-            use.result,
-            name=use.name,
-            call_id=_call_id(turn, n, use),
-            is_error=use.is_error,
-        )
-        for n, use in enumerate(turn.tool_uses)
+        Part("tool_result", use.result, name=use.name, call_id=call_id, is_error=use.is_error)
+        for use, call_id in uses
     ]
     thought = [Part("reasoning", turn.thinking)] if turn.thinking else []
-    add("assistant", "calls", [*thought, *calls] if calls else [])
-    add("tool", "results", results)
-    said = [Part("text", turn.output)] if turn.output else []
-    add("assistant", "output", said if calls else [*thought, *said])
-    return found
+    reply = [Part("text", turn.output)] if turn.output else []
+    drafts: list[tuple[Any, str, list[Part]]] = [
+        ("user", "input", [Part("text", turn.input)] if turn.input else []),
+        ("assistant", "calls", [*thought, *calls] if calls else []),
+        ("tool", "results", results),
+        ("assistant", "output", reply if calls else [*thought, *reply]),
+    ]
+    return [
+        NewMessage(
+            role,
+            parts,
+            f"{turn.id}-{name}",
+            created_at=turn.timestamp,
+            task_id=None,
+            metadata=about,
+        )
+        for role, name, parts in drafts
+        if parts
+    ]
 
 
 def as_turns(messages: Iterable[Message]) -> Iterator[Turn]:
@@ -97,10 +85,6 @@ def as_turns(messages: Iterable[Message]) -> Iterator[Turn]:
             thinking="\n".join(part.text for _, part in parts if part.type == "reasoning"),
             timestamp=first.created_at,
         )
-
-
-def _call_id(turn: Turn, number: int, use: ToolUse) -> str:
-    return use.call_id or f"{turn.id}-call-{number}"
 
 
 WINDOW_TURNS = 20
@@ -181,8 +165,11 @@ class WindowProvider:
         self.memory.close()
 
     def _threads(self) -> list[str]:
-        mine = self.memory.threads.list(resource_id=self._resource_id)
-        found = [thread.id for thread in mine if thread.metadata.get("provider") == self.name]
+        found = [
+            thread.id
+            for thread in self.memory.threads.list(resource_id=self._resource_id)
+            if thread.metadata.get("provider") == self.name
+        ]
         if self._thread_id is None:
             return found
         return [
@@ -238,20 +225,8 @@ class ObservationalProvider(WindowProvider):
         """Return memory, the newest messages, and what fits a hint."""
         context = self.memory.context.process_input(self.thread_id)
         found: list[ChatMessage] = context.as_messages()
-        if hint and (
-            told := self._said_about(hint, {message.message_id for message in context.messages})
-        ):
-            words = "\n".join(["Said earlier, and perhaps of use now:", *told])
-            found.insert(
-                1 if found and found[0]["role"] == "system" else 0,
-                {"role": "system", "content": words},
-            )
-        return found
-
-    def _said_about(self, hint: str, shown: set[str | None]) -> list[str]:
-        """The best of what was said before, each with two messages before it and one after, none of
-        them twice.
-        """
+        if not hint:
+            return found
         hits = self.memory.search(
             hint,
             _HINT_HITS,
@@ -259,14 +234,19 @@ class ObservationalProvider(WindowProvider):
             neighbors=_BEFORE,
             sources=("messages",),
         )
-        told: list[str] = []
+        # Each hit with two messages before it and one after, none of them twice.
+        shown = {message.message_id for message in context.messages}
+        words: dict[str, str] = {}
         for hit in hits:
             around: list[Hit | Neighbor] = [*hit.before[-_BEFORE:], hit, *hit.after[:_AFTER]]
             for each in around:
                 if each.id not in shown:
-                    shown.add(each.id)
-                    told.append(neutralize(f"[{each.role}] {each.content}"))
-        return told
+                    words.setdefault(each.id, neutralize(f"[{each.role}] {each.content}"))
+        if words:
+            text = "\n".join(["Said earlier, and perhaps of use now:", *words.values()])
+            place = 1 if found and found[0]["role"] == "system" else 0
+            found.insert(place, {"role": "system", "content": text})
+        return found
 
     def on_sleep(self) -> None:
         """Observe what is pending, so that the next waking finds it."""

@@ -19,7 +19,7 @@ DRAIN = "drain"
 def run(agent: str, event: str) -> None:
     """Receive the event on standard input, answer it, and exit."""
     try:
-        _silence_stderr()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         if not is_internal():
             _take(agent, event)
     except BaseException:  # noqa: S110, BLE001 - the agent must not notice; what could be kept was kept before this
@@ -42,61 +42,50 @@ def _take(agent: str, event: str) -> None:
             drain_in_background(folder, BACKGROUND_SECONDS)
         return
     payload = read_input(0)
-    path = (
-        _keep(folder, agent, event, payload=payload)
-        if event not in TRANSIENT[host] and payload.strip()
-        else ""
-    )
-    is_behind = event in DRAIN_EVENTS[host] and _is_behind(folder, path)
+    name = ""
+    if event not in TRANSIENT[host] and payload.strip():
+        from smara.adapters.hosts.spool import put
+
+        try:
+            path = put(
+                folder, agent, event, payload=payload, project=named_project(), cwd=os.getcwd()
+            )
+            name = os.path.basename(path)
+        except OSError:
+            pass  # a full disk or a folder that cannot be written; the answer may still be given
+    is_behind = False
+    if event in DRAIN_EVENTS[host]:
+        from smara.adapters.hosts.spool import names
+
+        # Events wait that are older than this one.
+        is_behind = any(each < name for each in names(folder)[:1])
     if event in ANSWERABLE[host]:
         from smara.adapters.hosts.reply import answer
 
-        said = answer(agent, event, payload, folder=folder, is_behind=is_behind)
-        if said:
-            write_output(1, said)
+        reply = answer(agent, event, payload, folder=folder, is_behind=is_behind)
+        if reply:
+            write_output(1, reply)
     if is_behind:
         from smara.adapters.hosts.hook_store import WAITED_SECONDS, drain_in_background
 
         drain_in_background(folder, WAITED_SECONDS)
 
 
-def _keep(folder: str, agent: str, event: str, payload: bytes) -> str:
-    from smara.adapters.hosts.spool import put
-
-    try:
-        return put(folder, agent, event, payload=payload, project=named_project(), cwd=os.getcwd())
-    except OSError:
-        return ""  # a full disk or a folder that cannot be written; the answer may still be given
-
-
-def _is_behind(folder: str, path: str) -> bool:
-    """Whether events wait that are older than the one at this path."""
-    from smara.adapters.hosts.spool import names
-
-    return any(name < os.path.basename(path) for name in names(folder)[:1])
-
-
 def read_input(file: int) -> bytes:
     """Read a stream to its end, or until the time is over."""
-    pieces = []
-    size = 0
-    while size < 64 << 20:
-        if not _is_ready(file):
-            break
+    content = b""
+    while len(content) < 64 << 20:
+        # On Windows only sockets can be waited for; the host's own timeout has to do there.
+        if sys.platform != "win32":
+            from select import select
+
+            if not select([file], [], [], READ_SECONDS * patience())[0]:
+                break
         piece = os.read(file, 1 << 16)
         if not piece:
             break
-        pieces.append(piece)
-        size += len(piece)
-    return b"".join(pieces)
-
-
-def _is_ready(file: int) -> bool:
-    if sys.platform == "win32":
-        return True  # only sockets can be waited for there; the host's own timeout has to do
-    from select import select
-
-    return bool(select([file], [], [], READ_SECONDS * patience())[0])
+        content += piece
+    return content
 
 
 def write_output(file: int, content: bytes) -> None:
@@ -104,8 +93,3 @@ def write_output(file: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(file, rest) :]
-
-
-def _silence_stderr() -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)

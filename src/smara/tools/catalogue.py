@@ -131,8 +131,12 @@ def _flag(says: str) -> Json:
 
 
 def _labels(says: str, longest: int = MAX_LABEL_LENGTH) -> Json:
-    item = {"type": "string", "minLength": 1, "maxLength": longest}
-    return {"type": "array", "items": item, "maxItems": MOST_LABELS, "description": says}
+    return {
+        "type": "array",
+        "items": {"type": "string", "minLength": 1, "maxLength": longest},
+        "maxItems": MOST_LABELS,
+        "description": says,
+    }
 
 
 def _tool(

@@ -65,8 +65,11 @@ def symbol(memory: Memory, arguments: Json, context: ToolContext) -> Json:
         f"{place(node)}-{node.last_line}, {card.dependents} depend on it{stale}",
         *(f"{title}: {line}".rstrip() for title, group in card_groups(card) for line in group),
     ]
-    fitting = _fitting(lines, arguments["tokens"], note)
-    return {"target": place(node), **filled(note=note), "lines": fitting}
+    return {
+        "target": place(node),
+        **filled(note=note),
+        "lines": _fitting(lines, arguments["tokens"], note),
+    }
 
 
 def map_code(memory: Memory, arguments: Json, context: ToolContext) -> Json:

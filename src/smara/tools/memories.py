@@ -169,8 +169,11 @@ def context(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     recorded = memory.memories.list(
         session_id=context.session_id, source="agent_explicit", limit=RECORDED_PER_SESSION
     )
-    busy = memory.tasks.list(status="in_progress", limit=_MOST_BUSY)
-    tasks = [each for each in busy if each.session_id == context.session_id]
+    tasks = [
+        each
+        for each in memory.tasks.list(status="in_progress", limit=_MOST_BUSY)
+        if each.session_id == context.session_id
+    ]
     return {
         "sessionId": context.session_id,
         **filled(threadId=context.thread_id),

@@ -31,7 +31,6 @@ from smara.tools.catalogue import (
 Form = Literal["flat", "union"]
 _PROMPTS = Path(__file__).parent / "prompts"
 # OpenAI's strict mode knows no defaults, and not every bound on every model.
-_NO_DEFAULT = object()
 _NOT_STRICT = ("default", "minimum", "maximum")
 _LENGTHS = ("minLength", "maxLength", "maxItems")
 _BOUNDS = ("minimum", "maximum")
@@ -50,12 +49,10 @@ def union_schema(tool: Tool) -> Json:
     """Return a schema with one variant per action."""
     variants = [variant(tool, action) for action in tool.actions.values()]
     shared = [name for name in tool.arguments if len(_takers(tool, name)) > 1]
-    for each in variants:
-        for name in each["properties"].keys() & set(shared):
-            default = each["properties"][name].get("default", _NO_DEFAULT)
-            each["properties"][name] = {"$ref": f"#/$defs/{name}"}
-            if default is not _NO_DEFAULT:
-                each["properties"][name]["default"] = default
+    for properties in (each["properties"] for each in variants):
+        for name in properties.keys() & set(shared):
+            default = {key: value for key, value in properties[name].items() if key == "default"}
+            properties[name] = {"$ref": f"#/$defs/{name}", **default}
     defined = {"$defs": {name: _argument(tool, name) for name in shared}} if shared else {}
     return {"type": "object", "oneOf": variants, **defined}
 
@@ -64,9 +61,8 @@ def variant(tool: Tool, action: CatalogueAction) -> Json:
     """Return the schema of one action's arguments."""
     properties: Json = {"action": {"const": action.name}}
     for name in action.arguments:
-        properties[name] = _argument(tool, name)
-        if name in action.defaults:
-            properties[name]["default"] = action.defaults[name]
+        default = {"default": action.defaults[name]} if name in action.defaults else {}
+        properties[name] = _argument(tool, name) | default
     return {
         "type": "object",
         "properties": properties,
@@ -85,9 +81,7 @@ def flat_schema(tool: Tool) -> Json:
     for name in tool.arguments:
         argument = _argument(tool, name)
         left_out = (*_LENGTHS, *(_BOUNDS if argument.get("maximum", 0) > _MOST_TOLD else ()))
-        properties[name] = _without(argument, left_out) | _told(tool, name)
-        if not properties[name]["description"]:
-            del properties[name]["description"]
+        properties[name] = _without(argument, left_out) | _described(tool, name)
     # Nothing is said of other arguments: calls are checked anyway, and a host that checks them
     # first would refuse the near misses that are understood here.
     return {"type": "object", "properties": properties, "required": ["action"]}
@@ -171,30 +165,25 @@ def _takers(tool: Tool, name: str) -> list[CatalogueAction]:
     return [action for action in tool.actions.values() if name in action.arguments]
 
 
-def _told(tool: Tool, name: str) -> Json:
-    """The description of an argument in the flat form: who takes it, what it is, and its
-    default.
-    """
-    takers = _takers(tool, name)
-    others = [each for each in tool.actions if each not in {action.name for action in takers}]
-    who = (
-        f"all but {', '.join(others)}"
-        if len(others) < len(takers)
-        else ", ".join(action.name for action in takers)
-    )
-    who = who if others else ""
-    says = tool.arguments[name]["description"]
-    defaults = {action.name: action.defaults[name] for action in takers if name in action.defaults}
-    told: Json = {}
-    if len(defaults) == len(takers) and len(set(defaults.values())) == 1:
-        told["default"] = next(iter(defaults.values()))
-    elif defaults:
+def _described(tool: Tool, name: str) -> Json:
+    """Describe an argument in the flat form: who takes it, what it is, and its default."""
+    takers = [action.name for action in _takers(tool, name)]
+    others = [each for each in tool.actions if each not in takers]
+    who = ", ".join(takers) if len(others) >= len(takers) else f"all but {', '.join(others)}"
+    says = [tool.arguments[name]["description"]]
+    given = {each: tool.actions[each].defaults for each in takers}
+    defaults = {each: values[name] for each, values in given.items() if name in values}
+    shared = set(defaults.values())
+    is_shared = len(defaults) == len(takers) and len(shared) == 1
+    if defaults and not is_shared:
         # A default that not every taker shares would be filled in by some clients where it does not
         # belong.
-        says += f"{', ' if says else ''}default " + ", ".join(
-            f"{value} ({who})" for who, value in defaults.items()
-        )
-    return told | {"description": ": ".join(part for part in (who, says) if part)}
+        says.append("default " + ", ".join(f"{value} ({who})" for who, value in defaults.items()))
+    text = ": ".join(filter(None, (who if others else "", ", ".join(filter(None, says)))))
+    return {
+        **({"default": shared.pop()} if is_shared else {}),
+        **({"description": text} if text else {}),
+    }
 
 
 def _strict(schema: Mapping[str, Any]) -> Json:
@@ -243,8 +232,9 @@ def read_call(
         return action, {**action.defaults, **encodable(arguments)}
     sentence = f"{action.name}: {'; '.join([*faults.values()][:_MOST_FAULTS])}."
     if "query" in faults:
-        hint = f"{sentence} {_example(action)}"
-        raise InvalidInputError(sentence, brief=INVALID_QUERY, hint=hint)
+        raise InvalidInputError(
+            sentence, brief=INVALID_QUERY, hint=f"{sentence} {_example(action)}"
+        )
     takes = (name if name in action.required else f"{name}?" for name in action.arguments)
     raise InvalidInputError(sentence, hint=f"It takes {', '.join(takes)}. {_example(action)}")
 
@@ -351,14 +341,18 @@ def _as_meant(schema: Mapping[str, Any], value: Any) -> Any:
             items = json.loads(value) if value.strip().startswith("[") else None
         except (ValueError, RecursionError):
             items = None
-        is_list = isinstance(items, list)
-        return items if is_list else [text for each in value.split(",") if (text := each.strip())]
+        return (
+            items
+            if isinstance(items, list)
+            else [text for each in value.split(",") if (text := each.strip())]
+        )
     elif kind == "array" and isinstance(value, tuple):
         return list(value)
     elif kind == "string" and is_text and "enum" in schema:
         plain = value.strip().lower().replace(" ", "_")
-        choices = schema["enum"]
-        return next((each for each in choices if plain in (each, each.replace("-", "_"))), value)
+        return next(
+            (each for each in schema["enum"] if plain in (each, each.replace("-", "_"))), value
+        )
     elif kind == "string" and isinstance(value, list | tuple) and value:
         is_one = len(value) == 1 and "enum" in schema
         are_texts = all(isinstance(each, str) for each in value)

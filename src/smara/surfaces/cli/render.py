@@ -268,8 +268,10 @@ def print_memories(
         click.echo(f"{mark(trust_of(each))} {name}  {styled(first, dim=is_gone)}")
         for line in others:
             click.echo(f"{indent}{styled(line, dim=is_gone)}")
-        about = output.printable(memory_facts(shape, is_in_review))
-        output.say(output.paragraph(about, indent, indent), dim=True)
+        output.say(
+            output.paragraph(output.printable(memory_facts(shape, is_in_review)), indent, indent),
+            dim=True,
+        )
         if is_in_review and each.review_reasons:
             reasons = output.paragraph("; ".join(each.review_reasons), indent, indent)
             output.say(reasons, fg="yellow")
@@ -296,27 +298,18 @@ def memories_changed(memories: Iterable[TypedMemory], verb: str) -> None:
     """
     for each in memories:
         if output.is_terminal():
-            sentence = f"{verb} {each.short_id}: {each.content}"
-            output.say("\n  ".join(shown_lines(sentence, output.terminal_width() - 2)))
+            output.say(
+                "\n  ".join(
+                    shown_lines(
+                        f"{verb} {each.short_id}: {each.content}", output.terminal_width() - 2
+                    )
+                )
+            )
         else:
             output.row((each.short_id, memory_state(memory_json(each)), each.content))
 
 
 # Code
-
-
-def walk_rows(reached: Iterable[Reached], is_backward: bool) -> list[tuple[object, ...]]:
-    """Return a row per node: depth, weight, place, name, path."""
-    return [
-        (
-            each.depth,
-            f"{each.weight:.2f}",
-            call_place(each) if is_backward else place(each.node),
-            each.node.qualname,
-            _way(each.path, is_backward),
-        )
-        for each in reached
-    ]
 
 
 def _way(path: Sequence[Hop], is_backward: bool) -> str:
@@ -334,7 +327,16 @@ def print_walk(walk: ImpactWalk, one: str, many: str, is_backward: bool) -> None
 
     In a pipe the table alone.
     """
-    rows = walk_rows(walk.reached, is_backward)
+    rows = [
+        (
+            each.depth,
+            f"{each.weight:.2f}",
+            call_place(each) if is_backward else place(each.node),
+            each.node.qualname,
+            _way(each.path, is_backward),
+        )
+        for each in walk.reached
+    ]
     if not output.is_terminal():
         output.table(WALK_COLUMNS, rows)
         return
@@ -385,22 +387,6 @@ def node_json(node: Node) -> dict[str, Any]:
     return {"name": node.label, "kind": node.kind, "path": node.path, "line": node.first_line}
 
 
-def walk_json(walk: ImpactWalk) -> dict[str, Any]:
-    """Return the result of a walk as JSON."""
-    return {
-        "targets": [node_json(node) for node in walk.targets],
-        "depth": walk.depth,
-        "total": walk.total,
-        "files": walk.files,
-        "tests": walk.tests,
-        "byDepth": {str(depth): n for depth, n in walk.by_depth.items()},
-        "isCut": walk.is_cut,
-        "reached": [reached_json(each) for each in walk.reached],
-        "overrides": [node_json(node) for node in walk.overrides],
-        "overriddenBy": [node_json(node) for node in walk.overridden_by],
-    }
-
-
 def reached_json(reached: Reached) -> dict[str, Any]:
     """Return a node with the path to the target."""
     return node_json(reached.node) | {
@@ -416,43 +402,6 @@ def reached_json(reached: Reached) -> dict[str, Any]:
                 "source": hop.source,
             }
             for hop in reached.path
-        ],
-    }
-
-
-def card_json(card: SymbolCard, links: list[CodeLink]) -> dict[str, Any]:
-    """Return a node with its callers, tests and memories as JSON."""
-    node = card.node
-    return {
-        "name": node.label,
-        "kind": node.kind,
-        "path": node.path,
-        "qualname": node.qualname,
-        "firstLine": node.first_line,
-        "lastLine": node.last_line,
-        "signature": node.signature,
-        "doc": node.doc,
-        "isStale": node.is_stale,
-        "members": [node_json(each) for each in card.members],
-        "usedBy": [reached_json(each) for each in card.callers],
-        "uses": [reached_json(each) for each in card.calls],
-        "tests": [reached_json(each) for each in card.tests],
-        "dependents": card.dependents,
-        "commits": card.commits,
-        "changesWith": [cochange_json(each) for each in card.changes_with],
-        "known": [
-            {
-                "kind": link.kind,
-                "memoryId": link.memory_id,
-                "id": link.short_id,
-                "type": link.type,
-                "content": link.text,
-                "path": link.path,
-                "symbol": link.symbol,
-                "verdict": link.verdict,
-                "hedge": link.hedge,
-            }
-            for link in links
         ],
     }
 

@@ -197,16 +197,19 @@ class OfferedPrompt:
 def resume_work(memory: Memory, arguments: Mapping[str, str], context: ToolContext) -> str:
     """Render work in progress, ready tasks, working memory, last conversation."""
     thread_id = arguments.get("thread") or context.thread_id
-    tasks = memory.tasks.list(status="in_progress", limit=_MOST_TASKS)
-    busy = [f"- {task_line(brief_task_json(task))}" for task in tasks]
+    busy = [
+        f"- {task_line(brief_task_json(task))}"
+        for task in memory.tasks.list(status="in_progress", limit=_MOST_TASKS)
+    ]
     last = "No conversation was named."
     if thread_id:
         messages = memory.messages.list(thread_id=thread_id, limit=_LAST_MESSAGES)
         lines = [
             line for each in messages for line in message_lines(each, _MOST_OF_A_PROMPT_MESSAGE)
         ]
-        empty = f"The conversation {one_line(thread_id)} has no messages."
-        last = "\n".join(lines).strip() or empty
+        last = (
+            "\n".join(lines).strip() or f"The conversation {one_line(thread_id)} has no messages."
+        )
     return load_prompt(_TEXTS, "resume-work").render(
         {
             "in_progress": "\n".join(busy) or "Nothing is in progress.",

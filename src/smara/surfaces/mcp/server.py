@@ -104,16 +104,20 @@ class Door:
     ) -> types.GetPromptResult:
         found = resources.PROMPTS.get(params.name)
         if found is None:
-            names = ", ".join(resources.PROMPTS)
             raise MCPError(
                 types.INVALID_PARAMS,
-                f"Unknown prompt {params.name[:60]!r}. The prompts are {names}.",
+                f"Unknown prompt {params.name[:60]!r}. "
+                f"The prompts are {', '.join(resources.PROMPTS)}.",
             )
         caller = context_of(ctx.request).over(self._context)
         text = await self._ask(lambda memory: found.build(memory, params.arguments or {}, caller))
-        content = types.TextContent(type="text", text=encodable(text))
         return types.GetPromptResult(
-            description=found.says, messages=[types.PromptMessage(role="user", content=content)]
+            description=found.says,
+            messages=[
+                types.PromptMessage(
+                    role="user", content=types.TextContent(type="text", text=encodable(text))
+                )
+            ],
         )
 
     async def _ask(self, work: Callable[[Memory], T]) -> T:

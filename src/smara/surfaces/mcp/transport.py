@@ -160,8 +160,9 @@ def _refused(line: bytes, code: int, why: str) -> types.JSONRPCError:
     request_id: Any = None
     with suppress(ValueError):
         request_id = json.loads(found[1]) if found else None
-    error = types.ErrorData(code=code, message=why)
-    return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
+    return types.JSONRPCError(
+        jsonrpc="2.0", id=request_id, error=types.ErrorData(code=code, message=why)
+    )
 
 
 async def _lines(fd: int) -> AsyncIterator[bytes]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -18,21 +17,12 @@ from smara.core.host_table import AGENTS
 from smara.core.tokens import counter_for
 from smara.memory import Memory
 from smara.observations.models import MODES, AgentMode
-from smara.providers.models import ChatMessage, ResumableProvider
+from smara.providers.models import ResumableProvider
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common, complete_thread, limit_option
 
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A part of the context: a section of the system text, or a message."""
-
-    kind: str
-    name: str
-    tokens: int
-    text: str
-    seq: int | None = None
-
+Piece = tuple[str, str, int, int | None, str]
+"""A section of the system text or a message: kind, name, tokens, sequence number, text."""
 
 context_command = click.Group("context", help="Preview what an agent is given.")
 
@@ -103,17 +93,16 @@ def preview(
         call.warnings += notes
     yield data
     if not output.is_terminal():
-        rows = [(each.kind, each.name, each.tokens, each.seq, each.text) for each in pieces]
-        output.table(("part", "name", "tokens", "seq", "text"), rows)
+        output.table(("part", "name", "tokens", "seq", "text"), pieces)
         return
-    for each in pieces:
-        where = f" · {each.seq}" if each.seq is not None else ""
-        output.say(f"— {each.name}{where} · {each.tokens:,} tokens", bold=True)
-        output.say(each.text, "")
+    for _, name, tokens, seq, text in pieces:
+        place = name if seq is None else f"{name} · {seq}"
+        output.say(f"— {place} · {tokens:,} tokens", bold=True)
+        output.say(text, "")
     totals = (
-        f"{output.count(len(tokens), kind)} with {sum(tokens):,} tokens"
+        f"{output.count(len(sizes), kind)} with {sum(sizes):,} tokens"
         for kind in ("section", "message")
-        for tokens in ([each.tokens for each in pieces if each.kind == kind],)
+        for sizes in ([each[2] for each in pieces if each[0] == kind],)
     )
     output.say(f"{', '.join(totals)}.")
 
@@ -161,21 +150,13 @@ def _preview_start(call: Invocation, agent: str, files: tuple[str, ...]) -> Repl
         output.say(f"{agent}: {size if injection.text else empty}", bold=True)
 
 
-def _built(
-    memory: Memory, context: Context
-) -> tuple[list[_Piece], dict[str, Any], tuple[str, ...]]:
+def _built(memory: Memory, context: Context) -> tuple[list[Piece], dict[str, Any], tuple[str, ...]]:
     counter = counter_for(memory.settings.token_model)
-    pieces = [
-        _Piece("section", each.name, each.tokens, text=each.text) for each in context.sections
+    pieces: list[Piece] = [
+        ("section", each.name, each.tokens, None, each.text) for each in context.sections
     ]
     pieces += [
-        _Piece(
-            "message",
-            each.role,
-            counter.count(each.content).tokens,
-            text=each.content,
-            seq=each.seq,
-        )
+        ("message", each.role, counter.count(each.content).tokens, each.seq, each.content)
         for each in context.messages
     ]
     receipt = context.receipt
@@ -215,7 +196,7 @@ def _built(
 
 def _recalled(
     memory: Memory, name: str, thread_id: str
-) -> tuple[list[_Piece], dict[str, Any], tuple[str, ...]]:
+) -> tuple[list[Piece], dict[str, Any], tuple[str, ...]]:
     """Return what a provider would recall in this thread."""
     from smara.providers.registry import create_provider
 
@@ -228,26 +209,16 @@ def _recalled(
         notes = (f"The provider {name!r} cannot resume a thread; this is what it recalls.",)
     found = provider.recall()
     counter = counter_for(memory.settings.token_model)
-    pieces = [
-        _Piece(
-            "message",
-            str(each.get("role", "")),
-            counter.count(_text(each)).tokens,
-            text=_text(each),
+    pieces: list[Piece] = []
+    for message in found:
+        text = message.get("content", "")
+        if not isinstance(text, str):
+            text = json.dumps(text, ensure_ascii=False, default=str)
+        pieces.append(
+            ("message", str(message.get("role", "")), counter.count(text).tokens, None, text)
         )
-        for each in found
-    ]
-    data = {"memory": name, "messages": found, "tokens": sum(each.tokens for each in pieces)}
+    data = {"memory": name, "messages": found, "tokens": sum(each[2] for each in pieces)}
     return pieces, data, notes
-
-
-def _text(message: ChatMessage) -> str:
-    content = message.get("content", "")
-    return (
-        content
-        if isinstance(content, str)
-        else json.dumps(content, ensure_ascii=False, default=str)
-    )
 
 
 _POINTS = {
@@ -344,15 +315,14 @@ def list_receipts(call: Invocation, session_id: str | None, limit: int, offset: 
 
 def _state(receipt: Receipt) -> str:
     """Return how far an injection came, in a word or two."""
-    if not receipt.is_said:
-        return f"withheld ({receipt.arm})"
-    if receipt.is_used:
-        return f"used ({one_line(receipt.used_how, 20)})"
-    if any(each.outcome == "repeated" for each in receipt.items):
-        return "repeated"
-    if receipt.reached_at is not None:
-        return "reached the model"
-    return "delivered" if receipt.delivered_at is not None else "injected"
+    states = (
+        (f"withheld ({receipt.arm})", not receipt.is_said),
+        (f"used ({one_line(receipt.used_how, 20)})", receipt.is_used),
+        ("repeated", any(each.outcome == "repeated" for each in receipt.items)),
+        ("reached the model", receipt.reached_at is not None),
+        ("delivered", receipt.delivered_at is not None),
+    )
+    return next((state for state, is_reached in states if is_reached), "injected")
 
 
 @receipts_command.command("show")
@@ -431,8 +401,10 @@ def arms(call: Invocation, choice: str | None) -> Reply:
     yield {"isOn": is_on, "arms": _arms_json(totals)}
     output.say(f"The experiment is {'on' if is_on else 'off'} in this project.")
     if totals.by_arm:
-        rows = [(arm, *counts) for arm, counts in totals.by_arm.items()]
-        output.table(("arm", "sessions", "receipts", "used"), rows)
+        output.table(
+            ("arm", "sessions", "receipts", "used"),
+            [(arm, *counts) for arm, counts in totals.by_arm.items()],
+        )
 
 
 def _json(receipt: Receipt) -> dict[str, Any]:

@@ -77,8 +77,10 @@ def demo_command(call: Invocation, fast: bool) -> Reply:
     pause = 0.0 if fast or not output.is_terminal() else 0.7
     clock = FakeClock(_TUESDAY)
     with open_temporary(clock=clock) as memory:
-        found = _play(memory, clock, _Narrator(pause, quiet=call.as_json))
-        yield {"status": memory.status(), "found": found}
+        yield {
+            "status": memory.status(),
+            "found": _play(memory, clock, _Narrator(pause, quiet=call.as_json)),
+        }
 
 
 def _play(memory: Memory, clock: FakeClock, tell: _Narrator) -> dict[str, str]:

@@ -63,7 +63,18 @@ def _walk(name: str, verb: str, words: tuple[str, str], depth: int, help: str) -
             yield {"picture": picture, "text": drawn}
             output.say(drawn)
             return
-        yield render.walk_json(result)
+        yield {
+            "targets": [render.node_json(node) for node in result.targets],
+            "depth": result.depth,
+            "total": result.total,
+            "files": result.files,
+            "tests": result.tests,
+            "byDepth": {str(depth): n for depth, n in result.by_depth.items()},
+            "isCut": result.is_cut,
+            "reached": [render.reached_json(each) for each in result.reached],
+            "overrides": [render.node_json(node) for node in result.overrides],
+            "overriddenBy": [render.node_json(node) for node in result.overridden_by],
+        }
         render.print_walk(result, *words, is_backward=verb != "deps")
 
     if verb == "impact":
@@ -112,7 +123,39 @@ def symbol(call: Invocation, target: str) -> Reply:
     with _query(call) as (memory, asking):
         card = asking.symbol(target)
         links = memory.code_knowledge.about([card.node])
-    yield render.card_json(card, links)
+    node = card.node
+    yield {
+        "name": node.label,
+        "kind": node.kind,
+        "path": node.path,
+        "qualname": node.qualname,
+        "firstLine": node.first_line,
+        "lastLine": node.last_line,
+        "signature": node.signature,
+        "doc": node.doc,
+        "isStale": node.is_stale,
+        "members": [render.node_json(each) for each in card.members],
+        "usedBy": [render.reached_json(each) for each in card.callers],
+        "uses": [render.reached_json(each) for each in card.calls],
+        "tests": [render.reached_json(each) for each in card.tests],
+        "dependents": card.dependents,
+        "commits": card.commits,
+        "changesWith": [render.cochange_json(each) for each in card.changes_with],
+        "known": [
+            {
+                "kind": link.kind,
+                "memoryId": link.memory_id,
+                "id": link.short_id,
+                "type": link.type,
+                "content": link.text,
+                "path": link.path,
+                "symbol": link.symbol,
+                "verdict": link.verdict,
+                "hedge": link.hedge,
+            }
+            for link in links
+        ],
+    }
     render.print_card(card, links)
 
 

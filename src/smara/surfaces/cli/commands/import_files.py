@@ -109,23 +109,23 @@ def _print_git(report: GitReport) -> None:
     counts = report.counts
     verb = "Would create" if report.is_dry_run else "Created"
     new_memories = output.count(counts["added"], "memory", "memories")
-    commits = output.count(report.commits, "commit")
-    output.say(f"{verb} {new_memories} from {commits}; {counts['known']:,} already known.")
     others = counts["duplicate"] + counts["refused"]
-    if others:
-        output.say(f"{others:,} duplicates or refused.")
-    for reason, count in report.left_out.most_common():
-        output.say(f"{count:,} skipped: {reason}.", dim=True)
-    if report.cut:
-        output.say(f"{report.cut:,} older ones skipped; use a larger --limit.")
-    if not report.is_all:
-        output.say("Older commits were not read.")
-    if report.warmed_commits:
-        commits = output.count(report.warmed_commits, "commit")
-        output.say(f"Counted files that change together in {commits}.")
-    if report.left_for_later:
-        files = output.count(report.left_for_later, "file")
-        output.say(f"The code ({files}) was not indexed; use --code or `smara graph index`.")
+    commits, warmed = (
+        output.count(count or 0, "commit") for count in (report.commits, report.warmed_commits)
+    )
+    files = output.count(report.left_for_later or 0, "file")
+    lines = [
+        f"{verb} {new_memories} from {commits}; {counts['known']:,} already known.",
+        f"{others:,} duplicates or refused." if others else "",
+        *(f"{count:,} skipped: {reason}." for reason, count in report.left_out.most_common()),
+        f"{report.cut:,} older ones skipped; use a larger --limit." if report.cut else "",
+        "" if report.is_all else "Older commits were not read.",
+        f"Counted files that change together in {warmed}." if report.warmed_commits else "",
+        f"The code ({files}) was not indexed; use --code or `smara graph index`."
+        if report.left_for_later
+        else "",
+    ]
+    output.say(*filter(None, lines))
     if counts["added"] and not report.is_dry_run:
         output.say("Review them with `smara memories review`.", dim=True)
 
@@ -213,8 +213,10 @@ def _import_notes(call: Invocation, source: str, files: Sequence[str], dry_run: 
     from smara.surfaces.cli.commands.memories.instructions import print_report, report_json
 
     if files:
-        hint = "For single files use `smara memories import FILE`."
-        raise InvalidInputError(f"--from {source} finds the notes itself. {hint}")
+        raise InvalidInputError(
+            f"--from {source} finds the notes itself. For single files use `smara memories import "
+            "FILE`."
+        )
     vendors: Sequence[Vendor] = VENDORS
     if source.endswith(_NOTES):
         vendors = [each for each in VENDORS if f"{each}{_NOTES}" == source]
@@ -364,8 +366,13 @@ def _print_table(done: BulkReport, by_file: bool, is_dry_run: bool) -> None:
     for format in TRANSCRIPTS:
         reports = [each for each in done.reports if each.format == format]
         if reports:
-            threads = {thread for each in reports for thread in each.threads}
-            rows.append((format, len(threads), *_counts(reports)))
+            rows.append(
+                (
+                    format,
+                    len({thread for each in reports for thread in each.threads}),
+                    *_counts(reports),
+                )
+            )
     if rows:
         output.table(("agent", "threads", *columns), rows)
     else:

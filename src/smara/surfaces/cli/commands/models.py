@@ -36,24 +36,6 @@ def models_line(status: dict[str, Any]) -> str:
     return f"{names}; {_used(status['hour'])} this hour, {_used(status['day'])} today"
 
 
-def _limit_rows(status: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what is left of each limit."""
-    rows = []
-    for name in ("hour", "day"):
-        window = status[name]
-        tokens, dollars = (
-            max(0, window[f"{unit}Limit"] - window[unit]) for unit in ("tokens", "dollars")
-        )
-        reading = max(0, window["embeddingTokensLimit"] - window["embeddingTokens"])
-        embedding = (
-            ""
-            if status.get("embedder", {}).get("isLocal", True)
-            else f", {reading:,} embedding tokens"
-        )
-        rows.append((f"left this {name}", f"{tokens:,} tokens, ${dollars:,.2f}{embedding}"))
-    return rows
-
-
 def _used(window: dict[str, Any]) -> str:
     text = (
         f"{window['tokens']:,} of {window['tokensLimit']:,} tokens and ${window['dollars']:,.2f} of"
@@ -83,7 +65,18 @@ def show(call: Invocation) -> Reply:
         place = "on this machine" if embedder["isLocal"] else "on a server"
         size = f"{embedder['dims']:,} dimensions"
         line = f"{embedder['modelId']}, {size}, {place}: {embedder['why']}"
-    output.facts([("models", models_line(status)), ("embedder", line), *_limit_rows(status)])
+    rows = [("models", models_line(status)), ("embedder", line)]
+    for name in ("hour", "day"):
+        window = status[name]
+        units = {"tokens": "{:,} tokens", "dollars": "${:,.2f}"}
+        if not embedder.get("isLocal", True):
+            units["embeddingTokens"] = "{:,} embedding tokens"
+        left = (
+            form.format(max(0, window[f"{unit}Limit"] - window[unit]))
+            for unit, form in units.items()
+        )
+        rows.append((f"left this {name}", ", ".join(left)))
+    output.facts(rows)
 
 
 @models_command.command("calls")

@@ -475,5 +475,7 @@ def reflect_command(call: Invocation, thread_id: str, is_forced: bool, is_buffer
         output.say(f"Nothing to condense yet.{hint}")
     else:
         later = " They are buffered and shown once activated." if is_buffered else ""
-        count = output.count(outcome.messages, "observation")
-        output.say(f"Condensed {count} into {outcome.notes:,}.{later}")
+        output.say(
+            f"Condensed {output.count(outcome.messages, 'observation')} into "
+            f"{outcome.notes:,}.{later}"
+        )

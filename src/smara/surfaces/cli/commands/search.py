@@ -145,8 +145,9 @@ def search_command(
             call.warnings += answer.warnings
         packed = memory.pack(answer, budget, phase=phase) if answer is not None and budget else None
         names = Names(memory.tasks.find)
-        hits = packed.hits if packed is not None else answer or ()
-        results = [hit_json(hit, names) for hit in hits]
+        results = [
+            hit_json(hit, names) for hit in (packed.hits if packed is not None else answer or ())
+        ]
     if answer is None:
         yield {
             "results": [
@@ -216,8 +217,9 @@ def search_command(
 
 def _print_hit(hit: Hit, shape: dict[str, Any], full: bool, explain: bool) -> None:
     is_terminal = output.is_terminal()
-    head = hit_head(shape, _place(hit), is_local=True)
-    output.say(f"{hit.rank}. {head} · {hit.score:.2f}", bold=True)
+    output.say(
+        f"{hit.rank}. {hit_head(shape, _place(hit), is_local=True)} · {hit.score:.2f}", bold=True
+    )
     lines = [hit.snippet]
     if full:
         lines = hit.content.replace("\r\n", "\n").split("\n")

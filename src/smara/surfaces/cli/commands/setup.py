@@ -96,8 +96,11 @@ def _check(call: Invocation, agent: str, targets: list[SetupTarget], journal: Jo
     states = [(target.path, state_of(target, journal)) for target in targets]
     is_whole = all(state == "present" for _, state in states)
     call.exit_code = 0 if is_whole else 8
-    files = [{"path": path, "state": state} for path, state in states]
-    yield {"agent": agent, "isSetUp": is_whole, "files": files}
+    yield {
+        "agent": agent,
+        "isSetUp": is_whole,
+        "files": [{"path": path, "state": state} for path, state in states],
+    }
     output.table(("state", "file"), [(state, path) for path, state in states])
 
 
@@ -239,12 +242,11 @@ def init_command(call: Invocation, yes: bool) -> Reply:
     output.say()
     is_new = len(sessions) > len(imported.reports) and len(sessions) > int(status["threads"])
     waiting = [host.agent for host in hosts if not host.is_set_up and host.agent not in done]
-    steps = [(f"smara setup {agent}", "let it use and record memories") for agent in waiting]
-    if is_new:
-        steps.append(("smara import", "import past sessions of this repository"))
-    if imported.learned.memories:
-        steps.append(("smara memories review", "review what was learned"))
-    steps += [
+    learned = imported.learned.memories
+    steps = [
+        *((f"smara setup {agent}", "let it use and record memories") for agent in waiting),
+        *([("smara import", "import past sessions of this repository")] if is_new else []),
+        *([("smara memories review", "review what was learned")] if learned else []),
         ("smara import --from git", "learn from commit messages"),
         ("smara search 'words'", "search everything"),
     ]

@@ -115,8 +115,18 @@ def worker_command(
                 finish(folder, draft)
         except SmaraError as error:
             log.warning("spool.not_drained", error=error.code)  # the next round tries again
-        if not call.as_json:
-            _print_round(done)
+        if call.as_json:
+            return
+        where = f" in {done.projects:,} projects" if done.projects > 1 else ""
+        parts = [
+            f"{output.count(done.looked_at, 'thread')} due{where}: {done.observed:,} observed",
+            f"{done.reflected:,} reflected",
+            f"{done.failed:,} failed (see `smara observations failures`)" if done.failed else "",
+            f"{output.count(done.embedded, 'vector')} created" if done.embedded else "",
+            f"{output.count(done.learned, 'learning job')} done" if done.learned else "",
+        ]
+        output.say(f"{', '.join(filter(None, parts))}.")
+        sys.stdout.flush()
 
     with call.memory() as memory:
         require_writing(memory)
@@ -177,19 +187,6 @@ def _until_stopped(stop: threading.Event, work: Callable[[], int]) -> int:
         for each, handler in before:
             signal.signal(each, handler)
     return result.result()
-
-
-def _print_round(done: WorkerRound) -> None:
-    where = f" in {done.projects:,} projects" if done.projects > 1 else ""
-    parts = [
-        f"{output.count(done.looked_at, 'thread')} due{where}: {done.observed:,} observed",
-        f"{done.reflected:,} reflected",
-        f"{done.failed:,} failed (see `smara observations failures`)" if done.failed else "",
-        f"{output.count(done.embedded, 'vector')} created" if done.embedded else "",
-        f"{output.count(done.learned, 'learning job')} done" if done.learned else "",
-    ]
-    output.say(f"{', '.join(filter(None, parts))}.")
-    sys.stdout.flush()
 
 
 @click.command("hook")

@@ -243,8 +243,10 @@ def _read(file: str) -> str:
 def _reply(page: WorkingMemory) -> Reply:
     yield working_json(page)
     if page.is_stored:
-        size = output.count(len(page.content), "character")
-        output.say(f"Saved version {page.version} of {page}: {size}.")
+        output.say(
+            f"Saved version {page.version} of {page}: "
+            f"{output.count(len(page.content), 'character')}."
+        )
     else:
         output.say("Nothing was changed.")
 

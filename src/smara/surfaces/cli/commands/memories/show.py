@@ -153,8 +153,7 @@ def reply_added(
         return
     head = f"{verb} {found.short_id}" if added.outcome == "added" else f"Already {found.short_id}"
     output.say(output.paragraph(f"{head}: {one_line(found.content)}", "", "  "), bold=True)
-    about = memory_facts(memory_json(found, confidence))
-    output.say(output.paragraph(about, "  ", "  "), dim=True)
+    output.say(output.paragraph(memory_facts(memory_json(found, confidence)), "  ", "  "), dim=True)
     if guessed:
         note = (
             f"The type is a guess ({', '.join(guessed)}). Change it with `smara memories edit "
@@ -167,8 +166,9 @@ def reply_added(
         output.say(output.paragraph(note, "  ", "  "), dim=True)
     for other in others:
         how = "Replaces" if other.id in added.superseded else "Contradicts"
-        line = f"{how} {other.short_id}: {one_line(other.content)}"
-        output.say(output.paragraph(line, "  ", "    "))
+        output.say(
+            output.paragraph(f"{how} {other.short_id}: {one_line(other.content)}", "  ", "    ")
+        )
     if added.disputes:
         click.echo("  Run `smara memories review` to decide which of them is true.")
 

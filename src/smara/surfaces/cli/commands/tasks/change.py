@@ -130,8 +130,11 @@ def close(
     with call.memory() as memory:
         before = {task.id for task in memory.tasks.show(task_id).dependents}
         task = memory.tasks.close(task_id, text, reason=reason, force=force, **who)
-        ready = memory.tasks.ready(limit=1000) if before else ()
-        freed = [each.short_id for each in ready if each.id in before]
+        freed = [
+            each.short_id
+            for each in (memory.tasks.ready(limit=1000) if before else ())
+            if each.id in before
+        ]
     more = f" Ready now: {', '.join(freed)}." if freed else ""
     yield task_json(task)
     changed(task, f"Closed {task.short_id}: {task.title}.{more}")

@@ -64,8 +64,7 @@ def _print_card(
     task = details.task
     state = state_of(task, details.is_blocked)
     click.echo(f"{mark(state)} ", nl=False)
-    head = f"{task.short_id}  {task.title}"
-    output.say(output.paragraph(head, "", "  ").lstrip(), bold=True)
+    output.say(output.paragraph(f"{task.short_id}  {task.title}", "", "  ").lstrip(), bold=True)
     facts = [
         f"P{task.priority} {task.type}",
         state,
@@ -85,8 +84,9 @@ def _print_card(
             output.say(output.paragraph(line.strip(), indent, others).rstrip())
     if task.is_compacted and not is_full:
         output.say()
-        length = len(task.full_description)
-        output.say(f"  Shortened; --full shows all {length:,} characters.", dim=True)
+        output.say(
+            f"  Shortened; --full shows all {len(task.full_description):,} characters.", dim=True
+        )
     if task.summary:
         heading("Summary")
         output.say(output.paragraph(" ".join(task.summary.split()), "    ", "    "))
@@ -216,8 +216,10 @@ def list_tasks(
         elif is_filtered or offset > 0:
             output.say("No tasks match. Use fewer filters, or --all for closed ones, too.")
         else:
-            closed = output.count(totals.closed, "closed task")
-            output.say(f"Nothing left to do; {closed}. --all shows them.")
+            output.say(
+                f"Nothing left to do; {output.count(totals.closed, 'closed task')}. "
+                "--all shows them."
+            )
     elif output.is_terminal():
         output.say()
         click.echo(legend(STATES))
