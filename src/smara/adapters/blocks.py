@@ -37,64 +37,50 @@ def google_parts(block: Mapping[str, Any]) -> tuple[Part, ...]:
     The bytes of files never come through.
     """
     if block.get("thought") is True:
-        return (Part("reasoning", _text(block, "text")),)
-    if isinstance(call := block.get("functionCall"), Mapping):
-        return (
-            Part(
-                "tool_call",
-                name=_named(call, "name"),
-                call_id=_named(call, "id"),
-                arguments=call.get("args"),
-            ),
-        )
-    if isinstance(answer := block.get("functionResponse"), Mapping):
-        text, is_error = response_text(answer.get("response"))
-        name, call_id = _named(answer, "name"), _named(answer, "id")
-        return (Part("tool_result", text, name=name, call_id=call_id, is_error=is_error),)
-    for name in ("inlineData", "fileData"):
-        if isinstance(file := block.get(name), Mapping):
-            return (_file(file),)
+        return (Part("reasoning", text_in(block.get("text"))),)
+    for key in ("functionCall", "functionResponse"):
+        if isinstance(call := block.get(key), Mapping):
+            name, call_id = first_text(call, "name") or None, first_text(call, "id") or None
+            if key == "functionCall":
+                return (Part("tool_call", name=name, call_id=call_id, arguments=call.get("args")),)
+            text, is_error = response_text(call.get("response"))
+            return (Part("tool_result", text, name=name, call_id=call_id, is_error=is_error),)
+    for key in ("inlineData", "fileData"):
+        if isinstance(file := block.get(key), Mapping):
+            media_type, data = first_text(file, "mimeType"), first_text(file, "data")
+            return (
+                Part(
+                    "image" if media_type.startswith("image/") else "file",
+                    media_type=media_type or None,
+                    uri=first_text(file, "fileUri") or None,
+                    size_bytes=base64_size(data) if data else None,
+                ),
+            )
     code = block.get("executableCode") or block.get("codeExecutionResult")
-    return (
-        (Part("text", _text(code, "code") or _text(code, "output")),)
-        if isinstance(code, Mapping)
-        else ()
-    )
+    return (Part("text", first_text(code, "code", "output")),) if isinstance(code, Mapping) else ()
 
 
 def response_text(response: Any) -> tuple[str, bool]:
-    """The words of a function's response, and whether they are an error."""
-    if isinstance(response, str):
-        return response, False
-    if not isinstance(response, Mapping):
-        return (
-            "" if response is None else json.dumps(response, ensure_ascii=False, default=str)
-        ), False
-    if response.get("error") not in (None, ""):
-        error = response["error"]
-        return (
-            error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=str)
-        ), True
-    for name in ("output", "result", "content"):
-        if isinstance(response.get(name), str):
-            return response[name], False
-    return (json.dumps(dict(response), ensure_ascii=False, default=str) if response else ""), False
-
-
-def _file(file: Mapping[str, Any]) -> Part:
-    media_type, uri, data = _named(file, "mimeType"), _named(file, "fileUri"), _text(file, "data")
-    size = max(0, len(data) * 3 // 4 - data[-2:].count("=")) if data else None
-    is_image = (media_type or "").startswith("image/")
-    return Part("image" if is_image else "file", media_type=media_type, uri=uri, size_bytes=size)
-
-
-def _text(block: Mapping[str, Any], name: str) -> str:
-    value = block.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _named(block: Mapping[str, Any], name: str) -> str | None:
-    return _text(block, name) or None
+    """Return the words of a function's response, and whether they are an error."""
+    words, is_error = response, False
+    if isinstance(response, Mapping):
+        is_error = response.get("error") not in (None, "")
+        if is_error:
+            words = response["error"]
+        else:
+            words = next(
+                (
+                    response[name]
+                    for name in ("output", "result", "content")
+                    if isinstance(response.get(name), str)
+                ),
+                dict(response) or None,
+            )
+    if words is None:
+        return "", is_error
+    if isinstance(words, str):
+        return words, is_error
+    return json.dumps(words, ensure_ascii=False, default=str), is_error
 
 
 _TYPES: dict[str, PartType] = {
@@ -142,46 +128,33 @@ def _parts_of_block(block: Any) -> tuple[Part, ...]:
         return (Part("text", block),)
     if not isinstance(block, dict):
         return () if block is None else (Part("text", json.dumps(block, ensure_ascii=False)),)
-    name = text_in(block.get("type"))
     if is_google_block(block):
         return google_parts(block)
+    name = text_in(block.get("type"))
+    kind = _TYPES.get(name)
     if name == "tool_result" or name.endswith("_tool_result") or name == "function_call_output":
-        fields = _plain_fields(block)
         content = next(
             (block[key] for key in ("text", "content", "output") if block.get(key) is not None),
             None,
         )
-        inner = (
-            parts_of(content) if isinstance(content, (str, list)) else parts_of(words_of(content))
-        )
+        inner = parts_of(content if isinstance(content, (str, list)) else words_of(content))
         words = "\n".join(part.text for part in inner if part.type not in ("image", "file"))
-        placeholders = tuple(part for part in inner if part.type in ("image", "file"))
-        return (Part("tool_result", words, **fields), *placeholders)
-    kind = _TYPES.get(name)
-    if (
-        name == "function_call"
-    ):  # of OpenAI's interface, which gives the arguments as JSON in a text
-        return (_tool_call({**block, "arguments": read_arguments(block.get("arguments"))}),)
-    if kind == "tool_call":
-        return (_tool_call(block),)
+        placeholders = (part for part in inner if part.type in ("image", "file"))
+        return (Part("tool_result", words, **_plain_fields(block)), *placeholders)
+    if kind == "tool_call" or name == "function_call":
+        fields = _plain_fields(block)
+        if fields["call_id"] is None:
+            fields["call_id"] = _optional(block.get("id"))
+        arguments = block.get("arguments", block.get("input"))
+        if name == "function_call":  # of OpenAI's interface: the arguments are JSON in a text
+            arguments = read_arguments(block.get("arguments"))
+        return (Part("tool_call", text_in(block.get("text")), arguments=arguments, **fields),)
     if kind in ("image", "file"):
         return (_placeholder(kind, block),)
     if kind is not None:
-        return (_worded(kind, block),)
+        words = first_text(block, "text", "thinking", "refusal", "content")
+        return (Part(kind, words, **_plain_fields(block)),)
     return (Part("text", words_of(block) or f"[{name or 'unnamed'} block]"),)
-
-
-def _worded(kind: PartType, block: Mapping[str, Any]) -> Part:
-    words = first_text(block, "text", "thinking", "refusal", "content")
-    return Part(kind, words, **_plain_fields(block))
-
-
-def _tool_call(block: Mapping[str, Any]) -> Part:
-    fields = _plain_fields(block)
-    if fields["call_id"] is None:
-        fields["call_id"] = _optional(block.get("id"))
-    arguments = block.get("arguments", block.get("input"))
-    return Part("tool_call", text_in(block.get("text")), arguments=arguments, **fields)
 
 
 def _placeholder(kind: PartType, block: Mapping[str, Any]) -> Part:
@@ -249,22 +222,16 @@ def tool_calls_of(calls: Any) -> tuple[Part, ...]:
 
     Arguments given as JSON text are read.
     """
-    parts = []
-    for call in list_in(calls):
-        function = mapping_in(mapping_in(call).get("function")) or mapping_in(call)
-        if not function:
-            continue
-        arguments = read_arguments(function.get("arguments", function.get("input")))
-        call_id = first_text(call, "id", "call_id") or None
-        parts.append(
-            Part(
-                "tool_call",
-                name=_optional(function.get("name")),
-                call_id=call_id,
-                arguments=arguments,
-            )
+    return tuple(
+        Part(
+            "tool_call",
+            name=_optional(function.get("name")),
+            call_id=first_text(call, "id", "call_id") or None,
+            arguments=read_arguments(function.get("arguments", function.get("input"))),
         )
-    return tuple(parts)
+        for call in map(mapping_in, list_in(calls))
+        if (function := mapping_in(call.get("function")) or call)
+    )
 
 
 def read_arguments(arguments: Any) -> Any:

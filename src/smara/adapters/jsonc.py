@@ -8,6 +8,7 @@ the new element on a line of its own before the bracket, and the comment stays i
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,10 @@ from typing import Any
 from smara.errors import InvalidInputError, SmaraError
 
 _SPACE = " \t\r\n\ufeff"
+_GAP = re.compile(r"(?:[ \t\r\n\ufeff]|//[^\n]*\n?|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_INDENTED = re.compile(r"^([ \t]+)(?!\*|//|/\*)\S", re.MULTILINE)
+_SCALAR = re.compile(r"[^,\]}/ \t\r\n]*")
 _DEEPEST = 200
 
 
@@ -50,50 +55,34 @@ class _JsoncReader:
         return node
 
     def skip(self) -> None:
-        text, size = self.text, len(self.text)
-        while self.at < size:
-            if text[self.at] in _SPACE:
-                self.at += 1
-            elif text.startswith("//", self.at):
-                end = text.find("\n", self.at)
-                self.at = size if end < 0 else end + 1
-            elif text.startswith("/*", self.at):
-                end = text.find("*/", self.at + 2)
-                if end < 0:
-                    raise self.wrong("the end of a comment")
-                self.at = end + 2
-            else:
-                return
+        self.at = _behind_gap(self.text, self.at)
+        if self.text.startswith("/*", self.at):
+            raise self.wrong("the end of a comment")
 
     def value(self, depth: int) -> JsoncNode:
         if depth > _DEEPEST:
             raise self.wrong("fewer brackets inside each other")
         opening = self.text[self.at : self.at + 1]
-        if opening == "{":
-            return self.container(depth, "}")
-        if opening == "[":
-            return self.container(depth, "]")
+        if opening in ("{", "["):
+            return self.container(depth, "}" if opening == "{" else "]")
         start = self.at
         if opening == '"':
-            return JsoncNode(
-                start, self.string_end(), json.loads(self.text[start : self.at], strict=False)
-            )
-        while self.at < len(self.text) and self.text[self.at] not in ",]}/ \t\r\n":
-            self.at += 1
+            value: Any = self.string()
+            return JsoncNode(start, self.at, value)
+        scalar = _SCALAR.match(self.text, start)
         try:
-            return JsoncNode(start, self.at, json.loads(self.text[start : self.at]))
+            value = json.loads(scalar[0] if scalar else "")
         except ValueError:
-            self.at = start
             raise self.wrong("a value") from None
+        self.at = scalar.end() if scalar else start
+        return JsoncNode(start, self.at, value)
 
-    def string_end(self) -> int:
-        at = self.at + 1
-        while at < len(self.text) and self.text[at] != '"':
-            at += 2 if self.text[at] == "\\" else 1
-        if at >= len(self.text):
+    def string(self) -> str:
+        string = _STRING.match(self.text, self.at)
+        if string is None:
             raise self.wrong("the end of a text")
-        self.at = at + 1
-        return self.at
+        self.at = string.end()
+        return str(json.loads(string[0], strict=False))
 
     def container(self, depth: int, closing: str) -> JsoncNode:
         node = JsoncNode(self.at, 0, {} if closing == "}" else [])
@@ -102,37 +91,37 @@ class _JsoncReader:
         while not self.text.startswith(closing, self.at):
             if node.members and not node.has_last_comma:
                 raise self.wrong(f"a comma or {closing}")
-            self.entry(node, depth, closing)
+            start, name = self.at, ""
+            if closing == "}":
+                if not self.text.startswith('"', self.at):
+                    raise self.wrong("a name")
+                name = self.string()
+                self.skip()
+                if not self.text.startswith(":", self.at):
+                    raise self.wrong("a colon")
+                self.at += 1
+                self.skip()
+            inner = self.value(depth + 1)
+            node.members.append((name, start, inner))
             self.skip()
             node.has_last_comma = self.text.startswith(",", self.at)
             self.at += node.has_last_comma
             self.skip()
         self.at += 1
         node.end = self.at
+        values = [(name, inner.value) for name, _, inner in node.members]
+        node.value = dict(values) if closing == "}" else [value for _, value in values]
         return node
-
-    def entry(self, node: JsoncNode, depth: int, closing: str) -> None:
-        start, name = self.at, ""
-        if closing == "}":
-            if not self.text.startswith('"', self.at):
-                raise self.wrong("a name")
-            self.string_end()
-            name = json.loads(self.text[start : self.at], strict=False)
-            self.skip()
-            if not self.text.startswith(":", self.at):
-                raise self.wrong("a colon")
-            self.at += 1
-            self.skip()
-        value = self.value(depth + 1)
-        node.members.append((name, start, value))
-        if closing == "}":
-            node.value[name] = value.value
-        else:
-            node.value.append(value.value)
 
     def wrong(self, expected: str) -> InvalidInputError:
         line = self.text.count("\n", 0, self.at) + 1
         return InvalidInputError(f"Line {line} is no JSON: {expected} is missing.", line=line)
+
+
+def _behind_gap(text: str, at: int) -> int:
+    """Where the next sign stands, behind spaces and comments."""
+    gap = _GAP.match(text, at)
+    return gap.end() if gap else at
 
 
 def parse(text: str) -> Any:
@@ -172,7 +161,14 @@ def merge(text: str, additions: Mapping[str, Any]) -> str:
             + newline
         )
     for path, value in _leaves(text, additions):
-        text = _insert(text, path, value)
+        node, depth, entries = read(text), 0, None
+        for name in path:
+            inner = node.member(name)
+            if inner is None:
+                entries = [(name, value)]
+                break
+            node, depth = inner, depth + 1
+        text = _append(text, node, depth, entries=entries or [("", each) for each in value])
     return text
 
 
@@ -200,36 +196,27 @@ def _leaves(text: str, additions: Mapping[str, Any]) -> list[tuple[tuple[str, ..
     return found
 
 
-def _insert(text: str, path: tuple[str, ...], value: Any) -> str:
-    node, depth = read(text), 0
-    for name in path:
-        inner = node.member(name)
-        if inner is None:
-            return _append(text, node, depth, entries=[(name, value)])
-        node, depth = inner, depth + 1
-    return _append(text, node, depth, entries=[("", each) for each in value])
-
-
 def _append(text: str, node: JsoncNode, depth: int, entries: list[tuple[str, Any]]) -> str:
     """Put entries at the end of an object or a list."""
-    unit, newline = _indent(text), "\r\n" if "\r\n" in text else "\n"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    # The text indents by what its first indented line begins with.
+    indented = _INDENTED.search(text)
+    unit = indented[1] if indented else "  "
     inside = text[node.start : node.end]
     is_flat = bool(node.members) and "\n" not in inside and "//" not in inside
     lead = " " if is_flat else newline + unit * (depth + 1)
-    written = ("," + lead).join(
+    added = ("," + lead).join(
         (f"{json.dumps(name)}: " if name else "")
         + _dump(value, "" if is_flat else unit, newline, depth=depth + 1)
         for name, value in entries
     )
     close = node.end - 1
-    kept_until = close - (
-        len(text[node.start + 1 : close]) - len(text[node.start + 1 : close].rstrip(_SPACE))
-    )
-    tail = text[kept_until:close] if node.members or kept_until > node.start + 1 else ""
+    content_end = node.start + 1 + len(text[node.start + 1 : close].rstrip(_SPACE))
+    tail = text[content_end:close] if node.members or content_end > node.start + 1 else ""
     if not is_flat and "\n" not in tail:
         tail = newline + unit * depth
     comma = "," if node.has_last_comma else ""
-    text = text[:kept_until] + lead + written + comma + tail + text[close:]
+    text = text[:content_end] + lead + added + comma + tail + text[close:]
     if node.members and not node.has_last_comma:
         last = node.members[-1][2].end
         text = text[:last] + "," + text[last:]
@@ -243,50 +230,31 @@ def _dump(value: Any, unit: str, newline: str, depth: int) -> str:
     return (newline + unit * depth).join(lines)
 
 
-def _indent(text: str) -> str:
-    """By what the text indents: what its first indented line begins with."""
-    for line in text.splitlines():
-        stripped = line.lstrip(" \t")
-        if stripped and stripped != line and not stripped.startswith(("*", "//", "/*")):
-            return line[: len(line) - len(stripped)]
-    return "  "
-
-
 def remove(text: str, is_ours: Callable[[tuple[str, ...], Any], bool]) -> str:
     """Return the text without our entries, and without what they leave empty.
 
     ``is_ours`` is asked for every member and element with its path; elements have ``[]`` in theirs.
     """
-    while True:
-        if not text.strip(_SPACE):
-            return text
-        found = _find(text, read(text), (), is_ours=is_ours)
-        if found is None:
-            return text
-        parent, position = found
-        text = _cut(text, parent, position)
 
+    def find(node: JsoncNode, path: tuple[str, ...]) -> tuple[JsoncNode, int] | None:
+        for position, (name, start, inner) in enumerate(node.members):
+            here = (*path, name or "[]")
+            if is_ours(here, inner.value):
+                return node, position
+            found = find(inner, here)
+            if found is not None:
+                # What held ours and nothing else goes with it; a comment is something else.
+                is_left_empty = (
+                    found[0] is inner
+                    and _holds_one(text, inner)
+                    and "/" not in text[start : inner.start]
+                )
+                return (node, position) if is_left_empty else found
+        return None
 
-_IsOurs = Callable[[tuple[str, ...], Any], bool]
-
-
-def _find(
-    text: str, node: JsoncNode, path: tuple[str, ...], is_ours: _IsOurs
-) -> tuple[JsoncNode, int] | None:
-    for position, (name, start, inner) in enumerate(node.members):
-        here = (*path, name or "[]")
-        if is_ours(here, inner.value):
-            return node, position
-        found = _find(text, inner, here, is_ours=is_ours)
-        if found is not None:
-            # What held ours and nothing else goes with it; a comment is something else.
-            is_left_empty = (
-                found[0] is inner
-                and _holds_one(text, inner)
-                and "/" not in text[start : inner.start]
-            )
-            return (node, position) if is_left_empty else found
-    return None
+    while (found := find(read(text), ())) is not None:
+        text = _cut(text, *found)
+    return text
 
 
 def _holds_one(text: str, node: JsoncNode) -> bool:
@@ -300,21 +268,14 @@ def _holds_one(text: str, node: JsoncNode) -> bool:
 
 def _cut(text: str, parent: JsoncNode, position: int) -> str:
     _, start, node = parent.members[position]
+    end = _behind_gap(text, node.end) + 1  # behind the comma
     if position + 1 < len(parent.members):
-        return text[:start] + text[_comma_after(text, node.end) + 1 :].lstrip(_SPACE)
-    end = _comma_after(text, node.end) + 1 if parent.has_last_comma else node.end
+        return text[:start] + text[end:].lstrip(_SPACE)
+    end = end if parent.has_last_comma else node.end
     head = text[:start].rstrip(_SPACE)
     if "\n" in text[len(head) : start] and not text[end:].lstrip(" \t").startswith(("\n", "\r")):
         head += "\n"  # a comment may end the line before, and would swallow what follows
     if position and not parent.has_last_comma:
-        comma = _comma_after(text, parent.members[position - 1][2].end)
+        comma = _behind_gap(text, parent.members[position - 1][2].end)
         head = head[:comma] + head[comma + 1 :]
     return head + text[end:]
-
-
-def _comma_after(text: str, at: int) -> int:
-    """Where the comma stands that follows a value, comments in between or not."""
-    reader = _JsoncReader(text)
-    reader.at = at
-    reader.skip()
-    return reader.at
