@@ -19,10 +19,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from smara.adapters.documents import head_of, is_document_head
 from smara.adapters.host import Here, TranscriptFile, walk, written_at
 from smara.adapters.host_specs import TRANSCRIPTS
-from smara.adapters.lines import JsonLine, decode, is_database, read_lines
+from smara.adapters.lines import (
+    JsonLine,
+    decode,
+    head_of,
+    is_database,
+    is_document_head,
+    read_lines,
+)
 from smara.adapters.records import Counted, Imported, Progress, Record
 from smara.adapters.replay import Learner, LearnReport
 from smara.config import AUTO_PROJECT

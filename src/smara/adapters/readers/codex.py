@@ -19,8 +19,7 @@ from typing import Any
 
 from smara.actions.tool_output import host_exit_code
 from smara.adapters.blocks import first_text, parts_of, read_arguments, words_of
-from smara.adapters.documents import Document
-from smara.adapters.lines import JsonLine, list_in, mapping_in, milliseconds, text_in
+from smara.adapters.lines import Document, JsonLine, list_in, mapping_in, milliseconds, text_in
 from smara.adapters.readers.transcript import Recent, Transcript
 from smara.adapters.records import Counted, Record, bounded_id
 from smara.core.memory_block import without_memory_blocks

@@ -17,9 +17,16 @@ from typing import Any
 
 from smara.actions.tool_output import failure_in
 from smara.adapters.blocks import parts_of, text_parts, usage_of, words_of
-from smara.adapters.documents import Document, entry_of
 from smara.adapters.hook_output import own_words, words_of_hooks
-from smara.adapters.lines import JsonLine, list_in, mapping_in, milliseconds, text_in
+from smara.adapters.lines import (
+    Document,
+    JsonLine,
+    entry_of,
+    list_in,
+    mapping_in,
+    milliseconds,
+    text_in,
+)
 from smara.adapters.readers.transcript import Transcript
 from smara.adapters.records import Counted, Record, bounded_id, has_content, shorten_title
 from smara.messages.models import NewThread, Part, Role

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from smara.adapters.blocks import parts_of, usage_of, words_of
-from smara.adapters.documents import elements
 from smara.adapters.lines import (
     JsonLine,
+    elements,
     is_database,
     list_in,
     load_json,

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from smara.adapters.blocks import parts_of, tool_calls_of
-from smara.adapters.documents import elements, entry_of, is_document
 from smara.adapters.lines import (
     MAX_LINE_BYTES,
     JsonLine,
     decode,
+    elements,
+    entry_of,
+    is_document,
     list_in,
     mapping_in,
     milliseconds,

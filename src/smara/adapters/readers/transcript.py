@@ -12,8 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from smara.adapters.documents import Document, elements, is_document
-from smara.adapters.lines import MAX_LINE_BYTES, JsonLine, decode, read_lines, text_in
+from smara.adapters.lines import (
+    MAX_LINE_BYTES,
+    Document,
+    JsonLine,
+    decode,
+    elements,
+    is_document,
+    read_lines,
+    text_in,
+)
 from smara.adapters.records import (
     Counted,
     Identities,
