@@ -200,33 +200,15 @@ class ReflectionCycle(LeasedCycle):
 
     def _condense(self, job: ReflectJob, lease: Lease) -> CycleOutcome:
         """Let the reflector think, and write what it found if that is smaller."""
-        reflections = sum(row.tokens for _, row in job.sources if row.kind == "reflection")
-        settings = self._project.settings
-        request = ReflectRequest(
-            [Note(**{name: getattr(row, name) for name in _NOTE_FIELDS}) for _, row in job.sources],
-            2 if reflections > self._limits.reflections_limit else 0,
-            self._project.timezone,
-            flavor=settings.observe_flavor,
-            target_tokens=max(200, min(job.tokens, self._limits.reflect_after) // 2),
-            instructions=settings.observe_instructions or "",
-        )
-        reflector = self._reflector
         try:
-            try:
-                notes = reflector.reflect(request).notes
-            except SmaraError as error:
-                if reflector.method == self._fallback.method:
-                    raise
-                log.warning("reflections.without_model", code=error.code)
-                reflector = self._fallback
-                notes = reflector.reflect(request).notes
+            notes, method = self._think(job)
         except SmaraError as error:
             self._record_failure(job, error.code, str(error))
             raise
         # A reflection that stands for one thread alone is that thread's.
         only = {row.thread_id for _, row in job.sources}
         thread_no = None
-        if len(only) == 1:
+        if len(only) == 1 and None not in only:
             with self._store.database.read() as session:
                 row = session.one(
                     self._store.sql(
@@ -248,7 +230,7 @@ class ReflectionCycle(LeasedCycle):
             generation=job.generation,
             mode="default",
             taint=" ".join(sorted({each for _, row in job.sources for each in row.taint})),
-            method=reflector.method,
+            method=method,
         )
         tokens = sum(row["tokens"] for row in rows)
         if not rows or tokens >= job.tokens:
@@ -265,6 +247,26 @@ class ReflectionCycle(LeasedCycle):
             state=rows[0]["state"],
         )
         return CycleOutcome("reflect", True, messages=len(job.sources), notes=len(rows))
+
+    def _think(self, job: ReflectJob) -> tuple[tuple[Note, ...], str]:
+        """Let the reflector condense; without the model if the model cannot."""
+        reflections = sum(row.tokens for _, row in job.sources if row.kind == "reflection")
+        settings = self._project.settings
+        request = ReflectRequest(
+            [Note(**{name: getattr(row, name) for name in _NOTE_FIELDS}) for _, row in job.sources],
+            2 if reflections > self._limits.reflections_limit else 0,
+            self._project.timezone,
+            flavor=settings.observe_flavor,
+            target_tokens=max(200, min(job.tokens, self._limits.reflect_after) // 2),
+            instructions=settings.observe_instructions or "",
+        )
+        try:
+            return self._reflector.reflect(request).notes, self._reflector.method
+        except SmaraError as error:
+            if self._reflector.method == self._fallback.method:
+                raise
+            log.warning("reflections.without_model", code=error.code)
+            return self._fallback.reflect(request).notes, self._fallback.method
 
     def _commit(self, job: ReflectJob, rows: Sequence[Mapping[str, Any]], lease: Lease) -> None:
         """Write the new generation and what it stands for together, behind the fence."""

@@ -26,7 +26,6 @@ from smara.errors import BadReplyError, ModelRefusedError
 from smara.messages.models import Message, Part, plain
 from smara.models.chat import ChatModel, ChatReply, ChatRequest
 from smara.observations.models import (
-    AgentMode,
     Flavor,
     ObservationDraft,
     ObserveRequest,
@@ -219,11 +218,20 @@ def observer_request(
     reminder: str = "",
 ) -> ModelRequest:
     """Write the request to observe messages."""
-    own = _observer_system(
+    extras = []
+    if fields := describe_fields(request.mode):
+        extras.append(prompt_named("extra_fields").render({"fields": fields}))
+    if request.wants_title:
+        extras.append(prompt_named("extra_title").text)
+    if request.wants_suggested_response:
+        extras.append(prompt_named("extra_response").text)
+    own = _system(
+        "observer",
         request.flavor,
-        request.mode,
-        request.wants_suggested_response,
-        wants_title=request.wants_title,
+        "HH:MM #N",
+        mode=prompt_named(f"mode_{request.mode}").text,
+        example=prompt_named(f"example_{request.flavor}").text,
+        extras="\n".join(extras),
     )
     pieces = render_messages(request.messages, request.timezone, limits)
     newest = neutralize(newest_known(request.known, limits.known_tokens))
@@ -264,7 +272,7 @@ def reflector_request(
     reminder: str = "",
 ) -> ModelRequest:
     """Write the request to condense observations at a level of compression."""
-    own = _reflector_system(request.flavor)
+    own = _system("reflector", request.flavor, "HH:MM")
     lines = neutralize(render(request.notes, request.timezone))
     tokens = round(estimate_o200k(lines))
     mark = draw_mark([lines, own, request.instructions], draw)
@@ -283,49 +291,16 @@ def reflector_request(
 
 
 @lru_cache(maxsize=64)
-def _observer_system(
-    flavor: Flavor, mode: AgentMode, wants_response: bool, wants_title: bool
-) -> str:
-    extras = []
-    if fields := describe_fields(mode):
-        extras.append(prompt_named("extra_fields").render({"fields": fields}))
-    if wants_title:
-        extras.append(prompt_named("extra_title").text)
-    if wants_response:
-        extras.append(prompt_named("extra_response").text)
-    return (
-        prompt_named("observer")
-        .render(
-            {
-                "role": _ROLES[flavor],
-                "data": prompt_named("data").text,
-                "lines": prompt_named("lines").text,
-                "flavor": prompt_named(flavor).text,
-                "mode": prompt_named(f"mode_{mode}").text,
-                "example": prompt_named(f"example_{flavor}").text,
-                "format": prompt_named("format").render({"time": "HH:MM #N"}),
-                "extras": "\n".join(extras),
-            }
-        )
-        .strip()
-    )
-
-
-@lru_cache(maxsize=8)
-def _reflector_system(flavor: Flavor) -> str:
-    return (
-        prompt_named("reflector")
-        .render(
-            {
-                "role": _ROLES[flavor],
-                "data": prompt_named("data").text,
-                "lines": prompt_named("lines").text,
-                "flavor": prompt_named(flavor).text,
-                "format": prompt_named("format").render({"time": "HH:MM"}),
-            }
-        )
-        .strip()
-    )
+def _system(name: str, flavor: Flavor, time: str, **parts: str) -> str:
+    """Write the instructions of the observer or the reflector; they are its own words."""
+    values = {
+        "role": _ROLES[flavor],
+        "data": prompt_named("data").text,
+        "lines": prompt_named("lines").text,
+        "flavor": prompt_named(flavor).text,
+        "format": prompt_named("format").render({"time": time}),
+    }
+    return prompt_named(name).render({**values, **parts}).strip()
 
 
 def _wishes(instructions: str) -> str:

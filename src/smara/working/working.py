@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from smara.core.scope import require_id
-from smara.database.database import Session
 from smara.database.projects import ProjectContext
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.secrets import redact
@@ -241,7 +240,14 @@ class Working:
         """
         place = self._place(scope, resource_id, thread_id)
         with self._store.database.read() as session:
-            return self._version(session, place, version)
+            found = self._store.versions(session, place, version + 1, limit=1)
+        if not found or found[0].version != version:
+            raise NotFoundError(
+                f"There is no version {version} of the working memory of {place.scope} "
+                f"{place.key!r}. `smara working history` shows what there is.",
+                version=version,
+            )
+        return found[0]
 
     def restore(
         self,
@@ -275,10 +281,8 @@ class Working:
             ConflictError: The page is at another version, or the thread is another resource's.
         """
         place = self._place(scope, resource_id, thread_id)
-        with self._store.database.read() as session:
-            old = self._version(
-                session, place, version
-            )  # versions never change, so this needs no lock
+        # Versions never change, so this needs no lock.
+        old = self.get_version(version, scope=scope, resource_id=resource_id, thread_id=thread_id)
         draft = PageDraft(old.format, old.content, old.template, schema=old.schema)
         why = f"Version {version} is back." if reason is None else reason
         return self._change(place, lambda _: draft, expected_version, actor, why)
@@ -357,16 +361,6 @@ class Working:
             )
             row = self._store.find(session, owned)
         return row[1] if row else page
-
-    def _version(self, session: Session, place: PageKey, version: int) -> WorkingVersion:
-        found = self._store.versions(session, place, version + 1, limit=1)
-        if not found or found[0].version != version:
-            raise NotFoundError(
-                f"There is no version {version} of the working memory of {place.scope} "
-                f"{place.key!r}. `smara working history` shows what there is.",
-                version=version,
-            )
-        return found[0]
 
     def _place(
         self, scope: WorkingScope | None, resource_id: str | None, thread_id: str | None

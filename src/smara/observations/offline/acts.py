@@ -29,34 +29,33 @@ DURABLE: frozenset[Act] = frozenset({"preference", "decision", "change", "correc
 
 VERBS = word_set(
     """
-        add adjust allow analyze analyse apply approve archive ask assign attach audit backport
-    benchmark bring build bump     call capture change check choose clarify clean clear clone close
-    collapse combine comment commit compare compile     complete compute configure connect consider
-    continue convert copy correct count cover create cut debug decide     define delete demonstrate
-    deploy describe design detect develop diagnose disable discard display do document     download
+    add adjust allow analyze analyse apply approve archive ask assign attach audit backport
+    benchmark bring build bump call capture change check choose clarify clean clear clone close
+    collapse combine comment commit compare compile complete compute configure connect consider
+    continue convert copy correct count cover create cut debug decide define delete demonstrate
+    deploy describe design detect develop diagnose disable discard display do document download
     draft drop dump duplicate edit enable encrypt ensure enter estimate evaluate examine execute
-    expand     explain explore export expose extend extract fetch figure file fill filter find
-    finish fix focus follow force     format generate get give go google grep group handle help hide
-    highlight identify ignore implement import improve     include increase inspect install
-    integrate introduce investigate isolate keep kill launch let lint list load     locate log look
+    expand explain explore export expose extend extract fetch figure file fill filter find
+    finish fix focus follow force format generate get give go google grep group handle help hide
+    highlight identify ignore implement import improve include increase inspect install
+    integrate introduce investigate isolate keep kill launch let lint list load locate log look
     make map mark measure mention merge migrate minimize mock modify monitor move name normalize
-    note     open optimize organize outline package parse paste patch perform pick plan polish port
-    post prepare present print     prioritize profile propose provide publish pull push put queue
-    raise read rebase rebuild recommend record redo     reduce refactor refine regenerate release
-    reload remind remove rename render reorder reorganize replace report     reproduce rerun
+    note open optimize organize outline package parse paste patch perform pick plan polish port
+    post prepare present print prioritize profile propose provide publish pull push put queue
+    raise read rebase rebuild recommend record redo reduce refactor refine regenerate release
+    reload remind remove rename render reorder reorganize replace report reproduce rerun
     research reset resolve respond restart restore restructure retry return reuse revert review
-    rewrite roll rollback run save scaffold scan schedule search see select send separate serialize
-    set setup share     ship shorten show simplify skip solve sort specify spin split squash stage
-    start stop store streamline stub submit     suggest summarise summarize support suppress switch
-    sync tackle tag take teach tell test think throw tidy toggle     track train transform translate
-    trim try tune turn undo unify uninstall update upgrade upload use validate verify     view
-    visualize walk watch websearch wire work wrap write
+    rewrite roll rollback run save scaffold scan schedule search see select send separate
+    serialize set setup share ship shorten show simplify skip solve sort specify spin split
+    squash stage start stop store streamline stub submit suggest summarise summarize support
+    suppress switch sync tackle tag take teach tell test think throw tidy toggle track train
+    transform translate trim try tune turn undo unify uninstall update upgrade upload use
+    validate verify view visualize walk watch websearch wire work wrap write
     """
 )
 _QUESTION_OPENING = re.compile(
     r"(?:what|why|how|when|where|who|whom|whose|which|is|are|was|were|am|does|do|did|can|could"
-    r"|should|shall|would|will"
-    r"|has|have|had|isn't|aren't|doesn't|don't you|didn't|won't|any)\b"
+    r"|should|shall|would|will|has|have|had|isn't|aren't|doesn't|don't you|didn't|won't|any)\b"
 )
 _ASKS_TO_DO = one_of(
     r"(?:can|could|would|will) (?:you|u)\b|(?:can|could|shall) we\b",
@@ -65,8 +64,7 @@ _ASKS_TO_DO = one_of(
     r"i(?:'d| would) like (?:you )?to\b",
     r"i (?:want|need) (?:you to|to (?:see|have|get|be able)|a|an|the|this|that|it)\b",
     r"we (?:need|want|should)\b",
-    r"you (?:should|need to|must|can|have to)\b"
-    r"|(?:go ahead|make sure|be sure|go on and|time to)\b",
+    r"you (?:should|need to|must|can|have to)\b|(?:go ahead|make sure|be sure|go on and|time to)\b",
 )
 _ASKS_INSIDE = re.compile(r"\b(?:(?:can|could|would|will) (?:you|u)|please|pls)\b")
 _ASKS_TO_TELL = one_of(
@@ -78,15 +76,13 @@ _ASKS_TO_TELL = one_of(
 )
 _WONDERS = one_of(
     r"(?:i(?:'m| am)? |just |still )*(?:wonder(?:ing)?|curious|not sure|unsure|don't (?:know"
-    r"|understand|get|see))"
-    r"(?: about)? (?:why|how|what|whether|if|which|where|when|who)\b",
+    r"|understand|get|see))(?: about)? (?:why|how|what|whether|if|which|where|when|who)\b",
     r"(?:i|we)(?:'d| would)? (?:like|want|need|love) to (?:know|understand)\b",
     r"(?:any (?:idea|clue|thoughts?)|no idea|do you (?:know|remember|think))\b",
 )
 _REPORT = one_of(
     r"\b(?:(?:does|do|did|is|are)(?:n't| not)|won't|can't|cannot) (?:work|working|load|loading"
-    r"|compile|build|start|run"
-    r"|running|render|show|pass|connect|respond|fire|scroll)",
+    r"|compile|build|start|run|running|render|show|pass|connect|respond|fire|scroll)",
     r"\b(?:is|are|was|got|it's|seems?) (?:broken|failing|crash\w{0,6}|stuck|down|blocked|slow"
     r"|wrong)",
     r"\b(?:fails|crashes|hangs|errors out|throws|times out|blocks)\b|\bblocked (?:by|on)\b",
@@ -108,9 +104,8 @@ _ENDED_TROUBLE = one_of(
     r"?more|since)\b",
 )
 _TROUBLE_NAMED = re.compile(
-    r"\b(?:errors?|problems?|trouble|issues?|leak(?:s|ing|y)?|broken|fault(?:y)?|bugs?|pain"
-    r"|hurts?|stuck|noise"
-    r"|crash(?:es)?)\b"
+    r"\b(?:errors?|problems?|trouble|issues?|leak(?:s|ing|y)?|broken|fault(?:y)?|bugs?|pain|hurts?"
+    r"|stuck|noise|crash(?:es)?)\b"
 )
 _OUTCOME = one_of(
     r"\b(?:works?|working|runs?|running|loads?|builds?|starts?|passes|passing|compiles|prints"
@@ -118,26 +113,21 @@ _OUTCOME = one_of(
     r".{0,16}\b(?:again|now|fine|perfectly|at last|finally|as expected|like a charm)\b",
     r"\b(?:now|finally) (?:works?|runs?|loads?|builds?|starts?|passes|compiles)\b",
     r"\b(?:solved|fixed|resolved|cured|sorted|cleared|settled|repaired|stopped|saved|mended"
-    r"|unblocked)"
-    r" (?:it|that|this|them|everything|(?:the|my|our) \w+)(?: \w+){0,3}$",
+    r"|unblocked) (?:it|that|this|them|everything|(?:the|my|our) \w+)(?: \w+){0,3}$",
     r"\b(?:did the trick|made the difference|paid off|worked out|came out|turned out|fell "
     r"through)\b",
     r"\bwent (?:well|wrong|fine)\b",
-    r"\b(?:is|are|was|were|got|been|all|now) (?:all |now |finally |completely )?"
-    r"(?:solved|fixed|resolved|cured|sorted|settled|repaired|mended|healed|gone|over|finished"
-    r"|completed?|done|ready"
-    r"|approved|accepted|rejected|confirmed|canceled|cancelled|merged|deployed|shipped|released"
-    r"|delivered|paid)\b"
-    r"|\bthe (?:cause|culprit|problem|reason|fix|solution|cure|answer|trick|root cause) (?:was|is"
-    r"|turned out)\b"
-    r"|\b(?:problem|issue|case|mystery) solved\b"
-    r"|^(?:it|that|this) (?:worked|helped)\b|\b(?:worked|helped)[.!]*$",
+    r"\b(?:is|are|was|were|got|been|all|now) (?:all |now |finally |completely )?(?:solved|fixed"
+    r"|resolved|cured|sorted|settled|repaired|mended|healed|gone|over|finished|completed?|done"
+    r"|ready|approved|accepted|rejected|confirmed|canceled|cancelled|merged|deployed|shipped"
+    r"|released|delivered|paid)\b|\bthe (?:cause|culprit|problem|reason|fix|solution|cure|answer"
+    r"|trick|root cause) (?:was|is|turned out)\b|\b(?:problem|issue|case|mystery) solved\b|^(?:it"
+    r"|that|this) (?:worked|helped)\b|\b(?:worked|helped)[.!]*$",
 )
 _OPEN_STILL = re.compile(
     r"\b(?:not|never|no one|nobody|nothing|hardly|once|until|unless|if|when|whether|before|should"
-    r"|must|may|might|could"
-    r"|would|will|hope|hopefully|wish|want|need|try|trying|make sure|almost|nearly|supposed|yet"
-    r"|still|why)\b|n't\b"
+    r"|must|may|might|could|would|will|hope|hopefully|wish|want|need|try|trying|make sure|almost"
+    r"|nearly|supposed|yet|still|why)\b|n't\b"
 )
 CURE = one_of(
     r"\b(?:solved|fixed|resolved|cured|sorted|cleared|repaired|mended|unblocked|did the trick"
@@ -147,16 +137,14 @@ CURE = one_of(
 """The words of an outcome that say what brought it about."""
 _STATEMENT = re.compile(
     r"(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'll|my|our|he|she|they|his|her|their|it|it's|this"
-    r"|these|those|that|that's"
-    r"|there|there's|the|a|an|fyi|note|btw|by the way|just|also|here|because|since|main|one|all"
-    r"|some|both|so|but|and)\b"
+    r"|these|those|that|that's|there|there's|the|a|an|fyi|note|btw|by the way|just|also|here"
+    r"|because|since|main|one|all|some|both|so|but|and)\b"
 )
 _HAS_VERB = re.compile(
     r"\b(?:is|are|was|were|am|be|been|has|have|had|uses?|used|lives?|runs?|needs?|wants?|works?"
-    r"|worked|'s|'re|'m|'ve"
-    r"|does|did|do|can|will|should|must|goes|went|got|gets?|made|makes?|bought|said|says|thinks?"
-    r"|means?|contains?"
-    r"|expects?|takes?|took|returns?|supports?|comes?|came|\w{3,20}ed|\w{3,20}ing)\b"
+    r"|worked|'s|'re|'m|'ve|does|did|do|can|will|should|must|goes|went|got|gets?|made|makes?|bought"
+    r"|said|says|thinks?|means?|contains?|expects?|takes?|took|returns?|supports?|comes?|came"
+    r"|\w{3,20}ed|\w{3,20}ing)\b"
 )
 _SUBJECT_AND_VERB = one_of(  # "It reads every row", "The worker reads every row"
     r"^(?:it|he|she|they|we|i|there|which|nobody|everybody|someone) [a-z']{2,}\b",
@@ -173,19 +161,16 @@ _CHAT = re.compile(
     r"|sounds good|looks good|got it|i see|makes sense|ready|start|merci|oui|non|d'accord|danke"
     r"|ja|nein"
     r"|weiter|gracias|sí|si|vale|ok merci|好|好的|谢谢|继续|可以|嗯|はい|ありがとう|続けて|네|감사합니다|계속|да|нет"  # noqa: E501
-    r"|спасибо)"
-    r"(?:[\s,]{1,3}(?:ok|yes|yep|thanks?|thank you|great|good|please|so much|very much|a lot"
-    r"|again|man|then|now|it|sir"
-    r"|work|job|idea|everyone|all)){0,6}[\s.!,…]{0,10}"
+    r"|спасибо)(?:[\s,]{1,3}(?:ok|yes|yep|thanks?|thank you|great|good|please|so much|very much"
+    r"|a lot|again|man|then|now|it|sir|work|job|idea|everyone|all)){0,6}[\s.!,…]{0,10}"
 )
 _GREETING = re.compile(
     r"(?:thanks|thank you|hi|hey|hello|cool|great|nice|bye|congrats|wow)[ "
     r",]{1,3}[a-z]{1,20}[\s.!,]{0,9}"
 )
 _OPENING = re.compile(
-    r"(?:(?:hey|hi|hello|ok(?:ay)?|so|well|thanks|great|good|cool|nice|perfect|alright|yes|yeah"
-    r"|now|then|also|next|first"
-    r"|and|but|btw|by the way)[,.!: ]{1,4}){1,3}(?=\w)"
+    r"(?:(?:hey|hi|hello|ok(?:ay)?|so|well|thanks|great|good|cool|nice|perfect|alright|yes|yeah|now"
+    r"|then|also|next|first|and|but|btw|by the way)[,.!: ]{1,4}){1,3}(?=\w)"
 )
 _LATER = re.compile(r"[;:—–] (?:please |then |so )?([a-z]{2,12})\b|\bplease ([a-z]{2,12})\b")
 # An English sentence has at least so many plain letters; "naïve café" happens.
@@ -320,9 +305,8 @@ _LASTING_ACTS: tuple[tuple[Act, re.Pattern[str]], ...] = (
     (
         "change",
         one_of(
-            r"\b(?:switch(?:ed|ing)?|migrat(?:e|ed|ing)|mov(?:ed|ing)|chang(?:ed|ing)|convert(?:ed|ing)"
-            r"|renam(?:ed|ing)"
-            r"|upgrad(?:ed|ing)|went|going)\b.{0,60}\bfrom\b.{1,60}\bto\b",
+            r"\b(?:switch(?:ed|ing)?|migrat(?:e|ed|ing)|mov(?:ed|ing)|chang(?:ed|ing)|convert(?:ed"
+            r"|ing)|renam(?:ed|ing)|upgrad(?:ed|ing)|went|going)\b.{0,60}\bfrom\b.{1,60}\bto\b",
             r"\breplac(?:ed|ing)\b.{1,80}\b(?:with|by)\b",
             r"\bno longer\b|\bnot .{1,30} any ?more\b|\bstopped \w{2,20}ing\b",
             r"\b(?:dropped|removed|retired|deprecated|abandoned|got rid of)\b",
@@ -340,10 +324,9 @@ _LASTING_ACTS: tuple[tuple[Act, re.Pattern[str]], ...] = (
             r"\bmy (?:favou?rite|preference|preferred)\b",
             r"\bfrom now on\b|\bin (?:the )?future\b",
             r"^(?:please |pls )?(?:always|never|do not|don't|dont|avoid|stick (?:to|with)"
-            r"|no more)\b"
-            r"|^(?:please )?use\b.{1,80}(?:, not\b|\binstead of\b|\brather than\b)"
-            r"|\bmust (?:not|never|always)\b|\bshould (?:never|always)\b"
-            r"|\bwe(?: use|'re using)\b|\bour (?:convention|policy|standard|rule|style)\b"
+            r"|no more)\b|^(?:please )?use\b.{1,80}(?:, not\b|\binstead of\b|\brather than\b)"
+            r"|\bmust (?:not|never|always)\b|\bshould (?:never|always)\b|\bwe(?: use|'re using)\b"
+            r"|\bour (?:convention|policy|standard|rule|style)\b"
             r"|\bi'm (?:more of )?an? .{1,30} person\b",
         ),
     ),
@@ -394,13 +377,13 @@ _SHORT = 80
 _WORD = re.compile(r"[A-Za-z][\w'’-]{0,40}")
 _EMPTY = word_set(
     """
-        a about absolutely agreed all also always an and any are as at awesome be been but by can
-    could cool did do does     exactly fine for from get gets good got great had has have he her
-    here him his how if in interesting is it its just     kind like lol lot lots makes many maybe
-    much nice no not of off oh ok okay on one or out perfect perhaps pretty     probably quite
-    rather really right same sense she so some something sounds such sure than thanks that that's
-    the     their them then there these they thing things this those to too true up very was way
-    well were what when where which     while who why will with wow would yeah yes you your
+    a about absolutely agreed all also always an and any are as at awesome be been but by can
+    could cool did do does exactly fine for from get gets good got great had has have he her
+    here him his how if in interesting is it its just kind like lol lot lots makes many maybe
+    much nice no not of off oh ok okay on one or out perfect perhaps pretty probably quite
+    rather really right same sense she so some something sounds such sure than thanks that
+    that's the their them then there these they thing things this those to too true up very was
+    way well were what when where which while who why will with wow would yeah yes you your
     """
 )
 _FEW = 2

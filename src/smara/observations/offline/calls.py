@@ -133,16 +133,9 @@ _VARIABLE = re.compile(
 _MOST_VARIABLES = 8
 
 _PREAMBLE = (
-    "warning",
-    "Compiling",
-    "Generated",
-    "Exit code",
-    "Checking ",
-    "Running ",
-    "Getting ",
-    "hint:",
-    "> ",
-)
+    "warning", "Compiling", "Generated", "Exit code", "Checking ", "Running ", "Getting ",
+    "hint:", "> ",
+)  # fmt: skip
 _VERDICT = one_of(
     r"\b(?:\d{1,9}|no|found|zero)\b.{0,40}"
     r"\b(?:issues?|errors?|warnings?|problems?|suggestions?|violations?|offenses?)\b",
@@ -301,14 +294,9 @@ def _test_facts(scene: Scene, runs: Sequence[Run]) -> dict[str, Any]:
 
 REJECTED = "The user doesn't want to proceed with this tool use"
 _NOTHING = (
-    "No files found",
-    "No matches found",
-    "No results",
-    "0 matches",
-    "no matches",
-    "No such file",
-    "does not exist",
-)
+    "No files found", "No matches found", "No results", "0 matches", "no matches",
+    "No such file", "does not exist",
+)  # fmt: skip
 _NUMBERED = re.compile(r"\s{0,8}(\d{1,7})(?:→|\t|\|)")
 _READING = frozenset({"cat", "head", "tail", "less", "sed", "bat", "nl"})
 _SEARCHING = frozenset({"grep", "rg", "ag", "find", "fd", "git grep"})

@@ -19,8 +19,7 @@ from smara.observations.offline.notes import Scene, clean, clip, joined
 
 _MODIFIERS = (
     r"(?:(?:export|default|public|private|protected|internal|static|async|abstract|final|override"
-    r"|virtual|sealed|open"
-    r"|pub(?:\(\w{1,10}\))?|unsafe|extern|inline|declare|partial|suspend|data"
+    r"|virtual|sealed|open|pub(?:\(\w{1,10}\))?|unsafe|extern|inline|declare|partial|suspend|data"
     r"|constexpr)\s{1,4}){0,5}"
 )
 _NAMED = re.compile(
@@ -37,18 +36,15 @@ _ARROW = re.compile(
 )
 _METHOD = re.compile(
     r"\s{1,40}(?:(?:public|private|protected|static|async|final|override|get|set"
-    r"|readonly)\s{1,3}){0,4}"
-    r"(?!(?:if|for|while|switch|catch|return|function|else|do|with|await|new|throw|super|require"
-    r"|import|expect|assert)\b)"
-    r"(?:[A-Za-z_$][\w<>\[\],.?]{0,60}\s{1,3})?([A-Za-z_$][\w$]{1,60})\([^()]{0,160}\)\s?(?::\s?[^{;]{1,60})?\{$"
+    r"|readonly)\s{1,3}){0,4}(?!(?:if|for|while|switch|catch|return|function|else|do|with|await|new"
+    r"|throw|super|require|import|expect|assert)\b)(?:[A-Za-z_$][\w<>\[\],.?]{0,60}\s{1,3})?([A-Za-"
+    r"z_$][\w$]{1,60})\([^()]{0,160}\)\s?(?::\s?[^{;]{1,60})?\{$"
 )
 _DECLARED = re.compile(
     r"\s{0,40}(?:(?:create|drop|add|alter) (?:unique_)?(?:index|table|constraint)|attribute|field"
-    r"|column|has_many"
-    r"|has_one|belongs_to|many_to_many|create|update|destroy|action|identity|resource|table"
-    r"|add_column|add_index|rename"
-    r"|remove|scope|validates?|event|input|slot|attr|hook|resources)[ "
-    r"(]{1,3}[:\"'](\w{1,60})[^\n]{0,120}"
+    r"|column|has_many|has_one|belongs_to|many_to_many|create|update|destroy|action|identity"
+    r"|resource|table|add_column|add_index|rename|remove|scope|validates?|event|input|slot|attr"
+    r"|hook|resources)[ (]{1,3}[:\"'](\w{1,60})[^\n]{0,120}"
 )
 _CONSTANT = re.compile(
     r"\s{0,8}(?:export\s|pub\s|static\s|final\s|const\s|public\s|let\s|readonly\s|#define\s){0,5}"
@@ -63,8 +59,7 @@ _TABLE = re.compile(
 )
 _ROUTE = re.compile(
     r"(?:@?\b\w{1,20}\.)?\b(?:get|post|put|patch|delete|live|route|HandleFunc|Handle|path|re_path"
-    r"|Get|Post|Put|Patch|Delete)"
-    r"\s{0,2}\(?\s?[\"'`](/[^\"'`\s]{0,120})[\"'`]"
+    r"|Get|Post|Put|Patch|Delete)\s{0,2}\(?\s?[\"'`](/[^\"'`\s]{0,120})[\"'`]"
 )
 _TEST = re.compile(
     r"\s{0,40}(?:(?:async\s)?def\s(test_\w{1,100})|func\s(Test\w{1,80})|(?:fn|void"
@@ -73,9 +68,8 @@ _TEST = re.compile(
 )
 _IMPORT = re.compile(
     r"\s{0,12}(?:import\s.{0,160}?from\s[\"']([^\"']{1,80})[\"']|import\s[\"']([^\"']{1,80})[\"']"
-    r"|from\s([\w.]{1,80})\simport"
-    r"|import\s([\w.]{1,80})|use\s([\w:.]{3,80})|(?:alias|require)\s([A-Z][\w.]{2,80})"
-    r"|#include\s[<\"]([^>\"]{1,80})"
+    r"|from\s([\w.]{1,80})\simport|import\s([\w.]{1,80})|use\s([\w:.]{3,80})|(?:alias"
+    r"|require)\s([A-Z][\w.]{2,80})|#include\s[<\"]([^>\"]{1,80})"
     r"|.{0,40}\brequire\([\"']([^\"']{1,80})[\"']\))"
 )
 _ENVIRONMENT = re.compile(
@@ -89,25 +83,15 @@ _FAILURE = re.compile(
 )
 _SETTING = re.compile(r"\s{0,40}[\"']?([\w.@/-]{2,60})[\"']?\s{0,3}[:=]\s?[^\s{\[|>].{0,120}")
 _FIELD = re.compile(
-    r"\s{1,40}[\"']?[A-Za-z_]\w{0,40}[\"']?\??\s{0,20}"
-    r"(?:[:=]\s{0,4}\S.{0,70}|\s(?:TEXT|INTEGER|INT|BIGINT|REAL|UUID|BOOLEAN|TIMESTAMP|DATE"
-    r"|JSONB?|BLOB|VARCHAR|NUMERIC)\b"
-    r".{0,70}|\s[\w.*\[\]]{1,40})"
+    r"\s{1,40}[\"']?[A-Za-z_]\w{0,40}[\"']?\??\s{0,20}(?:[:=]\s{0,4}\S.{0,70}|\s(?:TEXT|INTEGER|INT"
+    r"|BIGINT|REAL|UUID|BOOLEAN|TIMESTAMP|DATE|JSONB?|BLOB|VARCHAR|NUMERIC)\b.{0,70}"
+    r"|\s[\w.*\[\]]{1,40})"
 )
 _HEADING = re.compile(r"#{1,4}\s(.{1,100})")
 _SETTING_FILES = (
-    ".json",
-    ".yaml",
-    ".yml",
-    ".toml",
-    ".ini",
-    ".cfg",
-    ".env",
-    ".properties",
-    ".conf",
-    ".tf",
+    ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".env", ".properties", ".conf", ".tf",
     ".lock",
-)
+)  # fmt: skip
 _SETTING_NAMES = ("dockerfile", "makefile", ".env", "procfile", "requirements.txt")
 _PROSE_FILES = (".md", ".mdx", ".rst", ".txt")
 _TAIL = re.compile(r"\s*(?:\{|:|\bdo|=>|=|\(|,|\.\.\.)\s*$")
@@ -221,16 +205,9 @@ def signature(line: str) -> str:
 _READ_CHARACTERS = 120_000
 _OLD = ("old_string", "old_str", "old_text", "search", "oldString", "SEARCH")
 _NEW = (
-    "new_string",
-    "new_str",
-    "new_text",
-    "replace",
-    "newString",
-    "new_source",
-    "insert_text",
-    "code_edit",
-    "REPLACE",
-)
+    "new_string", "new_str", "new_text", "replace", "newString", "new_source", "insert_text",
+    "code_edit", "REPLACE",
+)  # fmt: skip
 _WHOLE = ("content", "file_text", "contents", "text", "file_content", "CodeContent")
 _PATCH = ("patch", "input", "diff", "patchText")
 _PATCH_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.{1,400})|\+\+\+ (?:b/)?(\S{1,400})")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from smara.core.extract import word_set
 from smara.messages.models import Message, Part
 from smara.observations.offline.notes import Step, clean, clip, excerpt
 
@@ -218,31 +219,16 @@ _KIND_OF: dict[str, ToolKind] = {
     name: kind for kind, names in _KINDS.items() for name in names.split()
 }
 _BY_ARGUMENT: tuple[tuple[ToolKind, frozenset[str]], ...] = (
-    (
-        "change",
-        frozenset(
-            {"new_string", "new_str", "content", "file_text", "contents", "diff", "edits", "patch"}
-        ),
-    ),
-    ("command", frozenset({"command", "cmd", "script"})),
-    ("web", frozenset({"url", "urls"})),
-    ("search", frozenset({"pattern", "query", "regex", "q"})),
-    ("look", frozenset({"path", "file_path", "filePath", "target_file", "absolute_path"})),
+    ("change", word_set("new_string new_str content file_text contents diff edits patch")),
+    ("command", word_set("command cmd script")),
+    ("web", word_set("url urls")),
+    ("search", word_set("pattern query regex q")),
+    ("look", word_set("path file_path filePath target_file absolute_path")),
 )
 PATH_ARGUMENTS = (
-    *(
-        "file_path",
-        "path",
-        "filePath",
-        "target_file",
-        "absolute_path",
-        "notebook_path",
-        "filename",
-        "file",
-        "TargetFile",
-    ),
-    *("relative_workspace_path", "dir_path", "directory"),
-)
+    "file_path", "path", "filePath", "target_file", "absolute_path", "notebook_path", "filename",
+    "file", "TargetFile", "relative_workspace_path", "dir_path", "directory",
+)  # fmt: skip
 
 
 def kind_of(call: ToolCall) -> ToolKind:

@@ -52,13 +52,12 @@ from smara.observations.offline.notes import (
     clip,
     outline,
 )
-from smara.observations.offline.speech import Assistant, Person, Wish, announces, speakers_in
+from smara.observations.offline.speech import Assistant, Person, Wish, announces
 
 _BACKGROUND = re.compile(r"running in (?:the )?background with ID: (\w{1,40})")
 _POLITE = re.compile(
-    r"(?:(?:please|pls|hi|hello|hey|ok|okay|so|now|can you|could you|would you|will you|i want "
-    r"you to|i need you to"
-    r"|i'd like you to|let's|help me)[,!]?\s{1,3}){1,4}",
+    r"(?:(?:please|pls|hi|hello|hey|ok|okay|so|now|can you|could you|would you|will you"
+    r"|i want you to|i need you to|i'd like you to|let's|help me)[,!]?\s{1,3}){1,4}",
     re.IGNORECASE,
 )
 _TITLE, _TASK = 60, 300
@@ -359,7 +358,7 @@ def _notes_of(
         flavor=request.flavor,
         focus=frozenset(map(str.lower, _WORD.findall(request.instructions))) - _NOT_TELLING,
     )
-    person = Person(scene, speakers_in(exchanges))
+    person = Person(scene, exchanges)
     work = AgentWork(scene, earlier)
     notes: list[Note] = []
     question: Utterance | None = None

@@ -32,12 +32,10 @@ _PARTICULAR = one_of(
     flags=0,
 )
 _DEFINED = re.compile(
-    r"(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|unsafe"
-    r"|declare|partial|data)\s{1,4}){0,5}"
-    r"(?:class|interface|struct|enum|trait|type|module|protocol|record|impl|namespace|defmodule"
-    r"|defmacro"
-    r"|defp?|fn|func|fun|function|const|let|var|val|table|index|event|field"
-    r"|attribute)\s{1,4}[:\"'`]?([A-Za-z_$][\w.$]{1,80})"
+    r"(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|unsafe|declare"
+    r"|partial|data)\s{1,4}){0,5}(?:class|interface|struct|enum|trait|type|module|protocol|record"
+    r"|impl|namespace|defmodule|defmacro|defp?|fn|func|fun|function|const|let|var|val|table|index"
+    r"|event|field|attribute)\s{1,4}[:\"'`]?([A-Za-z_$][\w.$]{1,80})"
 )
 _NAME = re.compile(r"[@$:]?[A-Za-z_][\w$]*+(?:[./:]{1,2}[\w$]++)*(?=(\()?)")
 _JOINED = re.compile(r"[^\W_]_\w|[a-z]\d?[A-Z]|\w[./]\w|^[@$]")

@@ -42,9 +42,8 @@ STRONGEST: tuple[Act, ...] = ("request", "question", "report", "outcome", "state
 """A passage is what its strongest sentence is."""
 
 _LEANS = re.compile(
-    r"\b(?:it|its|it's|this|these|those|they|they're|them|their|he|she|him|her)\b"
-    r"|^(?:and|but|so|then|because|also|or|otherwise|same|that|that's|the same|the other)\b"
-    r"|\bthat[.,;!]{0,2}$",
+    r"\b(?:it|its|it's|this|these|those|they|they're|them|their|he|she|him|her)\b|^(?:and|but|so"
+    r"|then|because|also|or|otherwise|same|that|that's|the same|the other)\b|\bthat[.,;!]{0,2}$",
     re.IGNORECASE,
 )
 _FEW_WORDS = 3
@@ -103,19 +102,15 @@ _SHORT_ANSWER = 80
 _BECAUSE = ("because ", "since ", "so that ", "otherwise ", "it's because ")
 
 
-def speakers_in(exchanges: Sequence[Exchange]) -> frozenset[str]:
-    """Return the speakers that most messages begin with."""
-    texts = [each.text for exchange in exchanges for each in exchange.words]
-    names = [match[1] for text in texts if (match := _SPEAKER.match(text))]
-    return frozenset(names) if len(names) > 1 and len(names) > len(texts) // 2 else frozenset()
-
-
 class Person:
     """The person who talks, and the trouble mentioned last."""
 
-    def __init__(self, scene: Scene, speakers: frozenset[str]) -> None:
+    def __init__(self, scene: Scene, exchanges: Sequence[Exchange]) -> None:
         self._scene = scene
-        self._speakers = speakers
+        # In a talk of several, most messages begin with the name of who speaks.
+        texts = [each.text for exchange in exchanges for each in exchange.words]
+        names = [match[1] for text in texts if (match := _SPEAKER.match(text))]
+        self._speakers = set(names) if len(names) > max(1, len(texts) // 2) else set()
         self._trouble: tuple[str, Utterance] | None = None
 
     def notes(self, exchange: Exchange, question: Utterance | None) -> list[Note]:
@@ -299,33 +294,25 @@ def _chosen(words: list[str], is_strong: list[bool]) -> str:
 FINDING = one_of(
     r"\broot cause\b|\bturns? out\b|\bcaused by\b|\bbecause\b|\bdue to\b|\bthe reason\b|\breal "
     r"bug\b",
-    r"\b(?:issue|problem|bug|cause|reason|culprit|error|failure|fix|difference|catch|trick) "
-    r"(?:here |now )?"
-    r"(?:is|was|are|were|comes|seems|lies)\b",
+    r"\b(?:issue|problem|bug|cause|reason|culprit|error|failure|fix|difference|catch"
+    r"|trick) (?:here |now )?(?:is|was|are|were|comes|seems|lies)\b",
     r"\bi (?:found|discovered|noticed|see that|see the)\b|^found\b",
     r"\bknown (?:\w{1,20} )?(?:issue|bug|problem|conflict|limitation)\b",
     r"\b(?:does|do|did|is|are|was|were|has|have|can|will|wo|could|should)(?: not|n't) (?:support"
-    r"|supported|exist|work"
-    r"|include|included|configured|needed|set|defined|match|available|handle|have|contain"
-    r"|installed|exported|being)\b",
+    r"|supported|exist|work|include|included|configured|needed|set|defined|match|available|handle"
+    r"|have|contain|installed|exported|being)\b",
     r"\b(?:is|are|was|were) (?:missing|lost|unused|deprecated|dropped|ignored|overwritten|stale"
-    r"|wrong|incompatible"
-    r"|pre-existing|required)\b"
-    r"|\bpre-existing\b|\bwhich means\b|\bthis means\b|\bmeans that\b|\bcannot be\b|\bnot a "
-    r"valid\b|\bdepends? on\b"
-    r"|\bconflicts? (?:with|when|between)\b|\bonly (?:works|happens|when|if)\b|\bfails? (?:because"
-    r"|since|when|on|if)\b"
-    r"|\bneeds? .{1,60} (?:imported|installed|enabled|set)\b"
-    r"|\bno \w{1,30} (?:module|file|helper|table|column|config)"
-    r"|\bwithout (?:a|an|the) (?:default|key|index|lock)\b",
+    r"|wrong|incompatible|pre-existing|required)\b|\bpre-existing\b|\bwhich means\b|\bthis means\b"
+    r"|\bmeans that\b|\bcannot be\b|\bnot a valid\b|\bdepends? on\b|\bconflicts? (?:with|when"
+    r"|between)\b|\bonly (?:works|happens|when|if)\b|\bfails? (?:because|since|when|on|if)\b"
+    r"|\bneeds? .{1,60} (?:imported|installed|enabled|set)\b|\bno \w{1,30} (?:module|file|helper"
+    r"|table|column|config)|\bwithout (?:a|an|the) (?:default|key|index|lock)\b",
 )
 CHOICE = one_of(
     r"\b(?:i(?:'ll| will|'ve| have)?|we(?:'ll| will)?|let me|let's|i'm going to) (?:just |instead "
-    r"|simply )?"
-    r"(?:use|go with|choose|chose|chosen|decided|keep|skip|suppress|opt|switch|stick|avoid|prefer"
-    r"|adopt|rewrite"
-    r"|work around)\b.{0,160}\b(?:because|instead|rather than|since|so that|to avoid|to keep"
-    r"|for)\b",
+    r"|simply )?(?:use|go with|choose|chose|chosen|decided|keep|skip|suppress|opt|switch|stick"
+    r"|avoid|prefer|adopt|rewrite|work around)\b.{0,160}\b(?:because|instead|rather than|since"
+    r"|so that|to avoid|to keep|for)\b",
     r"\bdecided to\b|\bgoing with\b|\brecommend(?:ation|ed)?:? ",
     r"\bthe (?:best|simplest|safest|right) (?:approach|option|way|choice|fix) is\b",
 )
@@ -336,19 +323,15 @@ COMPLETION = one_of(
     r"|converted|migrated|deployed"
     r"|installed|configured|merged|upgraded|reverted|rewrote|wrote|switched)\b",
     r"^everything\b.{0,60}\b(?:pushed|done|pass\w{0,4}|complete|working|clean)",
-    r"\b(?:is|are|has been|have been|now) (?:(?:now|fully|all|both|successfully) "
-    r"){0,3}(?:complete|completed|done"
-    r"|finished|fixed|implemented|pushed|merged|deployed|resolved|closed|working|in place"
-    r"|migrated)\b",
-    r"^(?:i(?:'ve| have) |successfully |the \w{1,30} (?:is|was) )(?:(?:now|just|successfully) "
-    r"){0,2}(?:added|created"
-    r"|implemented|fixed|updated|removed|refactored|moved|renamed|written|built|set up|completed"
-    r"|finished|resolved"
-    r"|migrated|configured|installed|deployed)\b",
-    r"\ball (?:\d{1,6} |the |of the )?(?:\w{1,20} ){0,3}(?:tests?|checks|tasks|subtasks)(?: now)? "
-    r"(?:are |is )?"
-    r"(?:pass|green|done|complete|succeed)"
-    r"|\bcomplete[.!]?$",
+    r"\b(?:is|are|has been|have been|now) (?:(?:now|fully|all|both|successfully) ){0,3}(?:complete"
+    r"|completed|done|finished|fixed|implemented|pushed|merged|deployed|resolved|closed|working"
+    r"|in place|migrated)\b",
+    r"^(?:i(?:'ve| have) |successfully |the \w{1,30} (?:is|was) )(?:(?:now|just"
+    r"|successfully) ){0,2}(?:added|created|implemented|fixed|updated|removed|refactored|moved"
+    r"|renamed|written|built|set up|completed|finished|resolved|migrated|configured|installed"
+    r"|deployed)\b",
+    r"\ball (?:\d{1,6} |the |of the )?(?:\w{1,20} ){0,3}(?:tests?|checks|tasks"
+    r"|subtasks)(?: now)? (?:are |is )?(?:pass|green|done|complete|succeed)|\bcomplete[.!]?$",
 )
 BLOCKED = one_of(
     r"\b(?:i(?:'m| am)|we(?:'re| are)|this is|it is|work is|still) blocked\b|\bblocked (?:by|on"
@@ -364,8 +347,7 @@ _CONTRAST = one_of(
 )
 _OPENERS = re.compile(
     r"(?:(?:good|great|perfect|right|ok(?:ay)?|excellent|now|next|first|then|also|finally|alright"
-    r"|so|nice|both|expected"
-    r"|i see|yes|sure)\b[,.!:;—– -]{0,4}){1,4}",
+    r"|so|nice|both|expected|i see|yes|sure)\b[,.!:;—– -]{0,4}){1,4}",
     re.IGNORECASE,
 )
 _ANNOUNCES = one_of(

@@ -119,24 +119,17 @@ def _check_repetition(text: str, messages: int) -> None:
         len(lines) >= 40 + _LINES_PER_MESSAGE * messages
         and len(lines) - len(forms) > len(lines) * _COUNTING_SHARE
     )
-    if is_verbatim or is_counting or any(map(_is_stuck, lines)):
+    # One line goes round in itself, and shrinks as no sentence does: prose to a half, a list of
+    # paths of one folder to a quarter; a repeated phrase to less than an eighth.
+    long = [line[:MOST_CHARACTERS] for line in lines if len(line) >= _STUCK_CHARACTERS]
+    written = [line.encode("utf-8", "replace") for line in long]
+    is_stuck = any(len(zlib.compress(line, 1)) * _STUCK_RATIO < len(line) for line in written)
+    if is_verbatim or is_counting or is_stuck:
         raise refuse(
             "repeated",
             "The model repeated itself without end.",
             "it said the same again and again. Note each thing once.",
         )
-
-
-def _is_stuck(line: str) -> bool:
-    """Whether one line goes round in itself: it shrinks as no sentence does.
-
-    Prose shrinks to a half, a list of paths of one folder to a quarter; a phrase that is
-    repeated to fill 600 characters to less than an eighth.
-    """
-    written = line[:MOST_CHARACTERS].encode("utf-8", "replace")
-    return len(line) >= _STUCK_CHARACTERS and len(zlib.compress(written, 1)) * _STUCK_RATIO < len(
-        written
-    )
 
 
 # echo
