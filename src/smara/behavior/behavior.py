@@ -18,15 +18,15 @@ from smara.behavior.finalize import (
     is_outranked,
 )
 from smara.behavior.habits import (
-    Calibration,
-    FilePair,
     Habits,
-    KnownFailure,
-    Prefetch,
     RollingTables,
 )
 from smara.behavior.methodology import (
-    Contexts,
+    CODER_FILES,
+    CODER_TOKENS,
+    MOST_RECIPES,
+    MOST_STEPS,
+    PLANNER_SECTIONS,
     ExecutionContext,
     PlannerContext,
     PrefetchedFile,
@@ -34,8 +34,8 @@ from smara.behavior.methodology import (
     custom_type_of,
     find_methodology,
     relay_of,
-    step_limit,
     tell_relay,
+    tell_sections,
 )
 from smara.behavior.models import (
     PASSED,
@@ -62,18 +62,20 @@ from smara.core.clock import Clock
 from smara.core.events import HostEvent
 from smara.core.ids import IdMaker
 from smara.core.scope import require_id
+from smara.core.text import find_words
 from smara.core.tokens import TokenCounter
 from smara.database.database import Session
 from smara.errors import InvalidInputError, SmaraError
 from smara.knowledge.gate import SESSION_TYPES, SessionType
+from smara.knowledge.kinds import types_told_at
 from smara.knowledge.memories import Memories
-from smara.knowledge.models import AddResult, WorkUnit
+from smara.knowledge.models import AddResult, TypedMemory, WorkUnit
 from smara.secrets import redact
 
 DAY_MS = 86_400_000
 
 
-class Behavior:
+class Behavior(Habits):
     """The events of one project's agents, and what they show.
 
     ``observe`` takes an event of any host; ``finalize`` decides on a session when it has ended, and
@@ -92,8 +94,9 @@ class Behavior:
         deadline_seconds: float = 30.0,
         evict: Callable[[], int] | None = None,
     ) -> None:
-        self._store = store
+        super().__init__(store)
         self._memories = memories
+        self._counter = counter
         self._clock = clock
         self._evict = evict
         self._watcher = Watcher(store, clock)
@@ -107,16 +110,14 @@ class Behavior:
             models=models,
             deadline_seconds=deadline_seconds,
         )
-        self._habits = Habits(store)
         self._synthesis = Synthesis(
             store,
-            self._habits,
+            self,
             memories,
             clock=clock,
             models=models,
             deadline_seconds=deadline_seconds,
         )
-        self._contexts = Contexts(memories, self._habits, counter)
 
     # watching
 
@@ -288,7 +289,7 @@ class Behavior:
         filters: dict[str, Any] = {"types": list(relay.types)} if relay.types else {}
         if session_id is not None:
             filters["session_id"] = session_id
-        return tell_relay(relay, self._contexts.memories(modules, limit, **filters), method)
+        return tell_relay(relay, self._memories_of(modules, limit, **filters), method)
 
     def remember_as(
         self, methodology: str, name: str, content: str, *, session_id: str, **fields: Any
@@ -406,7 +407,36 @@ class Behavior:
         self, modules: Sequence[str], task: str = "", methodology: str = "native"
     ) -> PlannerContext:
         """Return a planner's context: constraints, coupled files, estimates."""
-        return self._contexts.planner(modules, task, methodology)
+        sections = {
+            title: self._memories_of(modules, limit, type=kind)
+            for kind, (title, limit) in PLANNER_SECTIONS.items()
+        }
+        # The recipes that have most words in common with the task.
+        words = {word.lower() for word in find_words(task)}
+        recipes = [
+            (len(words.intersection(word.lower() for word in find_words(each.content))), each)
+            for each in self._memories_of((), 50, type="workflow_recipe")
+        ]
+        best = sorted((pair for pair in recipes if pair[0] > 1), key=lambda pair: -pair[0])
+        sections["How it is done here"] = [each for _, each in best[:MOST_RECIPES]]
+        constraints = [
+            f"Not again: {tried} ({why})" if tried and why else each.content
+            for each in sections[PLANNER_SECTIONS["dead_end"][0]]
+            for tried, why in [(each.data.get("approach_tried"), each.data.get("why_it_failed"))]
+        ]
+        files = [
+            str(path)
+            for each in sections[PLANNER_SECTIONS["causal_dependency"][0]]
+            for path in each.data.get("dependent_files", ())
+        ]
+        estimates = [self.calibration(module, methodology) for module in modules]
+        return PlannerContext(
+            tell_sections(sections),
+            max((each.factor for each in estimates if each is not None), default=1.0),
+            tuple(constraints),
+            further_files=tuple(dict.fromkeys(files)),
+            memories=tuple(each for section in sections.values() for each in section),
+        )
 
     def coder_files(
         self, modules: Sequence[str], read: Callable[[str], str | None]
@@ -415,16 +445,40 @@ class Behavior:
 
         ``read`` gives the text of a path.
         """
-        return self._contexts.coder(modules, read)
+        habits = [each for each in map(self.prefetch, modules) if each is not None]
+        paths = [path for each in habits for path in each.always]
+        paths += [path for each in habits for path in each.frequently]
+        found: list[PrefetchedFile] = []
+        left = CODER_TOKENS
+        for path in dict.fromkeys(paths):
+            text = read(path) if len(found) < CODER_FILES else None
+            tokens = self._counter.count(text).tokens if text else 0
+            if text and tokens <= left:
+                found.append(PrefetchedFile(path, text, tokens))
+                left -= tokens
+        return found
 
     def qa_context(self, modules: Sequence[str] = ()) -> str:
         """Return a tester's context before the first look."""
-        return self._contexts.qa(modules)
+        kinds = reversed(types_told_at("qa"))  # the most fleeting first
+        return tell_sections(
+            {kind.replace("_", " "): self._memories_of(modules, 12, type=kind) for kind in kinds}
+        )
+
+    def _memories_of(
+        self, modules: Sequence[str], limit: int, **filters: Any
+    ) -> builtins.list[TypedMemory]:
+        """Return memories of modules, or of all, without quarantine."""
+        pages = [self._memories.list(**filters, module=each, limit=limit) for each in modules]
+        pages = pages or [self._memories.list(**filters, limit=limit)]
+        found = {each.id: each for page in pages for each in page if each.tier != "quarantined"}
+        return list(found.values())[:limit]
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
         """Return the step limit for work on a module."""
         calibration = self.calibration(module, methodology)
-        return step_limit(base, calibration.factor if calibration is not None else None)
+        factor = calibration.factor if calibration is not None else 1.0
+        return min(-(-round(base * factor * 1_000) // 1_000), MOST_STEPS)
 
     # asking
 
@@ -449,30 +503,6 @@ class Behavior:
         """Return the status of learning."""
         with self._store.database.read() as session:
             return self._store.status(session)
-
-    def failures_of(self, command: str, limit: int = 3) -> builtins.list[KnownFailure]:
-        """Return a command's past failures, reasons and fixes."""
-        return self._habits.failures_of(command, limit)
-
-    def failures(self, limit: int = 50) -> builtins.list[KnownFailure]:
-        """The errors that came most often."""
-        return self._habits.failures(limit)
-
-    def prefetch(self, module: str) -> Prefetch | None:
-        """The files that work on a module reads."""
-        return self._habits.prefetch(module)
-
-    def calibration(self, module: str, methodology: str = "native") -> Calibration | None:
-        """Return a module's actual steps against the planned ones."""
-        return self._habits.calibration(module, methodology)
-
-    def modules(self, limit: int = 20) -> builtins.list[tuple[str, int]]:
-        """The modules that were worked on, each with the number of sessions."""
-        return self._habits.modules(limit)
-
-    def edges(self, path: str | None = None, limit: int = 50) -> builtins.list[FilePair]:
-        """Files that are touched together."""
-        return self._habits.edges(path, limit)
 
     def synthesis_log(self, limit: int = 50) -> builtins.list[Synthesized]:
         """Return the log of syntheses and their results."""

@@ -146,7 +146,15 @@ class Habits:
         return [each for each in found if starts(command, lacking(each.command, each.error))]
 
     def failures_like(self, command: str, output: str) -> list[KnownFailure]:
-        """Return the failures with the same error of a program."""
+        """Return the failures with the same error of a program.
+
+        Args:
+            command: The command that has failed now.
+            output: What it wrote.
+
+        Returns:
+            The one failure with the same fingerprint, or none.
+        """
         parsed, line = read_command(command), telling_line(output)
         if parsed is None or not line or is_harness(output):
             return []
@@ -198,7 +206,16 @@ class Habits:
         return found
 
     def module_files(self, module: str, limit: int) -> tuple[int, list[tuple[str, int]]]:
-        """Return a module's sessions, and its files with theirs, most first."""
+        """Return a module's sessions, and its files with theirs, most first.
+
+        Args:
+            module: The module, such as ``smara/tasks``.
+            limit: The most files.
+
+        Returns:
+            In how many sessions the module was worked on, and for each file in how many it was
+            read.
+        """
         with self._store.database.read() as session:
             row = session.one(
                 self._store.sql(

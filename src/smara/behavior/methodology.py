@@ -2,8 +2,7 @@
 
 A methodology has phases, work units, relays and custom types: native, BMAD and TDD stand
 here, other packages add theirs by the entry point ``smara.methodologies``, by implementing
-Methodology or by filling in PlainMethodology. Contexts of planners, coders and testers are
-built from its memories.
+Methodology or by filling in PlainMethodology.
 """
 
 from __future__ import annotations
@@ -14,12 +13,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any, Literal, Protocol, get_args
 
-from smara.behavior.habits import Habits
-from smara.core.text import find_words
-from smara.core.tokens import TokenCounter
 from smara.errors import ConfigError, InvalidInputError, SmaraError
-from smara.knowledge.kinds import types_told_at
-from smara.knowledge.memories import Memories
 from smara.knowledge.models import MemoryType, TypedMemory, WorkUnit
 
 Phase = Literal["define", "implement", "validate", "refine", "explore", "reflect"]
@@ -352,14 +346,13 @@ def tell_relay(
 CODER_TOKENS, CODER_FILES = 32_000, 12
 """About a quarter of a context window, and no more files than one can follow."""
 MOST_STEPS = 400
-MOST_FACTOR = 2.0
-_PLANNER_SECTIONS: dict[MemoryType, tuple[str, int]] = {
+PLANNER_SECTIONS: dict[MemoryType, tuple[str, int]] = {
     "task_calibration": ("How estimates went", 5),
     "dead_end": ("Tried and given up: constraints", 8),
     "causal_dependency": ("Files that must follow", 10),
     "work_unit_outcome": ("What came of earlier work", 5),
 }
-_MOST_RECIPES = 2
+MOST_RECIPES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,97 +380,8 @@ class PrefetchedFile:
     tokens: int
 
 
-class Contexts:
-    """Puts together what is known for each stage of the work."""
-
-    def __init__(self, memories: Memories, habits: Habits, counter: TokenCounter) -> None:
-        self._memories = memories
-        self._habits = habits
-        self._counter = counter
-
-    def planner(
-        self, modules: Sequence[str], task: str = "", methodology: str = "native"
-    ) -> PlannerContext:
-        """Return a planner's context for some modules."""
-        sections = {
-            title: self.memories(modules, limit, type=kind)
-            for kind, (title, limit) in _PLANNER_SECTIONS.items()
-        }
-        # The recipes that have most words in common with the task.
-        words = {word.lower() for word in find_words(task)}
-        recipes = [
-            (len(words.intersection(word.lower() for word in find_words(each.content))), each)
-            for each in self.memories((), 50, type="workflow_recipe")
-        ]
-        best = sorted((pair for pair in recipes if pair[0] > 1), key=lambda pair: -pair[0])
-        sections["How it is done here"] = [each for _, each in best[:_MOST_RECIPES]]
-        constraints = [
-            f"Not again: {tried} ({why})" if tried and why else each.content
-            for each in sections[_PLANNER_SECTIONS["dead_end"][0]]
-            for tried, why in [(each.data.get("approach_tried"), each.data.get("why_it_failed"))]
-        ]
-        files = [
-            str(path)
-            for each in sections[_PLANNER_SECTIONS["causal_dependency"][0]]
-            for path in each.data.get("dependent_files", ())
-        ]
-        estimates = [self._habits.calibration(module, methodology) for module in modules]
-        return PlannerContext(
-            _tell(sections),
-            max((each.factor for each in estimates if each is not None), default=1.0),
-            tuple(constraints),
-            further_files=tuple(dict.fromkeys(files)),
-            memories=tuple(each for section in sections.values() for each in section),
-        )
-
-    def coder(
-        self, modules: Sequence[str], read: Callable[[str], str | None]
-    ) -> list[PrefetchedFile]:
-        """Return files to read ahead, most common first.
-
-        ``read`` gives the text of one, or ``None``.
-        """
-        habits = [each for each in map(self._habits.prefetch, modules) if each is not None]
-        paths = [path for each in habits for path in each.always]
-        paths += [path for each in habits for path in each.frequently]
-        found: list[PrefetchedFile] = []
-        left = CODER_TOKENS
-        for path in dict.fromkeys(paths):
-            text = read(path) if len(found) < CODER_FILES else None
-            tokens = self._counter.count(text).tokens if text else 0
-            if text and tokens <= left:
-                found.append(PrefetchedFile(path, text, tokens))
-                left -= tokens
-        return found
-
-    def qa(self, modules: Sequence[str] = ()) -> str:
-        """Return a tester's context before the first look."""
-        kinds = reversed(types_told_at("qa"))  # the most fleeting first
-        return _tell(
-            {kind.replace("_", " "): self.memories(modules, 12, type=kind) for kind in kinds}
-        )
-
-    def memories(self, modules: Sequence[str], limit: int, **filters: Any) -> list[TypedMemory]:
-        """Return memories of modules, or of all, without quarantine."""
-        pages = [self._memories.list(**filters, module=each, limit=limit) for each in modules]
-        pages = pages or [self._memories.list(**filters, limit=limit)]
-        found = {each.id: each for page in pages for each in page if each.tier != "quarantined"}
-        return list(found.values())[:limit]
-
-
-def step_limit(base: int, factor: float | None, most: int = MOST_STEPS) -> int:
-    """Return the step limit: more after overruns, at most twice.
-
-    >>> step_limit(50, 1.4), step_limit(50, 9.0), step_limit(50, None), step_limit(300, 1.9)
-    (70, 100, 50, 400)
-    """
-    scaled = -(
-        -round(base * min(factor if factor is not None else 1.0, MOST_FACTOR) * 1_000) // 1_000
-    )
-    return min(int(scaled), most)
-
-
-def _tell(sections: Mapping[str, Sequence[TypedMemory]]) -> str:
+def tell_sections(sections: Mapping[str, Sequence[TypedMemory]]) -> str:
+    """Render memories below the titles of their sections."""
     lines: list[str] = []
     for title, memories in sections.items():
         if memories:

@@ -107,30 +107,25 @@ def _tool(pad: Pad, event: HostEvent) -> None:
     facts.step += 1
     failed = has_failed(event)
     facts.failures += failed
+    output = event.error or event.tool_output
     for action in actions_of(event, facts.root):
         if action.command is not None:
             runs.record_run(pad, event, action.command, failed=failed)
         elif action.verb == "mcp":
             e2e.record(pad, event, failed=failed)
-        elif failed:
-            _failed(pad, event, action)
-        else:
+        elif not failed:
             _act(pad, event, action)
+        elif action.verb == "edit" and was_changed_by_others(output):
+            pad.files.count(action.subject, facts.step).refusals += 1
+        elif action.verb == "read" and is_absent(output) and event.tool == "Read":
+            runs.record_missing_file(pad, action.subject, quote(output, 160))
+        elif action.verb == "search" and not is_harness(output):
+            pad.searches.count(action.subject, facts.step)
         # What is said from the next step on may come from outside.
         if action.verb == "fetch" or (action.command is not None and action.command.has("network")):
             facts.outside.setdefault("web", facts.step)
         elif action.verb == "mcp":
             facts.outside.setdefault("mcp", facts.step)
-
-
-def _failed(pad: Pad, event: HostEvent, action: Action) -> None:
-    output = event.error or event.tool_output
-    if action.verb == "edit" and was_changed_by_others(output):
-        pad.files.count(action.subject, pad.step).refusals += 1
-    elif action.verb == "read" and is_absent(output) and event.tool == "Read":
-        runs.record_missing_file(pad, action.subject, quote(output, 160))
-    elif action.verb == "search" and not is_harness(output):
-        pad.searches.count(action.subject, pad.step)
 
 
 def _act(pad: Pad, event: HostEvent, action: Action) -> None:
