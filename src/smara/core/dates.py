@@ -177,7 +177,8 @@ _RECURRING = re.compile(
 )
 _HINTS = (
     "day", "week", "month", "year", "morrow", "night", "hier", "demain", "gestern", "woche",
-    "monat", "semain", "semana", " mes", "jour", "tag", "ayer", "ieri", "domani", "ontem", "20", "19",
+    "monat", "semain", "semana", " mes", "jour", "tag", "ayer", "ieri", "domani", "ontem", "20",
+    "19",
     " jan", " feb", " mar", " apr", " may", " jun", " jul", " aug", " sep", " oct", " nov", " dec",
 )  # fmt: skip
 _QUOTED = re.compile(r"`[^`\n]{0,300}`|\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”")
