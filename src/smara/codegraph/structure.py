@@ -25,6 +25,7 @@ from smara.codegraph.memory_graph import (
     Ints,
 )
 from smara.codegraph.models import CodeMap, EntryPoint, HotSpot, ImportCycle, Node
+from smara.core.extract import shorten
 
 DAMPING = 0.85
 _MOST_ROUNDS = 60
@@ -301,7 +302,7 @@ def definition_head(node: Node) -> str:
     head = signature
     if not signature or node.name not in signature:
         head = f"{_WORDS.get(node.kind, '')} {node.name}{signature}".strip()
-    return head if len(head) <= _LONGEST_HEAD else head[: _LONGEST_HEAD - 1] + "…"
+    return shorten(head, _LONGEST_HEAD)
 
 
 Imports = dict[int, dict[int, int]]

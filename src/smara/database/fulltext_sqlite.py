@@ -197,15 +197,23 @@ class SqliteFullText(_SqliteIndex):
 
         Quick checks at every open, ``deep`` reads all of it.
         """
+        if problems := _problems(session, "message_index", "The search index", deep=deep):
+            return problems
         try:
-            found = _quick_problems(session)
-            if deep and not found:
-                session.run(
-                    "INSERT INTO message_index (message_index, rank) VALUES ('integrity-check', 1)"
+            # A few page reads: it must reach the newest message.
+            newest, *ends = (
+                (session.one(statement) or (None,))[0] or 0
+                for statement in (
+                    "SELECT max(no) FROM messages",
+                    "SELECT max(id) FROM message_index_content",
+                    "SELECT max(id) FROM message_index_docsize",
                 )
+            )
         except CorruptError as error:
             return [f"The search index is damaged ({error.facts.get('reason')})."]
-        return found
+        if ends[0] != ends[1] or ends[0] >> CHUNK_BITS != newest:
+            return ["The search index does not reach the newest message."]
+        return []
 
 
 def quoted(term: str) -> str:
@@ -217,26 +225,6 @@ def _resource_term(resource_id: str) -> str:
     # A checksum, because a resource's name may hold anything; the records are checked
     # by name before anything is shown.
     return f"^u{zlib.crc32(resource_id.encode('utf-8', 'replace')):08x}"
-
-
-def _quick_problems(session: Session) -> list[str]:
-    """Compare what the index says of itself with what was put in; a few page reads."""
-    expected = session.one("SELECT rows FROM index_state WHERE name = 'message_index'")
-    averages = session.one("SELECT block FROM message_index_data WHERE id = 1")
-    structure = session.one("SELECT length(block) FROM message_index_data WHERE id = 10")
-    content = session.one("SELECT max(id) FROM message_index_content")
-    sizes = session.one("SELECT max(id) FROM message_index_docsize")
-    newest = session.one("SELECT max(no) FROM messages")
-    if expected is None or averages is None or structure is None:
-        return ["The search index has lost its own records."]
-    rows = first_varint(averages[0]) if averages[0] else 0
-    if rows != expected[0]:
-        return [f"The search index holds {rows} rows, and {expected[0]} were put in."]
-    last, last_size = (content or (None,))[0], (sizes or (None,))[0]
-    if last != last_size or (last or 0) >> CHUNK_BITS != ((newest or (None,))[0] or 0):
-        return ["The search index does not reach the newest message."]
-    session.all("SELECT rowid FROM message_index WHERE message_index MATCH '\"^p1\"' LIMIT 1")
-    return []
 
 
 def first_varint(block: bytes) -> int:
@@ -340,7 +328,7 @@ class SqliteRecordIndex(_SqliteIndex):
         return [
             problem
             for table, what in (("record_index", "tasks"), ("code_index", "code"))
-            for problem in _problems(session, table, what, deep=deep)
+            for problem in _problems(session, table, f"The index of {what}", deep=deep)
         ]
 
 
@@ -359,20 +347,22 @@ def _count(session: Session, table: str, more: int) -> None:
         session.run("UPDATE index_state SET rows = rows + ? WHERE name = ?", (more, table))
 
 
-def _problems(session: Session, table: str, what: str, deep: bool) -> list[str]:
+def _problems(session: Session, table: str, name: str, deep: bool) -> list[str]:
+    """Compare what an FTS5 table says of itself with what was put in."""
     try:
         expected = session.one("SELECT rows FROM index_state WHERE name = ?", (table,))
         averages = session.one(f"SELECT block FROM {table}_data WHERE id = 1")
-        if expected is None or averages is None:
-            return [f"The index of {what} has lost its own records."]
+        structure = session.one(f"SELECT length(block) FROM {table}_data WHERE id = 10")
+        if expected is None or averages is None or structure is None:
+            return [f"{name} has lost its own records."]
         there = first_varint(averages[0]) if averages[0] else 0
         if there != expected[0]:
-            return [f"The index of {what} holds {there} rows, and {expected[0]} were put in."]
+            return [f"{name} holds {there} rows, and {expected[0]} were put in."]
         session.all(f"SELECT rowid FROM {table} WHERE {table} MATCH '\"^p1\"' LIMIT 1")
         if deep:
             session.run(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")
     except CorruptError as error:
-        return [f"The index of {what} is damaged ({error.facts.get('reason')})."]
+        return [f"{name} is damaged ({error.facts.get('reason')})."]
     return []
 
 

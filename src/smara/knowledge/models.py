@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from smara.core.extract import shorten
 from smara.core.items import Items
 
 MemoryType = Literal[
@@ -305,12 +306,7 @@ class TypedMemory:
         """A few words to name it by, at most 40 characters."""
         if self.citation:
             return self.citation
-        line = " ".join(self.content.split())
-        return (
-            line
-            if len(line) <= MAX_CITATION_LENGTH
-            else line[: MAX_CITATION_LENGTH - 1].rstrip() + "…"
-        )
+        return shorten(" ".join(self.content.split()), MAX_CITATION_LENGTH)
 
 
 def tier_of_taint(taint: Sequence[str]) -> TrustTier:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from smara.core.extract import shorten
 from smara.core.scope import require_id
 from smara.core.validate import invalid, one_of
 from smara.errors import InvalidInputError
@@ -237,8 +238,7 @@ def _one_evidence(value: Any) -> Evidence:
     if quote is not None:
         if not isinstance(quote, str):
             raise invalid("a quotation must be a text", "Give the words themselves.", "evidence")
-        quote = redact(quote.strip()).text
-        quote = quote if len(quote) <= MAX_QUOTE_LENGTH else quote[: MAX_QUOTE_LENGTH - 1] + "…"
+        quote = shorten(redact(quote.strip()).text, MAX_QUOTE_LENGTH)
     return Evidence(
         None if given.message_id is None else require_id(given.message_id, "message_id"),
         None

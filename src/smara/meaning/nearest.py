@@ -3,7 +3,8 @@
 A small shelf of vectors is kept whole, one byte per dimension. Of a large one only the signs are
 kept, 32 bytes for 256 dimensions: they are compared in two rounds, then the best thousand rows are
 compared exactly. The last comparison is in whole numbers, so that every machine and database gives
-the same order; of equals the newer comes first.
+the same order; of equals the newer comes first. It loads numpy: a question with a vector imports
+this module.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from smara.database.database import Database, Session
-from smara.database.vectors import Shelf, cosines, decode
+from smara.database.vectors import Shelf, cosines, decode, rough_cosines
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,8 +52,6 @@ class Table:
     """
 
     def __init__(self, width: int, dtype: Any, is_by_column: bool) -> None:
-        import numpy as np
-
         self._width, self._dtype, self._is_by_column = width, dtype, is_by_column
         self._places: dict[int, tuple[int, int]] = {}
         self._gone = 0
@@ -104,15 +105,11 @@ class Table:
         self.size = len(rows)
 
     def _empty(self, capacity: int) -> Array:
-        import numpy as np
-
         if self._is_by_column:
             return np.zeros((self._width, capacity), dtype=self._dtype).T
         return np.zeros((capacity, self._width), dtype=self._dtype)
 
     def _grow(self, size: int) -> None:
-        import numpy as np
-
         if size <= len(self.rows):
             return
         capacity = max(256, size + size // 8)
@@ -122,8 +119,6 @@ class Table:
 
     def of(self, numbers: Sequence[int] | Rows) -> tuple[Rows, Array]:
         """Return which of some rows are here, in order, with values."""
-        import numpy as np
-
         with self.lock:
             rows, values = self.rows[: self.size], self.values[: self.size]
             if self._order is None:
@@ -146,8 +141,6 @@ class Table:
 
 def best_by_codes(rows: Rows, codes: Codes, query: Floats, limit: int) -> Rows:
     """The rows whose vectors are nearest, in no order."""
-    from smara.database.vectors import rough_cosines
-
     scores = rough_cosines(codes, query)
     scores[rows == _GONE] = float("-inf")
     return _best(rows, scores, limit)
@@ -160,8 +153,6 @@ def best_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
     Those are rounded to whole numbers of 6 bits, so that each of the bits is one more comparison
     of signs.
     """
-    import numpy as np
-
     first = _alike(rows, signs.T, query, count=max(FIRST_ROUND, limit * 16))
     columns = signs.T[:, first]
     largest = (1 << _QUERY_BITS - 1) - 1
@@ -176,8 +167,6 @@ def best_by_signs(rows: Rows, signs: Array, query: Floats, limit: int) -> Rows:
 
 
 def _alike(rows: Rows, columns: Array, query: Floats, count: int) -> Array:
-    import numpy as np
-
     apart = _counted(columns, _words(query > 0), np.bitwise_xor)  # how many signs differ
     within = np.searchsorted(np.cumsum(np.bincount(apart)), count)
     first = np.flatnonzero(apart <= within)
@@ -191,8 +180,6 @@ def _counted(columns: Array, query: Array, compare: Any) -> Array:
     The strips have their places once and for all: asking for new ones each time would cost more
     than the comparing.
     """
-    import numpy as np
-
     counts = np.zeros(columns.shape[1], dtype=np.uint16)
     words, bits = np.empty(_STRIP, dtype=np.uint64), np.empty(_STRIP, dtype=np.uint8)
     for start in range(0, len(counts), _STRIP):
@@ -206,8 +193,6 @@ def _counted(columns: Array, query: Array, compare: Any) -> Array:
 
 
 def _words(flags: Array) -> Array:
-    import numpy as np
-
     packed = np.packbits(flags)
     return np.pad(packed, (0, -len(packed) % 8)).view(np.uint64)
 
@@ -216,8 +201,6 @@ def _best(rows: Rows, scores: Array, limit: int) -> Rows:
     """The rows with the highest scores; all that are equal to the last are in, so that the order of
     rows is nothing.
     """
-    import numpy as np
-
     found = rows
     if len(rows) > limit:
         least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
@@ -340,8 +323,6 @@ class Nearest:
 
     def _table(self, session: Session, shelf: Shelf, dims: int, is_whole: bool) -> Table:
         """The table of a shelf as the database has it now."""
-        import numpy as np
-
         if (
             self._pid != os.getpid()
         ):  # a lock that another thread held at the fork would never be given back
@@ -375,8 +356,6 @@ class Nearest:
         self, session: Session, shelf: Shelf, blocks: Sequence[Block], dims: int, is_whole: bool
     ) -> tuple[Sequence[int], Rows, Array]:
         """The sizes of blocks, their rows, and of each row its vector or its signs."""
-        import numpy as np
-
         if not is_whole:
             sizes = [len(each.offsets) // 4 for each in blocks]
             firsts = np.repeat([shelf.rows_of_block(each.block)[0] for each in blocks], sizes)

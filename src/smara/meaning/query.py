@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from smara.core import log
@@ -23,12 +24,12 @@ from smara.database.vectors import Shelf, VectorKind, cosines, decode
 from smara.errors import DatabaseError, SmaraError
 from smara.meaning.embedders import Embedders, VectorCache, choose_space
 from smara.meaning.models import Space, Vector
-from smara.meaning.nearest import Nearest
 from smara.meaning.store import VectorStore
 from smara.secrets import redact
 
 if TYPE_CHECKING:
     from smara.database.vectors import Codes, Floats
+    from smara.meaning.nearest import Nearest
 
 
 class RowVectors:
@@ -141,18 +142,22 @@ class Meaning:
         embedders: Embedders,
         clock: Clock,
         query_seconds: float,
-        nearest: Nearest | None = None,
         when_asked: Callable[[], object] | None = None,
     ) -> None:
         self._store = store
         self._embedders = embedders
         self._clock = clock
         self._query_seconds = query_seconds
-        self._nearest = nearest or Nearest(store.database)
         self._when_asked = when_asked
         self._remembered: OrderedDict[tuple[str, str], Floats] = OrderedDict()
         self._lock = threading.Lock()
         self._warm: set[str] = set()
+
+    @cached_property
+    def _nearest(self) -> Nearest:
+        from smara.meaning.nearest import Nearest  # it loads numpy
+
+        return Nearest(self._store.database)
 
     def query_vector(
         self, text: str, *, deep: bool = False, deadline_seconds: float | None = None
@@ -227,12 +232,7 @@ class Meaning:
 
         See ``nearest``.
         """
-        try:
-            shelf = self._store.shelf(session, vector.space_no, kind)
-            return self._nearest.scores(session, shelf, rows, vector.values)
-        except DatabaseError as error:
-            log.warning("vectors.unreadable", kind=kind, error=error.code)
-            return {}
+        return self.load(session, kind, rows, vector).scores(vector)
 
     def load(
         self, session: Session, kind: VectorKind, rows: Sequence[int], vector: Vector

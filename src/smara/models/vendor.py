@@ -242,14 +242,14 @@ def _make_model(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient
         from pydantic_ai.models.anthropic import AnthropicModel
         from pydantic_ai.providers.anthropic import AnthropicProvider
 
-        claude = AnthropicProvider(base_url=url, http_client=client)
-        return AnthropicModel(spec.model, provider=claude)
+        return AnthropicModel(
+            spec.model, provider=AnthropicProvider(base_url=url, http_client=client)
+        )
     if spec.vendor == "google":
         from pydantic_ai.models.google import GoogleModel
         from pydantic_ai.providers.google import GoogleProvider
 
-        gemini = GoogleProvider(base_url=url, http_client=client)
-        return GoogleModel(spec.model, provider=gemini)
+        return GoogleModel(spec.model, provider=GoogleProvider(base_url=url, http_client=client))
     if spec.vendor == "ollama":
         from pydantic_ai.models.ollama import OllamaModel
         from pydantic_ai.providers.ollama import OllamaProvider
@@ -261,8 +261,9 @@ def _make_model(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient
     if spec.vendor == "openai":
         from pydantic_ai.providers.openai import OpenAIProvider
 
-        openai = OpenAIProvider(base_url=url, http_client=client)
-        return OpenAIChatModel(spec.model, provider=openai)
+        return OpenAIChatModel(
+            spec.model, provider=OpenAIProvider(base_url=url, http_client=client)
+        )
     if spec.vendor == "openai-compatible":
         from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
 
+from smara.core.extract import one_line
+
 if TYPE_CHECKING:
     from smara.core.freshness import Freshness
     from smara.knowledge.models import TypedMemory
@@ -46,8 +48,7 @@ class Neighbor:
     @property
     def snippet(self) -> str:
         """The beginning of it."""
-        text = " ".join(self.content[:400].split())
-        return text if len(text) <= 160 else text[:159] + "…"
+        return one_line(self.content[:400], 160)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from datetime import UTC
 
 from smara.core.dates import local_time
 from smara.core.escape import neutralize
+from smara.core.extract import shorten
 from smara.core.tokens import TokenCounter
 from smara.errors import InvalidInputError
 from smara.knowledge.kinds import KINDS
@@ -91,8 +92,7 @@ def citation(hit: Hit) -> str:
     """
     if hit.source == "memory":
         text = str(hit.metadata.get("citation") or hit.content)
-        line = _line(text)
-        named = line if len(line) <= _BRIEF else line[: _BRIEF - 1].rstrip() + "…"
+        named = shorten(_line(text), _BRIEF)
         return f"[Memory #{hit.metadata.get('shortId', hit.id)}: {named}]"
     if hit.source == "code":
         return f"[Code {_line(str(hit.metadata.get('citation') or hit.id))}]"

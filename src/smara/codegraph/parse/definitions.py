@@ -21,6 +21,7 @@ from smara.codegraph.parse.source import (
     outer_starts,
     sketch,
 )
+from smara.core.extract import shorten
 from smara.core.paths import is_test_path
 
 if TYPE_CHECKING:
@@ -342,7 +343,7 @@ class DefinitionReader:
         text = written.decode("utf-8", "replace").rstrip(" :{;=")
         if text.endswith("=>"):
             text = text[:-2].rstrip()
-        return text if len(text) <= LONGEST_SIGNATURE else text[: LONGEST_SIGNATURE - 1] + "…"
+        return shorten(text, LONGEST_SIGNATURE)
 
     def _add_docs(self) -> None:
         """Give each definition the first line of the string that its body begins with, and the file

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from smara.core.extract import shorten
 from smara.observations.models import Note
 from smara.observations.offline.exchanges import ToolCall, path_of
 from smara.observations.offline.notes import Scene, clean, clip, joined
@@ -199,7 +200,7 @@ def signature(line: str) -> str:
     words = " ".join(line.split())
     for _ in range(3):
         words = _TAIL.sub("", words)
-    return words if len(words) <= 110 else f"{words[:109]}…"
+    return shorten(words, 110)
 
 
 _READ_CHARACTERS = 120_000
