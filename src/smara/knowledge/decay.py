@@ -80,14 +80,6 @@ def confidence_now(memory: TypedMemory, now_ms: int, *others: tuple[str, float])
     return ConfidenceNow(round(value, 4), tuple(steps))
 
 
-def is_due(memory: TypedMemory, now_ms: int) -> bool:
-    """Return True if a memory has faded enough to be deprecated."""
-    half_life = half_life_days(memory)
-    if half_life is None or memory.is_verified:
-        return False
-    return now_ms - used_at(memory) > PRUNED_AFTER_HALF_LIVES * half_life * DAY_MS
-
-
 REVIEW_AFTER_DAYS = 30
 MOST_LOST_TO_CHANGES = 0.5
 """When every file has changed, half of the confidence is left: what was true of them may still

@@ -1,6 +1,6 @@
 """Explain a memory by its sources, its code and its trust.
 
-Messages, observations and code live in other rooms; they answer through the protocols
+Messages, observations and code live in other rooms; they answer through
 :class:`Sources` and :class:`NamedCode`.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 
 from smara.core.extract import one_line
 from smara.core.freshness import Freshness
@@ -34,8 +33,8 @@ class SourceExcerpt:
     taint: tuple[str, ...] = ()
 
 
-class Sources(Protocol):
-    """The messages and observations that memories rest on."""
+class Sources:
+    """The messages and observations that memories rest on; here, evidence as it is given."""
 
     def shown(self, session: Session, evidence: Sequence[Evidence]) -> list[SourceExcerpt]:
         """Return pieces of evidence with what they say, in their order."""
@@ -46,28 +45,21 @@ class Sources(Protocol):
         return ()
 
 
-class NoSources(Sources):
-    """Sources without messages: evidence is taken as it is given."""
-
-
 _NAMING = ("content", "files", "evidence", "commit", "data")
 """The fields by which a memory names code."""
 
 
-class NamedCode(Protocol):
-    """The code that memories name."""
+class NamedCode:
+    """The code that memories name; here, a project without code."""
 
     def written(self, memories: Sequence[StoredMemory]) -> None:
         """Find the code that new or changed memories name."""
-        return
 
-    def verified(self, memories: Sequence[StoredMemory]) -> None:
-        """Take the code of today for memories that a person confirmed today."""
-        return
+    def verified(self, stored: StoredMemory) -> None:
+        """Anchor a memory that a person confirmed to the code of today."""
 
-    def taken_back(self, memories: Sequence[StoredMemory], since_ms: int) -> None:
-        """Take the code of before for memories whose confirmation was reverted."""
-        return
+    def reverted(self, stored: StoredMemory, since_ms: int) -> None:
+        """Anchor a memory whose confirmation was reverted to the code of before."""
 
     def freshness(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Freshness]:
         """Return how memories stand to the code they name, by number."""
@@ -78,26 +70,15 @@ class NamedCode(Protocol):
         return ()
 
 
-class NoCode(NamedCode):
-    """A project without code: no memory names any."""
-
-
-def notify_code(code: NamedCode, before: TypedMemory | None, after: StoredMemory) -> None:
+def notify_code(code: NamedCode, before: TypedMemory, after: StoredMemory) -> None:
     """Tell the code what a change of a memory means."""
-    if before is None:
-        code.written([after])
+    verified_at, was_at = after.memory.verified_at, before.verified_at
+    if verified_at is not None and verified_at != was_at and verified_at >= (was_at or 0):
+        code.verified(after)
         return
-    memory, was_at = after.memory, before.verified_at
-    if (
-        memory.verified_at is not None
-        and memory.verified_at != was_at
-        and memory.verified_at >= (was_at or 0)
-    ):
-        code.verified([after])
-        return
-    if was_at is not None and memory.verified_at != was_at:
-        code.taken_back([after], was_at)
-    if any(getattr(before, name) != getattr(memory, name) for name in _NAMING):
+    if was_at is not None and verified_at != was_at:
+        code.reverted(after, was_at)
+    if any(getattr(before, name) != getattr(after.memory, name) for name in _NAMING):
         code.written([after])
 
 
@@ -127,18 +108,25 @@ class Why:
 
     def lines(self) -> list[str]:
         """Return the whole of it as text, for a terminal."""
-        memory = self.memory
+        memory, verdict = self.memory, self.injection
+        origin = f"  {memory.source} by {memory.created_by}, {_day(memory.created_at)}"
+        origin += f", session {memory.session_id}" if memory.session_id else ""
+        origin += f", commit {memory.commit}" if memory.commit else ""
         found = [f"{memory.short_id}  {memory.type}  {one_line(memory.content, _WIDTH)}", ""]
-        found += ["Where it came from", *self._sources()]
+        found += ["Where it came from", origin]
+        for each in self.sources:
+            gone = "  (no longer there)" if each.is_there is False else ""
+            who = f" {each.told_by}" if each.told_by else ""
+            text = f": {one_line(each.text, _WIDTH)}" if each.text else ""
+            found.append(f"  {each.evidence}{who}{text}{gone}")
         found += [
-            "",
-            f"Trust: {self.trust.tier}",
-            *(f"  {reason}" for reason in self.trust.reasons),
+            f"  derived from {each.short_id}: {one_line(each.content, _WIDTH)}"
+            for each in self.origins
         ]
-        told = "as an instruction" if self.injection.as_instruction else "as something known"
-        found.append(
-            f"  told unasked: {told if self.injection.allowed else 'no'}: {self.injection.why}"
-        )
+        found += ["", f"Trust: {self.trust.tier}"]
+        found += [f"  {reason}" for reason in self.trust.reasons]
+        form = "as an instruction" if verdict.as_instruction else "as something known"
+        found.append(f"  told unasked: {form if verdict.allowed else 'no'}: {verdict.why}")
         found += ["", f"Confidence now: {self.confidence.value:.2f}"]
         found += [
             f"  × {step.factor:.2f} = {step.value:.2f}  {step.text}"
@@ -149,16 +137,13 @@ class Why:
         if self.code is not None:
             found += ["", f"Code: {self.code.verdict}", *(f"  {line}" for line in self.code.lines)]
         if self.chain:
-            found += [
-                "",
-                "What took the place of what",
-                *(
-                    f"  {'→ ' if each.id == memory.id else '  '}{each.short_id} "
-                    f"{_day(each.created_at)} ({each.deprecated_because or 'active'}) "
-                    f"{one_line(each.content, _WIDTH)}"
-                    for each in self.chain
-                ),
-            ]
+            found += ["", "What took the place of what"]
+        found += [
+            f"  {'→ ' if each.id == memory.id else '  '}{each.short_id} "
+            f"{_day(each.created_at)} ({each.deprecated_because or 'active'}) "
+            f"{one_line(each.content, _WIDTH)}"
+            for each in self.chain
+        ]
         found += ["", "What happened"]
         for event in self.events:
             more = event.after.get("why") or event.after.get("outcome") or ""
@@ -166,22 +151,6 @@ class Why:
             what = f"{event.kind.replace('_', ' ')} by {event.actor} ({event.by}){undone}"
             found.append(f"  {_day(event.at)} {what} {more}".rstrip())
         return found
-
-    def _sources(self) -> list[str]:
-        memory = self.memory
-        made = f"  {memory.source} by {memory.created_by}, {_day(memory.created_at)}"
-        if memory.session_id:
-            made += f", session {memory.session_id}"
-        lines = [made + (f", commit {memory.commit}" if memory.commit else "")]
-        for each in self.sources:
-            gone = "  (no longer there)" if each.is_there is False else ""
-            who = f" {each.told_by}" if each.told_by else ""
-            said = f": {one_line(each.text, _WIDTH)}" if each.text else ""
-            lines.append(f"  {each.evidence}{who}{said}{gone}")
-        return lines + [
-            f"  derived from {each.short_id}: {one_line(each.content, _WIDTH)}"
-            for each in self.origins
-        ]
 
 
 def _day(milliseconds: int) -> str:

@@ -39,7 +39,7 @@ from smara.knowledge.models import (
     rank_of,
 )
 from smara.knowledge.prepare import plain_path
-from smara.knowledge.provenance import NamedCode, NoCode, NoSources, Sources
+from smara.knowledge.provenance import NamedCode, Sources
 from smara.knowledge.store import StoredMemory
 from smara.knowledge.trust import (
     Tellable,
@@ -96,9 +96,9 @@ class MemoryReader:
     ) -> None:
         self._journal = journal
         self._store = journal.store
-        self._sources = sources or NoSources()
+        self._sources = sources or Sources()
         self._files = files
-        self._code = code or NoCode()
+        self._code = code or NamedCode()
 
     def get(self, memory_id: str) -> TypedMemory:
         """Return a memory.

@@ -128,6 +128,10 @@ class TrustReport:
     reasons: tuple[str, ...] = field(default=())
 
 
+_NO, _FACT, _INSTRUCTION = (False, False), (True, False), (True, True)
+"""If a memory may be injected, and if as an instruction."""
+
+
 def level_of(number: int) -> Level:
     return LEVELS[number - 1]
 
@@ -173,36 +177,38 @@ def may_inject(
     fact with its quotation, and what came from outside not at all unless asked for.
     """
     rules = level_of(level)
-    if not memory.is_active:
-        return Verdict(False, False, f"it was {memory.deprecated_because}")
-    if is_gone or memory.is_stale:
-        return Verdict(False, False, "what it speaks of has gone or it was marked as stale")
-    if memory.tier == "quarantined":
-        return Verdict(
-            False,
-            False,
-            f"it comes from outside ({', '.join(memory.taint)}) and no person has cleared it",
-        )
-    if confidence <= rules.inject_above:
-        worth = f"its confidence of {confidence:.2f} is not above {rules.inject_above:.2f}"
-        return Verdict(False, False, f"{worth}, as the level {rules.name} wants")
-    if memory.tier == "confirmed":
-        return Verdict(True, True, "a person taught or verified it")
-    if KINDS[memory.type].is_fact and any(each.quote for each in memory.evidence):
-        return Verdict(True, False, "unconfirmed, but a fact that is told with its evidence quoted")
-    if memory.tier == "observed":
-        return Verdict(
-            False, False, "it comes from what tools printed, and no person has confirmed it"
-        )
-    if level == 1:
-        return Verdict(False, False, "the level cautious wants a person's confirmation first")
     # What may be told while only changed code asks for the review is a matter of that policy.
-    is_asked_by_code = bool(memory.review_reasons) and all(
-        reason.startswith(CODE_CHANGED) for reason in memory.review_reasons
+    waits = memory.needs_review and not (
+        memory.review_reasons
+        and all(reason.startswith(CODE_CHANGED) for reason in memory.review_reasons)
     )
-    if memory.needs_review and not is_asked_by_code:
-        return Verdict(False, False, "it waits for review")
-    return Verdict(True, False, f"unconfirmed, and the level {rules.name} allows it")
+    is_quoted_fact = KINDS[memory.type].is_fact and any(each.quote for each in memory.evidence)
+    verdicts = (
+        (not memory.is_active, _NO, f"it was {memory.deprecated_because}"),
+        (
+            is_gone or memory.is_stale, _NO, "what it speaks of has gone or it was marked as stale",
+        ),
+        (
+            memory.tier == "quarantined", _NO,
+            f"it comes from outside ({', '.join(memory.taint)}) and no person has cleared it",
+        ),
+        (
+            confidence <= rules.inject_above, _NO,
+            f"its confidence of {confidence:.2f} is not above {rules.inject_above:.2f}, as the "
+            f"level {rules.name} wants",
+        ),
+        (memory.tier == "confirmed", _INSTRUCTION, "a person taught or verified it"),
+        (is_quoted_fact, _FACT, "unconfirmed, but a fact that is told with its evidence quoted"),
+        (
+            memory.tier == "observed", _NO,
+            "it comes from what tools printed, and no person has confirmed it",
+        ),
+        (level == 1, _NO, "the level cautious wants a person's confirmation first"),
+        (waits, _NO, "it waits for review"),
+        (True, _FACT, f"unconfirmed, and the level {rules.name} allows it"),
+    )  # fmt: skip
+    allowed, why = next((allowed, why) for holds, allowed, why in verdicts if holds)
+    return Verdict(*allowed, why)
 
 
 def trust_report(memory: TypedMemory) -> TrustReport:

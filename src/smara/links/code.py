@@ -5,7 +5,8 @@ A link knows whether the code still is as the memory states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from smara.codegraph.anchors.anchors import Anchors, AnchorStatement
@@ -16,6 +17,7 @@ from smara.core.freshness import Freshness
 from smara.core.scope import Scope
 from smara.database.database import Database, Session, marks
 from smara.errors import SmaraError
+from smara.knowledge.provenance import NamedCode
 from smara.knowledge.store import KnowledgeStore, StoredMemory
 from smara.links.models import CodeLink
 
@@ -31,42 +33,48 @@ shape.
 """
 
 
-class MemoryCode:
-    """The code that memories name."""
+class MemoryCode(NamedCode):
+    """The code that memories name, by the anchors of the code graph.
+
+    Trouble with the code never fails the change of a memory.
+    """
 
     def __init__(self, anchors: Anchors) -> None:
         self._anchors = anchors
 
     def written(self, memories: Sequence[StoredMemory]) -> None:
         """Find the code that new or changed memories name."""
-        self._try(lambda: self._anchors.put(memory_statement(each) for each in memories))
+        with _forgive("anchors.failed"):
+            self._anchors.put(memory_statement(each) for each in memories)
 
-    def verified(self, memories: Sequence[StoredMemory]) -> None:
-        """Anchor memories that a person confirmed to the code of today."""
-        for each in memories:
-            self._try(lambda stored=each: self._anchors.verify(memory_statement(stored)))  # type: ignore[misc]
+    def verified(self, stored: StoredMemory) -> None:
+        """Anchor a memory that a person confirmed to the code of today."""
+        with _forgive("anchors.failed"):
+            self._anchors.verify(memory_statement(stored))
 
-    def taken_back(self, memories: Sequence[StoredMemory], since_ms: int) -> None:
+    def reverted(self, stored: StoredMemory, since_ms: int) -> None:
         """Revert the anchors of a reverted confirmation."""
-        for each in memories:
-            self._try(lambda no=each.no: self._anchors.take_back("memory", no, since_ms))  # type: ignore[misc]
+        with _forgive("anchors.failed"):
+            self._anchors.take_back("memory", stored.no, since_ms)
 
     def freshness(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Freshness]:
         """Return how memories stand to the code they name."""
-        try:
+        with _forgive("anchors.not_judged"):
             return self._anchors.judge(session, "memory", numbers)
-        except TROUBLE as error:
-            log.warning("anchors.not_judged", error=str(error))
-            return {}
+        return {}
 
     def named_in(self, session: Session, paths: Sequence[str] | None) -> Sequence[int]:
+        """Return the memories that name code in some files."""
         return self._anchors.store.owners_at(session, "memory", paths)
 
-    def _try(self, act: Callable[[], object]) -> None:
-        try:
-            act()
-        except TROUBLE as error:
-            log.warning("anchors.failed", error=str(error))
+
+@contextmanager
+def _forgive(event: str) -> Iterator[None]:
+    """Log trouble in reading code, and go on."""
+    try:
+        yield
+    except TROUBLE as error:
+        log.warning(event, error=str(error))
 
 
 class CodeUpkeep:
@@ -93,7 +101,7 @@ class CodeUpkeep:
             root: The folder of the tree.
             paths: The files that changed; None for the whole tree.
         """
-        try:
+        with _forgive("anchors.upkeep_failed"):
             with self._knowledge.database.read() as session:
                 tree = self._anchors.tree(session)
             if tree is None or tree.root != root:
@@ -101,8 +109,6 @@ class CodeUpkeep:
             if paths is None:
                 self.anchor_pending()
             self._find_memories().check_code(paths)
-        except TROUBLE as error:
-            log.warning("anchors.upkeep_failed", error=str(error))
 
     def anchor_pending(self, most: int = 10_000) -> int:
         """Anchor memories and observations that were never looked at for code.
@@ -200,11 +206,9 @@ class CodeKnowledge:
         A file is spoken of by all that speaks of something in it, a symbol also by what speaks of
         its whole file. On an error the answer is empty.
         """
-        try:
+        found: list[CodeLink] = []
+        with _forgive("links.not_read"):
             found = self._all([node.path for node in nodes])
-        except TROUBLE as error:
-            log.warning("links.not_read", error=str(error))
-            return []
         near: list[tuple[int, CodeLink]] = []
         for link in found:
             # A link to a whole file names no symbol.

@@ -22,7 +22,7 @@ from smara.knowledge.change import MemoryChange
 from smara.knowledge.decay import FileHistory
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import LOCAL_TAINT, Evidence, TypedMemory
-from smara.knowledge.provenance import NamedCode, SourceExcerpt
+from smara.knowledge.provenance import NamedCode, SourceExcerpt, Sources
 from smara.knowledge.store import KnowledgeStore
 from smara.messages.store import MessageStore
 from smara.observations.models import taint_of
@@ -140,7 +140,7 @@ def make_memories(
     return Memories(journal, Provenance(messages), files, similar=similar, code=code)
 
 
-class Provenance:
+class Provenance(Sources):
     """Answers for the messages and observations of one project."""
 
     def __init__(self, messages: MessageStore) -> None:

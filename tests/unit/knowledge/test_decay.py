@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smara.knowledge.decay import DAY_MS, confidence_now, fading, is_due, staleness_of, used_at
-from smara.knowledge.kinds import KINDS
+from smara.knowledge.decay import DAY_MS, confidence_now, fading, staleness_of, used_at
 from smara.knowledge.models import TYPES, TypedMemory
 from tests.contract.memory_place import Files
 
@@ -57,7 +56,6 @@ def test_pinned_ones_decisions_and_requirements_do_not_fade():
         memory(type="requirement", half_life_days=1.0),
     ):
         assert fading(lasting, later) == 1.0
-        assert not is_due(lasting, later)
 
 
 def test_an_own_half_life_counts():
@@ -82,14 +80,6 @@ def test_worth_never_grows_with_time(type_, one, other):
     early, late = sorted((one, other))
     each = memory(type=type_)
     assert 0 <= fading(each, MADE + late * DAY_MS) <= fading(each, MADE + early * DAY_MS) <= 1
-
-
-@pytest.mark.parametrize("type_", [type_ for type_ in TYPES if KINDS[type_].half_life_days])
-def test_it_is_put_aside_after_three_half_lives(type_):
-    days = 3 * KINDS[type_].half_life_days
-    assert not is_due(memory(type=type_), int(MADE + days * DAY_MS))
-    assert is_due(memory(type=type_), int(MADE + days * DAY_MS) + 1)
-    assert not is_due(memory(type=type_, is_verified=True), int(MADE + 10 * days * DAY_MS))
 
 
 def layers(found):
