@@ -1,4 +1,4 @@
-"""Record each change of a room's rows as an event, and undo it.
+"""Record each change of a row as an event, and undo it.
 
 Tasks and memories change in one way. A `Change` is one transaction: it locks the state of the
 project, so that writers take turns on both databases; it writes a row and an event with the fields
@@ -55,7 +55,7 @@ class Change(Generic[StoredT]):
         self._last_event_no = 0
 
     def put(self, stored: StoredT, fields: Mapping[str, Any], is_touched: bool) -> StoredT:
-        """Write fields of a row with its index and the state; return it as it is now."""
+        """Write fields of a row, its index and the state; return it."""
         raise NotImplementedError
 
     def revert(self, event: Event) -> None:
@@ -65,7 +65,7 @@ class Change(Generic[StoredT]):
     def identify(
         self, prefix: str, count: int, *, id: str | None = None, short_id: str | None = None
     ) -> dict[str, str]:
-        """Return the id columns of a new row among ``count``; its short id is free."""
+        """Return the id columns of a new row, one of ``count``."""
         id = id or self.new_id()
         name = short_id or self.store.new_short_id(self.session, id, prefix, count)
         return {"id": id, "short_id": name, "key": key_of(name), "bare_key": bare_key_of(name)}
@@ -134,7 +134,7 @@ class Change(Generic[StoredT]):
         self.operation = self.new_id()
 
     def undo(self, stored: StoredT) -> StoredT:
-        """Revert the newest operation that was not undone, in all rows it touched.
+        """Revert the newest operation in all rows that it touched.
 
         Raises:
             ConflictError: If nothing is left, or one of the rows was changed since.
@@ -198,7 +198,7 @@ class Change(Generic[StoredT]):
 
 
 class Journal(Generic[StoreT, ChangeT]):
-    """Begins the changes of one project's rows, with a default actor and session."""
+    """Begins changes, with a default actor and session."""
 
     def __init__(self, project: ProjectContext, store: StoreT, change: type[ChangeT]) -> None:
         self.project = project

@@ -157,13 +157,13 @@ class Event(NamedTuple):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What every room tells of an event."""
+        """The fields that every room's event has."""
         names = ("id", "kind", "actor", "session_id", "at", "before", "after", "is_undone")
         return {name: getattr(self, name) for name in names}
 
 
 class JournalStore(NamedStore, Generic[RecordT, StoredT, StateT]):
-    """The rows of one project, their events, and a state that is kept once.
+    """The rows of one project with their events, and its state.
 
     The events of ``task`` rows are in ``task_events``, by ``task_no``.
     """
@@ -189,7 +189,7 @@ class JournalStore(NamedStore, Generic[RecordT, StoredT, StateT]):
 
     @staticmethod
     def plain(record: Any, name: str) -> Any:
-        """Return a field of a record as the JSON of an event holds it."""
+        """Return a field of a record as events hold it."""
         return plain_value(getattr(record, name))
 
     def select(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[StoredT]:

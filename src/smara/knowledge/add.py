@@ -7,6 +7,7 @@ statement, so the cost stays bounded. No model is called.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ from smara.knowledge.models import (
 from smara.knowledge.prepare import INFERRED, clean_relation, clean_taint, fields_of
 from smara.knowledge.provenance import Sources
 from smara.knowledge.statements import is_repeated_in, is_same_in_meaning, parse_statement
-from smara.knowledge.store import KnowledgeStore, StoredMemory, evidence_of
+from smara.knowledge.store import CHUNK, KnowledgeStore, StoredMemory, evidence_of
 from smara.knowledge.trust import level_of, lowest_taint
 from smara.secrets.redact import clean_name
 
@@ -51,9 +52,10 @@ _LEAST_SHARED = 0.4
 words can tell.
 """
 CANDIDATES = 24
+_SEEN = ("session_ids", "evidence", "taint")
 
 
-class KnownMemory(NamedTuple):
+class Duplicate(NamedTuple):
     """A memory that says the same already, and how that was seen."""
 
     stored: StoredMemory
@@ -71,25 +73,21 @@ def find_candidates(
     terms = sorted(
         set(" ".join(terms_of("", text).bodies).split()), key=lambda term: (-len(term), term)
     )[:_TERMS]
-    weights: dict[int, float] = {}
-    shared: dict[int, int] = {}
+    weights: defaultdict[int, float] = defaultdict(float)
+    shared: Counter[int] = Counter()
     project, records = store.scope.project_no, store.database.records
     for term in terms:
         rows = records.match(session, term, project, "memory", _ROWS_PER_TERM)
-        weight = 1 / (len(rows) or 1)
-        for row in rows:
-            no = record_no(row)
-            weights[no] = weights.get(no, 0.0) + weight
-            shared[no] = shared.get(no, 0) + 1
+        for no in map(record_no, rows):
+            weights[no] += 1 / len(rows)
+            shared[no] += 1
     # What tells of a change may share only its subject with what it ends.
     least = 2 if tells_of_change(text) else max(2, _LEAST_SHARED * len(terms))
-    best = sorted((no for no in weights if shared[no] >= least), key=lambda no: (-weights[no], no))[
-        :CANDIDATES
-    ]
+    close = (no for no in weights if shared[no] >= least)
+    best = sorted(close, key=lambda no: (-weights[no], no))[:CANDIDATES]
     if subject is not None:
-        best += store.numbers(
-            session, " AND m.subject_key = ? AND m.deprecated_at IS NULL", (subject,)
-        )
+        rest = " AND m.subject_key = ? AND m.deprecated_at IS NULL"
+        best += store.numbers(session, rest, (subject,))
     if files:
         about = session.all(
             store.sql(
@@ -103,27 +101,27 @@ def find_candidates(
     return [StoredMemory(no, memory) for no, memory in found.items() if memory.is_active]
 
 
-def find_known(
+def find_duplicate(
     new: TypedMemory, around: Iterable[StoredMemory], cosines: Mapping[int, float]
-) -> KnownMemory | None:
+) -> Duplicate | None:
     """Return the memory that says all of it already, or None.
 
     Memories of another type do not count, but for the exact same words: "tests need Redis" as
     a gotcha and as a requirement are used differently, and two rows of the same words never.
     """
     statement = parse_statement(new.content)
-    best: KnownMemory | None = None
+    best: Duplicate | None = None
     for stored in around:
         other = parse_statement(stored.memory.content)
         if other.fingerprint == statement.fingerprint:
-            return KnownMemory(stored, "the same words")
+            return Duplicate(stored, "the same words")
         if stored.memory.type != new.type or best is not None:
             continue
         cosine = cosines.get(stored.no, 0.0)
         if is_repeated_in(statement, other):
-            best = KnownMemory(stored, "nearly the same words")
+            best = Duplicate(stored, "nearly the same words")
         elif is_same_in_meaning(statement, other, cosine, least=SAME_MEANING):
-            best = KnownMemory(stored, f"the same meaning, with a similarity of {cosine:.2f}")
+            best = Duplicate(stored, f"the same meaning, with a similarity of {cosine:.2f}")
     return best
 
 
@@ -148,37 +146,22 @@ class PreparedMemory:
     @property
     def draft(self) -> TypedMemory:
         """The memory as its words alone make it, without its trust."""
-        fields = self.fields
-        chunk = fields["chunk_type"] and Chunk(
-            fields["chunk_type"],
-            fields["chunk_start_line"],
-            fields["chunk_end_line"],
-            context_prefix=fields["context_prefix"],
-        )
-        return TypedMemory(
-            "",
-            "",
-            fields["type"],
-            content=fields["content"],
-            confidence=fields["confidence"],
-            tags=tuple(fields["tags"]),
-            files=tuple(fields["files"]),
-            modules=tuple(fields["modules"]),
-            scope=fields["scope"],
-            source=fields["source"],
-            visibility=fields["visibility"],
-            created_at=0,
-            created_by="",
-            updated_at=0,
-            version=1,
-            commit=fields["commit_sha"],
-            evidence=self.evidence,
-            half_life_days=fields["half_life_days"],
-            citation=fields["citation"],
-            chunk=chunk or None,
-            data=fields["data"],
-            is_pinned=fields["is_pinned"],
-        )
+        fields = {name: value for name, value in self.fields.items() if name not in CHUNK}
+        kind, start, end, prefix = (self.fields[name] for name in CHUNK)
+        lists = ("tags", "files", "modules", "impacted_node_ids")
+        fields |= {name: tuple(fields[name]) for name in lists}
+        fields |= {"commit": fields.pop("commit_sha"), "evidence": self.evidence}
+        fields |= {"work_unit": self.new.work_unit}
+        if kind:
+            fields["chunk"] = Chunk(kind, start, end, context_prefix=prefix)
+        nothing: dict[str, Any] = {
+            "id": "",
+            "short_id": "",
+            "created_by": "",
+            "created_at": 0,
+            "updated_at": 0,
+        }
+        return TypedMemory(version=1, **nothing, **fields)
 
 
 def prepare_new(new: NewMemory, already_told: Sequence[str], has_session: bool) -> PreparedMemory:
@@ -226,40 +209,36 @@ class Adder:
         self._ambient = () if thread_id is None else sources.ambient_taint(turn.session, thread_id)
 
     def add(self, given: PreparedMemory) -> AddResult:
-        """One memory: new, known already, or refused."""
-        source: MemorySource = given.fields["source"]
+        """Add one memory; it is new, there already, or refused."""
+        turn, source = self._turn, given.fields["source"]
+        session, store = turn.session, turn.store
         if source == "user_taught":
-            self._turn.require_person("teach")
+            turn.require_person("teach")
         if given.against:
             return AddResult("refused", None, given.against)
-        session_id = self._turn.session_id
+        session_id = turn.session_id
         if given.new.session_id is not None:
             session_id = clean_name(given.new.session_id, "session_id")
         refused = self._too_many(source, session_id) or self._unwanted(given)
         if refused:
             return AddResult("refused", None, (refused,))
-        origins = [
-            self._turn.store.require(self._turn.session, each) for each in given.new.derived_from
-        ]
-        draft = self._draft(given, session_id, [each.memory for each in origins])
-        older = [
-            self._turn.store.require(self._turn.session, each) for each in given.new.supersedes
-        ]
-        around = self._around(draft, given.cosines)
+        origins = [store.require(session, each).memory for each in given.new.derived_from]
+        older = [store.require(session, each) for each in given.new.supersedes]
+        draft = self._draft(given, session_id, origins)
         named = {stored.no for stored in older}
-        known = find_known(draft, (each for each in around if each.no not in named), given.cosines)
-        if known is not None and rank_of(draft.tier) <= rank_of(known.stored.memory.tier):
-            return self._seen_again(known, draft)
+        around = [each for each in self._around(draft, given.cosines) if each.no not in named]
+        same = find_duplicate(draft, around, given.cosines)
+        if same is not None and rank_of(draft.tier) <= rank_of(same.stored.memory.tier):
+            return self._seen_again(same, draft)
         against = [
-            (stored, found)
+            (stored, contradiction)
             for stored in around
-            if stored.no not in named
-            and (known is None or stored.no != known.stored.no)
+            if (same is None or stored.no != same.stored.no)
             and not _stand_together(draft, stored.memory)
-            and (found := find_contradiction(draft, stored.memory)) is not None
+            and (contradiction := find_contradiction(draft, stored.memory)) is not None
         ]
         against += [(stored, Contradiction("stated", "it says so itself")) for stored in older]
-        return self._store(given, draft, origins, against, known)
+        return self._store(given, draft, origins, against=against, same=same)
 
     def _too_many(self, source: MemorySource, session_id: str | None) -> str | None:
         limit = gate.limit_for(source, self._session_type)
@@ -269,7 +248,8 @@ class Adder:
         there = 0
         if session_id is not None:
             rest = f" AND m.session_id = ? AND m.source IN ({marks(len(among))})"
-            there = self._turn.store.count(self._turn.session, rest, (session_id, *among))
+            values = (session_id, *among)
+            there = len(self._turn.store.numbers(self._turn.session, rest, values))
         if there < limit:
             return None
         return (
@@ -362,38 +342,33 @@ class Adder:
         found += [StoredMemory(no, memory) for no, memory in close.items() if memory.is_active]
         return list({stored.no: stored for stored in found}.values())
 
-    def _seen_again(self, known: KnownMemory, draft: TypedMemory) -> AddResult:
-        """It is there already: note where it was seen, and nothing else of what is less trusted."""
-        stored = known.stored
-        fields = inherited_fields(stored.memory, draft)
-        fields = {
-            name: value
-            for name, value in fields.items()
-            if name in ("session_ids", "evidence", "taint")
-        }
+    def _seen_again(self, same: Duplicate, draft: TypedMemory) -> AddResult:
+        """Note where a known memory was seen, and nothing else of what is less trusted."""
+        stored = same.stored
+        inherited = inherited_fields(stored.memory, draft).items()
+        fields = {name: value for name, value in inherited if name in _SEEN}
         if fields:
             self._turn.next_operation()
             stored = self._turn.change(stored, "seen_again", fields)
-        why = f"{stored.memory.short_id} says it already: {known.how}"
+        why = f"{stored.memory.short_id} says it already: {same.how}"
         return AddResult("duplicate", stored.memory, (why,), similar_to=stored.memory.short_id)
 
     def _store(
         self,
         given: PreparedMemory,
         draft: TypedMemory,
-        origins: Sequence[StoredMemory],
+        origins: Sequence[TypedMemory],
+        *,
         against: Sequence[tuple[StoredMemory, Contradiction]],
-        known: KnownMemory | None,
+        same: Duplicate | None,
     ) -> AddResult:
         turn = self._turn
         retired = [(old, why) for old, why in against if self._may_retire(draft, old.memory, why)]
-        disputed = [
-            (old, why) for old, why in against if not self._may_retire(draft, old.memory, why)
-        ]
+        disputed = [each for each in against if each not in retired]
         reasons = self._review_reasons(draft, disputed)
         relations = [
             *(turn.resolve_relation(each) for each in given.relations),
-            *(Relation("derived_from", each.memory.id) for each in origins),
+            *(Relation("derived_from", each.id) for each in origins),
             *(
                 Relation(
                     "conflicts_with",
@@ -420,17 +395,17 @@ class Adder:
         turn.next_operation()
         for old, why in retired:
             stored = turn.supersede(old, stored, why=why.why)
-        if known is not None:
-            stored = turn.absorb(stored, known.stored)
-        memory = turn.store.stored(turn.session, stored.no).memory
-        told = [f"supersedes {old.memory.short_id}: {why.why}" for old, why in retired]
-        told += [f"contradicts {old.memory.short_id}: {why.why}" for old, why in disputed]
-        told += [f"takes the place of {known.stored.memory.short_id}: {known.how}"] if known else []
+        if same is not None:
+            stored = turn.absorb(stored, same.stored)
+        notes = [f"supersedes {old.memory.short_id}: {why.why}" for old, why in retired]
+        notes += [f"contradicts {old.memory.short_id}: {why.why}" for old, why in disputed]
+        if same is not None:
+            notes.append(f"takes the place of {same.stored.memory.short_id}: {same.how}")
         return AddResult(
             "added",
-            memory,
-            tuple(told),
-            similar_to=known.stored.memory.short_id if known else None,
+            stored.memory,
+            tuple(notes),
+            similar_to=same.stored.memory.short_id if same else None,
             superseded=tuple(old.memory.id for old, _ in retired),
             disputes=tuple(old.memory.id for old, _ in disputed),
         )

@@ -92,7 +92,7 @@ class MemoryChange(Change[StoredMemory]):
     def put(
         self, stored: StoredMemory, fields: Mapping[str, Any], is_touched: bool
     ) -> StoredMemory:
-        """Write columns of a memory, its keys, its index terms and the counts."""
+        """Write columns of a memory with its keys, index and counts."""
         no, memory = stored
         self._count(memory, -1)
         values = {

@@ -142,13 +142,12 @@ def _denied(new: Statement, old: Statement) -> Contradiction | None:
         (new, old, ruled_out, their_ruled_out),
         (old, new, their_ruled_out, ruled_out),
     ):
-        said = sorted((things - others) & other.content_set & one.content_set)
+        common_things = sorted((things - others) & other.content_set & one.content_set)
         is_plain = not _denials(other)[0]
         is_swapped = bool((others - things) & one.content_set)
-        if said and (is_plain or is_swapped):
-            return Contradiction(
-                "denied", f"one rules out {said[0]}, which the other says", old.text, new=new.text
-            )
+        if common_things and (is_plain or is_swapped):
+            why = f"one rules out {common_things[0]}, which the other says"
+            return Contradiction("denied", why, old.text, new=new.text)
     return None
 
 
@@ -197,13 +196,14 @@ def _changed(new: Statement, old: Statement, has_same_files: bool) -> Contradict
         return None
     if not (_is_phrase(old, was) and _is_phrase(new, now)):
         return None  # two values have changed, so the subject may be another one
-    place = _SentencePlace(new, mine[:begin], mine[stop:], has_same_files=has_same_files)
-    verdict = place.holds_one(was, now)
+    least_head = 1 if has_same_files else 2
+    around = (mine[:begin], mine[stop:])
+    verdict = _holds_one(new, around, was, now=now, least_head=least_head)
     if verdict == "no":
         return None
-    said, says = " ".join(word.text for word in was), " ".join(word.text for word in now)
+    before, after = " ".join(word.text for word in was), " ".join(word.text for word in now)
     return Contradiction(
-        "changed", f"{said} has become {says}", said, new=says, is_sure=verdict == "yes"
+        "changed", f"{before} has become {after}", before, new=after, is_sure=verdict == "yes"
     )
 
 
@@ -216,44 +216,33 @@ def _is_phrase(statement: Statement, words: Sequence[Word]) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _SentencePlace:
-    """A place in a sentence where a value stands: what is before it and behind it in both
-    statements.
-    """
-
-    new: Statement
-    head: Sequence[Word]
-    tail: Sequence[Word]
-    has_same_files: bool
-
-    def holds_one(
-        self, was: Sequence[Word], now: Sequence[Word]
-    ) -> Literal["yes", "perhaps", "no"]:
-        """Decide if only one value can stand here at a time."""
-        is_single = len(was) == len(now) == 1
-        if is_single and frozenset((was[0].stem, now[0].stem)) in _OPPOSITES:
-            return "yes" if len(self.head) + len(self.tail) >= 2 else "no"
-        if self.head and self.head[-1].stem in _CHOOSING and self.tail:
-            # The value stands right behind a verb of choosing.
-            last = self.head[-1]
-            between = self.new.text[last.at + len(last.text) : now[0].at].strip(" `\"'").lower()
-            if between in ("", "the", "a", "an") and not self._is_counted(was, now):
-                return "perhaps"
-        if len(self.head) < (1 if self.has_same_files else 2):
-            return "no"
-        if any(word.stem in _NOT_ALONE for word in self.head[-3:]):
-            return "no"
-        if self._is_counted(was, now):
-            last = self.head[-1]
-            return "no" if {last.stem, last.text.lower()} & _ENUMERATORS else "yes"
-        before = self.new.text[max(0, now[0].at - 40) : now[0].at]
-        are_names = all(word.kind in ("name", "number") or word.is_proper for word in (*was, *now))
-        return "yes" if _PLACING.search(before) or (are_names and _BEING.search(before)) else "no"
-
-    @staticmethod
-    def _is_counted(was: Sequence[Word], now: Sequence[Word]) -> bool:
-        return len(was) == len(now) == 1 and was[0].kind == now[0].kind == "number"
+def _holds_one(
+    new: Statement,
+    around: tuple[Sequence[Word], Sequence[Word]],
+    was: Sequence[Word],
+    *,
+    now: Sequence[Word],
+    least_head: int,
+) -> Literal["yes", "perhaps", "no"]:
+    """Decide if only one value can stand at a place of a sentence, between head and tail."""
+    head, tail = around
+    is_single = len(was) == len(now) == 1
+    is_counted = is_single and was[0].kind == now[0].kind == "number"
+    if is_single and frozenset((was[0].stem, now[0].stem)) in _OPPOSITES:
+        return "yes" if len(head) + len(tail) >= 2 else "no"
+    if head and head[-1].stem in _CHOOSING and tail:
+        # The value stands right behind a verb of choosing.
+        last = head[-1]
+        between = new.text[last.at + len(last.text) : now[0].at].strip(" `\"'").lower()
+        if between in ("", "the", "a", "an") and not is_counted:
+            return "perhaps"
+    if len(head) < least_head or any(word.stem in _NOT_ALONE for word in head[-3:]):
+        return "no"
+    if is_counted:
+        return "no" if {head[-1].stem, head[-1].text.lower()} & _ENUMERATORS else "yes"
+    before = new.text[max(0, now[0].at - 40) : now[0].at]
+    are_names = all(word.kind in ("name", "number") or word.is_proper for word in (*was, *now))
+    return "yes" if _PLACING.search(before) or (are_names and _BEING.search(before)) else "no"
 
 
 def _replaced(new: Statement, old: Statement, has_same_files: bool) -> Contradiction | None:

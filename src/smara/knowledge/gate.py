@@ -80,7 +80,7 @@ def without_injected(text: str) -> str:
     >>> without_injected("before <observations>* (09:00) used pnpm</observations> after")
     'before  after'
     """
-    kept: list[str] = []
+    pieces: list[str] = []
     at = 0
     ends: dict[str, int] = {}
     spans = []
@@ -92,9 +92,9 @@ def without_injected(text: str) -> str:
         spans.append((tag.start(), end))
     for start, end in reversed(spans):
         if start >= at:
-            kept.append(text[at:start])
+            pieces.append(text[at:start])
         at = max(at, end)
-    return "".join((*kept, text[at:]))
+    return "".join((*pieces, text[at:]))
 
 
 def holds_injected(text: str) -> bool:
@@ -118,16 +118,57 @@ def reasons_against(
     if source == "user_taught":
         return ()
     statement = parse_statement(content)
-    found = [*_form(statement, source), *_origin(content, source, evidence)]
-    if source != "imported" and is_echo(statement, already_told):
-        found.append("the agent was told this already, by a file or by a memory")
+    is_imported, is_inferred = source == "imported", source in INFERRED
+    stems = [word.stem for word in statement.words]
+    texts = [content, *(each.quote for each in evidence if each.quote)]
+    paths = [each.path for each in evidence if each.path]
+    is_instructions = bool(paths) and all(map(is_instruction_file, paths))
+    has_message = any(each.message_id for each in evidence)
     rests_on_something = bool(evidence) or has_origins
-    if source in INFERRED and not rests_on_something:
-        found.append(
-            "it has no evidence: name messages, lines of a file or a commit, or quote them"
+    if is_imported:
+        found = [] if statement.content else ["it says nothing"]
+    else:
+        found = [why for why, pattern in _JUNK if pattern.match(content)]
+    found += [
+        why
+        for is_so, why in (
+            (
+                not is_imported and len(stems) < _LEAST_WORDS and content.isascii(),
+                "it is too short to say anything",
+            ),
+            (not is_imported and content.rstrip().endswith("?"), "it is a question"),
+            (
+                is_inferred and len(content) > _LONGEST_INFERRED,
+                f"it has {len(content)} characters: what was learned fits into a sentence or two",
+            ),
+            (
+                not is_imported and len(stems) >= 24 and len(set(stems)) / len(stems) < 0.25,
+                "it repeats itself",
+            ),
+            (
+                any(map(holds_injected, texts)),
+                "it repeats what a memory had put into the conversation",
+            ),
+            (
+                not is_imported and is_instructions and not has_message,
+                f"it comes from {paths[0] if paths else ''}, which agents read anyway; import the "
+                "file instead",
+            ),
+            (
+                not is_imported and is_echo(statement, already_told),
+                "the agent was told this already, by a file or by a memory",
+            ),
+            (
+                is_inferred and not rests_on_something,
+                "it has no evidence: name messages, lines of a file or a commit, or quote them",
+            ),
+            (
+                source == "agent_explicit" and not (rests_on_something or files or has_session),
+                "it has no evidence: name a file, a message or the session",
+            ),
         )
-    if source == "agent_explicit" and not (rests_on_something or files or has_session):
-        found.append("it has no evidence: name a file, a message or the session")
+        if is_so
+    ]
     return tuple(found)
 
 
@@ -140,10 +181,10 @@ def is_echo(statement: Statement, already_told: Sequence[str]) -> bool:
         paragraphs = [block.strip() for block in re.split(r"\n\s*\n", text) if block.strip()]
         short = (block for block in paragraphs if len(block) <= _LONGEST_PARAGRAPH)
         for part in dict.fromkeys([*lines, *short]):
-            told = parse_statement(part)
-            words = len(statement.content_set & told.content_set) / len(statement.content_set)
-            has_same_sign = statement.negations % 2 == told.negations % 2
-            if words >= _ECHO_SHARE and has_same_sign and statement.protected <= told.stems:
+            other = parse_statement(part)
+            words = len(statement.content_set & other.content_set) / len(statement.content_set)
+            has_same_sign = statement.negations % 2 == other.negations % 2
+            if words >= _ECHO_SHARE and has_same_sign and statement.protected <= other.stems:
                 return True
     return False
 
@@ -153,39 +194,3 @@ def limit_for(source: MemorySource, session_type: SessionType) -> int | None:
     if source in INFERRED:
         return LEARNED_PER_SESSION[session_type]
     return RECORDED_PER_SESSION if source == "agent_explicit" else None
-
-
-def _form(statement: Statement, source: MemorySource) -> list[str]:
-    """What is no statement at all."""
-    text = statement.text
-    if source == "imported":
-        return [] if statement.content else ["it says nothing"]
-    found = [why for why, pattern in _JUNK if pattern.match(text)]
-    if len(statement.words) < _LEAST_WORDS and text.isascii():
-        found.append("it is too short to say anything")
-    if text.rstrip().endswith("?"):
-        found.append("it is a question")
-    if source in INFERRED and len(text) > _LONGEST_INFERRED:
-        found.append(f"it has {len(text)} characters: what was learned fits into a sentence or two")
-    stems = [word.stem for word in statement.words]
-    if len(stems) >= 24 and len(set(stems)) / len(stems) < 0.25:
-        found.append("it repeats itself")
-    return found
-
-
-def _origin(content: str, source: MemorySource, evidence: Sequence[Evidence]) -> list[str]:
-    """What comes from where nothing is to be learned."""
-    found = []
-    if holds_injected(content) or any(
-        each.quote and holds_injected(each.quote) for each in evidence
-    ):
-        found.append("it repeats what a memory had put into the conversation")
-    paths = [each.path for each in evidence if each.path]
-    is_only_instructions = bool(paths) and all(map(is_instruction_file, paths))
-    if (
-        source != "imported"
-        and is_only_instructions
-        and not any(each.message_id for each in evidence)
-    ):
-        found.append(f"it comes from {paths[0]}, which agents read anyway; import the file instead")
-    return found

@@ -137,20 +137,14 @@ def _forms(text: str, words: str, marks: Sequence[str]) -> set[Form]:
     forms: set[Form] = {"instruction" if IMPERATIVE.match(words) else "description"}
     if "warning" in marks:
         forms.add("notice")
-    if _is_command(text):
+    # A command and its purpose: *Lint: `make lint`*.
+    blocks = _FENCE.findall(text)
+    is_short = len(_INLINE.sub(" ", text).split()) <= _MOST_WORDS_OF_A_COMMAND
+    if any(COMMAND.search(code) for _, code in blocks) or (
+        not blocks and is_short and any(COMMAND.match(code) for code in _INLINE.findall(text))
+    ):
         forms.add("command")
     return forms
-
-
-def _is_command(text: str) -> bool:
-    """Return True if it is mostly a command and its purpose: *Lint: `make lint`*."""
-    blocks = _FENCE.findall(text)
-    if blocks:
-        return any(COMMAND.search(code) for _, code in blocks)
-    prose = _INLINE.sub(" ", text)
-    return len(prose.split()) <= _MOST_WORDS_OF_A_COMMAND and any(
-        COMMAND.match(code) for code in _INLINE.findall(text)
-    )
 
 
 def _masked(code: re.Match[str]) -> str:

@@ -9,13 +9,13 @@ is worth half. Fields are optional for a person; an inferred memory must have th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from functools import partial
+from typing import Any, Literal, get_args
 
 from smara.errors import InvalidInputError
 from smara.knowledge.kind import (
     Cue,
     FieldShape,
-    Form,
     KindField,
     MemoryKind,
     TellMoment,
@@ -24,24 +24,20 @@ from smara.knowledge.kind import (
 from smara.knowledge.models import MemoryType
 
 
-def _needed(name: str, shape: FieldShape, meaning: str, choices: str = "") -> KindField:
-    return KindField(name, shape, meaning, is_needed=True, choices=tuple(choices.split()))
+def _may(
+    name: str, shape: FieldShape, meaning: str, choices: str = "", is_needed: bool = False
+) -> KindField:
+    return KindField(name, shape, meaning, is_needed=is_needed, choices=tuple(choices.split()))
 
 
-def _may(name: str, shape: FieldShape, meaning: str, choices: str = "") -> KindField:
-    return KindField(name, shape, meaning, choices=tuple(choices.split()))
+def _cue(
+    place: Literal["words", "heading", "form"], weight: float, name: str, *patterns: str
+) -> Cue:
+    return Cue(place, weight, name, pattern="|".join(patterns))
 
 
-def _words(weight: float, name: str, *patterns: str) -> Cue:
-    return Cue("words", weight, name, pattern="|".join(patterns))
-
-
-def _heading(weight: float, name: str, *patterns: str) -> Cue:
-    return Cue("heading", weight, name, pattern="|".join(patterns))
-
-
-def _form(weight: float, name: str, form: Form) -> Cue:
-    return Cue("form", weight, name, pattern=form)
+_needed = partial(_may, is_needed=True)
+_words, _heading, _form = partial(_cue, "words"), partial(_cue, "heading"), partial(_cue, "form")
 
 
 def _any(alternatives: str) -> str:

@@ -337,7 +337,7 @@ _CLEAN: dict[str, Callable[[Any], Any]] = {
 
 
 def clean_fields(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of a memory as columns, checked and redacted; all but its data."""
+    """Return fields but the data as columns, checked and redacted."""
     columns = clean_chunk(given["chunk"]) if "chunk" in given else {}
     for name, clean in _CLEAN.items():
         if name in given:
@@ -346,7 +346,7 @@ def clean_fields(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fields_of(new: NewMemory) -> dict[str, Any]:
-    """Return a new memory as columns, before anything is known of its trust."""
+    """Return a new memory as columns, without its trust."""
     kind = clean_type(new.type)
     source: MemorySource = one_of(new.source, SOURCES, "source")  # type: ignore[assignment]  # one of SOURCES
     given = {name: getattr(new, name) for name in EDITABLE}

@@ -34,7 +34,7 @@ class SourceExcerpt:
 
 
 class Sources:
-    """The messages and observations that memories rest on; here, evidence as it is given."""
+    """The sources of memories; here, evidence as it is given."""
 
     def shown(self, session: Session, evidence: Sequence[Evidence]) -> list[SourceExcerpt]:
         """Return pieces of evidence with what they say, in their order."""

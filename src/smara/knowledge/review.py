@@ -1,4 +1,4 @@
-"""Review memories: count their use, accept or reject them, prune what has faded.
+"""Review memories: count uses, accept or reject, prune what has faded.
 
 Being shown is no evidence: a session reports that a memory helped, was right or was wrong, and one
 use per session counts. For tainted memories only a person's report counts. Faded memories are

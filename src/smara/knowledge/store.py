@@ -78,7 +78,7 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
 
     @staticmethod
     def plain(record: TypedMemory, name: str) -> Any:
-        """Return a column of a memory as the JSON of an event holds it."""
+        """Return a column of a memory as events hold it."""
         if name == "evidence":
             return [plain_evidence(each) for each in record.evidence]
         if name == "work_unit":
@@ -101,13 +101,6 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
             )
             found.update((row[0], row[1]) for row in rows)
         return found
-
-    def count(self, session: Session, rest: str, values: Sequence[Any] = ()) -> int:
-        """Count the memories for which a condition holds."""
-        row = session.one(
-            self.sql(f"SELECT count(*) FROM memories m WHERE m.project_no = :project{rest}"), values
-        )
-        return int(row[0]) if row else 0
 
     def records(
         self, session: Session, rows: Sequence[Row], has_relations: bool = True

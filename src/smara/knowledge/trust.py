@@ -344,7 +344,7 @@ def end_session(turn: MemoryChange, session_id: str) -> None:
 
 
 def record_level(turn: MemoryChange, level: int, because: str) -> None:
-    """Record that a level begins, or that it was kept in spite of an offer."""
+    """Record a new level of trust, or an offer that was declined."""
     state = turn.state
     turn.session.run(
         turn.store.sql(

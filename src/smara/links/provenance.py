@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,6 +25,7 @@ from smara.knowledge.memories import Memories
 from smara.knowledge.models import LOCAL_TAINT, Evidence, TypedMemory
 from smara.knowledge.provenance import NamedCode, SourceExcerpt, Sources
 from smara.knowledge.store import KnowledgeStore
+from smara.messages.models import Message
 from smara.messages.store import MessageStore
 from smara.observations.models import taint_of
 
@@ -153,15 +155,49 @@ class Provenance(Sources):
         return ObservationStore(self._messages.database, self._messages.scope)
 
     def shown(self, session: Session, evidence: Sequence[Evidence]) -> list[SourceExcerpt]:
-        """Pieces of evidence with what they say, in their order."""
-        return [
-            self._message(session, each, each.message_id)
-            if each.message_id is not None
-            else self._observation(session, each, each.observation_id)
-            if each.observation_id is not None
-            else SourceExcerpt(each, None, each.quote or "")
-            for each in evidence
-        ]
+        """Return pieces of evidence with what they say, in their order."""
+        found: list[SourceExcerpt] = []
+        for each in evidence:
+            excerpt = SourceExcerpt(each, None, each.quote or "")
+            if each.message_id is not None:
+                stored = self._messages.find_message(session, each.message_id)
+                excerpt = replace(excerpt, is_there=stored is not None)
+                if stored is not None:
+                    message = stored[1]
+                    excerpt = replace(
+                        excerpt,
+                        text=each.quote or snippet(message.raw_content, ()),
+                        told_by=message.role,
+                        at=message.created_at,
+                        taint=self._taint(session, message),
+                    )
+            elif each.observation_id is not None:
+                name = each.observation_id if is_id(each.observation_id) else ""
+                rows = self._observations.select(session, " AND o.id = ?", (name,))
+                excerpt = replace(excerpt, is_there=bool(rows))
+                for _, observation in rows[:1]:
+                    excerpt = replace(
+                        excerpt,
+                        text=each.quote or observation.text,
+                        told_by=observation.kind,
+                        at=observation.said_at,
+                        taint=observation.taint,
+                    )
+            found.append(excerpt)
+        return found
+
+    def _taint(self, session: Session, message: Message) -> tuple[str, ...]:
+        """Return the taint of a message.
+
+        What an agent says after it has read a page may be what the page said.
+        """
+        taint = set(taint_of([message]))
+        thread_no = None
+        if message.role != "user":
+            thread_no = self._messages.thread_no(session, message.thread_id)
+        if thread_no is not None:
+            taint.update(self._outside(session, thread_no, message.seq))
+        return tuple(sorted(taint))
 
     def ambient_taint(self, session: Session, thread_id: str) -> tuple[str, ...]:
         """Return what came into a conversation from outside."""
@@ -179,47 +215,3 @@ class Provenance(Sources):
         )
         found = self._messages.by_numbers(session, [row[0] for row in rows])
         return tuple(word for word in taint_of(found.values()) if word not in LOCAL_TAINT)
-
-    def _message(self, session: Session, evidence: Evidence, message_id: str) -> SourceExcerpt:
-        found = self._messages.find_message(session, message_id)
-        if found is None:
-            return SourceExcerpt(evidence, False, evidence.quote or "")
-        message = found[1]
-        taint = set(taint_of([message]))
-        if (
-            message.role != "user"
-        ):  # what an agent says after it has read a page may be what the page said
-            thread_no = self._messages.thread_no(session, message.thread_id)
-            taint.update(
-                self._outside(session, thread_no, message.seq) if thread_no is not None else ()
-            )
-        text = evidence.quote or snippet(message.raw_content, ())
-        return SourceExcerpt(
-            evidence,
-            True,
-            text,
-            told_by=message.role,
-            at=message.created_at,
-            taint=tuple(sorted(taint)),
-        )
-
-    def _observation(
-        self, session: Session, evidence: Evidence, observation_id: str
-    ) -> SourceExcerpt:
-        rows = (
-            self._observations.select(session, " AND o.id = ?", (observation_id,))
-            if is_id(observation_id)
-            else []
-        )
-        if not rows:
-            return SourceExcerpt(evidence, False, evidence.quote or "")
-        observation = rows[0][1]
-        text = evidence.quote or observation.text
-        return SourceExcerpt(
-            evidence,
-            True,
-            text,
-            told_by=observation.kind,
-            at=observation.said_at,
-            taint=observation.taint,
-        )

@@ -187,7 +187,7 @@ class Compactions:
         return self._compact(thread_id, self._run_messages)
 
     def reaches_to(self, thread_id: str, keep: int = 0, is_when_due: bool = False) -> int:
-        """Return the last message that is or would be summarized; 0 for none.
+        """Return the last message of the summaries, made or due; or 0.
 
         Args:
             thread_id: The thread.

@@ -195,16 +195,13 @@ class Messages:
         every, count = self._compact_every, appended.stored
         if compact and every and count:
             last = appended.fresh[-1].seq
-            if last // every != (last - count) // every:
-                self._compact_quietly(thread.id, appended.fresh)
+            try:
+                if last // every != (last - count) // every:
+                    self._compactions.compact_when_due(thread.id, appended.fresh)
+            except SmaraError as error:
+                # Trouble here must not fail a message that is already stored.
+                log.warning("compaction.failed", thread=thread.id, error=error.code)
         return appended
-
-    def _compact_quietly(self, thread_id: str, fresh: Sequence[Message]) -> None:
-        """Compact when due; trouble here must not fail a message that is already stored."""
-        try:
-            self._compactions.compact_when_due(thread_id, fresh)
-        except SmaraError as error:
-            log.warning("compaction.failed", thread=thread_id, error=error.code)
 
     def known_client_ids(self, thread_id: str, client_ids: Sequence[str]) -> set[str]:
         """Return which client ids the thread already has.

@@ -242,7 +242,7 @@ def thread_of(row: Row) -> Thread:
 
 
 def compaction_of(row: Row) -> Compaction:
-    """Return the compaction of a row: its columns, of which the last may be left out."""
+    """Return the compaction of a row of its columns."""
     values = list(row)
     values[5:7] = map(from_storable, row[5:7])
     return Compaction(*values)

@@ -65,7 +65,7 @@ class TaskChange(Change[StoredTask]):
         return no
 
     def put(self, stored: StoredTask, fields: Mapping[str, Any], is_touched: bool) -> StoredTask:
-        """Write fields of a task, its labels, its index terms and the totals."""
+        """Write fields of a task with its labels, index and totals."""
         no, task = stored
         values = {
             name: _as_stored(name, value) for name, value in fields.items() if name != "labels"

@@ -1,4 +1,4 @@
-"""Read tasks: look them up, list what is ready, show trees, progress and history.
+"""Read tasks: look them up, list them, show trees and history.
 
 Before it lists tasks it releases those of sessions that are gone.
 """
@@ -201,7 +201,9 @@ class TaskReader:
                     continue
                 rest = f" AND t.status = ?{where}"
                 if skip:
-                    there = self._count(session, each, rest, values)
+                    there = getattr(self._store.state(session), each)
+                    if values:  # the totals know nothing of filters
+                        there = len(self._store.numbers(session, rest, (each, *values)))
                     if skip >= there:
                         skip -= there
                         continue
@@ -214,13 +216,6 @@ class TaskReader:
                 if len(found) > limit:
                     break
         return TaskPage(*_page(found, limit, offset))
-
-    def _count(self, session: Session, status: TaskStatus, rest: str, values: Sequence[Any]) -> int:
-        if not values:  # no filter: the totals have it
-            return int(getattr(self._store.state(session), status))
-        statement = f"SELECT count(*) FROM tasks t WHERE t.project_no = :project{rest}"
-        row = session.one(self._store.sql(statement), (status, *values))
-        return int(row[0]) if row else 0
 
     def _filter(
         self, session: Session, *, parent: str | None = None, **given: Any
@@ -400,29 +395,31 @@ class _Forest:
         self._opened: set[int] = set()
 
     def nodes(self, numbers: Sequence[int], relation: Any, depth: int = 0) -> list[TreeNode]:
-        order = sorted(
-            (no for no in numbers if no in self._tasks),
-            key=lambda no: (self._tasks[no].priority, self._tasks[no].created_at, no),
-        )
-        return [self._node(no, relation, depth) for no in order]
-
-    def _node(self, no: int, relation: Any, depth: int) -> TreeNode:
-        task = self._tasks[no]
-        children, needs = self._children.get(no, ()), self._needs.get(no, ())
-        is_repeated = no in self._opened or depth > _DEEPEST
-        below: list[TreeNode] = []
-        if not is_repeated:
-            self._opened.add(no)
-            below += self.nodes(children, "child", depth + 1)
-            below += self.nodes(needs, "needs", depth + 1)
-        return TreeNode(
-            task,
-            relation,
-            no in self._waiting and task.status != "closed",
-            progress=self._store.progress(self._session, no) if children else None,
-            nodes=tuple(below),
-            is_repeated=is_repeated and bool(children or needs),
-        )
+        """Return the nodes of some tasks, the most urgent first."""
+        nodes: list[TreeNode] = []
+        there = [no for no in numbers if no in self._tasks]
+        for no in sorted(
+            there, key=lambda n: (self._tasks[n].priority, self._tasks[n].created_at, n)
+        ):
+            task = self._tasks[no]
+            children, needs = self._children.get(no, ()), self._needs.get(no, ())
+            is_repeated = no in self._opened or depth > _DEEPEST
+            below: list[TreeNode] = []
+            if not is_repeated:
+                self._opened.add(no)
+                below += self.nodes(children, "child", depth + 1)
+                below += self.nodes(needs, "needs", depth + 1)
+            nodes.append(
+                TreeNode(
+                    task,
+                    relation,
+                    no in self._waiting and task.status != "closed",
+                    progress=self._store.progress(self._session, no) if children else None,
+                    nodes=tuple(below),
+                    is_repeated=is_repeated and bool(children or needs),
+                )
+            )
+        return nodes
 
 
 def _page(
