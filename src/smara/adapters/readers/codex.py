@@ -37,11 +37,7 @@ _CALLS = {
     "tool_search_call": "arguments",
     "web_search_call": "action",
 }
-_CALL_NAMES = {
-    "local_shell_call": "local_shell",
-    "tool_search_call": "tool_search",
-    "web_search_call": "web_search",
-}
+_UNNAMED_CALLS = ("local_shell_call", "tool_search_call", "web_search_call")
 _RESULTS = (
     "function_call_output",
     "custom_tool_call_output",
@@ -375,7 +371,8 @@ class _Rollout(Transcript):
     def _read_call(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         kind = _kind_of(entry, item)
         call_id = first_text(item, "call_id", "id") or None
-        name = _CALL_NAMES.get(kind) or text_in(item.get("name"))
+        is_named = kind not in _UNNAMED_CALLS
+        name = text_in(item.get("name")) if is_named else kind.removesuffix("_call")
         namespace = text_in(item.get("namespace"))
         if namespace.startswith("mcp__") and not name.startswith("mcp__"):
             name = f"{namespace.rstrip('_')}__{name}"
