@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol, get_args
 from smara.behavior import work_state
 from smara.behavior.habits import RollingTables, SessionEnd
 from smara.behavior.methodology import NATIVE, Methodology, find_methodology
-from smara.behavior.models import Finalized, FindingVerdict, Passed, Seen, SignalFinding, Verdict
+from smara.behavior.models import Finalized, Passed, Seen, SignalFinding, Verdict
 from smara.behavior.promote import (
     TOLD,
     FindingHistory,
@@ -222,7 +222,7 @@ class Finalizer:
                     why = "nothing was left to decide on"
                     final = {"state": "final", "finalized_at": self._clock.now_ms(), "why": why}
                     with self._store.database.write() as session:
-                        self._store.move(session, row.no, row.version, fields=final)
+                        self._store.put(session, row.no, final, version=row.version)
                 return None
             try:
                 finalized = self._write(row, done, pads, request)
@@ -340,7 +340,12 @@ class Finalizer:
         def also(session: Session, added: Sequence[AddResult]) -> None:
             final = list(judged)
             for at, answer in zip(new, added, strict=False):
-                final[at] = _answered(final[at], answer)
+                memory_id = answer.memory.id if answer.memory is not None else None
+                final[at] = replace(final[at], memory_id=memory_id)
+                if answer.outcome != "added":
+                    verdict: Verdict = "known" if answer.outcome == "duplicate" else "refused"
+                    why = "; ".join(answer.why) or answer.outcome
+                    final[at] = replace(final[at], verdict=verdict, why=why)
             result = replace(done, judged=tuple(final), model_calls=row.model_calls + calls)
             self._count(session, row, result, pads=pads, is_over=request.is_over)
             results.append(result)
@@ -409,7 +414,7 @@ class Finalizer:
             fields.update(state="final", finalized_at=now, work_unit=None)
         else:
             fields.update(subtasks=row.subtasks + 1)
-        if not self._store.move(session, row.no, row.version, fields=fields):
+        if not self._store.put(session, row.no, fields, version=row.version):
             raise _Moved
         for each in done.judged:
             self._store.put_finding(session, row.no, each, now_ms=now)
@@ -422,16 +427,6 @@ class Finalizer:
             end = SessionEnd(done.session_id, done.type, row.methodology, now_ms=happened)
             self._tables.count(session, pads, end)
             self._store.clear_pads(session, row.no)
-
-
-def _answered(judged: FindingVerdict, added: AddResult) -> FindingVerdict:
-    """Return a verdict after knowledge has answered."""
-    memory_id = added.memory.id if added.memory is not None else None
-    if added.outcome == "added":
-        return replace(judged, memory_id=memory_id)
-    why = "; ".join(added.why) or added.outcome
-    verdict: Verdict = "known" if added.outcome == "duplicate" else "refused"
-    return replace(judged, verdict=verdict, why=why, memory_id=memory_id)
 
 
 def is_outranked(taint: Sequence[str], old: TypedMemory) -> bool:

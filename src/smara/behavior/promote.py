@@ -186,14 +186,6 @@ def _words(text: str) -> set[str]:
     return {word.lower() for word in find_words(text)}
 
 
-def is_quorum(finding: SignalFinding) -> bool:
-    """Return True if enough agents saw it.
-
-    Which files a task takes is no observation: its agents share the task.
-    """
-    return finding.agents >= QUORUM and finding.kind in _OBSERVED
-
-
 OUTSIDE_FACTOR = 0.7
 _TOOL_TEXT = frozenset({"error_retry", "backtrack", "dead_end", "qa_report", "e2e"})
 
@@ -267,7 +259,9 @@ class Judge(NamedTuple):
         if memory_id is not None or is_told:
             why = "it was promoted before"
             return replace(valid, verdict="known", why=why, memory_id=memory_id)
-        needed = 1 if is_quorum(finding) else signal.least_sessions
+        # Which files a task takes is no observation: its agents share the task.
+        is_quorum = finding.agents >= QUORUM and finding.kind in _OBSERVED
+        needed = 1 if is_quorum else signal.least_sessions
         if seen.sessions < needed:
             why = f"seen in {seen.sessions} of the {needed} sessions that it takes"
             return replace(valid, verdict="waiting", why=why)
@@ -277,7 +271,7 @@ class Judge(NamedTuple):
         taint = taint_of(finding, draft, self.pads)
         confidence = trusted(confidence_of(signal.value, seen.sessions - needed), taint)
         why = "one session is enough for it"
-        if is_quorum(finding):
+        if is_quorum:
             why = f"seen by {finding.agents} agents"
         elif seen.sessions > 1:
             why = f"seen in {seen.sessions} sessions"

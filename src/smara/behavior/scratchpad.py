@@ -382,18 +382,16 @@ class Pad:
 
 def _upgraded(part: Stored) -> Stored:
     """Return a stored part of an earlier version with the names of this one."""
-
-    def rename(stored: Stored, name: str) -> Stored:
-        names = {**_COUNTS, **_OLD_NAMES.get(name, {})} if name != "facts" else _OLD_NAMES[name]
-        return {names.get(each, each): value for each, value in stored.items()}
-
-    changes = part.get("changes") or {
-        name: (None, entries) for name, entries in part["ledgers"].items()
-    }
-    return {
-        "facts": rename(part["facts"], "facts"),
-        "changes": {
-            name: (left, {key: rename(each, name) for key, each in entries.items()})
-            for name, (left, entries) in changes.items()
-        },
-    }
+    facts = {_OLD_NAMES["facts"].get(name, name): each for name, each in part["facts"].items()}
+    whole = {name: (None, entries) for name, entries in part.get("ledgers", {}).items()}
+    changes = {}
+    for name, (left, entries) in part.get("changes", whole).items():
+        names = {**_COUNTS, **_OLD_NAMES.get(name, {})}
+        changes[name] = (
+            left,
+            {
+                key: {names.get(field, field): value for field, value in stored.items()}
+                for key, stored in entries.items()
+            },
+        )
+    return {"facts": facts, "changes": changes}

@@ -96,22 +96,19 @@ class BehaviorStore(ProjectStore):
             )
         return row
 
-    def move(self, session: Session, no: int, version: int, fields: Mapping[str, Any]) -> bool:
-        """Update a session if unchanged since it was read."""
+    def put(
+        self, session: Session, no: int, fields: Mapping[str, Any], version: int | None = None
+    ) -> bool:
+        """Update a session; with a version, only if unchanged since it was read."""
         columns = ", ".join(f"{name} = ?" for name in fields)
-        changed = session.run(
-            self.sql(
-                f"UPDATE behavior_sessions SET {columns}, version = version + 1"
-                " WHERE project_no = :project AND no = ? AND version = ?"
-            ),
-            (*fields.values(), no, version),
+        where, values = "", (*fields.values(), no)
+        if version is not None:
+            columns += ", version = version + 1"
+            where, values = " AND version = ?", (*values, version)
+        statement = (
+            f"UPDATE behavior_sessions SET {columns} WHERE project_no = :project AND no = ?{where}"
         )
-        return changed == 1
-
-    def put(self, session: Session, no: int, fields: Mapping[str, Any]) -> None:
-        columns = ", ".join(f"{name} = ?" for name in fields)
-        statement = f"UPDATE behavior_sessions SET {columns} WHERE project_no = :project AND no = ?"
-        session.run(self.sql(statement), (*fields.values(), no))
+        return session.run(self.sql(statement), values) == 1
 
     def count_events(
         self, session: Session, no: int, count: int, last_at: int, is_ended: bool

@@ -110,7 +110,15 @@ class Synthesis:
             stats = self.stats(module)
             drafts, method = self._ask(stats)
             if drafts is None:
-                drafts, method = self._unpromoted(by_rule(stats))[:MOST_MEMORIES], "rules"
+                # A signal may have become a memory of it already, in other words perhaps.
+                drafts, method = [], "rules"
+                with self._store.database.read() as session:
+                    for draft in by_rule(stats):
+                        kind, name = _SIGNAL_OF.get(draft.type, ("", ""))
+                        signal = self._store.signal(session, kind, str(draft.data.get(name)))
+                        if signal is None or signal.memory_id is None:
+                            drafts.append(draft)
+                drafts = drafts[:MOST_MEMORIES]
             written.append(self._write(module, threshold, "threshold", drafts, method))
         return written
 
@@ -161,18 +169,6 @@ class Synthesis:
             for module, reached in found
             if (module, reached) not in done
         ][:limit]
-
-    def _unpromoted(self, drafts: Iterable[MemoryDraft]) -> list[MemoryDraft]:
-        """Those that no signal has become a memory of already, in other words perhaps."""
-        found: list[MemoryDraft] = []
-        with self._store.database.read() as session:
-            for draft in drafts:
-                kind, name = _SIGNAL_OF.get(draft.type, ("", ""))
-                key = str(draft.data.get(name))
-                signal = self._store.signal(session, kind, key) if name else None
-                if signal is None or signal.memory_id is None:
-                    found.append(draft)
-        return found
 
     def weekly(self, week: int) -> list[Synthesized]:
         """Return co-changed files across modules without a memory.

@@ -54,8 +54,19 @@ def record_plan(pad: Pad, event: HostEvent) -> None:
         facts.plan_task = facts.request
     facts.todos_at = facts.prompts
     if event.tool == PLAN_MAKES:
-        if text := _text(given):
-            _add_item(pad, text, _NUMBER.search(event.tool_output[:400]))
+        text, number = _text(given), _NUMBER.search(event.tool_output[:400])
+        if not text:
+            return
+        if is_all_done(pad):
+            _end_plan(pad)
+            facts.todos = {}
+        key = mark_of(text)
+        if key not in facts.plan and all(each.state == OPEN for each in facts.todos.values()):
+            # Work on it has not begun: it belongs to the plan as it was first made.
+            facts.plan_first += 1
+        grow_plan(pad, [key])
+        if len(facts.todos) < _MOST_ITEMS:
+            facts.todos[number[1] if number else key] = Todo(quote(text, _LONGEST), OPEN)
     elif event.tool == PLAN_CHANGES:
         key, status = str(given.get("taskId") or given.get("id") or ""), given.get("status")
         if status and key in facts.todos:
@@ -77,20 +88,6 @@ def record_plan(pad: Pad, event: HostEvent) -> None:
             for key, each in zip(keys[:_MOST_ITEMS], items, strict=False)
             for status in [each.get("status") if isinstance(each, dict) else ""]
         }
-
-
-def _add_item(pad: Pad, text: str, number: re.Match[str] | None) -> None:
-    facts = pad.facts
-    if is_all_done(pad):
-        _end_plan(pad)
-        facts.todos = {}
-    key = mark_of(text)
-    if key not in facts.plan and all(each.state == OPEN for each in facts.todos.values()):
-        # Work on it has not begun: it belongs to the plan as it was first made.
-        facts.plan_first += 1
-    grow_plan(pad, [key])
-    if len(facts.todos) < _MOST_ITEMS:
-        facts.todos[number[1] if number else key] = Todo(quote(text, _LONGEST), OPEN)
 
 
 def grow_plan(pad: Pad, keys: Sequence[str]) -> None:

@@ -51,11 +51,6 @@ _RULES: tuple[tuple[ObservationType, re.Pattern[str]], ...] = (
 )  # fmt: skip
 
 
-def classify(text: str) -> ObservationType | None:
-    """Return a failure's class by its words, or ``None``."""
-    return next((kind for kind, pattern in _RULES if pattern.search(text[:1_200])), None)
-
-
 def record(pad: Pad, event: HostEvent, failed: bool) -> None:
     """Record the result of a tool that looks at a program."""
     name = event.tool.rsplit(":", 1)[-1]
@@ -67,7 +62,7 @@ def record(pad: Pad, event: HostEvent, failed: bool) -> None:
     facts, waiting = pad.facts, pad.facts.e2e_failed
     if failed:
         output = event.error or event.tool_output
-        kind = classify(output)
+        kind = next((kind for kind, each in _RULES if each.search(output[:1_200])), None)
         if kind is not None:
             entry = pad.e2e.count(f"{kind}|{action}", pad.step)
             entry.kind, entry.tool, entry.action = kind, event.tool[:80], action

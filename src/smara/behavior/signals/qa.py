@@ -64,36 +64,33 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
+    """Draft a test that a change mended, or an issue of a report."""
     data = finding.data
+    why = str(data["why"])
     if data.get("issue"):
-        return _issue_draft(finding)
-    files = tuple(data["files"])
-    content = (
-        f"The test {code(data['test'])} failed with {code(data['why'])}; it passed again after"
-        f" {' and '.join(map(code, files))} changed."
-    )
-    fields = {
-        "error": data["why"],
-        "fix": f"a change of {' and '.join(files)}",
-        "tool": "tests",
-        "fingerprint": print_of(data["test"], data["why"]),
-    }
+        path = str(data.get("path") or str(data.get("test", "")).split("::", 1)[0])
+        name, files = str(data.get("test", path)), (path,) if "/" in path or "." in path else ()
+        content = f"Found by quality assurance: {data['issue'].rstrip('.')}."
+        fields, evidence = {"error": why, "tool": "qa"}, str(data["issue"])
+    else:
+        name, files = data["test"], tuple(data["files"])
+        content = (
+            f"The test {code(name)} failed with {code(why)}; it passed again after"
+            f" {' and '.join(map(code, files))} changed."
+        )
+        fix = f"a change of {' and '.join(files)}"
+        fields, evidence = {"error": why, "fix": fix, "tool": "tests"}, f"{name}: {why}"
+    digest = hashlib.sha256(f"{name}\0{constant_part(why)}".encode("utf-8", "replace"))
     return MemoryDraft(
         "error_pattern",
         content,
-        (f"{data['test']}: {data['why']}",),
+        (evidence,),
         files=files,
         modules=modules_of(files),
-        data=fields,
+        data={**fields, "fingerprint": digest.hexdigest()[:16]},
         tags=("qa",),
         source="qa_auto",
     )
-
-
-def print_of(name: str, why: str) -> str:
-    return hashlib.sha256(f"{name}\0{constant_part(why)}".encode("utf-8", "replace")).hexdigest()[
-        :16
-    ]
 
 
 def read_report(text: str) -> list[SignalFinding]:
@@ -130,25 +127,3 @@ def read_report(text: str) -> list[SignalFinding]:
                 )
             )
     return found[:_MOST_ISSUES]
-
-
-def _issue_draft(finding: SignalFinding) -> MemoryDraft:
-    data = finding.data
-    path = str(data.get("path") or str(data.get("test", "")).split("::", 1)[0])
-    files = (path,) if "/" in path or "." in path else ()
-    content = f"Found by quality assurance: {data['issue'].rstrip('.')}."
-    fields = {
-        "error": data["why"],
-        "tool": "qa",
-        "fingerprint": print_of(str(data.get("test", path)), str(data["why"])),
-    }
-    return MemoryDraft(
-        "error_pattern",
-        content,
-        (str(data["issue"]),),
-        files=files,
-        modules=modules_of(files),
-        data=fields,
-        tags=("qa",),
-        source="qa_auto",
-    )
