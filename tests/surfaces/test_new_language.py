@@ -12,8 +12,8 @@ import pytest
 
 import smara as library
 from smara.codegraph import language, languages
-from smara.codegraph.index import index_file
-from smara.codegraph.index.pool import Pool
+from smara.codegraph.index import workers
+from smara.codegraph.index.workers import Pool
 from smara.errors import ConfigError
 from tests.surfaces.shell import smara
 
@@ -189,4 +189,4 @@ def test_what_the_content_of_a_file_raises_leaves_out_that_file_alone(db, root, 
     (root / "bad.brew").write_text("from ünder import pressure\n", encoding="utf-8")
     with library.open(db, embedder="off") as memory:
         assert memory.code.index(root).skipped == {"unreadable": 1}
-    assert KeyError not in index_file.BAD_FILE_ERRORS
+    assert KeyError not in workers.BAD_FILE_ERRORS

@@ -212,8 +212,13 @@ def bases_and_heirs(
     above, below = _around(by_heir, int(owner[0])), _around(by_base, int(owner[0]))
     # What breaks in the program matters more than in its tests, of which there may be hundreds.
     below.sort(key=lambda place: bool(graph.is_test[place]))
-    methods = [_called_so(graph, each, method.name, members=members) for each in (above, below)]
-    return methods[0], methods[1]
+    both: list[tuple[Node, ...]] = []
+    for classes in (above, below):
+        order = {int(graph.nos[at]): number for number, at in enumerate(classes[:_MOST_CLASSES])}
+        nodes = members(list(order), method.name) if order else []
+        ranked = sorted(nodes, key=lambda node: (order[node.parent_no or 0], node.first_line))
+        both.append(tuple(ranked))
+    return both[0], both[1]
 
 
 def _around(pairs: Pairs, owner: int) -> list[int]:
@@ -229,12 +234,6 @@ def _around(pairs: Pairs, owner: int) -> list[int]:
         if not ring:
             break
     return classes[1:]
-
-
-def _called_so(graph: Graph, classes: list[int], name: str, members: Members) -> tuple[Node, ...]:
-    order = {int(graph.nos[place]): number for number, place in enumerate(classes[:_MOST_CLASSES])}
-    found = members(list(order), name) if order else []
-    return tuple(sorted(found, key=lambda node: (order[node.parent_no or 0], node.first_line)))
 
 
 Picture = Literal["dot", "mermaid"]

@@ -542,28 +542,31 @@ class CodeStore(CodeTables):
         )
 
     def put_edges(
-        self, session: Session, rows: Iterable[tuple[int, bytes, bytes]], revision: int
+        self,
+        session: Session,
+        rows: Sequence[tuple[int, bytes, bytes]],
+        without_edges: Sequence[int],
+        revision: int,
     ) -> None:
-        """Write (file, edges, keys); the files are then current."""
-        listed = list(rows)
+        """Write (file, edges, keys).
+
+        These files, and those without edges, are then current.
+        """
         self.run_many(
             session,
             "UPDATE code_files SET edges = ?, revision = ?, stale_at = NULL"
             " WHERE project_no = :project AND no = ?",
-            [(edges, revision, no) for no, edges, _ in listed],
+            [(edges, revision, no) for no, edges, _ in rows],
         )
         self.run_many(
             session,
             "UPDATE code_facts SET asked = ? WHERE project_no = :project AND file_no = ?",
-            [(keys, no) for no, _, keys in listed],
+            [(keys, no) for no, _, keys in rows],
         )
-
-    def unmark(self, session: Session, numbers: Sequence[int]) -> None:
-        """Note that files are up to date."""
         self.run(
             session,
             "UPDATE code_files SET stale_at = NULL WHERE project_no = :project AND no IN (:some)",
-            some=numbers,
+            some=without_edges,
         )
 
     def edges(self, session: Session, file_nos: Sequence[int]) -> dict[int, bytes]:

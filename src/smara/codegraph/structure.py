@@ -317,21 +317,7 @@ def cycles(graph: Graph, *, with_lazy: bool = False) -> list[ImportCycle]:
     An import inside a function runs later and is mostly there to break a circle, so it counts
     only with ``with_lazy``.
     """
-    imports = file_imports(graph, with_lazy=with_lazy)
-    found = []
-    for component in components(len(graph.paths), imports):
-        if len(component) > 1:
-            first = min(component, key=lambda place: graph.paths[place])
-            around = _way_around(first, set(component), imports)
-            lines = tuple(imports[one][other] for one, other in pairwise(around))
-            files = tuple(sorted(graph.paths[place] for place in component))
-            found.append(ImportCycle(tuple(graph.paths[place] for place in around), lines, files))
-    return sorted(found, key=lambda cycle: (len(cycle.files), cycle.path))
-
-
-def file_imports(graph: Graph, *, with_lazy: bool = False) -> Imports:
-    """Return which file imports which."""
-    found: Imports = {}
+    imports: Imports = {}
     is_import = graph.edge_kinds == KIND_NO["imports"]
     if not with_lazy:
         is_import = is_import & (graph.kinds[graph.from_places] == NODE_KIND_NO["file"])
@@ -341,9 +327,17 @@ def file_imports(graph: Graph, *, with_lazy: bool = False) -> Imports:
         sources, targets, graph.edge_lines[is_import].tolist(), strict=True
     ):
         if source != target:
-            lines = found.setdefault(source, {})
-            lines[target] = min(line, lines.get(target, line))
-    return found
+            first_lines = imports.setdefault(source, {})
+            first_lines[target] = min(line, first_lines.get(target, line))
+    found = []
+    for component in components(len(graph.paths), imports):
+        if len(component) > 1:
+            first = min(component, key=lambda place: graph.paths[place])
+            around = _way_around(first, set(component), imports)
+            lines = tuple(imports[one][other] for one, other in pairwise(around))
+            files = tuple(sorted(graph.paths[place] for place in component))
+            found.append(ImportCycle(tuple(graph.paths[place] for place in around), lines, files))
+    return sorted(found, key=lambda cycle: (len(cycle.files), cycle.path))
 
 
 def components(size: int, links: Mapping[int, Mapping[int, int]]) -> list[list[int]]:

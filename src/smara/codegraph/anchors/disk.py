@@ -157,7 +157,7 @@ class Disk:
 
 def places_of(path: str, data: bytes) -> tuple[CodePlace, ...]:
     """Return what a file defines, by its text."""
-    from smara.codegraph.index.index_file import taken_apart
+    from smara.codegraph.index.workers import taken_apart
 
     facts = taken_apart(path, data, has_text=False).facts
     return tuple(

@@ -20,7 +20,7 @@ from smara.codegraph.anchors.models import (
 )
 from smara.codegraph.anchors.store import AnchorStore
 from smara.codegraph.git import GitFiles
-from smara.codegraph.index.index_file import content_hash as digest
+from smara.codegraph.index.workers import content_hash as digest
 from smara.database.database import Session
 
 MOST_NAMES = 24

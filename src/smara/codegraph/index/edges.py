@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from smara.codegraph.index.dependents import DependencyKeys, FileEdges, Joiner
 from smara.codegraph.index.files import TreeReader
-from smara.codegraph.index.pool import Pool
+from smara.codegraph.index.workers import Pool
 from smara.codegraph.language import tables
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.resolve.scip import INDEX_NAME, NamedLines, Precise, ScipIndex, read_scip
@@ -59,11 +59,12 @@ class TreeCache:
         if len(self.outlines) > _MOST_OUTLINES:
             self.outlines.clear()
 
-    def up_to_date_notes(self, session: Session, store: CodeStore, tree_no: int) -> DependencyKeys:
+    def current_notes(self, session: Session, store: CodeStore, tree_no: int) -> DependencyKeys:
         """Return the notes on all files.
 
         Those that changed since the last time are read again.
         """
+        self.refresh(session, store, tree_no)
         if self.notes_revision != self.revision:
             for no, keys in store.dependency_keys(session, tree_no, self.notes_revision):
                 self.notes.put(no, bytes(keys))
@@ -250,8 +251,8 @@ class EdgeBuilder:
         revision = self._store.next_revision(session, self._tree_no)
         made = {each.file_no: each for each in joined if each.edges is not None}
         rows = [(no, each.edges or b"", each.keys) for no, each in made.items()]
-        self._store.put_edges(session, rows, revision)
-        self._store.unmark(session, [no for no in numbers if no not in made])
+        others = [no for no in numbers if no not in made]
+        self._store.put_edges(session, rows, others, revision=revision)
         self._cache.wrote_edges({no: each.keys for no, each in made.items()}, revision)
         return revision
 

@@ -18,8 +18,7 @@ from typing import Any
 from smara.codegraph import git
 from smara.codegraph.index.edges import EdgeBuilder, PreciseIndex, TreeCache
 from smara.codegraph.index.files import FileEntry, FileWalk, TreeReader, WalkResult
-from smara.codegraph.index.index_file import FileRecord, FileRequest
-from smara.codegraph.index.pool import SMALL, WORKERS, Pool, work_inline
+from smara.codegraph.index.workers import SMALL, WORKERS, FileRecord, FileRequest, Pool, work_inline
 from smara.codegraph.index.writer import Numbers, Writer
 from smara.codegraph.models import IndexReport
 from smara.codegraph.store import VERSION, CodeStore, FileRow, TreeRow

@@ -18,7 +18,7 @@ from smara.codegraph import git
 from smara.codegraph.index.edges import EdgeBuilder
 from smara.codegraph.index.files import RULE_FILES
 from smara.codegraph.index.indexer import IndexTree, index, is_as_before, plan_of
-from smara.codegraph.index.pool import work_inline
+from smara.codegraph.index.workers import work_inline
 from smara.codegraph.index.writer import StoredFiles, Writer
 from smara.codegraph.models import IndexReport
 from smara.codegraph.store import VERSION, FileRow
@@ -121,7 +121,7 @@ def update(tree: IndexTree, paths: Sequence[str | os.PathLike[str]]) -> IndexRep
 
 def get_ready(tree: IndexTree) -> None:
     """Load and compile what the first update needs."""
-    from smara.codegraph.index.index_file import taken_apart
+    from smara.codegraph.index.workers import taken_apart
     from smara.secrets.redact import scan
 
     store, row = tree.store, tree.row()
@@ -133,8 +133,7 @@ def get_ready(tree: IndexTree) -> None:
     with tree.lock, store.database.read() as session:
         for path in store.one_of_each_language(session, row.no):
             taken_apart(path.rpartition("/")[2], b"ready\n")
-        tree.cache.refresh(session, store, row.no)
-        tree.cache.up_to_date_notes(session, store, row.no).get_ready()
+        tree.cache.current_notes(session, store, row.no).get_ready()
 
 
 class Differences(NamedTuple):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from smara.codegraph.index.dependents import OutlineChange, change_between
 from smara.codegraph.index.edges import TreeCache
-from smara.codegraph.index.index_file import FileRecord, chunk_key
+from smara.codegraph.index.workers import FileRecord, chunk_key
 from smara.codegraph.language import tables
 from smara.codegraph.resolve.symbols import FileOutline, outline_of, pack_outline, unpack_outline
 from smara.codegraph.store import ChunkRow, CodeStore, FileRow, NodeRow, WriteBatch
@@ -195,8 +195,7 @@ class Writer:
         if not changes:
             return
         cache, store = self._cache, self._store
-        cache.refresh(session, store, self._tree_no)
-        touched = cache.up_to_date_notes(session, store, self._tree_no).touched(changes)
+        touched = cache.current_notes(session, store, self._tree_no).touched(changes)
         if touched is None:
             store.mark_all_stale(session, self._tree_no, now_ms)
             cache.project = None

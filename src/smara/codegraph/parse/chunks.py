@@ -88,9 +88,16 @@ def chunk_prose(path: str, lines: Sequence[str]) -> list[CodeChunk]:
     Every line that says something is in one of them.
     """
     name = path.rpartition("/")[2]
-    is_prose = kind_of(path) == "prose"
+    # The first line and the heading of each section; one of a few lines goes with the next.
+    starts: list[tuple[int, str]] = [(1, "")]
+    for line, heading in _headings(lines) if kind_of(path) == "prose" else ():
+        if line - starts[-1][0] < SMALL_SECTION_LINES:
+            starts[-1] = (starts[-1][0], starts[-1][1] or heading)
+        else:
+            starts.append((line, heading))
+    ends = [start - 1 for start, _ in starts[1:]] + [len(lines)]
     chunks: list[CodeChunk] = []
-    for first, last, heading in _sections(lines) if is_prose else [(1, len(lines), "")]:
+    for (first, heading), last in zip(starts, ends, strict=True):
         prefix = f"{path} > {heading}" if heading else path
         for start, end in trimmed(
             lines, parts(lines, first, last, most_lines=MOST_LINES, most_characters=MOST_CHARACTERS)
@@ -109,21 +116,6 @@ def chunk_prose(path: str, lines: Sequence[str]) -> list[CodeChunk]:
                 for offset in range(0, len(body), MOST_CHARACTERS)
             ]
     return chunks
-
-
-def _sections(lines: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Return first line, last line and heading of each section.
-
-    One of a few lines goes with the next.
-    """
-    starts: list[tuple[int, str]] = [(1, "")]
-    for line, heading in _headings(lines):
-        if line - starts[-1][0] < SMALL_SECTION_LINES:
-            starts[-1] = (starts[-1][0], starts[-1][1] or heading)
-        else:
-            starts.append((line, heading))
-    ends = [start - 1 for start, _ in starts[1:]] + [len(lines)]
-    return [(start, end, heading) for (start, heading), end in zip(starts, ends, strict=True)]
 
 
 def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str]]:

@@ -14,7 +14,6 @@ from smara.codegraph.parse.source import (
     LONGEST_DOC,
     PASSED,
     SourceFile,
-    assigned_name,
     body_hash,
     first_doc_line,
     name_node,
@@ -36,6 +35,7 @@ _KINDS: dict[str, NodeKind] = {
     "case": "test", "constant": "constant", "field": "constant",
 }  # fmt: skip
 _IMPLEMENTATION = "implementation"
+_NO_OWNERS = frozenset({"exports", "module", "this", "self", "window", "global", "globalThis"})
 _LABELS = (*_KINDS, _IMPLEMENTATION)
 _MOST_COMMENTS = 200
 _WIDEST_GAP = 400
@@ -150,7 +150,28 @@ class DefinitionReader:
             parent = self._by_name.get(owner, -1)
             if 0 <= parent != place and place < len(self.definitions):
                 self.definitions[place] = self.definitions[place]._replace(parent=parent)
-        self._add_docs()
+        # Each definition gets the first line of the string that its body begins with, and the file
+        # its own.
+        source = self.source
+        # In code that is half written a body may seem to begin several times; the first beginning
+        # holds.
+        for node in sorted(source.found.get("doc", ()), key=attrgetter("start_byte"), reverse=True):
+            place = self.scopes.at(node.start_byte)
+            line = first_doc_line(
+                source.text(node.start_byte, min(node.end_byte, node.start_byte + 4 * LONGEST_DOC))
+            )
+            if place >= 0:
+                self.definitions[place] = self.definitions[place]._replace(doc=line)
+            else:
+                self.doc = line
+        if (
+            not source.spec.has_docstrings
+            and source.comments
+            and not source.data[: source.comments[0][0]].strip()
+        ):
+            start, end = source.comments[0]
+            line = first_doc_line(source.text(start, min(end, start + 4 * LONGEST_DOC)))
+            self.doc = "" if _NO_DOC.search(line) else line
 
     def _close(self, offset: int) -> None:
         """Leave what ends before an offset."""
@@ -292,8 +313,12 @@ class DefinitionReader:
         start, end = named.start_byte, named.end_byte
         name = self.source.data[start:end].decode("utf-8", "replace")
         if named.type == "property_identifier" and node.type == "assignment_expression":
-            owner = self.source.text(node.start_byte, start).strip(". ")
-            name = assigned_name(owner, name)
+            # ``Shop.prototype.open = …`` is ``Shop::open``.
+            owner = self.source.text(node.start_byte, start).strip(". ").removesuffix(".prototype")
+            if owner == "module" and name == "exports":
+                name = "default"
+            elif owner.isidentifier() and owner not in _NO_OWNERS:
+                name = f"{owner}::{name}"
         if name in _TEST_MACROS:
             # ``TEST(Shop, Opens) {`` is ``Shop.Opens``.
             inside = self.source.text(end, min(node.end_byte, end + LONGEST_NAME)).strip()
@@ -344,31 +369,6 @@ class DefinitionReader:
         if text.endswith("=>"):
             text = text[:-2].rstrip()
         return shorten(text, LONGEST_SIGNATURE)
-
-    def _add_docs(self) -> None:
-        """Give each definition the first line of the string that its body begins with, and the file
-        its own.
-        """
-        source = self.source
-        # In code that is half written a body may seem to begin several times; the first beginning
-        # holds.
-        for node in sorted(source.found.get("doc", ()), key=attrgetter("start_byte"), reverse=True):
-            place = self.scopes.at(node.start_byte)
-            line = first_doc_line(
-                source.text(node.start_byte, min(node.end_byte, node.start_byte + 4 * LONGEST_DOC))
-            )
-            if place >= 0:
-                self.definitions[place] = self.definitions[place]._replace(doc=line)
-            else:
-                self.doc = line
-        if (
-            not source.spec.has_docstrings
-            and source.comments
-            and not source.data[: source.comments[0][0]].strip()
-        ):
-            start, end = source.comments[0]
-            line = first_doc_line(source.text(start, min(end, start + 4 * LONGEST_DOC)))
-            self.doc = "" if _NO_DOC.search(line) else line
 
     def _comment_before(self, start: int) -> str:
         """Return the first line of the comments that stand right above a definition."""

@@ -249,7 +249,6 @@ class SourceFile:
 LONGEST_DOC = 160
 _MOST_STEPS = 12
 _DOC_MARKS = re.compile(r"^\s*(?:[rRbBuUfF]{0,2}(?:\"\"\"|'''|[\"'])|/\*+!?|//[/!]?|\*+(?!/)|#+!?)")
-_NO_OWNERS = frozenset({"exports", "module", "this", "self", "window", "global", "globalThis"})
 
 
 def first_doc_line(text: str) -> str:
@@ -305,14 +304,3 @@ def name_node(node: Node) -> Node | None:
             return name
         name = inner
     return name
-
-
-def assigned_name(owner: str, name: str) -> str:
-    """Return what a function assigned to a property is called.
-
-    ``Shop::open`` for ``Shop.prototype.open = …``.
-    """
-    owner = owner.removesuffix(".prototype")
-    if owner == "module" and name == "exports":
-        return "default"
-    return f"{owner}::{name}" if owner.isidentifier() and owner not in _NO_OWNERS else name
