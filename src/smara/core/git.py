@@ -92,11 +92,6 @@ class Repository:
             return url.strip()
         return f"{scheme}://{rest.rsplit('@', 1)[-1]}"
 
-    @staticmethod
-    def is_there(common_dir: str | None) -> bool:
-        """Return True if a common directory still exists."""
-        return common_dir is not None and os.path.isdir(common_dir)
-
 
 def find_repository(start: str | os.PathLike[str]) -> Repository | None:
     """Return the repository that holds a folder, or ``None``.

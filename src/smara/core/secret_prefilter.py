@@ -93,14 +93,23 @@ def _without_ids(text: bytes) -> bytes:
     return text
 
 
+def _places(text: bytes, part: bytes) -> list[int]:
+    """Every place at which a part occurs."""
+    places = []
+    at = text.find(part)
+    while at >= 0:
+        places.append(at)
+        at = text.find(part, at + 1)
+    return places
+
+
 def _has_opening(text: bytes) -> bool:
     for literal, _, rest in _OPENINGS:
-        at = text.find(literal)
-        if at < 0:
+        if literal not in text:
             continue
         number, bounded, places = rest.split(b"\t")
         before = int(number)
-        while at >= 0:
+        for at in _places(text, literal):
             end = at + len(literal)
             around = text[max(0, at - before) : at] + text[end : end + len(places) - before]
             if (
@@ -109,7 +118,6 @@ def _has_opening(text: bytes) -> bool:
                 and (bounded == b"0" or _begins(text, at - before))
             ):
                 return True
-            at = text.find(literal, at + 1)
     return False
 
 
@@ -133,18 +141,10 @@ def _is_other_carrier(text: bytes) -> bool:
     """What is known by what carries it: addresses with a name in them, and lines of files."""
     if b":5432:" in text or (b"curl" in text and (b" -u" in text or b"--user" in text)):
         return True
-    for bar in (b"|", b"%7C"):
-        at = text.find(bar)
-        while at >= 0:
-            if at >= 15 and text[at - 15 : at].isdigit():
-                return True
-            at = text.find(bar, at + 1)
-    at = text.find(b"://")
-    while at >= 0:
-        if b"@" in text[at + 3 : at + 260].split(b"/", 1)[0]:
-            return True
-        at = text.find(b"://", at + 3)
-    return False
+    bars = _places(text, b"|") + _places(text, b"%7C")
+    return any(at >= 15 and text[at - 15 : at].isdigit() for at in bars) or any(
+        b"@" in text[at + 3 : at + 260].split(b"/", 1)[0] for at in _places(text, b"://")
+    )
 
 
 def _has_named(text: bytes, lowered: bytes) -> bool:
@@ -198,8 +198,7 @@ def _is_given(lowered: bytes, word: bytes) -> bool:
     """Whether a word for a password is assigned, or passed with, something that has a digit or a
     sign.
     """
-    at = lowered.find(word)
-    while at >= 0:
+    for at in _places(lowered, word):
         end = at + len(word)
         limit = end + 24
         while (
@@ -214,14 +213,12 @@ def _is_given(lowered: bytes, word: bytes) -> bool:
         )
         if is_given and _has_value(rest):
             return True
-        at = lowered.find(word, at + 1)
     return False
 
 
 def _is_in_prose(lowered: bytes, word: bytes) -> bool:
     """Whether a sentence says what it is: "the password for staging is …"."""
-    at = lowered.find(word)
-    while at >= 0:
+    for at in _places(lowered, word):
         rest = lowered[at + len(word) : at + len(word) + 200]
         cut = rest.find(b" ")
         if (
@@ -230,7 +227,6 @@ def _is_in_prose(lowered: bytes, word: bytes) -> bool:
             and _has_value(rest[cut + 1 :])
         ):
             return True
-        at = lowered.find(word, at + 1)
     return False
 
 

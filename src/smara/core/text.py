@@ -225,11 +225,7 @@ def _places_in_word(word: str, start: int, sought: frozenset[str]) -> list[tuple
     for position in range(len(word)):
         for size in (2, 1):
             if word[position : position + size] in sought:
-                begin, end = start + position, start + min(position + size, len(word))
-                if places and places[-1][1] >= begin:
-                    places[-1] = (places[-1][0], max(end, places[-1][1]))
-                else:
-                    places.append((begin, end))
+                _join(places, start + position, start + min(position + size, len(word)))
                 break
     return places or [(start, start + len(word))]
 
@@ -290,9 +286,13 @@ def _regions(text: str, sought: frozenset[str]) -> list[tuple[int, int]]:
     starts = sorted({max(0, hit - _NEAR) for hit in hits if hit >= 0})
     regions: list[tuple[int, int]] = []
     for start in starts:
-        end = min(len(text), start + 2 * _NEAR)
-        if regions and start <= regions[-1][1]:
-            regions[-1] = (regions[-1][0], end)
-        else:
-            regions.append((start, end))
+        _join(regions, start, min(len(text), start + 2 * _NEAR))
     return regions
+
+
+def _join(spans: list[tuple[int, int]], start: int, end: int) -> None:
+    """Add a span behind the others, joined with the last where they touch."""
+    if spans and start <= spans[-1][1]:
+        spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+    else:
+        spans.append((start, end))

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from smara.database.session import PART as PART
-from smara.database.session import Row as Row
-from smara.database.session import Session as Session
-from smara.database.session import marks as marks
-from smara.database.session import parts as parts
+from smara.database.session import PART, Row, Session, marks, parts
 
 if TYPE_CHECKING:
     from smara.database.fulltext_postgres import (
@@ -23,6 +19,19 @@ if TYPE_CHECKING:
     from smara.database.fulltext_sqlite import SqliteFullText, SqliteRecordIndex, SqliteWords
     from smara.database.postgres import PostgresDatabase
     from smara.database.sqlite import SqliteDatabase
+
+__all__ = [
+    "PART",
+    "Database",
+    "DatabaseKind",
+    "FullText",
+    "RecordIndex",
+    "Row",
+    "Session",
+    "Words",
+    "marks",
+    "parts",
+]
 
 DatabaseKind = Literal["sqlite", "postgres"]
 Database: TypeAlias = "SqliteDatabase | PostgresDatabase"

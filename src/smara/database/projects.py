@@ -8,6 +8,7 @@ share it. A clone that moved is recognized by its first commit together with its
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -92,7 +93,20 @@ class Projects:
             )
         if row is None:
             with self._database.write() as session:
-                row = self._moved(session, repository) or self._insert(
+                # A project whose folder is gone and whose history is this one's has moved here.
+                first_commit = repository.first_commit
+                for no, project_id, common_dir in session.all(
+                    "SELECT no, id, git_common_dir FROM projects WHERE first_commit = ?"
+                    " AND coalesce(remote, '') = ?",
+                    (first_commit, repository.remote or ""),
+                ):
+                    if common_dir is None or not os.path.isdir(common_dir):
+                        session.run(
+                            "UPDATE projects SET git_common_dir = ? WHERE no = ?",
+                            (repository.common_dir, no),
+                        )
+                        return Scope(int(no), str(project_id))
+                row = self._insert(
                     session, f"{repository.name}-{self._new_id()[-8:]}", repository.name, repository
                 )
         return Scope(int(row[0]), str(row[1]))
@@ -104,23 +118,6 @@ class Projects:
                 "SELECT id, name, git_common_dir, remote, created_at FROM projects ORDER BY no"
             )
         return [Project(*row) for row in rows]
-
-    def _moved(self, session: Session, repository: Repository) -> tuple[int, str] | None:
-        """A project whose folder is gone and whose history is this one's."""
-        if repository.first_commit is None:
-            return None
-        rows = session.all(
-            "SELECT no, id, git_common_dir, remote FROM projects WHERE first_commit = ?",
-            (repository.first_commit,),
-        )
-        for no, project_id, common_dir, remote in rows:
-            if remote == repository.remote and not Repository.is_there(common_dir):
-                session.run(
-                    "UPDATE projects SET git_common_dir = ? WHERE no = ?",
-                    (repository.common_dir, no),
-                )
-                return int(no), str(project_id)
-        return None
 
     def _insert(
         self, session: Session, project_id: str, name: str, repository: Repository | None

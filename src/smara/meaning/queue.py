@@ -148,20 +148,11 @@ class EmbeddingQueue:
         """
         limit = min(limit, BATCH_RECORDS)
         waiting = self._store.entries(session, space_no, limit + len(passed))
-        entries = [each for each in waiting if each not in passed]
-        if entries:
-            return self._of_entries(session, entries[:limit])
-        batch = self._of_walk(session, space_no, limit)
-        batch.is_held = bool(waiting)
-        return batch
-
-    def is_waiting(self, session: Session, space_no: int) -> bool:
-        """Return True if anything waits, in the queue or on a walk."""
-        return self._store.is_waiting(session, space_no) or any(
-            not walk.is_done for walk in self._store.walks(session, space_no)
-        )
-
-    def _of_entries(self, session: Session, entries: list[QueueEntry]) -> EmbeddingBatch:
+        entries = [each for each in waiting if each not in passed][:limit]
+        if not entries:
+            batch = self._of_walk(session, space_no, limit)
+            batch.is_held = bool(waiting)
+            return batch
         batch = EmbeddingBatch()
         for kind in dict.fromkeys(entry.kind for entry in entries):
             of_kind = [entry for entry in entries if entry.kind == kind]
@@ -175,6 +166,12 @@ class EmbeddingQueue:
                 else:
                     batch.gone.append((kind, entry.no))
         return batch
+
+    def is_waiting(self, session: Session, space_no: int) -> bool:
+        """Return True if anything waits, in the queue or on a walk."""
+        return self._store.is_waiting(session, space_no) or any(
+            not walk.is_done for walk in self._store.walks(session, space_no)
+        )
 
     def _of_walk(self, session: Session, space_no: int, limit: int) -> EmbeddingBatch:
         batch = EmbeddingBatch()

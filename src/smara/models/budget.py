@@ -32,6 +32,7 @@ from smara.models.models import (
     Limit,
     Remaining,
     Reservation,
+    Unit,
     WindowUsage,
 )
 from smara.models.store import CallStore
@@ -175,24 +176,16 @@ _GRACE_MS = 60_000
 
 def limits_of(settings: Settings) -> tuple[Limit, ...]:
     """The limits that the settings name; 0 is nothing, never everything."""
-    per_hour, per_day = settings.embedding_tokens_per_hour, settings.embedding_tokens_per_day
-    return (
-        Limit("model_tokens_per_hour", "tokens", HOUR_MS, most=settings.model_tokens_per_hour),
-        Limit("model_tokens_per_day", "tokens", DAY_MS, most=settings.model_tokens_per_day),
-        Limit(
-            "model_dollars_per_hour",
-            "dollars",
-            HOUR_MS,
-            most=round(settings.model_dollars_per_hour * MICRO),
-        ),
-        Limit(
-            "model_dollars_per_day",
-            "dollars",
-            DAY_MS,
-            most=round(settings.model_dollars_per_day * MICRO),
-        ),
-        Limit("embedding_tokens_per_hour", "embedding tokens", HOUR_MS, most=per_hour),
-        Limit("embedding_tokens_per_day", "embedding tokens", DAY_MS, most=per_day),
+    units: tuple[tuple[str, Unit, int], ...] = (
+        ("model_tokens", "tokens", 1),
+        ("model_dollars", "dollars", MICRO),
+        ("embedding_tokens", "embedding tokens", 1),
+    )
+    return tuple(
+        Limit(name, unit, window_ms, most=round(getattr(settings, name) * scale))
+        for prefix, unit, scale in units
+        for window, window_ms in (("hour", HOUR_MS), ("day", DAY_MS))
+        for name in (f"{prefix}_per_{window}",)
     )
 
 

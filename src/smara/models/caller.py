@@ -30,7 +30,7 @@ from smara.models.chat import ChatModel, ChatReply, ChatRequest, Usage
 from smara.models.embedder import Embedder
 from smara.models.failures import with_retries
 from smara.models.models import DAY_MS, HOUR_MS, ModelCall, Pause, Remaining, WindowUsage
-from smara.models.registry import Tier, Tiers, is_offline, parse_tiers
+from smara.models.registry import Tiers, is_offline, model_for, parse_tiers
 from smara.models.reranker import Reranker
 from smara.models.store import CallStore
 
@@ -113,7 +113,7 @@ class Models:
             request, system=self._sendable(request.system), prompt=self._sendable(request.prompt)
         )
         size = size_of(sendable, self._counter)
-        model = self._tiers.choose(size.tokens)
+        model = model_for(self._tiers, size.tokens)
         return with_retries(
             lambda: self._attempt(model, sendable, size, purpose, ends_at, abort),
             ends_at,
@@ -266,7 +266,7 @@ class Models:
     @cached_property
     def _tiers(self) -> Tiers:
         if self._given is not None:
-            return Tiers((Tier(None, self._given),))
+            return [(None, self._given)]
         from smara.models.vendor import load_tiers
 
         return load_tiers(self._settings.model or "", self._settings.model_api_key)

@@ -96,30 +96,31 @@ def translate(model: str, error: Exception, was_sent: bool) -> ModelError | None
     """Return our error for one of pydantic-ai's; None for any other."""
     from pydantic_ai import exceptions as theirs
 
-    if isinstance(error, theirs.ModelHTTPError):
-        reasons = {
-            theirs.ModelQuotaExceededError: "quota",  # OpenAI: a 429, Anthropic: a 400
-            theirs.ModelContextWindowExceededError: "too_long",
-            theirs.ModelAuthenticationError: "key",
-        }
-        return from_status(
-            model,
-            int(error.status_code),
-            error.body,
-            reason=next((reasons[kind] for kind in reasons if isinstance(error, kind)), None),
-            retry_after_seconds=error.retry_after,
-        )
-    if isinstance(error, theirs.ModelRequestTimeout | theirs.ModelTimeoutError):
-        return failure(model, "timeout", may_be_billed=was_sent)
-    if isinstance(error, theirs.ModelConnectionError):
-        return failure(model, "connection", str(error), may_be_billed=was_sent)
-    if isinstance(error, theirs.ContentFilterError):
-        return failure(model, "content", may_be_billed=True)
-    if isinstance(error, theirs.UserError):  # a key that is missing, a setting that cannot be
-        reason = "key" if "_API_KEY" in str(error) else "request"
-        return failure(model, reason, str(error), may_be_billed=was_sent)
-    if isinstance(error, theirs.AgentRunError):
-        return unreadable(model, str(error).splitlines()[0] if str(error) else type(error).__name__)
+    match error:
+        case theirs.ModelHTTPError():
+            reasons = {
+                theirs.ModelQuotaExceededError: "quota",  # OpenAI: a 429, Anthropic: a 400
+                theirs.ModelContextWindowExceededError: "too_long",
+                theirs.ModelAuthenticationError: "key",
+            }
+            return from_status(
+                model,
+                int(error.status_code),
+                error.body,
+                reason=next((reasons[kind] for kind in reasons if isinstance(error, kind)), None),
+                retry_after_seconds=error.retry_after,
+            )
+        case theirs.ModelRequestTimeout() | theirs.ModelTimeoutError():
+            return failure(model, "timeout", may_be_billed=was_sent)
+        case theirs.ModelConnectionError():
+            return failure(model, "connection", str(error), may_be_billed=was_sent)
+        case theirs.ContentFilterError():
+            return failure(model, "content", may_be_billed=True)
+        case theirs.UserError():  # a key that is missing, a setting that cannot be
+            reason = "key" if "_API_KEY" in str(error) else "request"
+            return failure(model, reason, str(error), may_be_billed=was_sent)
+        case theirs.AgentRunError():
+            return unreadable(model, (str(error).splitlines() or [type(error).__name__])[0])
     return None
 
 

@@ -9,6 +9,7 @@ bound, in tokens, is above the size of the input is used.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from smara.errors import ConfigError
@@ -45,27 +46,13 @@ class ModelSpec:
         return f"{self.vendor}:{self.model}"
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
-    """A model for inputs below ``below_tokens``; ``None`` for the rest."""
-
-    below_tokens: int | None
-    model: ChatModel
+Tiers = Sequence[tuple[int | None, ChatModel]]
+"""The models in force, smallest inputs first: each with the tokens that its inputs stay below."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tiers:
-    """The models in force, smallest inputs first."""
-
-    tiers: tuple[Tier, ...]
-
-    def choose(self, tokens: int) -> ChatModel:
-        """Return the model for an input of this size."""
-        return next(
-            tier.model
-            for tier in self.tiers
-            if tier.below_tokens is None or tokens < tier.below_tokens
-        )
+def model_for(tiers: Tiers, tokens: int) -> ChatModel:
+    """Return the model for an input of this size."""
+    return next(model for below, model in tiers if below is None or tokens < below)
 
 
 def is_offline(setting: str | None) -> bool:

@@ -22,9 +22,9 @@ from smara.errors import (
     ModelError,
 )
 from smara.models import failures
-from smara.models.chat import ChatReply, ChatRequest, Finish, Usage
+from smara.models.chat import ChatModel, ChatReply, ChatRequest, Finish, Usage
 from smara.models.http import is_this_machine
-from smara.models.registry import PACKAGES, ModelSpec, Tier, Tiers, parse_tiers
+from smara.models.registry import PACKAGES, ModelSpec, Tiers, parse_tiers
 
 if TYPE_CHECKING:
     import httpx2
@@ -55,7 +55,7 @@ def load_tiers(setting: str, api_key: str | None = None) -> Tiers:
         ConfigError: The setting cannot be read.
         MissingExtraError: The package of a vendor is not installed.
     """
-    found = []
+    tiers: list[tuple[int | None, ChatModel]] = []
     for below, spec in parse_tiers(setting):
         for package in ("pydantic_ai", "genai_prices", PACKAGES[spec.vendor]):
             try:
@@ -68,8 +68,8 @@ def load_tiers(setting: str, api_key: str | None = None) -> Tiers:
                     '"smara[models]"`.',
                     package=package,
                 )
-        found.append(Tier(below, VendorModel(spec, api_key)))
-    return Tiers(tuple(found))
+        tiers.append((below, VendorModel(spec, api_key)))
+    return tiers
 
 
 class VendorModel:
@@ -77,11 +77,8 @@ class VendorModel:
 
     def __init__(self, spec: ModelSpec, api_key: str | None = None) -> None:
         self.spec = spec
+        self.name = spec.name
         self._api_key = api_key
-
-    @property
-    def name(self) -> str:
-        return self.spec.name
 
     def complete(self, request: ChatRequest, abort: Abort | None = None) -> ChatReply:
         if request.provider_options and self.spec.vendor == "google":

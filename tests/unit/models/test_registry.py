@@ -12,9 +12,8 @@ import pytest
 from smara.errors import ConfigError, MissingExtraError
 from smara.models.registry import (
     ModelSpec,
-    Tier,
-    Tiers,
     is_offline,
+    model_for,
     parse_spec,
     parse_tiers,
 )
@@ -82,14 +81,12 @@ def test_tiers_are_read_with_their_bounds():
     [(0, "small"), (7_999, "small"), (8_000, "middle"), (99_999, "middle"), (100_000, "large")],
 )
 def test_the_first_tier_whose_bound_is_above_the_size_is_taken(tokens, name):
-    tiers = Tiers(
-        (
-            Tier(8_000, ScriptedModel(name="small")),
-            Tier(100_000, ScriptedModel(name="middle")),
-            Tier(None, ScriptedModel(name="large")),
-        )
-    )
-    assert tiers.choose(tokens).name == name
+    tiers = [
+        (8_000, ScriptedModel(name="small")),
+        (100_000, ScriptedModel(name="middle")),
+        (None, ScriptedModel(name="large")),
+    ]
+    assert model_for(tiers, tokens).name == name
 
 
 def test_the_name_of_a_model_does_not_tell_its_address():

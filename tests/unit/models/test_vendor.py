@@ -38,7 +38,7 @@ REQUEST = ChatRequest("What is new?", "Be brief.", deadline_seconds=60, max_outp
 
 
 def model_of(server, vendor, name="model-1", api_key=None):
-    return load_tiers(server.model(vendor, name), api_key).choose(0)
+    return load_tiers(server.model(vendor, name), api_key)[0][1]
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
@@ -133,7 +133,7 @@ def test_a_missing_key_is_refused_before_anything_is_sent(monkeypatch, vendor):
     for variable in KEYS:
         monkeypatch.delenv(variable)
     with pytest.raises(ModelRefusedError, match=f"{vendor.upper()}_API_KEY") as caught:
-        load_tiers(f"{vendor}:model-1").choose(0).complete(REQUEST)
+        load_tiers(f"{vendor}:model-1")[0][1].complete(REQUEST)
     assert (caught.value.reason, caught.value.may_be_billed) == ("key", False)
 
 

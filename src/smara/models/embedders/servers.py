@@ -225,7 +225,16 @@ def choose_model(
     fitting = [size for size, least in OLLAMA_SIZES if memory_bytes is None or memory_bytes > least]
     sizes = [*fitting, *(size for size, _ in reversed(OLLAMA_SIZES) if size not in fitting)]
     for size in sizes:
-        found = next((each for each in sorted(there) if _is_of(each, size)), None)
+        # A name is this size of the family, or a quantization of it; the plain name is Ollama's
+        # word for 8b.
+        plain = (OLLAMA_FAMILY, f"{OLLAMA_FAMILY}:latest") if size == "8b" else ()
+        tag = f"{OLLAMA_FAMILY}:{size}"
+        of_size = (
+            each
+            for each in sorted(there)
+            if each in plain or each == tag or each.startswith(f"{tag}-")
+        )
+        found = next(of_size, None)
         if found is not None:
             best = fitting[0] if memory_bytes is not None else size
             better = (
@@ -263,15 +272,6 @@ def machine_memory_bytes() -> int | None:
 def _endpoint(address: str, path: str) -> str:
     parts = parse_address(address)
     return parts._replace(path=parts.path.rstrip("/").removesuffix("/v1") + path).geturl()
-
-
-def _is_of(name: str, size: str) -> bool:
-    """Whether a name is this size of the family, or a quantization of it; the plain name is
-    Ollama's word for 8b.
-    """
-    if name in (OLLAMA_FAMILY, f"{OLLAMA_FAMILY}:latest"):
-        return size == "8b"
-    return name == f"{OLLAMA_FAMILY}:{size}" or name.startswith(f"{OLLAMA_FAMILY}:{size}-")
 
 
 OPENAI_MODEL = "text-embedding-3-small"
@@ -315,21 +315,18 @@ class OpenAIEmbedder(ServerEmbedder):
             most_bytes=1_000_000
             + len(texts) * max(self._space.facts.dims, self.dims) * _OPENAI_BYTES_PER_NUMBER,
         )
-        rows = check_rows(self._in_order(reply, len(texts)), len(texts), self.dims, name=self.name)
+        data = reply.get("data") if isinstance(reply, dict) else None
+        if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
+            raise bad_vectors(self.name, "no list of vectors")
+        # Each vector says which text it is of.
+        by_place = {each.get("index", place): each for place, each in enumerate(data)}
+        if len(data) != len(texts) or set(by_place) != set(range(len(texts))):
+            raise bad_vectors(
+                self.name, f"{len(data)} vectors for {len(texts)} texts, or some twice"
+            )
+        vectors = [by_place[place].get("embedding") for place in range(len(texts))]
+        rows = check_rows(vectors, len(texts), self.dims, name=self.name)
         usage = reply.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         tokens = usage.get("total_tokens", usage.get("prompt_tokens"))
         return EmbeddingReply(rows, tokens if isinstance(tokens, int) and tokens > 0 else None)
-
-    def _in_order(self, reply: Any, count: int) -> list[Any]:
-        """The vectors in the order of the texts: each says which text it is of."""
-        data = reply.get("data") if isinstance(reply, dict) else None
-        if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
-            raise bad_vectors(self.name, "no list of vectors")
-        places = [each.get("index", place) for place, each in enumerate(data)]
-        if places != list(range(count)) and (
-            len(data) != count or set(places) != set(range(count))
-        ):
-            raise bad_vectors(self.name, f"{len(data)} vectors for {count} texts, or some twice")
-        ordered = dict(zip(places, data, strict=True))
-        return [ordered[place].get("embedding") for place in range(count)]

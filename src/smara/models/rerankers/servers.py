@@ -70,33 +70,30 @@ class CohereReranker:
             most_bytes=_COHERE_MOST_BYTES,
             advice=self._advice,
         )
-        scores = self._placed(reply, len(texts))
+        results = reply.get("results") if isinstance(reply, dict) else None
+        if not isinstance(results, list):
+            raise failures.unreadable(self.name, "no results in the reply")
+        placed: dict[int, float] = {}
+        for result in results:
+            place = result.get("index") if isinstance(result, dict) else None
+            if (
+                not isinstance(place, int)
+                or isinstance(place, bool)
+                or not 0 <= place < len(texts)
+                or place in placed
+            ):
+                what = f"a result for the text {str(place)[:40]} of {len(texts)}"
+                raise bad_scores(self.name, what)
+            placed[place] = finite(result.get("relevance_score"), self.name)
+        if len(placed) != len(texts):
+            raise bad_scores(self.name, f"{len(placed)} scores for {len(texts)} texts")
+        scores = [placed[place] for place in range(len(texts))]
         # A server that once sent other numbers is known to do so, also where a reply has none.
         if self._vendor != "cohere" and any(not 0 <= score <= 1 for score in scores):
             self._sends_logits = True
         if self._sends_logits:
             scores = [sigmoid(score) for score in scores]
         return check_scores(scores, len(texts), self.name)
-
-    def _placed(self, reply: Any, count: int) -> list[float]:
-        """The scores at the places of their texts; each place once."""
-        results = reply.get("results") if isinstance(reply, dict) else None
-        if not isinstance(results, list):
-            raise failures.unreadable(self.name, "no results in the reply")
-        found: dict[int, float] = {}
-        for result in results:
-            place = result.get("index") if isinstance(result, dict) else None
-            if (
-                not isinstance(place, int)
-                or isinstance(place, bool)
-                or not 0 <= place < count
-                or place in found
-            ):
-                raise bad_scores(self.name, f"a result for the text {str(place)[:40]} of {count}")
-            found[place] = finite(result.get("relevance_score"), self.name)
-        if len(found) != count:
-            raise bad_scores(self.name, f"{len(found)} scores for {count} texts")
-        return [found[place] for place in range(count)]
 
 
 def rerank_url(address: str) -> str:
