@@ -405,39 +405,30 @@ def _about_one_thing(run: Sequence[PastCommit]) -> list[PastCommit]:
 _MOST_FILES_NAMED = 6
 
 
-@dataclass(slots=True)
-class CandidateList:
-    """Candidates, the newest first, and what was left out on the way."""
-
-    candidates: list[CommitCandidate] = field(default_factory=list)
-    commits: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
-
-
 def find_candidates(
-    root: str, head: str, most_commits: int, progress: Progress | None = None
-) -> CandidateList:
-    """Read the last commits and return what could be remembered."""
-    commits = list(past_commits(root, head, most_commits, progress=progress))
-    found = CandidateList(commits=len(commits))
-    if not commits:
-        return found
-    newest = max(each.at_ms for each in commits)
+    report: GitReport, head: str, most_commits: int, progress: Progress | None = None
+) -> list[CommitCandidate]:
+    """Read the last commits and return what could be remembered, the newest first.
+
+    The report is told how many commits were read, and what was left out.
+    """
+    commits = list(past_commits(report.root, head, most_commits, progress=progress))
+    report.commits = len(commits)
+    newest = max((each.at_ms for each in commits), default=0)
     recent = [each for each in commits if newest - each.at_ms <= MOST_YEARS * _YEAR_MS]
     statements = _statements(recent)
     fixes = fixes_of(recent)
     shas = [*(each.sha for each in statements), *(each.sha for each in fixes)]
-    files = files_of(root, list(dict.fromkeys(shas)))
-    present = Present(present_files(root, head))
+    files = files_of(report.root, list(dict.fromkeys(shas)))
+    present = Present(present_files(report.root, head))
+    candidates = []
     for candidate in [*statements, *chains_of(fixes, files)]:
-        touched = candidate.files or files.get(candidate.sha, ())
-        here, why_not = about(touched, present)
+        here, why_not = about(candidate.files or files.get(candidate.sha, ()), present)
         if why_not is not None:
-            found.left_out[why_not] += 1
+            report.left_out[why_not] += 1
         else:
-            found.candidates.append(replace(candidate, files=here[:_MOST_FILES_NAMED]))
-    found.candidates.sort(key=lambda each: -each.at_ms)
-    return found
+            candidates.append(replace(candidate, files=here[:_MOST_FILES_NAMED]))
+    return sorted(candidates, key=lambda each: -each.at_ms)
 
 
 def _statements(commits: Sequence[PastCommit]) -> list[CommitCandidate]:

@@ -104,13 +104,12 @@ def import_history(
             "--from git FOLDER`.",
             path=folder,
         )
-    found = find_candidates(folder, head, most_commits, progress=progress)
-    chosen = found.candidates[:limit]
-    report = GitReport(folder, is_dry_run, commits=found.commits, left_out=found.left_out)
+    report = GitReport(folder, is_dry_run)
+    candidates = find_candidates(report, head, most_commits, progress=progress)
     report.is_all = (
-        found.commits < most_commits or count_of(folder, head, most_commits + 1) <= most_commits
+        report.commits < most_commits or count_of(folder, head, most_commits + 1) <= most_commits
     )
-    report.cut = len(found.candidates) - len(chosen)
+    report.cut = len(candidates[limit:])
     memories: list[TypedMemory] = []
     offset: int | None = 0
     while offset is not None:
@@ -119,7 +118,7 @@ def import_history(
         offset = page.next_offset
     index, mine = CommitIndex(memories), own_address(folder)
     fresh: list[tuple[CommitCandidate, NewMemory]] = []
-    for each in chosen:
+    for each in candidates[:limit]:
         holder, older = index.find(each)
         if holder is not None:
             _tell(report, "known", each, memory=holder, why=("its commit is known",))

@@ -1,8 +1,8 @@
 """Define the records that an importer makes of a file's lines.
 
 A line becomes a message (`Imported`) or is counted with a reason (`Counted`). The two
-always add up to the number of lines; `Account` keeps the sum. `Identities` gives messages
-their client ids, so that importing a file again stores nothing twice.
+always add up to the number of lines. `Identities` gives messages their client ids, so that
+importing a file again stores nothing twice.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -65,33 +65,6 @@ class Counted:
 
 
 Record = Imported | Counted
-
-
-@dataclass(slots=True)
-class Account:
-    """The sum over a file: every line is either imported or counted."""
-
-    imported: int = 0
-    repaired: int = 0
-    counted: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-    @property
-    def lines(self) -> int:
-        return self.imported + self.counted.total()
-
-    def add(self, record: Record) -> None:
-        if isinstance(record, Imported):
-            self.imported += 1
-            self.repaired += bool(record.repairs)
-        else:
-            self.counted[record.kind, record.reason] += 1
-
-    @classmethod
-    def of(cls, records: Iterable[Record]) -> Account:
-        account = cls()
-        for record in records:
-            account.add(record)
-        return account
 
 
 class Identities:

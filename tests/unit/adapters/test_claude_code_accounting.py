@@ -7,11 +7,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from accounting import Account
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.adapters.readers.claude_code import join_windows
-from smara.adapters.records import Account, Counted, Imported
+from smara.adapters.records import Counted, Imported
 from smara.messages.models import Part
 from tests.unit.adapters.claude_records import (
     Write,

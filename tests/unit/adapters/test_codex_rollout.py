@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from accounting import Account
+
 from smara.adapters.readers.codex import output_of, read_rollout
-from smara.adapters.records import Account, Counted, Imported
+from smara.adapters.records import Counted, Imported
 from tests.unit.adapters.foreign import (
     CODEX,
     CODEX_AGENT,

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accounting import Account
 
 from smara.adapters.importer import import_order, read_records, sniff
-from smara.adapters.records import Account, Imported
+from smara.adapters.records import Imported
 
 Write = Callable[..., Path]
 

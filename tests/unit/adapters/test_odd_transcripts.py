@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accounting import Account
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smara.adapters.importer import reader_of, sniff
-from smara.adapters.records import Account, Imported
+from smara.adapters.records import Imported
 from tests.agent_events import events_of_records
 from tests.unit.adapters.foreign import ONE_OF_EACH, opencode_database
 

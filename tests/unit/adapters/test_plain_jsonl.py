@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from accounting import Account
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from smara.adapters.readers.plain import read_jsonl, render_line, render_thread
-from smara.adapters.records import Account, Counted, Imported, Record
+from smara.adapters.records import Counted, Imported, Record
 from smara.messages.models import PART_TYPES, ROLES, NewMessage, NewThread, Part, ThreadKind
 
 Write = Callable[..., Path]

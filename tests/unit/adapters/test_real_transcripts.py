@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accounting import Account
 
 from smara.adapters.importer import import_order, sniff
 from smara.adapters.readers.claude_code import read_transcript
-from smara.adapters.records import Account, Counted, Imported, Record
+from smara.adapters.records import Counted, Imported, Record
 from smara.messages.models import Part
 
 FOLDER = Path(os.environ.get("SMARA_EVAL_DATA", "/nonexistent")) / "transcripts" / "claude_code"

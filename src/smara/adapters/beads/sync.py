@@ -123,31 +123,17 @@ class BeadsReport:
     """Secrets that were replaced before anything was stored."""
 
 
-class Issue(NamedTuple):
-    """An issue of the file."""
-
-    line: int
-    record: dict[str, Any]
-
-
-@dataclass(slots=True)
-class Tracker:
-    """The content of a tracker's file.
-
-    ``issues`` are by key: ids that differ in case alone are one.
-    """
-
-    issues: dict[str, Issue] = field(default_factory=dict)
-    others: list[dict[str, Any]] = field(default_factory=list)
-
-
-def read_tracker(path: str | os.PathLike[str], report: BeadsReport) -> Tracker:
+def read_tracker(
+    path: str | os.PathLike[str], report: BeadsReport
+) -> tuple[dict[str, Record], list[Record]]:
     """Read a whole file, plain or compressed, accounting for every line.
 
+    Returns its issues by key, since ids that differ in case alone are one, and its other records.
     Raises `NotFoundError` or `InvalidInputError` when it is no readable file, or holds lines
     and not one of them is an issue.
     """
-    tracker = Tracker()
+    issues: dict[str, tuple[int, Record]] = {}
+    others: list[Record] = []
     for line in read_lines(path):
         report.lines += 1
         entry = decode(line)
@@ -157,7 +143,7 @@ def read_tracker(path: str | os.PathLike[str], report: BeadsReport) -> Tracker:
             continue
         record, secrets = redact_value(entry.value)
         if record.get("_type", "issue") != "issue":
-            tracker.others.append(record)
+            others.append(record)
             report.others[str(record["_type"])] += 1
         elif not is_id(record.get("id")) or not record["id"].strip():
             report.unreadable.append((entry.line, 'no issue: it has no "id"'))
@@ -166,33 +152,28 @@ def read_tracker(path: str | os.PathLike[str], report: BeadsReport) -> Tracker:
             report.unreadable.append((entry.line, 'no issue: it has no "title"'))
             continue
         else:
-            _add_issue(tracker, Issue(entry.line, record), report)
+            # Of two issues with one id the newer counts, and of equally old ones the later.
+            key, issue = key_of(record["id"]), (entry.line, record)
+            older, newer = sorted((issues.get(key, issue), issue), key=_updated_at)
+            issues[key] = newer
+            if older is not newer:
+                what = "the same as" if older[1] == newer[1] else "older than"
+                repeat = f"{older[1]['id']} is {what} in line {newer[0]}"
+                report.repeated.append((older[0], repeat))
         report.redacted += secrets
-    report.issues = len(tracker.issues)
-    if report.lines and not tracker.issues and not tracker.others:
+    report.issues = len(issues)
+    if report.lines and not issues and not others:
         number, reason = report.unreadable[0]
         raise InvalidInputError(
             f"{report.path} holds no issue of beads (line {number}: {reason}); nothing was stored. "
             "Give the issues.jsonl of a .beads folder, or what `bd export` writes.",
             path=report.path,
         )
-    return tracker
+    return {key: record for key, (_, record) in issues.items()}, others
 
 
-def _add_issue(tracker: Tracker, issue: Issue, report: BeadsReport) -> None:
-    """Of two issues with one id the newer counts, and of equally old ones the later."""
-    key = key_of(issue.record["id"])
-    if key not in tracker.issues:
-        tracker.issues[key] = issue
-        return
-    # The sort keeps the order of equally old ones.
-    older, newer = sorted(
-        (tracker.issues[key], issue),
-        key=lambda each: milliseconds(each.record.get("updated_at")) or 0,
-    )
-    tracker.issues[key] = newer
-    what = "the same as" if older.record == newer.record else "older than"
-    report.repeated.append((older.line, f"{older.record['id']} is {what} in line {newer.line}"))
+def _updated_at(issue: tuple[int, Record]) -> int:
+    return milliseconds(issue[1].get("updated_at")) or 0
 
 
 def _store_others(memory: Memory, records: Iterable[Record]) -> None:
@@ -351,9 +332,9 @@ def import_beads(
     for a path that is no readable tracker; then nothing was stored.
     """
     report = BeadsReport(os.fspath(path))
-    tracker = read_tracker(path, report)
-    _BeadsImport(memory, tracker, report).run(progress)
-    _store_others(memory, tracker.others)
+    issues, others = read_tracker(path, report)
+    _BeadsImport(memory, issues, report).run(progress)
+    _store_others(memory, others)
     return report
 
 
@@ -380,10 +361,10 @@ class _Here(NamedTuple):
 class _BeadsImport:
     """Compare a tracker with the tasks that are here, then put what is new."""
 
-    def __init__(self, memory: Memory, tracker: Tracker, report: BeadsReport) -> None:
+    def __init__(self, memory: Memory, records: dict[str, Record], report: BeadsReport) -> None:
         self._memory = memory
         self._report = report
-        self._records = {key: issue.record for key, issue in tracker.issues.items()}
+        self._records = records
         self._lines = {key: render(record) for key, record in self._records.items()}
         self._here = {}
         for task, record in _write_issues(memory.tasks.export()):

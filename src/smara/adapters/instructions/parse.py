@@ -68,6 +68,12 @@ _SEE = re.compile(
     r"complete|all)\b[^.]*)?\.?",
     re.IGNORECASE,
 )
+_NO_STATEMENTS = (
+    (_PLACEHOLDER.search, "a placeholder"),
+    (_ABOUT_THE_FILE.match, "about the file itself"),
+    (_ROLE.match, "a role for the agent, not about the project"),
+    (_SEE.fullmatch, "only points elsewhere"),
+)
 _BARE = re.compile(r"(@|https?://|\[)?\S+$")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 
@@ -80,19 +86,12 @@ def nothing_to_remember(text: str, is_part: bool = False) -> str | None:
     words = _LETTERS.findall(text)
     if not words and not is_part:
         return "no words"
-    if _PLACEHOLDER.search(text):
-        return "a placeholder"
-    if _ABOUT_THE_FILE.match(text):
-        return "about the file itself"
-    if _ROLE.match(text):
-        return "a role for the agent, not about the project"
-    if _SEE.fullmatch(text):
-        return "only points elsewhere"
-    if is_part:
-        return None
-    if _BARE.fullmatch(text) and not text.startswith("`"):
-        return "only points elsewhere"
-    return "too short" if len(words) < 2 and "`" not in text else None
+    reason = next((reason for matches, reason in _NO_STATEMENTS if matches(text)), None)
+    if reason is None and not is_part and _BARE.fullmatch(text) and not text.startswith("`"):
+        reason = "only points elsewhere"
+    if reason is None and not is_part and len(words) < 2 and "`" not in text:
+        reason = "too short"
+    return reason
 
 
 _NAME = re.compile(r"([A-Za-z_][\w-]*)\s*:\s*(.*)")
