@@ -62,7 +62,13 @@ class Here:
         Without a repository: if it is below this folder.
         """
         if folder not in self._answers:
-            self._answers[folder] = bool(folder) and self._look(folder)
+            if self._common_dir is not None:
+                repository = find_repository(folder) if folder else None
+                is_here = repository is not None and repository.common_dir == self._common_dir
+            else:
+                inside = os.path.join(os.path.realpath(folder), "")
+                is_here = bool(folder) and inside.startswith(os.path.join(self.folder, ""))
+            self._answers[folder] = is_here
         return self._answers[folder]
 
     def candidates(self) -> list[str]:
@@ -71,13 +77,6 @@ class Here:
         return list(
             dict.fromkeys([self.root, *(each for each in inside if each.startswith(self.root))])
         )
-
-    def _look(self, folder: str) -> bool:
-        if self._common_dir is not None:
-            repository = find_repository(folder)
-            return repository is not None and repository.common_dir == self._common_dir
-        real = os.path.realpath(folder)
-        return real == self.folder or real.startswith(self.folder.rstrip(os.sep) + os.sep)
 
 
 def walk(folder: Path) -> Iterator[Path]:

@@ -155,12 +155,13 @@ class Importer:
         self._resource_id = resource_id
         self._learner = None if dry_run else learner
         self._dry_run = dry_run
-        self._known: dict[str, set[str]] = {}  # what this dry run has met
+        self._met: dict[str, set[str]] = {}
+        """The messages of this dry run, by their thread."""
         self._hooked: dict[str, Counter[tuple[str, str]]] = {}
         self._report = ImportReport("", "jsonl")
         self._batch: list[Imported] = []
         self._batch_size = 0
-        self._told: dict[str, NewThread] = {}
+        self._threads: dict[str, NewThread] = {}
 
     def import_file(
         self,
@@ -173,7 +174,7 @@ class Importer:
         """Import a file, or ``only`` one of its sessions; safe to repeat."""
         chosen = format or sniff(path)
         self._report = ImportReport(os.fspath(path), chosen)
-        self._told = {}
+        self._threads = {}
         if self._learner is not None:
             self._learner.begin_file(written_at(path))
         for record in reader_of(chosen)(
@@ -185,26 +186,24 @@ class Importer:
             if isinstance(record, Counted):
                 self._report.counted[record.kind, record.reason] += 1
                 if record.thread is not None:
-                    self._told[record.thread.id] = record.thread
-                continue
-            if self._was_told_by_hooks(record):
+                    self._threads[record.thread.id] = record.thread
+            elif self._was_told_by_hooks(record):
                 self._report.counted["repeat", "words that a hook has told already"] += 1
-                continue
-            self._take(record)
+            else:
+                self._take(record)
         self._flush()
         if self._learner is not None:
             self._learner.flush()
-        for thread in self._told.values():
+        for thread in self._threads.values():
             self._report.threads.setdefault(thread.id, thread.kind)
-            if self._dry_run or self._memory is None:
-                continue
-            self._memory.threads.put(self._with_resource(thread))
+            if self._memory is not None and not self._dry_run:
+                self._memory.threads.put(self._with_resource(thread))
         return self._report
 
     def _take(self, record: Imported) -> None:
         if self._batch and self._batch[0].thread.id != record.thread.id:
             self._flush()
-        self._told[record.thread.id] = record.thread
+        self._threads[record.thread.id] = record.thread
         self._batch.append(record)
         self._report.repaired += bool(record.repairs)
         content = record.message.content
@@ -235,22 +234,18 @@ class Importer:
 
     def _store(self, thread: NewThread, messages: list[NewMessage]) -> None:
         # Preparing a message costs more than all else, and most imports are repeated.
-        ids = [message.client_id or "" for message in messages]
-        known = (
-            set()
-            if self._memory is None
-            else self._memory.messages.known_client_ids(thread.id, ids)
-        )
-        if self._dry_run or self._memory is None:
-            told = self._known.setdefault(thread.id, set())
-            known |= told & set(ids)
-            told.update(ids)
-        fresh = [message for message in messages if message.client_id not in known]
+        ids = {message.client_id or "" for message in messages}
+        stored: set[str] = set()
+        if self._memory is not None:
+            stored = self._memory.messages.known_client_ids(thread.id, list(ids))
+        met = self._met.setdefault(thread.id, set()) if self._dry_run else set()
+        fresh = [each for each in messages if each.client_id not in stored | met]
         self._report.repeated += len(messages) - len(fresh)
-        if not fresh:
-            return
-        if self._dry_run or self._memory is None:
+        if self._memory is None or self._dry_run:
+            met |= ids
             self._report.stored += len(fresh)
+            return
+        if not fresh:
             return
         # Without a title as yet: a file may tell a better one further on, and a thread keeps its
         # first.
@@ -277,12 +272,14 @@ class Importer:
                 )
                 if each.metadata.get("source") == "hook"
             )
-        content = message.content
+        hooked, content = self._hooked[thread_id], message.content
+        if not hooked or message.role not in ("user", "assistant"):
+            return False
         if not isinstance(content, str):
             is_text = all(part.type == "text" for part in content)
             content = "\n".join(part.text for part in content) if is_text else ""
-        hooked, words = self._hooked[thread_id], (message.role, content.strip())
-        if not hooked[words] or message.role not in ("user", "assistant"):
+        words = (message.role, content.strip())
+        if not hooked[words]:
             return False
         hooked[words] -= 1  # what was said twice was told twice
         return True

@@ -14,36 +14,26 @@ from typing import Any
 from smara.actions.intake import SILENT_SESSION_MS
 from smara.actions.tool_output import PERSISTED, REFUSAL, bare, file_text
 from smara.adapters.host_specs import HOOKS, host_of_format
+from smara.adapters.readers.transcript import Recent
 from smara.adapters.records import Imported, Record
+from smara.behavior.store import by_session
 from smara.core.clock import Clock, SystemClock
-from smara.core.events import Agent, HostEvent, Kind, event_key
+from smara.core.events import HostEvent, Kind, event_key
 from smara.core.tool_names import tool_arguments, tool_name
 from smara.errors import NotFoundError, SmaraError
 from smara.memory import Memory
 from smara.messages.models import NewMessage, NewThread, Part
 
 OUTPUT_CHARACTERS = 200_000
-_MOST_CALLS = 10_000
 _STREAMS = ("stdout", "stderr")
 _SAID_BY_A_PERSON = (None, "command", "queued_prompt", "shell_input", "user_message")
-
-
-@dataclass(slots=True)
-class _ThreadState:
-    """Where a thread stands: its folder, its time, and whether a turn is open."""
-
-    cwd: str
-    at_ms: int
-    is_in_turn: bool = False
-    calls: dict[str, tuple[str, Mapping[str, Any], int]] = field(default_factory=dict)
-    """The tool, arguments and time of calls without a result yet, by their ids."""
 
 
 class EventReader:
     """A reader that turns records into events, matching calls with results."""
 
     def __init__(self, otherwise_at_ms: int = 0) -> None:
-        self._places: dict[str, _ThreadState] = {}
+        self._threads: dict[str, _ThreadEvents] = {}
         self._sessions: set[str] = set()
         self._otherwise = otherwise_at_ms
 
@@ -57,179 +47,115 @@ class EventReader:
         thread, message = record.thread, record.message
         if thread.kind == "compaction" or "told_by" in thread.metadata:
             return
-        place = self._places.get(thread.id)
-        if (
-            place is None
-            and "host" not in thread.metadata
-            and (
-                isinstance(message.content, str)
-                or all(part.type != "tool_call" for part in message.content)
-            )
-        ):
-            return  # a talk without tools is no agent's work
-        teller = _MessageEvents(thread, message)
-        if place is None:
-            place = self._places[thread.id] = _ThreadState(
-                str(thread.metadata.get("cwd") or ""), thread.created_at or self._otherwise
-            )
-            if teller.session_id not in self._sessions:
+        events = self._threads.get(thread.id)
+        if events is None:
+            content = () if isinstance(message.content, str) else message.content
+            if "host" not in thread.metadata and all(part.type != "tool_call" for part in content):
+                return  # a talk without tools is no agent's work
+            events = self._threads[thread.id] = _ThreadEvents(thread, self._otherwise)
+            if events.session_id not in self._sessions:
                 # Under one key whichever file comes first: it shows that a transcript was read.
-                self._sessions.add(teller.session_id)
-                key = event_key(teller.session_id, "session_start", "import")
-                yield teller.event("session_start", place, source="import", key=key)
-        place.at_ms = message.created_at or place.at_ms
-        place.cwd = str(message.metadata.get("cwd") or place.cwd)
-        yield from _of_message(teller, place, message)
+                self._sessions.add(events.session_id)
+                key = event_key(events.session_id, "session_start", "import")
+                yield events.make("session_start", message, key=key, source="import")
+        yield from events.of_message(message)
 
 
-class _MessageEvents:
-    """Makes the events of one message."""
+class _ThreadEvents:
+    """Make the events of one thread, of which it remembers the open calls."""
 
-    def __init__(self, thread: NewThread, message: NewMessage) -> None:
-        self._agent: Agent = host_of_format(str(thread.metadata.get("host"))).name
+    def __init__(self, thread: NewThread, otherwise_at_ms: int) -> None:
         is_agent = thread.kind == "subagent"
         above = thread.metadata.get("session") or thread.parent_id
         self.session_id = str(above or thread.id) if is_agent else thread.id
         self._subagent = str(thread.metadata.get("agent_id") or thread.id) if is_agent else ""
-        self._name = message.client_id or ""
-        self._model = str(message.metadata.get("model") or "")
+        self._agent = host_of_format(str(thread.metadata.get("host"))).name
+        self._cwd = str(thread.metadata.get("cwd") or "")
+        self._at_ms = thread.created_at or otherwise_at_ms
+        self._is_in_turn = False
+        self._calls: Recent[tuple[str, Mapping[str, Any], int]] = Recent()
+        """The tool, arguments and time of calls without a result yet, by their ids."""
 
-    @property
-    def is_subagent(self) -> bool:
-        return bool(self._subagent)
-
-    def event(
-        self, kind: Kind, place: _ThreadState, *, what: str = "", key: str = "", **told: Any
+    def make(
+        self, kind: Kind, message: NewMessage, *, what: str = "", key: str = "", **facts: Any
     ) -> HostEvent:
-        given = key or event_key(
-            self.session_id, kind, f"import:{self._subagent}:{self._name}:{what}"
-        )
+        """Return an event; without a key of its own it has the message's."""
+        name = f"import:{self._subagent}:{message.client_id or ''}:{what}"
         return HostEvent(
             self._agent,
             kind,
             self.session_id,
-            at_ms=place.at_ms,
-            cwd=place.cwd,
+            at_ms=self._at_ms,
+            cwd=self._cwd,
             subagent_id=self._subagent,
-            model=self._model,
-            key=given,
-            **told,
+            model=str(message.metadata.get("model") or ""),
+            key=key or event_key(self.session_id, kind, name),
+            **facts,
         )
 
-
-def _of_message(
-    teller: _MessageEvents, place: _ThreadState, message: NewMessage
-) -> Iterator[HostEvent]:
-    parts = (
-        (Part("text", message.content),)
-        if isinstance(message.content, str)
-        else tuple(message.content)
-    )
-    words = "\n".join(part.text for part in parts if part.type == "text")
-    kind = message.metadata.get("kind")
-    if (
-        message.role == "user"
-        and words.strip()
-        and kind in _SAID_BY_A_PERSON
-        and not teller.is_subagent
-    ):
-        if place.is_in_turn:
-            yield teller.event("turn_end", place, what="turn")
-        place.is_in_turn = True
-        yield teller.event("prompt", place, prompt=words)
-    elif message.role == "assistant":
+    def of_message(self, message: NewMessage) -> Iterator[HostEvent]:
+        """Yield the events of one message."""
+        self._at_ms = message.created_at or self._at_ms
+        self._cwd = str(message.metadata.get("cwd") or self._cwd)
+        content = message.content
+        parts = (Part("text", content),) if isinstance(content, str) else tuple(content)
+        words = "\n".join(part.text for part in parts if part.type == "text")
         thoughts = "\n".join(part.text for part in parts if part.type == "reasoning")
-        if thoughts.strip():
-            yield teller.event("reasoning", place, text=thoughts, what="thought")
-        if words.strip():
-            yield teller.event("step", place, text=words)
-    elif message.role == "system" and kind == "compaction_summary":
-        yield teller.event("compact_post", place, text=words)
-    for number, part in enumerate(parts):
-        if part.type == "tool_call":
-            yield _asked(teller, place, part, number=number)
-        elif part.type != "tool_result" or kind == "running_output":
-            continue  # of a running command the result comes later
-        elif part.name not in (*_STREAMS, "message"):
-            yield from _answered(teller, place, part, parts=parts)
+        kind, has_words = message.metadata.get("kind"), bool(words.strip())
+        is_person = kind in _SAID_BY_A_PERSON and not self._subagent
+        if message.role == "user" and has_words and is_person:
+            if self._is_in_turn:
+                yield self.make("turn_end", message, what="turn")
+            self._is_in_turn = True
+            yield self.make("prompt", message, prompt=words)
+        elif message.role == "assistant":
+            if thoughts.strip():
+                yield self.make("reasoning", message, text=thoughts, what="thought")
+            if has_words:
+                yield self.make("step", message, text=words)
+        elif message.role == "system" and kind == "compaction_summary":
+            yield self.make("compact_post", message, text=words)
+        for number, part in enumerate(parts):
+            use_id = part.call_id or ""
+            if part.type == "tool_call":
+                tool = tool_name(part.name or "")
+                arguments = part.arguments if isinstance(part.arguments, dict) else {}
+                given = tool_arguments(tool, arguments)
+                if use_id:
+                    self._calls[use_id] = (tool, given, self._at_ms)
+                key = event_key(self.session_id, "tool_pre", use_id) if use_id else ""
+                call = {"tool": tool, "tool_input": given, "tool_use_id": use_id}
+                yield self.make("tool_pre", message, what=f"call-{number}", key=key, **call)
+            elif (
+                part.type == "tool_result"
+                and part.name not in (*_STREAMS, "message")
+                and use_id in self._calls  # otherwise nothing can be learned from it
+                and kind != "running_output"  # of a running command the result comes later
+            ):
+                yield from self._result(message, part, parts)
 
-
-def _asked(teller: _MessageEvents, place: _ThreadState, part: Part, number: int) -> HostEvent:
-    tool = tool_name(part.name or "")
-    given = tool_arguments(tool, part.arguments if isinstance(part.arguments, dict) else {})
-    use_id = part.call_id or ""
-    if use_id:
-        if len(place.calls) >= _MOST_CALLS:
-            del place.calls[next(iter(place.calls))]
-        place.calls[use_id] = (tool, given, place.at_ms)
-    key = event_key(teller.session_id, "tool_pre", use_id) if use_id else ""
-    return teller.event(
-        "tool_pre",
-        place,
-        tool=tool,
-        tool_input=given,
-        tool_use_id=use_id,
-        key=key,
-        what=f"call-{number}",
-    )
-
-
-def _answered(
-    teller: _MessageEvents, place: _ThreadState, part: Part, parts: Sequence[Part]
-) -> Iterator[HostEvent]:
-    """Yield a result; without its call nothing can be learned from it."""
-    use_id = part.call_id or ""
-    call = place.calls.pop(use_id, None)
-    if call is None or part.text.startswith(REFUSAL):
-        return
-    tool, given, began_at = call
-    words = bare(part.text)
-    if words.startswith(PERSISTED):  # the model saw its beginning alone
-        whole = [each.text for each in parts if each.name in _STREAMS]
-        words = "\n".join(whole) or words
-    output = (file_text(words) if tool == "Read" else words)[:OUTPUT_CHARACTERS]
-    yield teller.event(
-        "tool_fail" if part.is_error else "tool_post",
-        place,
-        tool=tool,
-        tool_input=given,
-        tool_use_id=use_id,
-        tool_output=output,
-        error=output if part.is_error else None,
-        duration_ms=max(0, place.at_ms - began_at),
-        key=event_key(teller.session_id, "tool_post", use_id),
-    )
-
-
-def end_at_silences(
-    memory: Memory, session_id: str, events: Sequence[HostEvent]
-) -> tuple[int, Sequence[HostEvent]]:
-    """Observe a session up to its last long silence, and finalize it at each.
-
-    Hooks and imports end a session by this same rule.
-
-    Args:
-        memory: The memory that learns.
-        session_id: The session.
-        events: Its events in order, none of which was ingested before.
-
-    Returns:
-        The number of events taken, and those after the last silence, which are left to do.
-    """
-    try:
-        last_ms = memory.behavior.session(session_id).last_event_at
-    except NotFoundError:
-        last_ms = events[0].at_ms if events else 0
-    start = taken = 0
-    for number, event in enumerate(events):
-        if event.subagent_id:
-            continue
-        if event.at_ms - last_ms > SILENT_SESSION_MS:
-            taken += memory.behavior.observe_batch(events[start:number]).taken
-            memory.behavior.finalize(session_id)
-            start = number
-        last_ms = event.at_ms
-    return taken, events[start:]
+    def _result(
+        self, message: NewMessage, part: Part, parts: Sequence[Part]
+    ) -> Iterator[HostEvent]:
+        use_id = part.call_id or ""
+        tool, given, began_at = self._calls.pop(use_id)
+        words = bare(part.text)
+        if words.startswith(REFUSAL):
+            return
+        if words.startswith(PERSISTED):  # the model saw its beginning alone
+            words = "\n".join(each.text for each in parts if each.name in _STREAMS) or words
+        output = (file_text(words) if tool == "Read" else words)[:OUTPUT_CHARACTERS]
+        yield self.make(
+            "tool_fail" if part.is_error else "tool_post",
+            message,
+            tool=tool,
+            tool_input=given,
+            tool_use_id=use_id,
+            tool_output=output,
+            error=output if part.is_error else None,
+            duration_ms=max(0, self._at_ms - began_at),
+            key=event_key(self.session_id, "tool_post", use_id),
+        )
 
 
 MOST_SESSIONS = 200
@@ -255,6 +181,38 @@ class LearnReport:
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(more, each.name))
         return self
+
+
+def end_at_silences(
+    memory: Memory, session_id: str, events: Sequence[HostEvent]
+) -> tuple[LearnReport, Sequence[HostEvent]]:
+    """Observe a session up to its last long silence, and finalize it at each.
+
+    Hooks and imports end a session by this same rule.
+
+    Args:
+        memory: The memory that learns.
+        session_id: The session.
+        events: Its events in order, none of which was ingested before.
+
+    Returns:
+        What was learned, and the events after the last silence, which are left to observe.
+    """
+    try:
+        last_ms = memory.behavior.session(session_id).last_event_at
+    except NotFoundError:
+        last_ms = events[0].at_ms if events else 0
+    done, start = LearnReport(), 0
+    for number, event in enumerate(events):
+        if event.subagent_id:
+            continue
+        if event.at_ms - last_ms > SILENT_SESSION_MS:
+            done.events += memory.behavior.observe_batch(events[start:number]).taken
+            final = memory.behavior.finalize(session_id)
+            done.memories += len(final.promoted) if final is not None else 0
+            start = number
+        last_ms = event.at_ms
+    return done, events[start:]
 
 
 @dataclass(slots=True)
@@ -318,32 +276,27 @@ class Learner:
     def flush(self) -> None:
         """Write what was seen so far; errors must not fail the import."""
         pending, self._pending = self._pending, []
-        by_session: dict[str, list[HostEvent]] = {}
-        for event in pending:
-            by_session.setdefault(event.session_id, []).append(event)
-        for session_id, events in by_session.items():
+        for session_id, events in by_session(pending).items():
             try:
                 fresh = self._memory.intake.fresh(events)
-                taken, rest = end_at_silences(self._memory, session_id, fresh)
-                taken += self._memory.behavior.observe_batch(rest).taken
+                done, rest = end_at_silences(self._memory, session_id, fresh)
+                done.events += self._memory.behavior.observe_batch(rest).taken
             except SmaraError as error:
                 self._trouble(session_id, error)
                 continue
-            self._sessions[session_id].taken += taken
-            self.learned.events += taken
+            self._sessions[session_id].taken += done.events
+            self.learned += done
 
     def finish(self, progress: Callable[[int, int], None] | None = None) -> LearnReport:
         """Finalize every session that has ended with something new, oldest first."""
         self.flush()
-        fresh = {name: watched for name, watched in self._sessions.items() if watched.taken}
         silent_since = self._clock.now_ms() - SILENT_SESSION_MS
         # One that an earlier run was stopped in the middle of is still open, though nothing of it
         # is new now.
-        undecided = {
-            name: each for name, each in self._sessions.items() if each.taken or each.is_open
-        }
         due = sorted(
-            (each.last_ms, name) for name, each in undecided.items() if each.last_ms <= silent_since
+            (each.last_ms, name)
+            for name, each in self._sessions.items()
+            if (each.taken or each.is_open) and each.last_ms <= silent_since
         )
         for number, (_, session_id) in enumerate(due, 1):
             try:
@@ -353,8 +306,8 @@ class Learner:
                 self._trouble(session_id, error)
             if progress:
                 progress(number, len(due))
-        self.learned.sessions = len(fresh)
-        self.learned.left_out = sum(watched.is_left_out for watched in self._sessions.values())
+        self.learned.sessions = sum(each.taken > 0 for each in self._sessions.values())
+        self.learned.left_out = sum(each.is_left_out for each in self._sessions.values())
         return self.learned
 
     def _look(self, first: HostEvent) -> _Watched:

@@ -98,14 +98,6 @@ def _targets(reach: Reach, root: str, program: str) -> list[SetupTarget]:
     return [settings, SetupTarget(os.path.join(root, ".mcp.json"), "json", mcp_entry(program))]
 
 
-def _alternative() -> tuple[str, ...]:
-    return (
-        "# Or all of it as a plug-in, with skills, instead:",
-        f"claude plugin marketplace add {plugin_folder()}",
-        "claude plugin install smara@smara",
-    )
-
-
 def _has_plugin(home: str, root: str) -> bool:
     """Return True if the plug-in is enabled for all repositories or for this one."""
     here = os.path.join(root, ".claude")
@@ -176,7 +168,11 @@ HOST = Host(
         programs=("claude",),
         home=HOME,
         advice={"global": "For the tools as well:  claude mcp add --scope user smara -- smara mcp"},
-        alternative=_alternative,
+        alternative=lambda: (
+            "# Or all of it as a plug-in, with skills, instead:",
+            f"claude plugin marketplace add {plugin_folder()}",
+            "claude plugin install smara@smara",
+        ),
         has_plugin=_has_plugin,
     ),
     transcripts=Transcripts(

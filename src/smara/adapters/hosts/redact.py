@@ -26,13 +26,16 @@ def safe(payload: bytes, most_bytes: int) -> bytes:
         text = payload[:most_bytes].decode("utf-8", "replace")
         return redact(text).text.encode("utf-8", "replace")
     clean, _ = redact_value(value)
-    written = _dump(clean)
     longest = most_bytes // 4
-    while len(written) > most_bytes and longest > 100:
+    while len(written := _dump(clean)) > most_bytes:
+        if longest <= 100:
+            # It is long by its many values: those remain that say which event it was.
+            facts = clean if isinstance(clean, dict) else {}
+            short = (str, int, float, bool)
+            return _dump({key: each for key, each in facts.items() if isinstance(each, short)})
         clean = shortened(clean, longest)
-        written = _dump(clean)
         longest //= 2
-    return written if len(written) <= most_bytes else _dump(_outline(clean))
+    return written
 
 
 def shortened(value: Any, longest: int) -> Any:
@@ -47,15 +50,6 @@ def shortened(value: Any, longest: int) -> Any:
     if isinstance(value, list):
         return [shortened(each, longest) for each in value]
     return value
-
-
-def _outline(value: Any) -> Any:
-    """Of a payload that is long by its many values, those that say which event it was."""
-    if not isinstance(value, dict):
-        return {}
-    return {
-        name: each for name, each in value.items() if isinstance(each, str | int | float | bool)
-    }
 
 
 def _dump(value: Any) -> bytes:
