@@ -17,7 +17,7 @@ from smara.core import log
 from smara.core.clock import Clock, SystemClock
 from smara.core.git import find_repository
 from smara.core.ids import IdMaker, Uuid7
-from smara.core.scope import DEFAULT_PROJECT, Scope
+from smara.core.scope import DEFAULT_PROJECT
 from smara.core.tokens import counter_for
 from smara.database.database import Database
 from smara.database.migrate import migrate
@@ -563,9 +563,13 @@ def open_memory(
     database = open_database(chosen, vfs)
     try:
         migrate(database, clock)
+        projects = Projects(database, clock, new_id)
+        name = chosen.project or (AUTO_PROJECT if chosen.db is None else DEFAULT_PROJECT)
+        repository = find_repository(os.getcwd()) if name == AUTO_PROJECT else None
+        name = DEFAULT_PROJECT if name == AUTO_PROJECT else name
         context = ProjectContext(
             database,
-            scope=_scope(Projects(database, clock, new_id), chosen),
+            scope=projects.of_repository(repository) if repository else projects.named(name),
             clock=clock,
             new_id=new_id,
             counter=counter_for(chosen.token_model),
@@ -614,11 +618,3 @@ def open_database(settings: Settings, vfs: str | None = None) -> Database:
         settings.busy_timeout_seconds,
         vfs=vfs,
     )
-
-
-def _scope(projects: Projects, settings: Settings) -> Scope:
-    name = settings.project or (AUTO_PROJECT if settings.db is None else DEFAULT_PROJECT)
-    if name != AUTO_PROJECT:
-        return projects.named(name)
-    repository = find_repository(os.getcwd())
-    return projects.of_repository(repository) if repository else projects.named(DEFAULT_PROJECT)

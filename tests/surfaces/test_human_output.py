@@ -16,6 +16,7 @@ from tests.surfaces.shell import plain, smara
 from tests.surfaces.test_envelope import file as file
 from tests.surfaces.test_envelope import leaves, words_of
 
+_TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d"
 STORE = {
     "init": [
         "Store    .*smara.db",
@@ -30,11 +31,14 @@ STORE = {
         r"observations  0 \(0 active\), 0 reflections",
         "models        offline",
     ],
-    "doctor": ["✓ permissions      Only you can read the store.", "✓ search index     .*"],
+    "doctor": [
+        "✓ permissions      Only you can read the store.",
+        "✓ search index     It agrees with the messages.",
+    ],
     "demo": [
-        "━━ Session 1 .*",
+        "━━ Session 1 · a Tuesday morning in March ━+",
         r"    The staging key is \[REDACTED:github-token\].",
-        "━━ Session 2 .*",
+        "━━ Session 2 · “Show me the login schema we agreed on.” ━+",
         "  The model no longer knows it. It asks its memory:",
         r"      password: z.string\(\).min\(12\),",
     ],
@@ -52,8 +56,8 @@ STORE = {
 MESSAGES = {
     "threads list": [
         "thread  kind          messages  last used         title *",
-        "deploy  conversation         1 .*",
-        "login   conversation         3 .*  Login with Zod",
+        f"deploy  conversation         1  {_TIME} *",
+        f"login   conversation         3  {_TIME}  Login with Zod",
     ],
     "threads show": [
         "thread       login",
@@ -65,11 +69,11 @@ MESSAGES = {
     "messages add": [r"\S+\tlogin\t4"],
     "messages list": [
         "seq  role       time              tokens  content *",
-        "  1  user .* Implement the login with Zod *",
-        "  3  tool .* 42 passing *",
+        rf"  1  user       {_TIME} +\d+  Implement the login with Zod *",
+        rf"  3  tool       {_TIME} +\d+  42 passing *",
     ],
     "messages show": [
-        "— assistant · login:2 · .* · 27 tokens",
+        f"— assistant · login:2 · {_TIME} · 27 tokens",
         r"export const LoginSchema = z.object\(\{",
     ],
     "compact": [
@@ -83,7 +87,7 @@ MESSAGES = {
         "Imported 1 message from 1 session.",
     ],
     "search": [
-        "1. assistant · login:2 · .* · 1.00",
+        f"1. assistant · login:2 · {_TIME} · 1.00",
         r"   export const LoginSchema = z.object\(\{ .*",
     ],
     "complete": ["login", "loginschema"],
@@ -97,12 +101,16 @@ MESSAGES = {
         "No receipts yet. `smara context preview` shows what a session would start with."
     ],
     "receipts arms": ["The experiment is on in this project."],
-    "working show": ["— resource default · version 1 · .* · ann", "# Notes", "- Queue: PostgreSQL"],
+    "working show": [
+        f"— resource default · version 1 · {_TIME} · ann",
+        "# Notes",
+        "- Queue: PostgreSQL",
+    ],
     "working put": ["Saved version 2 of the working memory of resource 'default': 37 characters."],
     "working edit": ["Saved version 2 of the working memory of resource 'default': 23 characters."],
     "working history": [
         "version  time              actor  characters  reason",
-        "      1 .* ann            28 *",
+        f"      1  {_TIME}  ann            28 *",
     ],
     "working restore": [
         "Saved version 1 of the working memory of resource 'default': 28 characters."
@@ -122,7 +130,7 @@ TASKS = {
     "tasks show": [
         "○ t-sign  Sign outgoing webhooks",
         "  P1 feature · open · #security",
-        "  created .* · changed .*",
+        f"  created {_TIME} · changed {_TIME}",
         "  With HMAC",
         "  Blocks",
         "    ⊘ t-docs  P2 chore   Document the headers",
@@ -145,7 +153,7 @@ TASKS = {
     ],
     "tasks history": [
         "time +event +who +change *",
-        r".* dependency_added  .*  \+ parent-child t-hooks *",
+        rf"{_TIME}  dependency_added  \S+ +\+ parent-child t-hooks *",
     ],
     "tasks undo": [r"Reverted the last change of t-docs \(− parent-child t-hooks\)."],
     "tasks search": [
@@ -163,16 +171,19 @@ MEMORIES = {
     "remember": [
         r"Remembered m-\S+: Use uv, never pip",
         "  preference · 95% · confirmed",
-        r"  The type is a guess \(.*",
+        r"  The type is a guess \(one thing, not another, an instruction\). Change it with",
+        r"  `smara memories edit m-\S+ --type T`\.",
     ],
-    "memories list": ["No memories yet. Teach the first: `smara remember .*`."],
-    "memories search": ["No memories match. Try other words; `smara search` .*"],
+    "memories list": ['No memories yet. Teach the first: `smara remember "Use uv, never pip"`.'],
+    "memories search": [
+        "No memories match. Try other words; `smara search` searches messages, too."
+    ],
     "memories show": [
         r"○ m-\S+  The parser reads tabs in all of its files",
         "  type        gotcha",
         "  confidence  80% now",
         "  trust       unconfirmed",
-        r"  created     .* by \S+ \(agent_explicit\)",
+        rf"  created     {_TIME} by \S+ \(agent_explicit\)",
         "  Evidence",
         "    src/parse.py:3",
     ],
@@ -206,19 +217,22 @@ MEMORIES = {
         "junk                  0  0.0% *",
     ],
     "memories trust": [
-        "level              1 cautious: .*",
+        "level              1 cautious: everything new is confirmed by a person first",
         "injected           memories with a confidence above 80%",
     ],
 }
 CODE = {
     "graph index": [
-        r".*: \d indexed, 0 removed, 0 unchanged in .* s.",
+        r"/.*: \d indexed, 0 removed, 0 unchanged in \d+\.\d\d s\.",
         "3 files, 5 nodes, 4 edges, 3 chunks.",
-        "Skipped: .*",
+        "Skipped: 1 binary, 4 unknown.",
     ],
-    "graph status": ["root   .*", "state  none .*"],
-    "graph forget": [".* is not indexed in this project."],
-    "graph watch": [r"\d indexed, 0 removed, 0 unchanged in .* s."],
+    "graph status": [
+        r"root   /\S+",
+        r"state  none \(the code is not indexed yet; `smara graph index` does it\)",
+    ],
+    "graph forget": [r"/\S+ is not indexed in this project\."],
+    "graph watch": [r"\d indexed, 0 removed, 0 unchanged in \d+\.\d\d s\."],
     "graph impact": [
         "shop.py:sell  function, lines 4-5",
         "1 depends on it, in 1 file.",
@@ -234,7 +248,10 @@ CODE = {
         "used by",
         "  till.py:5 put",
     ],
-    "graph locate": ["score  place        in    why *", "1.00   shop.py:1-5  sell  .*"],
+    "graph locate": [
+        "score  place        in    why *",
+        "1.00   shop.py:1-5  sell  selling in sell",
+    ],
     "graph map": ["shop.py", r"  def sell\(thing\)", "19 tokens: 2 of 2 names in 2 of 3 files."],
     "graph modules": [r"\.", "  2 files around sell, put.", "  names   sell, put"],
     "graph hotspots": [
@@ -250,13 +267,13 @@ MODELS = {
     "reflect": ["Nothing to condense yet. --force condenses what there is."],
     "observations list": ["No observations yet. Run `smara observe THREAD` or `smara worker`."],
     "observations show": [
-        "text +Agent answered: .*",
+        r"text            Agent answered: email: z\.string\(\)\.email\(\), password: .*",
         "category        answer",
         "method          offline-1",
     ],
     "observations why": [
-        "Agent answered: .*",
-        "— assistant · login:2 · .*",
+        r"Agent answered: email: z\.string\(\)\.email\(\), password: .*",
+        f"— assistant · login:2 · {_TIME}",
         r"export const LoginSchema = z.object\(\{",
     ],
     "observations status": [
@@ -274,7 +291,10 @@ MODELS = {
     "behavior sessions": ["session  agent  state  type  outcome  events  learned  last event  why"],
     "behavior finalize": ["Finalized 0 sessions; 0 new memories."],
     "behavior habits": ["files  sessions  both changed  apart  first  kinds of work"],
-    "embeddings status": [r"embedder  offline \(\S+\)", "state     not used: .*"],
+    "embeddings status": [
+        r"embedder  offline \(\S+\)",
+        "state     not used: nothing has a vector yet; `smara embeddings run` makes them",
+    ],
     "embeddings run": [r"Created 9 vectors of \S+\."],
     "embeddings switch": [r"Created 9 vectors of \S+\."],
     "models show": ["models          offline", r"left this hour  1,000,000 tokens, \$2.00"],

@@ -47,35 +47,27 @@ class MemoryProvider(Protocol):
 
     def init(self) -> None:
         """Open what is needed; safe to call twice."""
-        ...
 
     def save_turn(self, turn: Turn) -> None:
         """Keep a turn; the same turn twice is kept once."""
-        ...
 
     def recall(self, hint: str | None = None) -> list[ChatMessage]:
         """Return the messages to begin the next model call with."""
-        ...
 
     def get_turn_count(self) -> int:
         """Return the number of stored turns."""
-        ...
 
     def get_recent_turns(self, limit: int) -> list[Turn]:
         """The newest turns, oldest first."""
-        ...
 
     def on_wake(self, identity: Mapping[str, Any]) -> None:
         """The agent begins to work: a new thread."""
-        ...
 
     def on_sleep(self) -> None:
         """The agent stops for now."""
-        ...
 
     def close(self) -> None:
         """Give everything back; safe to call twice."""
-        ...
 
 
 @runtime_checkable
@@ -84,7 +76,6 @@ class WorkingMemoryProvider(Protocol):
 
     def get_working_memory(self) -> str | None:
         """Return the page for a system prompt, or None."""
-        ...
 
 
 @runtime_checkable
@@ -93,7 +84,6 @@ class ResumableProvider(Protocol):
 
     def resume(self, thread_id: str) -> None:
         """Go on in this thread instead of beginning one."""
-        ...
 
 
 def has_working_memory(provider: object) -> bool:

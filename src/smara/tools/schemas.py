@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
@@ -48,7 +49,8 @@ def schemas(form: Form = "flat", profile: Profile = "default") -> dict[str, Json
 def union_schema(tool: Tool) -> Json:
     """Return a schema with one variant per action."""
     variants = [variant(tool, action) for action in tool.actions.values()]
-    shared = [name for name in tool.arguments if len(_takers(tool, name)) > 1]
+    taken = Counter(name for action in tool.actions.values() for name in action.arguments)
+    shared = [name for name in tool.arguments if taken[name] > 1]
     for properties in (each["properties"] for each in variants):
         for name in properties.keys() & set(shared):
             default = {key: value for key, value in properties[name].items() if key == "default"}
@@ -161,13 +163,9 @@ def _without(schema: Mapping[str, Any], keys: Collection[str]) -> Json:
     return kept | {"items": _without(kept["items"], keys)} if "items" in kept else kept
 
 
-def _takers(tool: Tool, name: str) -> list[CatalogueAction]:
-    return [action for action in tool.actions.values() if name in action.arguments]
-
-
 def _described(tool: Tool, name: str) -> Json:
     """Describe an argument in the flat form: who takes it, what it is, and its default."""
-    takers = [action.name for action in _takers(tool, name)]
+    takers = [each for each, action in tool.actions.items() if name in action.arguments]
     others = [each for each in tool.actions if each not in takers]
     who = ", ".join(takers) if len(others) >= len(takers) else f"all but {', '.join(others)}"
     says = [tool.arguments[name]["description"]]

@@ -277,7 +277,7 @@ OnUpdate = Callable[[IndexReport, Sequence[str] | None], None]
 def watch(tree: IndexTree, stop: threading.Event, on_update: OnUpdate | None = None) -> None:
     """Index a tree, then every change, until ``stop`` is set."""
     waiting: set[str] = set()
-    while not stop.is_set():
+    while True:
         try:
             with _kept_open(tree.root), _notices(tree.root) as notices:
                 # Follow the changes in one folder, as long as the root is that folder. It is
@@ -285,7 +285,7 @@ def watch(tree: IndexTree, stop: threading.Event, on_update: OnUpdate | None = N
                 # unseen.
                 folder = _identity(tree.root)
                 is_all, is_ready, head = True, False, git.GitHead()
-                while not stop.is_set() and _identity(tree.root) == folder:
+                while _identity(tree.root) == folder:
                     paths = sorted(waiting)
                     report = IndexReport()
                     try:
@@ -304,6 +304,9 @@ def watch(tree: IndexTree, stop: threading.Event, on_update: OnUpdate | None = N
                     if not is_ready and not is_all:
                         get_ready(tree)
                         is_ready = True
+                    # Everything is compared once, however soon it is to stop.
+                    if stop.is_set():
+                        return
                     changes = notices.watch(DEBOUNCE_MS, _STEP_MS, _TICK_MS, stop)
                     if changes == "signal":
                         raise KeyboardInterrupt
@@ -313,7 +316,8 @@ def watch(tree: IndexTree, stop: threading.Event, on_update: OnUpdate | None = N
                     # the system reports.
                     is_all = is_all or git.head_of(tree.root) != head
         except (FileNotFoundError, NotADirectoryError):
-            stop.wait(_WAIT_FOR_ROOT_SECONDS)
+            if stop.wait(_WAIT_FOR_ROOT_SECONDS):
+                return
 
 
 @contextmanager

@@ -126,20 +126,22 @@ def print_tasks(
     ``blocked`` has the ids of blocked ones.
     """
     if not output.is_terminal():
-        rows = [
-            (
-                task.short_id,
-                task.status,
-                "yes" if task.id in blocked else "",
-                task.priority,
-                task.type,
-                task.assignee,
-                ", ".join(task.labels),
-                task.title,
-            )
-            for task in tasks
-        ]
-        output.table(TASK_COLUMNS, rows)
+        output.table(
+            TASK_COLUMNS,
+            [
+                (
+                    task.short_id,
+                    task.status,
+                    "yes" if task.id in blocked else "",
+                    task.priority,
+                    task.type,
+                    task.assignee,
+                    ", ".join(task.labels),
+                    task.title,
+                )
+                for task in tasks
+            ],
+        )
         return
     id_cells = min(_WIDEST_ID, max((cells(task.short_id) for task in tasks), default=0))
     for number, task in enumerate(tasks, 1):
@@ -242,22 +244,24 @@ def print_memories(
         for each in memories
     ]
     if not output.is_terminal():
-        rows = [
-            (
-                each.short_id,
-                each.type,
-                f"{shape['confidenceNow']:.2f}",
-                each.tier,
-                memory_state(shape),
-                "; ".join(each.review_reasons) if each.needs_review else "",
-                each.source,
-                ", ".join(each.files),
-                ", ".join(map(str, each.evidence)),
-                each.content,
-            )
-            for each, shape in zip(memories, shapes, strict=True)
-        ]
-        output.table(MEMORY_COLUMNS, rows)
+        output.table(
+            MEMORY_COLUMNS,
+            [
+                (
+                    each.short_id,
+                    each.type,
+                    f"{shape['confidenceNow']:.2f}",
+                    each.tier,
+                    memory_state(shape),
+                    "; ".join(each.review_reasons) if each.needs_review else "",
+                    each.source,
+                    ", ".join(each.files),
+                    ", ".join(map(str, each.evidence)),
+                    each.content,
+                )
+                for each, shape in zip(memories, shapes, strict=True)
+            ],
+        )
         return
     id_cells = max((cells(each.short_id) for each in memories), default=0)
     indent = " " * (id_cells + 4)

@@ -58,21 +58,24 @@ def sessions(call: Invocation, limit: int) -> Reply:
     columns = (
         "session", "agent", "state", "type", "outcome", "events", "learned", "last event", "why",
     )  # fmt: skip
-    rows = [
-        (
-            each.session_id,
-            each.agent,
-            each.state,
-            each.type or "",
-            each.outcome or "",
-            each.events,
-            each.promoted,
-            output.moment(each.last_event_at),
-            each.why,
-        )
-        for each in found
-    ]
-    output.table(columns, rows, folding=("session", "why"))
+    output.table(
+        columns,
+        [
+            (
+                each.session_id,
+                each.agent,
+                each.state,
+                each.type or "",
+                each.outcome or "",
+                each.events,
+                each.promoted,
+                output.moment(each.last_event_at),
+                each.why,
+            )
+            for each in found
+        ],
+        folding=("session", "why"),
+    )
 
 
 @behavior_command.command("signals")
@@ -187,8 +190,11 @@ def habits(call: Invocation, path: str | None, limit: int) -> Reply:
                 ", ".join(f"{kind} {count}" for kind, count in edge.task_types.items()),
             )
         )
-    columns = ("files", "sessions", "both changed", "apart", "first", "kinds of work")
-    output.table(columns, rows, folding=("files",))
+    output.table(
+        ("files", "sessions", "both changed", "apart", "first", "kinds of work"),
+        rows,
+        folding=("files",),
+    )
     for failure in failures:
         fix = f"; {failure.how}: {failure.fix}" if failure.how else ""
         output.say(

@@ -265,7 +265,7 @@ def list_receipts(call: Invocation, session_id: str | None, limit: int, offset: 
         totals = memory.moments.totals()
     page = found[:limit]
     rest = offset + limit if len(found) > limit else None
-    data = {
+    yield {
         "receipts": [_json(each) for each in page],
         "nextOffset": rest,
         "totals": {
@@ -279,7 +279,6 @@ def list_receipts(call: Invocation, session_id: str | None, limit: int, offset: 
             "arms": _arms_json(totals),
         },
     }
-    yield data
     if not page and output.is_terminal():
         output.say(
             "No receipts yet. `smara context preview` shows what a session would start with."

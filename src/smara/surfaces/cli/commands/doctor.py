@@ -15,7 +15,6 @@ from smara.doctor import examine
 from smara.environment import setup_folder, spool_folder
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common
-from smara.surfaces.cli.output import bar
 
 _MARKS = {"ok": "✓", "warning": "!", "problem": "✗"}
 _COLORS = {"ok": None, "warning": "yellow", "problem": "red"}
@@ -67,11 +66,13 @@ def doctor_command(call: Invocation, fix: bool) -> Reply:
             if hint:
                 output.say(output.paragraph(hint, f"{indent}→ ", f"{indent}  "))
     else:
-        rows = [
-            (finding.level, finding.check, text, hint)
-            for finding, text, hint in zip(findings, texts, advice, strict=True)
-        ]
-        output.table(("level", "check", "text", "advice"), rows)
+        output.table(
+            ("level", "check", "text", "advice"),
+            [
+                (finding.level, finding.check, text, hint)
+                for finding, text, hint in zip(findings, texts, advice, strict=True)
+            ],
+        )
     counts = ((problems, "problem"), (warnings, "warning"))
     verdict = " and ".join(output.count(number, noun) for number, noun in counts if number)
     click.echo(f"\n{verdict} found." if verdict else "\nNo problems found.", err=True)
@@ -99,7 +100,7 @@ def check(call: Invocation) -> Reply:
 @common
 def rebuild(call: Invocation) -> Reply:
     """Rebuild the index from the messages."""
-    with call.memory() as memory, bar("Rebuilding") as progress:
+    with call.memory() as memory, output.bar("Rebuilding") as progress:
         count = memory.index.rebuild(progress)
     yield {"messages": count}
     output.say(f"Rebuilt the search index from {output.count(count, 'message')}.")

@@ -15,7 +15,6 @@ from smara.codegraph.models import IndexReport
 from smara.memory import Memory
 from smara.surfaces.cli import output, render
 from smara.surfaces.cli.options import Invocation, Reply, common, limit_option, text_or_input
-from smara.surfaces.cli.output import bar
 from smara.texts import place
 
 _TARGET = click.argument("target")
@@ -273,8 +272,11 @@ def entries(call: Invocation, limit: int) -> Reply:
             for each in found
         ]
     }
-    rows = [(place(each.node), each.node.qualname, each.why, each.reaches) for each in found]
-    output.table(("where", "name", "why", "reaches"), rows, folding=("where", "name"))
+    output.table(
+        ("where", "name", "why", "reaches"),
+        [(place(each.node), each.node.qualname, each.why, each.reaches) for each in found],
+        folding=("where", "name"),
+    )
 
 
 @click.command("cochange")
@@ -390,8 +392,11 @@ def locate(call: Invocation, text: str, limit: int, tests: bool) -> Reply:
     if not found:
         click.echo("No files match. Try other words, or --tests.", err=True)
         return
-    rows = [(f"{each.score:.2f}", each.citation, each.name, "; ".join(each.why)) for each in found]
-    output.table(("score", "place", "in", "why"), rows, folding=("place", "in", "why"))
+    output.table(
+        ("score", "place", "in", "why"),
+        [(f"{each.score:.2f}", each.citation, each.name, "; ".join(each.why)) for each in found],
+        folding=("place", "in", "why"),
+    )
 
 
 graph_command = click.Group("graph", help="Index the code and query its dependencies.")
@@ -411,7 +416,7 @@ def index(call: Invocation, root: str | None, full: bool, scip: str | None) -> R
 
     Only changed files are read.
     """
-    with call.memory() as memory, bar("Indexing") as progress:
+    with call.memory() as memory, output.bar("Indexing") as progress:
         report = memory.code.index(root, full=full, progress=progress, scip=scip)
         status = memory.code.status(root)
     yield {"root": status.root, **_report_json(report)}

@@ -19,7 +19,6 @@ from smara.core.extract import one_line
 from smara.errors import InvalidInputError, SmaraError
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common
-from smara.surfaces.cli.output import bar
 
 if TYPE_CHECKING:
     from smara.adapters.git_candidates import GitReport
@@ -43,7 +42,7 @@ def _import_git(
     reports: list[GitReport] = []
     with call.memory() as memory:
         for folder in files or (None,):
-            with bar("commits") as progress:
+            with output.bar("commits") as progress:
                 report = import_history(
                     memory,
                     folder,
@@ -52,7 +51,7 @@ def _import_git(
                     progress=progress,
                 )
             try:
-                with bar("reading the code") as progress:
+                with output.bar("reading the code") as progress:
                     warm_up(memory, report, progress, code=code)
             except SmaraError as error:
                 # The memories are stored, whether or not the code can be indexed.
@@ -101,8 +100,11 @@ def _print_git(report: GitReport) -> None:
         return
     new = [row[1:] for row in rows if row[0] == "added"]
     if new:
-        shown = [(*row[:3], one_line(str(row[3]), 200)) for row in new[:_SHOWN]]
-        output.table(("memory", "type", "commit", "content"), shown, folding=("content",))
+        output.table(
+            ("memory", "type", "commit", "content"),
+            [(*row[:3], one_line(str(row[3]), 200)) for row in new[:_SHOWN]],
+            folding=("content",),
+        )
         if len(new) > _SHOWN:
             output.say(f"… and {len(new) - _SHOWN:,} more", dim=True)
         output.say()
@@ -142,7 +144,7 @@ def _import_mastra(
     reports: list[MastraReport] = []
     with call.memory() as memory:
         for place in files:
-            with bar("messages") as progress:
+            with output.bar("messages") as progress:
                 reports.append(
                     import_mastra(
                         memory, place, is_dry_run=dry_run, resource_id=resource, progress=progress
@@ -170,34 +172,36 @@ def _import_mastra(
         ]
     }
     stored = "would store" if dry_run else "stored"
-    rows = [
+    output.table(
         (
-            each.source,
-            each.threads,
-            each.messages,
-            each.stored,
-            each.grown,
-            each.repeated,
-            sum(each.left_out.values()),
-            each.pages,
-            each.observations,
-            len(each.refused),
-        )
-        for each in reports
-    ]
-    columns = (
-        "store",
-        "threads",
-        "messages",
-        stored,
-        "grown",
-        "known",
-        "skipped",
-        "pages",
-        "observations",
-        "refused",
+            "store",
+            "threads",
+            "messages",
+            stored,
+            "grown",
+            "known",
+            "skipped",
+            "pages",
+            "observations",
+            "refused",
+        ),
+        [
+            (
+                each.source,
+                each.threads,
+                each.messages,
+                each.stored,
+                each.grown,
+                each.repeated,
+                sum(each.left_out.values()),
+                each.pages,
+                each.observations,
+                len(each.refused),
+            )
+            for each in reports
+        ],
+        folding=("store",),
     )
-    output.table(columns, rows, folding=("store",))
     for each in reports:
         for reason, count in each.left_out.most_common():
             output.say(f"{count:,} skipped: {reason}.")
@@ -220,7 +224,7 @@ def _import_notes(call: Invocation, source: str, files: Sequence[str], dry_run: 
     vendors: Sequence[Vendor] = VENDORS
     if source.endswith(_NOTES):
         vendors = [each for each in VENDORS if f"{each}{_NOTES}" == source]
-    with call.memory() as memory, bar("notes") as progress:
+    with call.memory() as memory, output.bar("notes") as progress:
         report = import_vendor_memories(
             memory, None, vendors, is_dry_run=dry_run, progress=progress
         )
@@ -308,11 +312,11 @@ def import_command(
             memory, resource, everywhere=all_projects, learn=not no_learn, dry_run=dry_run
         )
         if files:
-            done = bulk.run_files(files, bar, format)
+            done = bulk.run_files(files, output.bar, format)
         else:
             formats = tuple(TRANSCRIPTS) if source in (None, "all") else (str(source),)
             found, elsewhere = find(formats, Here(os.getcwd()), everywhere=all_projects)
-            done = bulk.run(found, bar)
+            done = bulk.run(found, output.bar)
             done.elsewhere = elsewhere
     return _reply(done, by_file=bool(files), is_dry_run=dry_run)
 
@@ -403,8 +407,11 @@ def _print_summary(done: BulkReport, is_dry_run: bool) -> None:
     counted = sum((each.counted for each in done.reports), Counter[tuple[str, str]]())
     if counted:
         output.say()
-        rows = [(count, kind, reason) for (kind, reason), count in counted.most_common()]
-        output.table(("lines", "of", "skipped because"), rows, folding=("of", "skipped because"))
+        output.table(
+            ("lines", "of", "skipped because"),
+            [(count, kind, reason) for (kind, reason), count in counted.most_common()],
+            folding=("of", "skipped because"),
+        )
     for each in done.reports:
         for line, reason in each.refused[:10]:
             output.say(f"refused: {each.path}:{line}: {reason}")

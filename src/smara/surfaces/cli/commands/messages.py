@@ -40,18 +40,19 @@ def list_threads(call: Invocation, resource: str | None, kind: str | None, limit
     if not threads and output.is_terminal():
         output.say("No threads yet. Add one with `smara import` or `smara messages add`.")
         return
-    rows = [
-        (
-            thread.id,
-            thread.kind,
-            thread.message_count,
-            output.moment(thread.updated_at),
-            one_line(thread.title or "", 80),
-        )
-        for thread in threads
-    ]
     output.table(
-        ("thread", "kind", "messages", "last used", "title"), rows, folding=("thread", "title")
+        ("thread", "kind", "messages", "last used", "title"),
+        [
+            (
+                thread.id,
+                thread.kind,
+                thread.message_count,
+                output.moment(thread.updated_at),
+                one_line(thread.title or "", 80),
+            )
+            for thread in threads
+        ],
+        folding=("thread", "title"),
     )
 
 
@@ -156,17 +157,20 @@ def list_messages(
         names = Names(memory.tasks.find)
         shapes = [message_json(message, names) for message in messages]
     yield shapes
-    rows = [
-        (
-            message.seq,
-            message.role,
-            output.moment(message.created_at),
-            message.token_count,
-            one_line(message.raw_content, 200),
-        )
-        for message in messages
-    ]
-    output.table(("seq", "role", "time", "tokens", "content"), rows, folding=("content",))
+    output.table(
+        ("seq", "role", "time", "tokens", "content"),
+        [
+            (
+                message.seq,
+                message.role,
+                output.moment(message.created_at),
+                message.token_count,
+                one_line(message.raw_content, 200),
+            )
+            for message in messages
+        ],
+        folding=("content",),
+    )
 
 
 @messages_command.command("show")

@@ -15,7 +15,6 @@ from smara.meaning.models import EmbeddingProgress
 from smara.memory import Memory
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common, limit_option
-from smara.surfaces.cli.output import bar
 
 _CALL_KEYS = {
     "input_tokens": "inputTokens", "output_tokens": "outputTokens",
@@ -263,7 +262,7 @@ def drop(call: Invocation, model_id: str) -> Reply:
 
 
 def _run(memory: Memory, limit: int | None, seconds: float | None) -> EmbeddingProgress:
-    with bar("Embedding") as show:
+    with output.bar("Embedding") as show:
 
         def tell(done: EmbeddingProgress) -> None:
             if show is not None:

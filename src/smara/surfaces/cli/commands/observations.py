@@ -79,12 +79,12 @@ def require_success(outcome: CycleOutcome) -> None:
     raise next((kind for kind in kinds if kind.code == outcome.code), SmaraError)(text)
 
 
-def _recovery(outcome: CycleOutcome) -> list[str]:
-    """Return the warning that a stopped worker's claim was cleared, if it was."""
-    if outcome.recovered is None:
-        return []
-    owner = outcome.recovered.get("owner", "another worker")
-    return [f"{owner} had stopped while observing; its claim was cleared, nothing was lost."]
+def _warn_of_recovery(call: Invocation, outcome: CycleOutcome) -> None:
+    if outcome.recovered is not None:
+        owner = outcome.recovered.get("owner", "another worker")
+        call.warnings.append(
+            f"{owner} had stopped while observing; its claim was cleared, nothing was lost."
+        )
 
 
 observations_command = click.Group(
@@ -425,7 +425,7 @@ def observe_command(call: Invocation, thread_id: str, mode: AgentMode, is_buffer
         require_writing(memory)
         look = memory.observations.buffer if is_buffered else memory.observations.observe
         outcome = look(thread_id, mode=mode, is_now=True)
-        call.warnings += _recovery(outcome)
+        _warn_of_recovery(call, outcome)
     require_success(outcome)
     yield outcome_json(outcome)
     if not outcome.messages:
@@ -464,7 +464,7 @@ def reflect_command(call: Invocation, thread_id: str, is_forced: bool, is_buffer
         outcome = memory.observations.reflect(
             thread_id, is_forced=is_forced, is_buffered=is_buffered
         )
-        call.warnings += _recovery(outcome)
+        _warn_of_recovery(call, outcome)
     if outcome.code != "no_progress":  # not an error: the text cannot be made shorter
         require_success(outcome)
     yield outcome_json(outcome)

@@ -163,18 +163,20 @@ def search_command(
             ],
             "totalHits": len(threads),
         }
-        columns = ("rank", "score", "thread", "title", "why")
-        rows = [
-            (
-                each.rank,
-                f"{each.score:.2f}",
-                each.thread_id,
-                one_line(each.title or "", 50),
-                "; ".join(each.why),
-            )
-            for each in threads
-        ]
-        output.table(columns, rows, folding=("thread", "title", "why"))
+        output.table(
+            ("rank", "score", "thread", "title", "why"),
+            [
+                (
+                    each.rank,
+                    f"{each.score:.2f}",
+                    each.thread_id,
+                    one_line(each.title or "", 50),
+                    "; ".join(each.why),
+                )
+                for each in threads
+            ],
+            folding=("thread", "title", "why"),
+        )
     elif packed is not None:
         yield {
             "text": packed.text,

@@ -35,7 +35,6 @@ from smara.errors import InvalidInputError, SmaraError
 from smara.surfaces.cli import output
 from smara.surfaces.cli.commands.import_files import imported_line
 from smara.surfaces.cli.options import Invocation, Reply, common
-from smara.surfaces.cli.output import bar
 
 Mode = Literal["write", "check", "remove", "print"]
 _COUNTED = ("messages", "threads")
@@ -207,7 +206,7 @@ def init_command(call: Invocation, yes: bool) -> Reply:
     if sessions and yes:
         try:
             with call.memory(models_enabled=False) as memory:
-                imported = BulkImport(memory).run(sessions, bar)
+                imported = BulkImport(memory).run(sessions, output.bar)
         except SmaraError as error:
             output.warn([f"The past sessions were not imported: {error}"])
     # The first session must not wait for its brief.

@@ -62,7 +62,7 @@ def projects_command(call: Invocation) -> Reply:
     with call.memory() as memory:
         projects = memory.projects.list()
         current = memory.project
-    data = [
+    yield [
         {
             "id": each.id,
             "name": each.name,
@@ -73,12 +73,14 @@ def projects_command(call: Invocation) -> Reply:
         }
         for each in projects
     ]
-    yield data
-    rows = [
-        ("*" if each.id == current else "", each.id, each.name, each.git_common_dir)
-        for each in projects
-    ]
-    output.table(("", "project", "name", "git directory"), rows, folding=("git directory",))
+    output.table(
+        ("", "project", "name", "git directory"),
+        [
+            ("*" if each.id == current else "", each.id, each.name, each.git_common_dir)
+            for each in projects
+        ],
+        folding=("git directory",),
+    )
 
 
 @click.command("version")

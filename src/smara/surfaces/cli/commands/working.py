@@ -184,18 +184,19 @@ def history(call: Invocation, limit: int, before: int | None, **place: Any) -> R
     with call.memory() as memory:
         versions = memory.working.history(**place, limit=limit, before=before)
     yield [_version_json(version) for version in versions]
-    rows = [
-        (
-            each.version,
-            output.moment(each.created_at),
-            each.actor,
-            len(each.content),
-            each.reason or "",
-        )
-        for each in versions
-    ]
     output.table(
-        ("version", "time", "actor", "characters", "reason"), rows, folding=("actor", "reason")
+        ("version", "time", "actor", "characters", "reason"),
+        [
+            (
+                each.version,
+                output.moment(each.created_at),
+                each.actor,
+                len(each.content),
+                each.reason or "",
+            )
+            for each in versions
+        ],
+        folding=("actor", "reason"),
     )
 
 

@@ -77,11 +77,13 @@ def print_report(
     if output.is_terminal():
         _print_changes(report, with_all)
     else:
-        rows = [
-            (each.outcome, each.memory_id, each.type, " ".join(each.places), each.text)
-            for each in report.changes
-        ]
-        output.table(("outcome", "memory", "type", "places", "content"), rows)
+        output.table(
+            ("outcome", "memory", "type", "places", "content"),
+            [
+                (each.outcome, each.memory_id, each.type, " ".join(each.places), each.text)
+                for each in report.changes
+            ],
+        )
     output.warn(f"{path} was not read. {reason}" for path, reason in report.unreadable)
     output.warn(
         f"{each.path}:{each.line} includes {each.target}, which was not read: {each.reason}"

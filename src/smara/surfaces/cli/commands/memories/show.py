@@ -471,8 +471,10 @@ def audit(call: Invocation, examples: int) -> Reply:
             f"{found.health} of 100."
         )
         output.say()
-    rows = [(name.replace("_", " "), each.count, f"{each.share:.1%}") for name, each in measured]
-    output.table(("measure", "count", "share"), rows)
+    output.table(
+        ("measure", "count", "share"),
+        [(name.replace("_", " "), each.count, f"{each.share:.1%}") for name, each in measured],
+    )
     for name, each in measured:
         if each.examples and output.is_terminal():
             output.say("", name.replace("_", " ").capitalize(), bold=True)

@@ -20,7 +20,6 @@ from smara.core.extract import one_line
 from smara.errors import InvalidInputError
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common
-from smara.surfaces.cli.output import bar
 
 if TYPE_CHECKING:
     from smara.adapters.beads import BeadsReport
@@ -45,28 +44,57 @@ def import_tasks(call: Invocation, files: tuple[str, ...]) -> Reply:
     reports: list[BeadsReport] = []
     with call.memory() as memory:
         for path in files:
-            with bar(one_line(os.path.basename(path), 40)) as progress:
+            with output.bar(one_line(os.path.basename(path), 40)) as progress:
                 reports.append(import_beads(memory, path, progress=progress))
-    yield {"files": [_report_json(each) for each in reports]}
+    yield {
+        "files": [
+            {
+                "path": each.path,
+                "lines": each.lines,
+                "issues": each.issues,
+                "added": each.added,
+                "changed": each.changed,
+                "unchanged": each.unchanged,
+                "newerHere": each.newer_here,
+                "dependencies": each.dependencies,
+                "impliedParents": each.implied_parents,
+                "tombstones": each.tombstones,
+                "others": dict(each.others),
+                "folded": dict(each.folded),
+                "keptInMetadata": dict(each.kept_in_metadata),
+                "redacted": each.redacted,
+                "unreadable": [
+                    {"line": line, "reason": reason} for line, reason in each.unreadable
+                ],
+                "repeated": [{"line": line, "reason": reason} for line, reason in each.repeated],
+                "refused": [
+                    {"task": one.task, "what": one.what, "why": one.why} for one in each.refused
+                ],
+            }
+            for each in reports
+        ]
+    }
     if not output.is_terminal():
         columns = (
             "file", "lines", "issues", "added", "changed", "unchanged", "newer here",
             "dependencies",
         )  # fmt: skip
-        rows = [
-            (
-                each.path,
-                each.lines,
-                each.issues,
-                each.added,
-                each.changed,
-                each.unchanged,
-                each.newer_here,
-                each.dependencies,
-            )
-            for each in reports
-        ]
-        output.table(columns, rows)
+        output.table(
+            columns,
+            [
+                (
+                    each.path,
+                    each.lines,
+                    each.issues,
+                    each.added,
+                    each.changed,
+                    each.unchanged,
+                    each.newer_here,
+                    each.dependencies,
+                )
+                for each in reports
+            ],
+        )
     for each in reports if output.is_terminal() else ():
         counts = {
             "added": each.added,
@@ -129,30 +157,6 @@ def _print_mapping(reports: list[BeadsReport]) -> None:
         output.table(("count", "of", "became"), rows, folding=("of", "became"))
     if rows and output.is_terminal():
         output.say("", "All of it is kept and written by `smara tasks export`.", dim=True)
-
-
-def _report_json(report: BeadsReport) -> dict[str, Any]:
-    return {
-        "path": report.path,
-        "lines": report.lines,
-        "issues": report.issues,
-        "added": report.added,
-        "changed": report.changed,
-        "unchanged": report.unchanged,
-        "newerHere": report.newer_here,
-        "dependencies": report.dependencies,
-        "impliedParents": report.implied_parents,
-        "tombstones": report.tombstones,
-        "others": dict(report.others),
-        "folded": dict(report.folded),
-        "keptInMetadata": dict(report.kept_in_metadata),
-        "redacted": report.redacted,
-        "unreadable": [{"line": line, "reason": reason} for line, reason in report.unreadable],
-        "repeated": [{"line": line, "reason": reason} for line, reason in report.repeated],
-        "refused": [
-            {"task": each.task, "what": each.what, "why": each.why} for each in report.refused
-        ],
-    }
 
 
 @click.command("export")

@@ -301,16 +301,19 @@ def history(call: Invocation, task_id: str, limit: int) -> Reply:
         }
         for event in events
     ]
-    rows = [
-        (
-            output.moment(event.at),
-            event.kind + (" (undone)" if event.is_undone else ""),
-            f"{event.actor} ({event.session_id})" if event.session_id else event.actor,
-            event_text(event),
-        )
-        for event in events
-    ]
-    output.table(("time", "event", "who", "change"), rows, folding=("who", "change"))
+    output.table(
+        ("time", "event", "who", "change"),
+        [
+            (
+                output.moment(event.at),
+                event.kind + (" (undone)" if event.is_undone else ""),
+                f"{event.actor} ({event.session_id})" if event.session_id else event.actor,
+                event_text(event),
+            )
+            for event in events
+        ],
+        folding=("who", "change"),
+    )
 
 
 def event_text(event: TaskEvent) -> str:
@@ -321,9 +324,9 @@ def event_text(event: TaskEvent) -> str:
         return f"{sign} {_edge(one)}"
     if "message_id" in one:
         return f"{sign} message {one.get('message_id')} ({one.get('relation')})"
-    names = [name for name in dict.fromkeys((*before, *after)) if name not in _UNTOLD]
     changes = []
-    for name in names:
+    # The status tells the most, so it comes first.
+    for name in sorted({*before, *after} - _UNTOLD, key=lambda name: (name != "status", name)):
         was, now = before.get(name), after.get(name)
         title = name.replace("_id", "").replace("_", " ")
         if name == "dependencies":
@@ -334,7 +337,7 @@ def event_text(event: TaskEvent) -> str:
     return "; ".join(filter(None, changes))
 
 
-_UNTOLD = ("updated_at", "claimed_at", "closed_at", "compacted_at", "original_content", "metadata")
+_UNTOLD = {"updated_at", "claimed_at", "closed_at", "compacted_at", "original_content", "metadata"}
 """Fields that repeat the time of the event, or are too long to show."""
 
 
