@@ -361,11 +361,10 @@ class Rooms:
         # A thread without a task should not even load what knows about tasks.
         if "activeTaskId" not in metadata:
             return None
-        from smara.links.links import ActiveTask
+        from smara.links.links import active_task_id
 
-        return ActiveTask(self.task_journal.store).of(
-            session, metadata, session_id or self.settings.session, now_ms
-        )
+        writer, store = session_id or self.settings.session, self.task_journal.store
+        return active_task_id(store, session, metadata, session_id=writer, now_ms=now_ms)
 
     @cached_property
     def working(self) -> Working:

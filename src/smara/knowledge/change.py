@@ -264,8 +264,8 @@ class MemoryChange(Change[StoredMemory]):
         self, stored: StoredMemory, because: EventKind, note: Mapping[str, Any], **fields: Any
     ) -> StoredMemory:
         """Deprecate a memory; the event has the name of the reason."""
-        fields |= {"deprecated_at": self.now_ms, "deprecated_because": because}
-        return self.change(stored, because, fields, note)
+        reasons = {"deprecated_at": self.now_ms, "deprecated_because": because}
+        return self.change(stored, because, {**reasons, **fields}, note)
 
     def forget(self, stored: StoredMemory, why: str) -> StoredMemory:
         """Retire a memory; forgetting it again changes nothing."""

@@ -92,15 +92,12 @@ class FileHistory(Protocol):
 
     def exists(self, path: str) -> bool | None:
         """Return True if the file is there."""
-        ...
 
     def changed_since(self, path: str, commit: str) -> bool | None:
         """Return True if the file has changed since a commit."""
-        ...
 
     def modified_at(self, path: str) -> int | None:
         """Return when the file was last written (ms)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +157,19 @@ def staleness_of(
         files: The history of its files, for memories that name no code.
         code: The verdict on the code it names, where it names any.
     """
+    found: list[StaleReason] = []
+    history = files if code is None else None
+    gone = [path for path in memory.files if history is not None and history.exists(path) is False]
+    if memory.stale_at is not None:
+        reason = f"marked as stale: {memory.stale_because or 'no reason given'}"
+        found.append(StaleReason(1, reason))
+    elif gone and len(gone) == len(memory.files):
+        found.append(StaleReason(1, f"{_named(gone)} {'is' if len(gone) == 1 else 'are'} gone"))
+    half_life, days = half_life_days(memory), (now_ms - used_at(memory)) / DAY_MS
+    if half_life is not None and days > half_life:
+        unused = f"not used for {int(days)} days, longer than its half-life of {half_life:g}"
+        found.append(StaleReason(2, unused))
     if code is not None:
-        found = [*_marked(memory, None), *_unused(memory, now_ms)]
         if code.needs_review and code.hedge is not None:
             # Changed code takes from the confidence what changed files would, by the share of it
             # that differs.
@@ -170,7 +178,6 @@ def staleness_of(
             factor = 1.0 if is_gone else round(1 - MOST_LOST_TO_CHANGES * share, 4)
             found.append(StaleReason(1 if is_gone else 3, code.hedge, factor))
         return Staleness(tuple(found), code.needs_review, code.is_withheld, is_by_code=True)
-    found = [*_marked(memory, files), *_unused(memory, now_ms)]
     if files is None:
         return Staleness(tuple(found))
     commit, paths = memory.commit, memory.files
@@ -188,25 +195,6 @@ def staleness_of(
         text = f"written more than {REVIEW_AFTER_DAYS} days after it: look at it again"
         found.append(StaleReason(4, f"{_named(rewritten)} {text}"))
     return Staleness(tuple(found), needs_review=bool(rewritten))
-
-
-def _marked(memory: TypedMemory, files: FileHistory | None) -> list[StaleReason]:
-    if memory.stale_at is not None:
-        return [StaleReason(1, f"marked as stale: {memory.stale_because or 'no reason given'}")]
-    gone = [path for path in memory.files if files is not None and files.exists(path) is False]
-    if gone and len(gone) == len(memory.files):
-        return [StaleReason(1, f"{_named(gone)} {'is' if len(gone) == 1 else 'are'} gone")]
-    return []
-
-
-def _unused(memory: TypedMemory, now_ms: int) -> list[StaleReason]:
-    half_life = half_life_days(memory)
-    days = (now_ms - used_at(memory)) / DAY_MS
-    if half_life is None or days <= half_life:
-        return []
-    return [
-        StaleReason(2, f"not used for {int(days)} days, longer than its half-life of {half_life:g}")
-    ]
 
 
 def _named(paths: list[str]) -> str:

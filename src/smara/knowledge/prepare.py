@@ -338,10 +338,12 @@ _CLEAN: dict[str, Callable[[Any], Any]] = {
 
 def clean_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields but the data as columns, checked and redacted."""
-    columns = clean_chunk(given["chunk"]) if "chunk" in given else {}
-    for name, clean in _CLEAN.items():
-        if name in given:
-            columns["commit_sha" if name == "commit" else name] = clean(given[name])
+    columns: dict[str, Any] = {}
+    for name, value in given.items():
+        if name == "chunk":
+            columns |= clean_chunk(value)
+        elif name in _CLEAN:
+            columns["commit_sha" if name == "commit" else name] = _CLEAN[name](value)
     return columns
 
 

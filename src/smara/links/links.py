@@ -26,44 +26,45 @@ ACTIVE_SESSION = "activeTaskSession"
 _SIGN_OF_LIFE_MS = 60_000
 
 
-class ActiveTask:
-    """The task of a message, found while it is stored."""
+def active_task_id(
+    store: TaskStore, session: Session, metadata: str, session_id: str | None, now_ms: int
+) -> str | None:
+    """Return the task of a thread, while a message is stored.
 
-    def __init__(self, store: TaskStore) -> None:
-        self._store = store
+    Args:
+        store: The tasks.
+        session: The open transaction.
+        metadata: The metadata of the thread, as JSON.
+        session_id: The session that writes; without it, the one that claimed the task in this
+            thread.
+        now_ms: The time.
 
-    def of(
-        self, session: Session, metadata: str, session_id: str | None, now_ms: int
-    ) -> str | None:
-        """Return the thread's task if the writer still holds it.
-
-        ``session_id`` is the session that writes; without one, it is taken to be the session
-        that claimed the task in this thread.
-        """
-        marked = json.loads(metadata)
-        task_id = marked.get(ACTIVE_TASK)
-        if not isinstance(task_id, str):
-            return None
-        holder = session_id if session_id is not None else marked.get(ACTIVE_SESSION)
-        row = session.one(
-            self._store.sql(
-                "SELECT t.status, t.session_id FROM tasks t WHERE t.project_no = :project AND "
-                "t.id = ?"
+    Returns:
+        The id of the task, if the writer still holds it.
+    """
+    marked = json.loads(metadata)
+    task_id = marked.get(ACTIVE_TASK)
+    if not isinstance(task_id, str):
+        return None
+    holder = session_id if session_id is not None else marked.get(ACTIVE_SESSION)
+    row = session.one(
+        store.sql(
+            "SELECT t.status, t.session_id FROM tasks t WHERE t.project_no = :project AND t.id = ?"
+        ),
+        (task_id,),
+    )
+    if row is None or row[0] != "in_progress" or row[1] != holder:
+        return None
+    if holder is not None:
+        # Who writes is alive; once a minute is enough to say so.
+        session.run(
+            store.sql(
+                "UPDATE sessions SET seen_at = ? WHERE project_no = :project AND id = ? AND "
+                "seen_at < ?"
             ),
-            (task_id,),
+            (now_ms, holder, now_ms - _SIGN_OF_LIFE_MS),
         )
-        if row is None or row[0] != "in_progress" or row[1] != holder:
-            return None
-        if holder is not None:
-            # Who writes is alive; once a minute is enough to say so.
-            session.run(
-                self._store.sql(
-                    "UPDATE sessions SET seen_at = ? WHERE project_no = :project AND id = ? AND "
-                    "seen_at < ?"
-                ),
-                (now_ms, holder, now_ms - _SIGN_OF_LIFE_MS),
-            )
-        return task_id
+    return task_id
 
 
 class Links:

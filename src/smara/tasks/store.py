@@ -166,18 +166,6 @@ class TaskStore(JournalStore[Task, StoredTask, TaskTotals]):
             )
         )
 
-    def remove_dependency(self, session: Session, no: int, depends_on_no: int, type_: str) -> bool:
-        return bool(
-            session.run(
-                self.sql(
-                    "DELETE FROM task_dependencies"
-                    " WHERE project_no = :project AND task_no = ? AND depends_on_no = ? AND type "
-                    "= ?"
-                ),
-                (no, depends_on_no, type_),
-            )
-        )
-
     # totals
 
     def count(self, session: Session, numbers: Sequence[int] | None = None) -> TaskTotals:

@@ -348,8 +348,12 @@ class Tasks(TaskReader):
             if task.status != "closed":
                 if not force:
                     turn.refuse_others(task)
-                fields = {"closed_at": turn.now_ms, "close_reason": outcome[0]}
-                fields |= {"status": "closed", "summary": outcome[1]}
+                fields = {
+                    "status": "closed",
+                    "closed_at": turn.now_ms,
+                    "close_reason": outcome[0],
+                    "summary": outcome[1],
+                }
                 stored = turn.change(stored, "closed", fields)
         self._decay_quietly()
         return stored.task
@@ -361,7 +365,7 @@ class Tasks(TaskReader):
         with self._changing(task_id, actor, session_id) as (turn, stored):
             if stored.task.status != "closed":
                 return stored.task
-            fields = {**UNCLAIMED, "closed_at": None, "close_reason": None}
+            fields = {"status": "open", "closed_at": None, "close_reason": None, **UNCLAIMED}
             return turn.change(stored, "reopened", {**fields, **restore_fields(stored.task)}).task
 
     # what waits for what
