@@ -295,7 +295,7 @@ _SAFE_IN_SQL = {
     "index_table": "one of two constants", "index_name": "a constant and a number",
     "source": "a constant", "lock": "a constant",
 }  # fmt: skip
-_SESSION_METHODS = {"run", "run_many", "all", "one", "execute", "executemany"}
+_SESSION_METHODS = {"run", "run_many", "all", "one", "execute", "executemany", "number()"}
 
 
 def sql_pieces(node: ast.expr) -> Iterator[ast.expr]:
@@ -347,11 +347,10 @@ def is_constant(piece: ast.expr) -> bool:
 
 
 def is_statement(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr.lstrip("_") in _SESSION_METHODS
-    )
+    if not isinstance(node, ast.Call):
+        return False
+    name = getattr(node.func, "attr", "") or f"{getattr(node.func, 'id', '')}()"
+    return name.lstrip("_") in _SESSION_METHODS
 
 
 def test_sql_is_composed_from_constants_only():

@@ -42,7 +42,7 @@ class Background:
             _interruptible.add(self)
 
     def submit(self, name: str, job: Callable[[], object], after_seconds: float = 0.0) -> bool:
-        """Have a job run after a time; return False if it waits already."""
+        """Have a job run soon; return False if it waits already."""
         with self._lock():
             if self._is_closed or name in self._jobs:
                 return False

@@ -26,7 +26,7 @@ from smara.database.fulltext import (
     shortest,
     trigrams,
 )
-from smara.database.session import Session
+from smara.database.session import Session, number
 
 _CHUNK_MASK = (1 << CHUNK_BITS) - 1
 _EXPECTED: tuple[tuple[RecordKind, str, str, str], ...] = (
@@ -148,11 +148,11 @@ class PostgresFullText(_PostgresIndex):
                 "message_index)"
             )
             return ["The search index is empty, and there are messages."] if row and row[0] else []
-        row = session.one(
+        missing = number(
+            session,
             "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM message_index i "
-            "WHERE i.no = m.no)"
+            "WHERE i.no = m.no)",
         )
-        missing = int(row[0]) if row else 0
         return [f"The search index lacks {missing} messages."] if missing else []
 
 

@@ -11,6 +11,7 @@ from functools import cache
 
 from smara.core.clock import Clock
 from smara.database.database import Database, DatabaseKind, Session
+from smara.database.session import number
 from smara.errors import SchemaTooNewError
 
 _NAME = re.compile(r"(\d{4})_(\w+)\.sql")
@@ -78,8 +79,7 @@ def migrate(database: Database, clock: Clock, target: int = HEAD) -> int:
 def schema_version(database: Database, session: Session) -> int:
     """Return the newest migration's number; 0 for an empty database."""
     if database.kind == "sqlite":
-        row = session.one("PRAGMA user_version")
-        return int(row[0]) if row else 0
+        return number(session, "PRAGMA user_version")
     # Asked of the catalog itself: to_regclass may answer from before another process's commit.
     row = session.one(
         "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -87,8 +87,7 @@ def schema_version(database: Database, session: Session) -> int:
     )
     if row is None:
         return 0
-    row = session.one("SELECT coalesce(max(number), 0) FROM migrations")
-    return int(row[0]) if row else 0
+    return number(session, "SELECT coalesce(max(number), 0) FROM migrations")
 
 
 def _refuse_newer(version: int) -> None:

@@ -107,7 +107,7 @@ def open_probe(path: str, project_no: int, schema: int) -> SqliteProbe | None:
 
 
 def last_rows(look: Probe, tables: Sequence[str]) -> list[int]:
-    """Return the number of the newest row of a project in each table."""
+    """Return the number of the project's newest row in each table."""
     # A plus keeps the planner at the end of the table, where the newest stand, away from sorting
     # a whole history.
     statement = "SELECT no FROM {} WHERE +project_no = :project ORDER BY no DESC LIMIT 1"

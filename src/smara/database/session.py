@@ -24,6 +24,12 @@ class Session(Protocol):
         """The first row of the answer, or ``None``."""
 
 
+def number(session: Session, sql: str, values: Sequence[Any] = ()) -> int:
+    """Return the one number of an answer; 0 without a row."""
+    row = session.one(sql, values)
+    return int(row[0]) if row else 0
+
+
 T = TypeVar("T")
 PART = 500
 """So many values are put into one statement."""

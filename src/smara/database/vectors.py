@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 from smara.database.fulltext import CHUNK_BITS
-from smara.database.session import Session
+from smara.database.session import Session, number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -206,13 +206,14 @@ class TableVectors:
             return
         # A stamp that no block of this space has yet; no other writer gets one until the
         # transaction ends.
-        row = session.one(
+        stamp = number(
+            session,
             "UPDATE vector_fills SET stamp = stamp + 1 WHERE project_no = ? AND space_no = ? "
             "RETURNING stamp",
             (shelf.project_no, shelf.space_no),
         )
-        for number in blocks:
-            block = self.make_block(session, shelf, number, stamp=int(row[0]) if row else 0)
+        for place in blocks:
+            block = self.make_block(session, shelf, place, stamp=stamp)
             session.run(
                 "INSERT INTO vector_blocks (shelf_no, block, stamp, size, offsets, signs)"
                 " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (shelf_no, block) DO UPDATE SET stamp ="
@@ -237,10 +238,11 @@ class TableVectors:
 
     def count(self, session: Session, shelf: Shelf) -> int:
         """Count the vectors on a shelf."""
-        row = session.one(
-            "SELECT coalesce(sum(size), 0) FROM vector_blocks WHERE shelf_no = ?", (shelf.no,)
+        return number(
+            session,
+            "SELECT coalesce(sum(size), 0) FROM vector_blocks WHERE shelf_no = ?",
+            (shelf.no,),
         )
-        return int(row[0]) if row else 0
 
     def clear(self, session: Session, shelf: Shelf, limit: int) -> int:
         """Remove up to ``limit`` vectors; return how many.

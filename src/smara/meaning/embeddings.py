@@ -14,6 +14,7 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.database.database import Session
 from smara.database.leases import Leases
+from smara.database.session import number
 from smara.database.vectors import (
     BLOCK_BITS,
     LAST_ROW,
@@ -104,8 +105,7 @@ class Embeddings:
                         statement = self._store.sql(
                             f"SELECT count(*) FROM {table} WHERE project_no = :project AND no < ?"
                         )
-                        row = session.one(statement, (walk.walked_no,))
-                        waiting += int(row[0]) if row else 0
+                        waiting += number(session, statement, (walk.walked_no,))
                 lease = self._leases.find(lease_name(self._store.scope.project_no, space.no))
                 is_expired = lease is None or lease.expires_at <= self._clock.now_ms()
                 statuses.append(

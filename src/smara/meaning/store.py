@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from smara.database.database import Session, marks, parts
 from smara.database.project_store import ProjectStore
+from smara.database.session import number
 from smara.database.vectors import VECTOR_KINDS, Shelf, VectorKind, vector_code, vector_kind
 from smara.meaning.models import EmbeddingFailure, Space
 
@@ -46,15 +47,16 @@ class VectorStore(ProjectStore):
     """The tables of this room, in one project."""
 
     def shelf(self, session: Session, space_no: int, kind: VectorKind) -> Shelf:
-        """Return the shelf of a kind; empty when there is none."""
-        row = session.one(
+        """Return the shelf of a kind; number 0 for one that is missing."""
+        no = number(
+            session,
             self.sql(
                 "SELECT no FROM vector_shelves WHERE project_no = :project AND kind = ? AND "
                 "space_no = ?"
             ),
             (vector_code(kind), space_no),
         )
-        return Shelf(int(row[0]) if row else 0, space_no, self.scope.project_no, kind=kind)
+        return Shelf(no, space_no, self.scope.project_no, kind=kind)
 
     def make_shelves(self, session: Session, space_no: int) -> None:
         """A shelf for each kind; those that are there stay."""
@@ -86,8 +88,7 @@ class VectorStore(ProjectStore):
             " ON CONFLICT (model_id) DO UPDATE SET embedder = excluded.embedder",
             (model_id, dims, embedder, now_ms),
         )
-        row = session.one("SELECT no FROM vector_spaces WHERE model_id = ?", (model_id,))
-        return int(row[0]) if row else 0
+        return number(session, "SELECT no FROM vector_spaces WHERE model_id = ?", (model_id,))
 
     def begin(self, session: Session, space_no: int, now_ms: int) -> None:
         """Begin or resume filling a space in this project."""
@@ -113,7 +114,7 @@ class VectorStore(ProjectStore):
         ready_at: int | None = None,
         used_at: int | None = None,
     ) -> None:
-        """Change a space in this project; None leaves a field as it is."""
+        """Change a space in this project; None changes nothing."""
         session.run(
             self.sql(
                 "UPDATE vector_fills SET state = coalesce(?, state),"
@@ -231,14 +232,14 @@ class VectorStore(ProjectStore):
         )
 
     def count_waiting(self, session: Session, space_no: int) -> int:
-        row = session.one(
+        return number(
+            session,
             self.sql(
                 "SELECT count(*) FROM embedding_queue WHERE project_no = :project AND space_no IN "
                 "(0, ?)"
             ),
             (space_no,),
         )
-        return int(row[0]) if row else 0
 
     # failures
 

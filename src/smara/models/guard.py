@@ -210,22 +210,9 @@ class GivenEmbedder:
     def __init__(self, embedder: Embedder, redact: Callable[[str], str]) -> None:
         self._embedder = embedder
         self._redact = redact
-
-    @property
-    def model_id(self) -> str:
-        return self._embedder.model_id
-
-    @property
-    def dims(self) -> int:
-        return self._embedder.dims
-
-    @property
-    def first_dims(self) -> int:
-        return self._embedder.first_dims
-
-    @property
-    def is_local(self) -> bool:
-        return bool(getattr(self._embedder, "is_local", False))
+        self.model_id, self.dims = embedder.model_id, embedder.dims
+        self.first_dims = embedder.first_dims
+        self.is_local = bool(getattr(embedder, "is_local", False))
 
     def embed(
         self,
