@@ -1,6 +1,9 @@
 """Import the history of a git repository as memories.
 
-Newest first and once per commit, so that a second import adds nothing. A commit message is
+Candidates are reasons, breaking changes, reverts and fix chains (one file fixed several
+times within days). Messages are read first; files are compared only for candidates,
+because comparing trees is the cost of a long history. No model is needed. An import goes newest
+first and takes a commit once, so that a second import adds nothing. A commit message is
 evidence, never an instruction: each memory names and quotes its commits, is tainted by its
 source, and waits for review as its trust demands.
 """
@@ -8,28 +11,433 @@ source, and waits for review as its trust demands.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import combinations, pairwise
+from typing import Literal, NamedTuple
 
 from smara.actions.paths import module_of
-from smara.adapters.git_candidates import (
-    CandidateChange,
-    CommitCandidate,
-    GitReport,
-    Outcome,
-    Progress,
-    count_of,
-    find_candidates,
-    head_of,
-    own_address,
-    present_files,
-)
 from smara.adapters.instructions.collect import root_of
-from smara.core.git import find_repository
+from smara.behavior.commit_reasons import Revert, read_commit, reason_of, revert_of, subject_of
+from smara.behavior.scratchpad import code, quote
+from smara.core.extract import word_set
+from smara.core.git import find_repository, git_text
 from smara.errors import InvalidInputError
-from smara.knowledge.models import Evidence, MemorySource, NewMemory, TypedMemory
+from smara.knowledge.models import Evidence, MemorySource, MemoryType, NewMemory, TypedMemory
 from smara.memory import Memory
 
-__all__ = ["CandidateChange", "CommitCandidate", "GitReport", "import_history"]
+__all__ = ["CandidateChange", "CommitCandidate", "GitReport", "import_history", "warm_up"]
+
+Kind = Literal["reason", "breaking", "revert", "fix chain"]
+Outcome = Literal["added", "known", "duplicate", "refused"]
+
+
+class PastCommit(NamedTuple):
+    """A commit that is no merge."""
+
+    sha: str
+    at_ms: int
+    author: str
+    message: str
+
+    @property
+    def subject(self) -> str:
+        return read_commit(self.message).subject
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCandidate:
+    """Something that commits say and that may be worth remembering."""
+
+    kind: Kind
+    type: MemoryType
+    content: str
+    quotes: tuple[tuple[str, str], ...]
+    """Pairs of a commit and the words in it that say so; the first commit is the one it is known
+    by.
+    """
+    at_ms: int
+    author: str
+    files: tuple[str, ...] = ()
+    data: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def sha(self) -> str:
+        return self.quotes[0][0]
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateChange:
+    """One candidate, and what became of it."""
+
+    outcome: Outcome
+    kind: Kind
+    type: str
+    content: str
+    sha: str
+    at_ms: int
+    memory_id: str | None = None
+    why: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class GitReport:
+    """The result of importing a history, or of its dry run."""
+
+    root: str
+    is_dry_run: bool = False
+    commits: int = 0
+    """How many commits were read."""
+    is_all: bool = True
+    """Whether the history ends there; ``False`` when older commits were not looked at."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """How many commits that seemed to tell something were left out, by the reason."""
+    changes: list[CandidateChange] = field(default_factory=list)
+    cut: int = 0
+    """How many candidates were beyond the limit."""
+    warmed_commits: int | None = None
+    """How many commits were counted for files that change together; ``None`` when that was not
+    done.
+    """
+    left_for_later: int | None = None
+    """How many files the repository has, when its code was not indexed because they are many."""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """The number of candidates by outcome."""
+        return Counter(each.outcome for each in self.changes)
+
+
+Progress = Callable[[int, int], None]
+
+PAGE = 2_000
+_AT_ONCE = 200
+_DEADLINE_SECONDS = 60.0
+_LOG = ("log", "--no-color", "--no-ext-diff")
+_NAMES_OF_FILES = (
+    "--no-walk=unsorted", "--name-only", "--no-renames", "-z", "--relative", "--no-textconv",
+)  # fmt: skip
+_RECORD, _FIELD = "\x1e", "\x1f"
+
+
+def head_of(root: str) -> str | None:
+    """Return the commit that is checked out; ``None`` without one."""
+    return (_git(root, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip() or None
+
+
+def count_of(root: str, head: str, most: int) -> int:
+    """Return the number of commits to read, up to a limit."""
+    text = _git(root, "rev-list", "--no-merges", "--count", f"--max-count={most}", head)
+    return int(text) if text and text.strip().isdigit() else 0
+
+
+def past_commits(
+    root: str, head: str, most: int, progress: Progress | None = None
+) -> Iterator[PastCommit]:
+    """The last commits that are no merges, the newest first."""
+    total = count_of(root, head, most) if progress else most
+    read = 0
+    while read < most:
+        page_size = min(PAGE, most - read)
+        format_ = f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%ae{_FIELD}%B"
+        some = (f"--skip={read}", f"--max-count={page_size}", head, "--")
+        text = _git(root, *_LOG, "--no-merges", "--no-notes", format_, *some)
+        records = [record.split(_FIELD, 3) for record in (text or "").split(_RECORD)[1:]]
+        page = [each for each in records if len(each) == 4 and each[1].isdigit()]
+        for sha, at, author, message in page:
+            yield PastCommit(sha, int(at) * 1000, author.strip().casefold(), message.strip())
+        read += len(page)
+        if progress:
+            progress(min(read, total), max(total, 1))
+        if len(page) < page_size:
+            return
+
+
+def files_of(root: str, shas: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the files that commits changed, as seen from the folder."""
+    found: dict[str, tuple[str, ...]] = {}
+    for start in range(0, len(shas), _AT_ONCE):
+        some = (f"--format={_RECORD}%H{_FIELD}", *shas[start : start + _AT_ONCE], "--")
+        text = _git(root, *_LOG, *_NAMES_OF_FILES, *some)
+        for record in (text or "").split(_RECORD)[1:]:
+            sha, _, rest = record.partition(_FIELD)
+            names = [name.lstrip("\n") for name in rest.split("\0")]
+            found[sha] = tuple(name for name in names if name and "\ufffd" not in name)
+    return found
+
+
+def present_files(root: str, head: str) -> frozenset[str]:
+    """Every file that is in the tree now."""
+    return frozenset((_git(root, "ls-tree", "-r", "--name-only", "-z", head) or "").split("\0")) - {
+        ""
+    }
+
+
+def own_address(root: str) -> str:
+    """Return the address of commits made here; empty if not configured."""
+    return (_git(root, "config", "--get", "user.email") or "").strip().casefold()
+
+
+def _git(root: str, *arguments: str) -> str | None:
+    return git_text(root, *arguments, timeout_seconds=_DEADLINE_SECONDS)
+
+
+MOST_FILES = 20
+"""A commit that touches more files speaks of none of them."""
+MOST_YEARS = 6
+"""Older than this, seen from the last commit, code has mostly been written anew; what its commits
+say is past.
+"""
+_YEAR_MS = 365 * 86_400_000
+_NOT_CODE = re.compile(
+    r"(?:^|/)(?:docs?|documentation|examples?|samples?|\.github|\.circleci|\.azure|changelog\.d"
+    r"|changes|news|changelog"
+    r"|licenses?|scripts?|ci|hack|locale|translations?|i18n|fixtures?|snapshots?|__snapshots__"
+    r"|testdata|vendor|third_party)/"
+    r"|(?:^|/)(?:changelog|changes|history|authors|contributors|readme|license|licence|notice"
+    r"|news|codeowners|security"
+    r"|contributing|code_of_conduct|todo)[\w.-]*$|\.(?:md|rst|txt|po|pot|mo|lock|svg|png|jpg|gif"
+    r"|ico|snap|toml|cfg|ini|ya?ml|json|csv|map)$"
+    r"|(?:^|/)(?:go\.sum|go\.mod|pom\.xml|[^/]*\.gradle(?:\.kts)?|CMakeLists\.txt|setup\.py"
+    r"|\.gitignore|\.gitattributes|\.mailmap|\.editorconfig|Makefile|Dockerfile)$",
+    re.IGNORECASE,
+)
+_TEST = re.compile(
+    r"(?:^|/)(?:[^/]*-)?(?:tests?|testing|spec|specs|__tests__|e2e|bench\w*|perf)/|^t/|(?:^"
+    r"|/)(?:test_[^/]*|conftest)\.py$"
+    r"|(?:^|/)[^/]*(?:_test|\.test|\.spec|-test|Test|Tests|IT|_spec)\.\w+$"
+)
+
+
+def is_code(path: str) -> bool:
+    """Return True if a file is code: no test, documentation or output."""
+    return not _NOT_CODE.search(path) and not _TEST.search(path)
+
+
+class Present:
+    """The files that exist now.
+
+    A file that was moved as a whole folder was, is found by the rest of its path.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = frozenset(paths)
+        self._by_name: dict[str, list[str]] = {}
+        for path in self._paths:
+            self._by_name.setdefault(path.rpartition("/")[2], []).append(path)
+
+    def find(self, path: str) -> str | None:
+        """Return the present path of a former file.
+
+        ``requests/api.py`` may be ``src/requests/api.py``.
+        """
+        if path in self._paths:
+            return path
+        near = [
+            each
+            for each in self._by_name.get(path.rpartition("/")[2], ())
+            if each.endswith(f"/{path}") or (path.endswith(f"/{each}") and "/" in each)
+        ]
+        return near[0] if len(near) == 1 else None
+
+
+def about(files: Sequence[str], present: Present) -> tuple[tuple[str, ...], str | None]:
+    """Return the existing code files of a commit, or why none counts."""
+    if len(files) > MOST_FILES:
+        return (), f"it changed more than {MOST_FILES} files at once"
+    code = tuple(path for path in files if is_code(path))
+    if not code:
+        return (), "it changed only tests, pages or settings"
+    here = tuple(dict.fromkeys(found for path in code if (found := present.find(path))))
+    if not here:
+        return (), "its files are not there any more"
+    return here, None
+
+
+LEAST_FIXES = 3
+WITHIN_DAYS = 14
+MOST_CHAINS = 15
+MOST_FIXES_READ = 3_000
+_MOST_FILES = 4
+"""A fix of more files is no fix of one of them."""
+_USUAL_SHARE = 0.3
+_DAY_MS = 86_400_000
+_FIX = re.compile(
+    r"^(?:\[[^\]]{1,30}\]\s*)?(?:fix(?:e[sd])?\b(?!ture)|bug ?fix|hot ?fix|repair|mend"
+    r"|correct(?:ed|s)?\b"
+    r"|resolve[sd]?\b|regression|follow[- ]up|really|actually)",
+    re.I,
+)
+_NOT_A_FIX = re.compile(
+    r"\b(?:typos?|docs?|documentation|docstrings?|comments?|spelling|grammar|lint\w*|format\w*"
+    r"|style|flake8|tests?|"
+    r"flaky|ci|build|links?|warnings?|mypy|types?|typing|annotations?|whitespace|indent\w*"
+    r"|imports?|readme|changelog|"
+    r"version|wording|example|occurr?ences|lints?|phpstan|psalm|eslint|clippy)\b",
+    re.I,
+)
+_WORD = re.compile(r"[a-z_][a-z0-9_]{3,}")
+_COMMON = word_set(
+    "fixed fixes when with from that this into some wrong correct corrected handling error errors "
+    "crash issue issues"
+    " problem case cases regression properly using used after before which should missing support "
+    "make made"
+)
+_MENDS = re.compile(
+    r"\b(?:regression (?:in|from|of|introduced)|broken (?:in|by|since)|introduced (?:in|by)"
+    r"|follow(?:s|ed|ing)?[- ]?up"
+    r" (?:to|on|of)|fixes:?|bug in|caused by) (?:commit )?[0-9a-f]{7,40}\b",
+    re.I,
+)
+
+
+def fixes_of(commits: Sequence[PastCommit]) -> list[PastCommit]:
+    """The commits that mend something, the newest first and not too many."""
+    fixes = [each for each in commits if _is_fix(each.message.split("\n", 1)[0])]
+    if len(fixes) > _USUAL_SHARE * len(commits):
+        fixes = [each for each in fixes if _MENDS.search(each.message)]
+    return fixes[:MOST_FIXES_READ]
+
+
+def chains_of(
+    fixes: Sequence[PastCommit], files: Mapping[str, Sequence[str]]
+) -> list[CommitCandidate]:
+    """Return a candidate for the newest chain of fixes of each file.
+
+    Each commit belongs to one chain alone.
+    """
+    by_file: dict[str, list[PastCommit]] = {}
+    for fix in fixes:
+        touched = [path for path in files.get(fix.sha, ()) if is_code(path)]
+        for path in touched if len(touched) <= _MOST_FILES else ():
+            by_file.setdefault(path, []).append(fix)
+    chains = [(path, chain) for path, some in by_file.items() if (chain := _newest_chain(some))]
+    chains.sort(key=lambda each: (-each[1][-1].at_ms, -len(each[1]), each[0]))
+    used: set[str] = set()
+    candidates: list[CommitCandidate] = []
+    for path, chain in chains:
+        if not used.isdisjoint(each.sha for each in chain) or len(candidates) == MOST_CHAINS:
+            continue
+        used.update(each.sha for each in chain)
+        newest = chain[-1]
+        subjects = [quote(each.subject, 140).rstrip(".") for each in chain]
+        first, last = (
+            datetime.fromtimestamp(each.at_ms / 1000, UTC).date() for each in (chain[0], newest)
+        )
+        days = (last - first).days + 1
+        spread = "in one day" if days == 1 else f"within {days} days"
+        listing = "; ".join(f"“{each}”" for each in subjects[:6])
+        candidates.append(
+            CommitCandidate(
+                "fix chain",
+                "gotcha",
+                f"{code(path)} had to be fixed {len(chain)} times {spread} (until "
+                f"{last.isoformat()}): {listing}.",
+                quotes=tuple(
+                    (each.sha, quote(each.message.split("\n", 1)[0], 300))
+                    for each in reversed(chain)
+                ),
+                at_ms=newest.at_ms,
+                author=newest.author,
+                files=(path,),
+                data={"symptom": quote("; ".join(subjects), 400)},
+            )
+        )
+    return candidates
+
+
+def _is_fix(first_line: str) -> bool:
+    subject = read_commit(first_line)
+    is_called_so = bool(_FIX.match(subject.first_line) or _FIX.match(subject.subject))
+    return is_called_so and not _NOT_A_FIX.search(subject.subject)
+
+
+def _newest_chain(fixes: Sequence[PastCommit]) -> list[PastCommit]:
+    """The newest run of fixes that lie close enough together, the oldest first; empty when there is
+    none.
+    """
+    ordered = sorted(fixes, key=lambda each: each.at_ms)
+    runs: list[list[PastCommit]] = [ordered[:1]]
+    for before, after in pairwise(ordered):
+        if before.subject == after.subject:
+            continue  # a commit that was picked into another branch is one fix
+        if after.at_ms - runs[-1][0].at_ms <= WITHIN_DAYS * _DAY_MS:
+            runs[-1].append(after)
+        else:
+            runs.append([after])
+    for run in reversed(runs):
+        # Without the fixes that were made again on other branches, in between others.
+        once = [*{each.subject: each for each in reversed(run)}.values()][::-1]
+        related = _about_one_thing(once) if len(run) >= LEAST_FIXES else []
+        if len(related) >= LEAST_FIXES:
+            return related
+    return []
+
+
+def _about_one_thing(run: Sequence[PastCommit]) -> list[PastCommit]:
+    """The most fixes of a run that have the same two words: a busy file is mended often, for
+    reasons of all kinds.
+    """
+    subjects = [set(_WORD.findall(each.subject.casefold())) - _COMMON for each in run]
+    pairs = Counter(pair for words in subjects for pair in combinations(sorted(words), 2))
+    shared = set(min(pairs.items(), key=lambda each: (-each[1], each[0]))[0]) if pairs else {""}
+    return [each for each, words in zip(run, subjects, strict=True) if shared <= words]
+
+
+_MOST_FILES_NAMED = 6
+
+
+def find_candidates(
+    report: GitReport, head: str, most_commits: int, progress: Progress | None = None
+) -> list[CommitCandidate]:
+    """Read the last commits and return what could be remembered, the newest first.
+
+    The report is told how many commits were read, and what was left out.
+    """
+    commits = list(past_commits(report.root, head, most_commits, progress=progress))
+    report.commits = len(commits)
+    newest = max((each.at_ms for each in commits), default=0)
+    recent = [each for each in commits if newest - each.at_ms <= MOST_YEARS * _YEAR_MS]
+    statements = _statements(recent)
+    fixes = fixes_of(recent)
+    shas = [*(each.sha for each in statements), *(each.sha for each in fixes)]
+    files = files_of(report.root, list(dict.fromkeys(shas)))
+    present = Present(present_files(report.root, head))
+    candidates = []
+    for candidate in [*statements, *chains_of(fixes, files)]:
+        here, why_not = about(candidate.files or files.get(candidate.sha, ()), present)
+        if why_not is not None:
+            report.left_out[why_not] += 1
+        else:
+            candidates.append(replace(candidate, files=here[:_MOST_FILES_NAMED]))
+    return sorted(candidates, key=lambda each: -each.at_ms)
+
+
+def _statements(commits: Sequence[PastCommit]) -> list[CommitCandidate]:
+    """What single commits say; a revert is known to be final only when all newer commits were
+    seen.
+    """
+    found: dict[str, CommitCandidate] = {}
+    done_later: set[str] = set()
+    for commit in commits:
+        first_line = commit.message.split("\n", 1)[0]
+        reason = revert_of(commit.message, done_later) or reason_of(commit.message)
+        # What was picked into other branches is one thing.
+        if reason is not None and reason.content not in found:
+            found[reason.content] = CommitCandidate(
+                "revert" if isinstance(reason, Revert) else reason.kind,
+                reason.type,
+                reason.content,
+                quotes=((commit.sha, quote(f"{first_line}\n{reason.why}", 600)),),
+                at_ms=commit.at_ms,
+                author=commit.author,
+                data=reason.fields,
+            )
+        done_later.add(subject_of(first_line).rstrip(".").casefold())
+    return list(found.values())
 
 
 _SHORT = 7

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smara.adapters.git_candidates import PastCommit, Present, about, chains_of, fixes_of
+from smara.adapters.git_history import PastCommit, Present, about, chains_of, fixes_of
 
 DAY = 86_400_000
 

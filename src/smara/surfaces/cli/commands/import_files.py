@@ -21,7 +21,7 @@ from smara.surfaces.cli import output
 from smara.surfaces.cli.options import Invocation, Reply, common
 
 if TYPE_CHECKING:
-    from smara.adapters.git_candidates import GitReport
+    from smara.adapters.git_history import GitReport
     from smara.adapters.mastra.importer import MastraReport
     from smara.adapters.vendor_memories import Vendor
 
