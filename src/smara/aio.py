@@ -12,7 +12,6 @@ import inspect
 import os
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from functools import wraps
-from types import TracebackType
 from typing import Any
 
 from smara.memory import Memory, Room, open_memory
@@ -50,12 +49,7 @@ class AsyncMemory:
     async def __aenter__(self) -> AsyncMemory:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
 
@@ -75,12 +69,7 @@ class OpeningMemory:
     def __await__(self) -> Generator[Any, None, AsyncMemory]:
         return self.__aenter__().__await__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         if self._memory is not None:
             await self._memory.close()
 

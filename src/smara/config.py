@@ -252,8 +252,8 @@ def default_actor() -> str:
 
 def environment_for_git() -> dict[str, str]:
     """Return the environment for non-interactive git in its own folder."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return {**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**variables, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 
 
 def local_timezone() -> str:

@@ -46,13 +46,13 @@ FindTask = Callable[[str], "Task | None"]
 class Names:
     """The short ids of tasks by their UUID, each looked up once."""
 
-    def __init__(self, find: FindTask, known: Iterable[Task] = ()) -> None:
+    def __init__(self, find: FindTask, tasks: Iterable[Task] = ()) -> None:
         self._find = find
-        self._known: dict[str, Task | None] = {task.id: task for task in known}
+        self._tasks: dict[str, Task | None] = {task.id: task for task in tasks}
 
     def task(self, task_id: str) -> Task | None:
         """Return this project's task with this id, or None."""
-        if task_id not in self._known:
+        if task_id not in self._tasks:
             # A message may carry any text as the id of its task; the beginning of another id must
             # not pass for it.
             try:
@@ -60,8 +60,8 @@ class Names:
             except InvalidInputError:
                 task = None
             is_exact = task is not None and task_id in (task.id, task.short_id)
-            self._known[task_id] = task if is_exact else None
-        return self._known[task_id]
+            self._tasks[task_id] = task if is_exact else None
+        return self._tasks[task_id]
 
     def short(self, task_id: str | None) -> str | None:
         """Return a task's short id, or the given id."""

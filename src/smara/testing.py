@@ -161,8 +161,8 @@ class ScriptedModel:
             raise step
         if isinstance(step, ChatReply):
             return step
-        asked = len(request.system) + len(request.prompt)
-        return ChatReply(step, Usage(asked // 4 + 1, len(step) // 4 + 1), "stop", model=self.name)
+        size = len(request.system) + len(request.prompt)
+        return ChatReply(step, Usage(size // 4 + 1, len(step) // 4 + 1), "stop", model=self.name)
 
 
 class HashEmbedder:
@@ -227,9 +227,9 @@ class WordReranker:
             raise self.error
         if self.scores is not None:
             return list(self.scores)
-        wanted = set(re.findall(r"\w+", query.lower()))
+        words = set(re.findall(r"\w+", query.lower()))
         return [
-            len(wanted & set(re.findall(r"\w+", text.lower()))) / max(1, len(wanted))
+            len(words & set(re.findall(r"\w+", text.lower()))) / max(1, len(words))
             for text in texts
         ]
 

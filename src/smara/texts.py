@@ -140,7 +140,10 @@ def code_word(code: Json | None) -> str:
 
 
 def hit_head(hit: Json, place: str = "", is_local: bool = False) -> str:
-    """Return a hit's kind, place and time: ``user · login:3 · 2026-03-01 09:10Z``."""
+    """Return a hit's kind, place and time, and its task.
+
+    Such as ``user · login:3 · 2026-03-01 09:10Z``.
+    """
     kind = hit.get("role") or dotted(hit["source"], hit.get("type"))
     is_doubtful = hit.get("isConfirmed") is False and hit["source"] != "code"
     task = f"task {hit['taskId']}" if hit.get("taskId") else ""
@@ -192,7 +195,10 @@ def few(nodes: Sequence[Node]) -> str:
 
 
 def walk_size(walk: ImpactWalk, one: str, many: str) -> str:
-    """Return the size of a walk: ``3 depend on it, in 2 files``."""
+    """Return the size of a walk.
+
+    Such as ``3 depend on it, in 2 files``.
+    """
     if not walk.total:
         return f"Nothing {one}"
     tests = f", {walk.tests} of them {'a test' if walk.tests == 1 else 'tests'}"

@@ -185,8 +185,8 @@ def replayed(turn: Turn) -> list[ChatMessage]:
         source = f"[{turn.input_source}] " if turn.input_source else ""
         found.append({"role": "user", "content": f"{source}{turn.input}"})
     for use in turn.tool_uses:
-        said = f"[tool:{use.name}] {'failed: ' if use.is_error else ''}{use.result}".rstrip()
-        found.append({"role": "assistant", "content": said})
+        line = f"[tool:{use.name}] {'failed: ' if use.is_error else ''}{use.result}".rstrip()
+        found.append({"role": "assistant", "content": line})
     if turn.output:
         found.append({"role": "assistant", "content": turn.output})
     return found

@@ -159,8 +159,8 @@ def _argument(tool: Tool, name: str) -> Json:
 
 def _without(schema: Mapping[str, Any], keys: Collection[str]) -> Json:
     """A schema without some of its keywords, also in the items of a list."""
-    kept = {key: value for key, value in schema.items() if key not in keys}
-    return kept | {"items": _without(kept["items"], keys)} if "items" in kept else kept
+    rest = {key: value for key, value in schema.items() if key not in keys}
+    return rest | {"items": _without(rest["items"], keys)} if "items" in rest else rest
 
 
 def _described(tool: Tool, name: str) -> Json:
@@ -187,12 +187,12 @@ def _described(tool: Tool, name: str) -> Json:
 def _strict(schema: Mapping[str, Any]) -> Json:
     properties: Json = {}
     for name, each in schema["properties"].items():
-        kept = _without(each, _NOT_STRICT)
+        argument = _without(each, _NOT_STRICT)
         if name not in schema["required"]:
-            kept["type"] = [kept["type"], "null"]
-            if "enum" in kept:
-                kept["enum"] = [*kept["enum"], None]
-        properties[name] = kept
+            argument["type"] = [argument["type"], "null"]
+            if "enum" in argument:
+                argument["enum"] = [*argument["enum"], None]
+        properties[name] = argument
     return {
         **schema,
         "properties": properties,
@@ -407,8 +407,8 @@ def _allowed(schema: Mapping[str, Any]) -> str:
     )
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name[:_SHOWN], list(known), 1, 0.6)
+def _meant(name: str, names: Iterable[str]) -> str:
+    close = get_close_matches(name[:_SHOWN], list(names), 1, 0.6)
     return f" Did you mean {close[0]}?" if close else ""
 
 

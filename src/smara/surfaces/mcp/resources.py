@@ -163,8 +163,8 @@ def _page(lines: Iterable[str], kind: str, name: str, following: int | None) -> 
 
 
 def _unknown(uri: str) -> NotFoundError:
-    known = ", ".join([*STANDING, *(f"smara://{kind}/ID" for kind in TEMPLATES)])
-    return NotFoundError(f"There is no resource {uri[:200]!r}. The resources are {known}.")
+    names = ", ".join([*STANDING, *(f"smara://{kind}/ID" for kind in TEMPLATES)])
+    return NotFoundError(f"There is no resource {uri[:200]!r}. The resources are {names}.")
 
 
 _PAGES: dict[str, Callable[[Memory, str, int], str]] = {

@@ -144,7 +144,7 @@ class _Narrator:
     def say(
         self, text: str, indent: int = 2, wait: float = 1.0, speaker: str = "", **style: Any
     ) -> None:
-        """Print a text, each line wrapped and indented; a speaker stands before the first."""
+        """Print a text, wrapped and indented; the speaker comes first."""
         if self._quiet:
             return
         space = " " * indent

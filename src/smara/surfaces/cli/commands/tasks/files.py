@@ -126,7 +126,7 @@ def import_tasks(call: Invocation, files: tuple[str, ...]) -> Reply:
 
 def _print_mapping(reports: list[BeadsReport]) -> None:
     """Print which fields of beads became something else here, over all files."""
-    kept, folded, others = (
+    in_metadata, folded, others = (
         sum((getattr(each, name) for each in reports), Counter[str]())
         for name in ("kept_in_metadata", "folded", "others")
     )
@@ -137,7 +137,7 @@ def _print_mapping(reports: list[BeadsReport]) -> None:
     rows = [
         *(
             (count, theirs, ours or "metadata")
-            for what, count in kept.most_common()
+            for what, count in in_metadata.most_common()
             for theirs, _, ours in (what.partition(" → "),)
         ),
         *(

@@ -367,7 +367,7 @@ def search(call: Invocation, query: str, limit: int, status: Any, with_messages:
         blocked = memory.tasks.blocked([hit.task for hit in answer])
         call.warnings += answer.warnings
         names = Names(memory.tasks.find)
-        said = [hit_json(hit, names) for hit in answer.messages or ()]
+        messages = [hit_json(hit, names) for hit in answer.messages or ()]
     data: dict[str, Any] = {
         "results": [
             {
@@ -382,7 +382,7 @@ def search(call: Invocation, query: str, limit: int, status: Any, with_messages:
         "totalHits": answer.total_hits,
     }
     if answer.messages is not None:
-        data["messages"] = said
+        data["messages"] = messages
     yield data
     if not answer and not answer.messages:
         click.echo(NOTHING_FOUND, err=True)
