@@ -61,7 +61,7 @@ def google_parts(block: Mapping[str, Any]) -> tuple[Part, ...]:
 
 
 def response_text(response: Any) -> tuple[str, bool]:
-    """Return the words of a function's response, and whether they are an error."""
+    """Return the words of a response, and whether they are an error."""
     words, is_error = response, False
     if isinstance(response, Mapping):
         is_error = response.get("error") not in (None, "")

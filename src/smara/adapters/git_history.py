@@ -393,7 +393,7 @@ _MOST_FILES_NAMED = 6
 def find_candidates(
     report: GitReport, head: str, most_commits: int, progress: Progress | None = None
 ) -> list[CommitCandidate]:
-    """Read the last commits and return what could be remembered, the newest first.
+    """Return what the last commits say, the newest first.
 
     The report is told how many commits were read, and what was left out.
     """
@@ -455,7 +455,7 @@ class CommitIndex:
                 self._memories.setdefault(key, []).append((sha, memory))
 
     def find(self, candidate: CommitCandidate) -> tuple[TypedMemory | None, TypedMemory | None]:
-        """Return the memory that already covers a candidate, and the chain that it continues.
+        """Return the memory that covers a candidate, and its older chain.
 
         A chain is covered by one that has its newest fix, or that a person put aside.
         """

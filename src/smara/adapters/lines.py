@@ -1,4 +1,6 @@
-"""Read a file as safe JSON objects: line by line, or as the list in one document.
+"""Read a file as safe JSON objects.
+
+Line by line, or as the list in one JSON document.
 
 `read_lines` yields the lines of a plain or compressed file in bounded memory. `decode` turns
 a line into an object and never raises: it repairs what it can (invalid UTF-8, lone

@@ -210,7 +210,7 @@ def with_residue(record: Record, task: NewTask) -> NewTask:
 
 
 def issue_of(task: Task) -> tuple[dict[str, Any], bool]:
-    """Return the issue of a task, and whether the task was changed here.
+    """Return the issue of a task, and whether it changed here.
 
     Dependencies are left as they came.
     """
@@ -326,9 +326,9 @@ DEPENDENCY_TYPES: Mapping[str, tuple[DependencyType, bool]] = {
 
 
 def edge_of(issue_id: str, dependency: Any) -> IssueEdge | None:
-    """Return the edge of a dependency, by keys; ``None`` for an unknown type.
+    """Return the edge of a dependency; ``None`` for an unknown type.
 
-    Keys, because ids may be written in any case.
+    By keys, because ids may be written in any case.
     """
     fields = mapping_in(dependency)
     target, name = text_in(fields.get("depends_on_id")), text_in(fields.get("type", "blocks"))

@@ -83,7 +83,7 @@ def commits_of(root: str, paths: Iterable[str]) -> dict[str, str]:
 
 
 def as_instruction_file(root: str, path: str | os.PathLike[str]) -> InstructionFile:
-    """Describe a file that was named, whether a host reads it or not."""
+    """Describe a named file, whether a host reads it or not."""
     place = Path(os.path.realpath(path))
     if not place.is_relative_to(root):
         return InstructionFile(place.as_posix(), str(place), "any", is_personal=True)

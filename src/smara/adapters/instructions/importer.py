@@ -159,7 +159,7 @@ def match(
     memories: Sequence[TypedMemory],
     by_person: AbstractSet[str],
 ) -> MatchPlan:
-    """Match what files say with memories and return what is to be done.
+    """Match what files say with memories, and plan the changes.
 
     A statement and a memory match if the file has the same words; lines and the file may have
     moved. Edited words match by similarity within one file. Memories that a person put aside

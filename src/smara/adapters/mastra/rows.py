@@ -78,10 +78,10 @@ def content_of(value: Any) -> Content:
 def _format_2(content: Mapping[str, Any]) -> Content:
     found = _read(list_in(content.get("parts")))
     parts = list(found.parts)
-    known = {part.call_id for part in parts if part.type == "tool_call"}
+    calls = {part.call_id for part in parts if part.type == "tool_call"}
     for invocation in list_in(content.get("toolInvocations")):
         # Older messages hold their calls beside the parts; newer ones in both places.
-        if mapping_in(invocation).get("toolCallId") not in known:
+        if mapping_in(invocation).get("toolCallId") not in calls:
             parts += _invocation(mapping_in(invocation))
     if text_in(content.get("reasoning")).strip() and not any(
         part.type == "reasoning" for part in parts
@@ -307,7 +307,7 @@ class Rows:
         return (bounded_id(resource_id), page) if resource_id and page else None
 
     def notes(self, row: Row) -> ObservationNotes | None:
-        """Return the observations of a row; ``None`` if there are none, or of nothing."""
+        """Return the observations of a row; ``None`` without any."""
         name, scope = self._text(row, "id"), self._text(row, "scope")
         thread_id, resource_id = self._text(row, "threadId"), self._text(row, "resourceId")
         key = self._text(row, "lookupKey") or f"{scope or 'thread'}:{thread_id or resource_id}"

@@ -48,7 +48,9 @@ class MastraSource:
         self.name = name
 
     def rows(self, table: str) -> Iterator[Row]:
-        """Yield all rows of a table; raise `Damaged` where it cannot go on.
+        """Yield all rows of a table.
+
+        Raises `Damaged` where it cannot go on.
 
         Messages of the latest threads come first, and the oldest first in each.
         """
@@ -69,7 +71,7 @@ class MastraSource:
             yield from self._select(_SELECT[MESSAGES], MESSAGES)
 
     def count(self, table: str) -> int:
-        """Return the number of rows of a table; 0 if it cannot be counted."""
+        """Return the number of rows; 0 if they cannot be counted."""
         try:
             statement = f"SELECT count(*) AS rows FROM {table}"
             return next(self._select(statement, table))["rows"] if table in self.tables else 0

@@ -95,7 +95,7 @@ class PlainReader:
         self._identities = Identities()
 
     def read(self, entry: JsonLine) -> Record:
-        """Return the message or the thread that an object is, or why it is none."""
+        """Read an object as a message or a thread, or count it."""
         value = entry.value
         if value.get("type") != "thread":
             return self._read_message(entry)

@@ -1,4 +1,4 @@
-"""Share the frame of all transcript readers: a file goes in, records come out.
+"""Share the frame of all transcript readers.
 
 A host's reader is a subclass of `Transcript` that makes records of single entries. The frame reads
 the file, gives every message its id, and counts what says nothing.
