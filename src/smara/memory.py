@@ -446,7 +446,7 @@ class Memory:
         """Return what the store's own full check finds wrong.
 
         Returns:
-            One line for each problem; empty if there is none.
+            One line for each problem.
         """
         return self._rooms.database.integrity()
 

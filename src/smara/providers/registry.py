@@ -20,7 +20,7 @@ def create_provider(name: str, memory: Memory) -> MemoryProvider:
     """Create the provider of a name over an open memory.
 
     Raises:
-        InvalidInputError: If there is none of that name; it lists those there are.
+        InvalidInputError: If no provider has that name; the message lists all names.
         ConfigError: If a package registers something that cannot be called.
     """
     if name == "window":

@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
@@ -222,7 +223,17 @@ def read_call(
     Raises:
         InvalidInputError: If the call is invalid, with the facts ``brief`` and ``hint``.
     """
-    named = _as_object(tool, given)
+    if isinstance(given, str | bytes | bytearray):
+        # OpenAI gives the arguments of a call as the text of a JSON object.
+        with suppress(ValueError, RecursionError):
+            given = json.loads(given)
+    given = {} if given is None else given
+    if not isinstance(given, Mapping):
+        raise InvalidInputError(
+            f"The arguments must be an object; got {_shown(given)}.",
+            hint=_example(next(iter(tool.actions.values()))),
+        )
+    named = {str(name): value for name, value in given.items() if value is not None}
     action = _action(tool, named, tools)
     arguments = _named(tool, action, named)
     faults = _faults(tool, action, arguments)
@@ -249,23 +260,6 @@ def unknown_tool(name: object, tools: Iterable[str] = TOOLS) -> InvalidInputErro
     return InvalidInputError(
         f"Unknown tool {_shown(name)}.", hint=f"The tools are {', '.join(tools)}."
     )
-
-
-def _as_object(tool: Tool, given: object) -> Json:
-    if isinstance(given, str | bytes | bytearray):
-        # OpenAI gives the arguments of a call as the text of a JSON object.
-        try:
-            given = json.loads(given)
-        except (ValueError, RecursionError):
-            pass
-    if given is None:
-        given = {}
-    if not isinstance(given, Mapping):
-        raise InvalidInputError(
-            f"The arguments must be an object; got {_shown(given)}.",
-            hint=_example(next(iter(tool.actions.values()))),
-        )
-    return {str(name): value for name, value in given.items() if value is not None}
 
 
 def _action(tool: Tool, named: Mapping[str, Any], tools: Mapping[str, Tool]) -> CatalogueAction:

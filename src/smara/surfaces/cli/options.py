@@ -207,7 +207,11 @@ complete_memory = _completer(
 
 
 def find_message(memory: Memory, message_id: str) -> Message:
-    """The message with this id, or ``THREAD:SEQ``; ``NotFoundError`` when there is none."""
+    """Return the message of an id or ``THREAD:SEQ``.
+
+    Raises:
+        NotFoundError: If no message matches.
+    """
     thread_id, _, seq = message_id.rpartition(":")
     if not thread_id or not seq.isdigit():
         return memory.messages.get(message_id)
@@ -220,9 +224,9 @@ def find_message(memory: Memory, message_id: str) -> Message:
 
 
 def find_task_id(memory: Memory, given: str | None) -> str | None:
-    """The id under which messages name a task.
+    """Return the id under which messages name a task.
 
-    One that is no task of ours stays as it was given.
+    An id of no task in this project stays as it was given.
     """
     task = memory.tasks.find(given) if given else None
     return task.id if task else given
