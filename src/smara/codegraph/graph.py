@@ -11,7 +11,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smara.codegraph.index.indexer import IndexTree, Progress, index
+from smara.codegraph.index.update import CatchUp, differences, get_ready, update, watch
 from smara.codegraph.language import languages
+from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import DEPTH, LIMIT, IndexReport, TreeStatus
 from smara.codegraph.store import CodeStore, TreeRow
 from smara.core.git import find_repository
@@ -20,7 +22,6 @@ from smara.errors import NotFoundError
 
 if TYPE_CHECKING:
     from smara.codegraph.history import HistoryReport
-    from smara.codegraph.index.update import CatchUp
     from smara.codegraph.models import (
         CoChange,
         CodeLocation,
@@ -123,8 +124,6 @@ class CodeGraph:
         Returns:
             What was read and removed. A tree that was never indexed is indexed whole.
         """
-        from smara.codegraph.index.update import update
-
         tree = self._tree(root)
         report = update(tree, paths)
         self._tell(tree, [os.fspath(path) for path in paths])
@@ -132,8 +131,6 @@ class CodeGraph:
 
     def get_ready(self, root: str | os.PathLike[str] | None = None) -> None:
         """Load what the first update needs; watching does so itself."""
-        from smara.codegraph.index.update import get_ready
-
         tree = self._tree(root)
         get_ready(tree)
         self._tell(tree, [])
@@ -148,8 +145,6 @@ class CodeGraph:
 
         See :mod:`smara.codegraph.index.update`.
         """
-        from smara.codegraph.index.update import watch
-
         tree = self._tree(root)
 
         def tell(report: IndexReport, paths: Sequence[str] | None) -> None:
@@ -168,12 +163,10 @@ class CodeGraph:
         Returns:
             Its counts; ``note`` says what a reader of answers has to know.
         """
+        row = self._row(root)
+        if row is None:
+            return TreeStatus(os.path.realpath(root or _current_root()), "none")
         with self.store.database.read() as session:
-            row = self._row(root)
-            if row is None:
-                return TreeStatus(
-                    os.path.realpath(root) if root is not None else _current_root(), "none"
-                )
             return self.store.status(session, row)
 
     def trees(self) -> list[TreeStatus]:
@@ -192,8 +185,6 @@ class CodeGraph:
         Returns:
             The paths that changed, were added and were removed since they were indexed.
         """
-        from smara.codegraph.index.update import differences
-
         found = differences(self._tree(root))
         changed = sorted([*found.changed, *found.unsure])
         return changed[:_MOST_CHANGES], found.added[:_MOST_CHANGES], found.removed[:_MOST_CHANGES]
@@ -256,18 +247,15 @@ class CodeGraph:
         watcher runs. A door that asks for a person or an agent calls this before; see
         :mod:`smara.codegraph.index.update`.
         """
-        from smara.codegraph.index.update import CatchUp
-
         row = self._row(None)
         if row is None:
             return self.note
         tree = self.tree(row.root)
         with self._lock:
-            looking = self._catching_up.get(row.root)
-            if looking is None:
-                looking = CatchUp(tree, lambda paths: self._tell(tree, paths))
-                self._catching_up[row.root] = looking
-        warning = looking.look()
+            catch_up = CatchUp(tree, lambda paths: self._tell(tree, paths))
+            catch_up = self._catching_up.setdefault(row.root, catch_up)
+        # Looked at first: what is read again changes the note.
+        warning = catch_up.look()
         return self.note or warning
 
     def asking(self, root: str | os.PathLike[str] | None = None) -> CodeQueries:
@@ -279,7 +267,6 @@ class CodeGraph:
         Raises:
             NotFoundError: If it is not indexed.
         """
-        from smara.codegraph.lookup import CodeLookup
         from smara.codegraph.queries import CodeQueries
 
         row = self._row(root)
@@ -343,7 +330,8 @@ class CodeGraph:
         ):
             return None
         with self.store.database.read() as session:
-            return self.store.piece(session, row.no, path, int(first), int(last))
+            lookup = CodeLookup(self.store.database, self.store.scope, row.no)
+            return lookup.piece(session, path, int(first), int(last))
 
     # The questions of ``Asking``, to the tree around the current folder.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from smara.codegraph.codec import edges_of
-from smara.codegraph.models import Edge, Node
+from smara.codegraph.models import CodePiece, Edge, Node
 from smara.codegraph.store import CodeTables
 from smara.core.escape import from_storable, to_storable
 from smara.core.scope import Scope
@@ -106,6 +106,32 @@ class CodeLookup(CodeTables):
             path,
         )
         return edges_of(rows[0][0]) if rows else []
+
+    def piece(
+        self, session: Session, path: str, first_line: int, last_line: int
+    ) -> CodePiece | None:
+        """Return the chunk of a file with these lines."""
+        rows = self.rows(
+            session,
+            "SELECT c.kind, c.name, c.text, f.stale_at FROM code_files f JOIN code_chunks c"
+            " ON c.file_no = f.no WHERE f.project_no = :project AND f.tree_no = ? AND f.path = ?"
+            " AND c.first_line = ? AND c.last_line = ? ORDER BY c.no LIMIT 1",
+            self.tree_no,
+            path,
+            first_line,
+            last_line,
+        )
+        for kind, name, text, stale_at in rows:
+            return CodePiece(
+                path,
+                kind,
+                from_storable(name),
+                first_line=first_line,
+                last_line=last_line,
+                text=from_storable(text),
+                is_stale=stale_at is not None,
+            )
+        return None
 
     def distinct_names(self, session: Session) -> list[str]:
         """Return every name there is, once."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from smara.codegraph.models import CodePiece, TreeStatus
+from smara.codegraph.models import TreeStatus
 from smara.core.escape import from_storable
 from smara.database.database import PART, Row, Session, marks, parts
 from smara.database.project_store import ProjectStore
@@ -485,32 +485,6 @@ class CodeStore(CodeTables):
             )
             for chunk in map(ChunkRow._make, self.rows(session, statement, some=numbers))
         }
-
-    def piece(
-        self, session: Session, tree_no: int, path: str, first_line: int, last_line: int
-    ) -> CodePiece | None:
-        """Return the chunk of a file with these lines."""
-        rows = self.rows(
-            session,
-            "SELECT c.kind, c.name, c.text, f.stale_at FROM code_files f JOIN code_chunks c"
-            " ON c.file_no = f.no WHERE f.project_no = :project AND f.tree_no = ? AND f.path = ?"
-            " AND c.first_line = ? AND c.last_line = ? ORDER BY c.no LIMIT 1",
-            tree_no,
-            path,
-            first_line,
-            last_line,
-        )
-        for kind, name, text, stale_at in rows:
-            return CodePiece(
-                path,
-                kind,
-                from_storable(name),
-                first_line=first_line,
-                last_line=last_line,
-                text=from_storable(text),
-                is_stale=stale_at is not None,
-            )
-        return None
 
     # facts and edges
 
