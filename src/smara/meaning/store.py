@@ -47,7 +47,7 @@ class VectorStore(ProjectStore):
     """The tables of this room, in one project."""
 
     def shelf(self, session: Session, space_no: int, kind: VectorKind) -> Shelf:
-        """Return the shelf of a kind; number 0 for one that is missing."""
+        """Return the shelf of a kind; number 0 if it is missing."""
         no = number(
             session,
             self.sql(
