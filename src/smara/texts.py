@@ -188,10 +188,10 @@ def call_place(reached: Reached) -> str:
     return f"{reached.node.path}:{reached.path[0].line}"
 
 
-def few(nodes: Sequence[Node]) -> str:
-    """Return the names of some code, the first four of them."""
-    more = f" and {len(nodes) - _FEW} more" if len(nodes) > _FEW else ""
-    return ", ".join(node.label for node in nodes[:_FEW]) + more
+def few(names: Sequence[str]) -> str:
+    """Return some names in a line, the first four of them."""
+    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+    return ", ".join(names[:_FEW]) + more
 
 
 def walk_size(walk: ImpactWalk, one: str, many: str) -> str:

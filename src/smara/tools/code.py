@@ -40,7 +40,8 @@ def walk(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     text = f"{head}: {walk_size(found, *words)}."
     lines = [f"known: {link.line}" for link in memory.code_knowledge.about(found.targets, 3)]
     for title, methods in (("overrides", found.overrides), ("overridden by", found.overridden_by)):
-        lines += [f"{title} {few(methods)}"] if methods else []
+        names = [f"{place(node)} {node.qualname}" for node in methods]
+        lines += [f"{title} {few(names)}"] if names else []
     total = found.total + len(lines)
     lines += [reached_line(each, is_backward) for each in found.reached]
     return {

@@ -348,10 +348,10 @@ def print_walk(walk: ImpactWalk, one: str, many: str, is_backward: bool) -> None
         output.say(node_heading(node), bold=True)
     if len(walk.targets) > 3:
         output.say(f"and {len(walk.targets) - 3} more files", bold=True)
-    if walk.overrides:
-        output.say(f"It overrides {few(walk.overrides)}: calls of that may reach it.")
-    if walk.overridden_by:
-        output.say(f"It is overridden by {few(walk.overridden_by)}.")
+    if names := [node.label for node in walk.overrides]:
+        output.say(f"It overrides {few(names)}: calls of that may reach it.")
+    if names := [node.label for node in walk.overridden_by]:
+        output.say(f"It is overridden by {few(names)}.")
     output.say(f"{walk_size(walk, one, many)}.")
     if walk.total:
         output.say()
