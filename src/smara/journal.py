@@ -197,7 +197,7 @@ class Change(Generic[StoredT]):
             )
 
 
-class Journal(Generic[StoreT, ChangeT]):
+class ChangeJournal(Generic[StoreT, ChangeT]):
     """Begins changes, with a default actor and session."""
 
     def __init__(self, project: ProjectContext, store: StoreT, change: type[ChangeT]) -> None:

@@ -349,11 +349,11 @@ class Rooms:
 
     @cached_property
     def task_journal(self) -> TaskJournal:
-        from smara.journal import Journal
+        from smara.journal import ChangeJournal
         from smara.tasks.change import TaskChange
         from smara.tasks.store import TaskStore
 
-        return Journal(self.project, TaskStore(self.database, self.scope), TaskChange)
+        return ChangeJournal(self.project, TaskStore(self.database, self.scope), TaskChange)
 
     def _active_task(
         self, session: Session, metadata: str, session_id: str | None, now_ms: int

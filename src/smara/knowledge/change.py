@@ -16,7 +16,7 @@ from smara.core.escape import to_storable
 from smara.core.validate import one_of
 from smara.database.project_store import Event, plain_value
 from smara.errors import ConflictError, InvalidInputError
-from smara.journal import Change, Journal
+from smara.journal import Change, ChangeJournal
 from smara.knowledge.kinds import subject_key
 from smara.knowledge.models import WHO, EventKind, Relation, TypedMemory, rank_of
 from smara.knowledge.prepare import MAX_EVIDENCE, MAX_ITEMS, clean_optional
@@ -331,7 +331,7 @@ class MemoryChange(Change[StoredMemory]):
             self.change(stored, "undone", event.before, {"undoes": event.kind})
 
 
-MemoryJournal = Journal[KnowledgeStore, MemoryChange]
+MemoryJournal = ChangeJournal[KnowledgeStore, MemoryChange]
 
 
 def refuse_deprecated(memory: TypedMemory) -> None:

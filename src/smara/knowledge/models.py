@@ -304,9 +304,7 @@ class TypedMemory:
     @property
     def label(self) -> str:
         """A few words to name it by, at most 40 characters."""
-        if self.citation:
-            return self.citation
-        return shorten(" ".join(self.content.split()), MAX_CITATION_LENGTH)
+        return self.citation or shorten(" ".join(self.content.split()), MAX_CITATION_LENGTH)
 
 
 def tier_of_taint(taint: Sequence[str]) -> TrustTier:

@@ -454,10 +454,10 @@ class MemoryReader:
     def problems(self) -> builtins.list[str]:
         """Return the faults of the totals; counts every memory, for the doctor."""
         with self._store.database.snapshot() as session:
-            totals, counted = self._store.state(session)[:3], self._store.recount(session)
-        if MemoryTotals(*totals) == counted:
-            return []
-        return [f"The totals of memories say {MemoryTotals(*totals)}, and there are {counted}."]
+            totals = MemoryTotals(*self._store.state(session)[:3])
+            counted = self._store.recount(session)
+        fault = f"The totals of memories say {totals}, and there are {counted}."
+        return [] if totals == counted else [fault]
 
     def trust(self) -> TrustStatus:
         """Return the project's level of trust and its reasons."""

@@ -141,9 +141,8 @@ def is_repeated_in(new: Statement, old: Statement) -> bool:
     """
     if not new.content or not new.content_set <= old.content_set or not has_same_facts(new, old):
         return False
-    if overlap(new.content_set, old.content_set) < SAME_WORDS:
-        return False
-    return len(new.content) < 2 or overlap(new.pairs, old.pairs) >= 0.5
+    is_alike = overlap(new.content_set, old.content_set) >= SAME_WORDS
+    return is_alike and (len(new.content) < 2 or overlap(new.pairs, old.pairs) >= 0.5)
 
 
 def is_same_in_meaning(new: Statement, old: Statement, cosine: float, least: float) -> bool:

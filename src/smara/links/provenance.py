@@ -18,7 +18,7 @@ from smara.core.text import snippet
 from smara.database.database import Session
 from smara.database.projects import ProjectContext
 from smara.environment import patience
-from smara.journal import Journal
+from smara.journal import ChangeJournal
 from smara.knowledge.change import MemoryChange
 from smara.knowledge.decay import FileHistory
 from smara.knowledge.memories import Memories
@@ -138,7 +138,7 @@ def make_memories(
         with database.read() as session:
             return meaning.nearest(session, "memory", vector, _NEAREST)
 
-    journal = Journal(project, KnowledgeStore(database, project.scope), MemoryChange)
+    journal = ChangeJournal(project, KnowledgeStore(database, project.scope), MemoryChange)
     return Memories(journal, Provenance(messages), files, similar=similar, code=code)
 
 

@@ -59,9 +59,7 @@ def render_tool_call(name: str, arguments: Any) -> str:
 
 def plain(value: Any) -> str:
     """Return a value as text; anything but text as JSON."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True)

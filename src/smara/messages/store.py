@@ -161,9 +161,8 @@ class MessageStore(ProjectStore):
 
     def find_message(self, session: Session, message_id: str) -> tuple[int, Message] | None:
         """Return a message with its number, or ``None``."""
-        if not is_id(message_id):
-            return None
-        return next(iter(self.select(session, " AND m.id = ?", (message_id,))), None)
+        found = self.select(session, " AND m.id = ?", (message_id,)) if is_id(message_id) else []
+        return found[0] if found else None
 
     def by_numbers(self, session: Session, numbers: Sequence[int]) -> dict[int, Message]:
         found: dict[int, Message] = {}

@@ -216,6 +216,5 @@ class Threads:
 
 
 def _clean_title(title: str | None) -> str | None:
-    if title is None:
-        return None
-    return to_storable(redact(" ".join(title.split())).text[:MAX_TITLE_LENGTH])
+    line = " ".join((title or "").split())
+    return None if title is None else to_storable(redact(line).text[:MAX_TITLE_LENGTH])

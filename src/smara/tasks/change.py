@@ -15,7 +15,7 @@ from smara.core.escape import to_storable
 from smara.database.fulltext import RecordTerms, terms_of
 from smara.database.project_store import Event
 from smara.errors import DependencyCycleError, TaskBlockedError, TaskClaimedError
-from smara.journal import Change, Journal
+from smara.journal import Change, ChangeJournal
 from smara.tasks.dependencies import find_cycle, waits_for
 from smara.tasks.models import EventKind, Task, TaskTotals
 from smara.tasks.store import TEXTS, StoredTask, TaskStore
@@ -260,7 +260,7 @@ class TaskChange(Change[StoredTask]):
             self.change(stored, "undone", before)
 
 
-TaskJournal = Journal[TaskStore, TaskChange]
+TaskJournal = ChangeJournal[TaskStore, TaskChange]
 
 
 def dependency_facts(target: StoredTask, *types: str) -> dict[str, Any]:

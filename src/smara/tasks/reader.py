@@ -307,9 +307,8 @@ class TaskReader:
         """Return the faults of the totals; counts every task, for the doctor."""
         with self._store.database.snapshot() as session:
             totals, counted = self._store.state(session), self._store.count(session)
-        if totals == counted:
-            return []
-        return [f"The totals of tasks say {totals}, and there are {counted}."]
+        fault = f"The totals of tasks say {totals}, and there are {counted}."
+        return [] if totals == counted else [fault]
 
     def history(self, task_id: str, *, limit: int = 50) -> builtins.list[TaskEvent]:
         """Return a task's events, newest first.
