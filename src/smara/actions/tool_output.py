@@ -232,7 +232,7 @@ def bare(text: str) -> str:
 
 
 def file_text(output: str) -> str:
-    """Return a file's text without the line numbers and reminders that a host adds.
+    """Return a file's text without a host's line numbers and reminders.
 
     >>> file_text("     1→import os\\n     2→print()\\n\\n<system-reminder>Beware</system-reminder>")
     'import os\\nprint()'

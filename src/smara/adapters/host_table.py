@@ -57,12 +57,25 @@ def _tables() -> list[tuple[str, str, Any]]:
     instructions = tuple((host.name, each) for host in HOSTS for each in host.instructions.patterns)
     folders = tuple(host.instructions.folder for host in HOSTS if host.instructions.folder)
     sources = {word: ours for each in HOOKS.values() for word, ours in each.sources.items()}
+    # By the host of a hook, the variables that name another host that runs it.
+    runners = {
+        other: {
+            each.runner_variable: name
+            for name, each in HOOKS.items()
+            if other in each.runs_hooks_of and each.runner_variable
+        }
+        for other in dict.fromkeys(o for each in HOOKS.values() for o in each.runs_hooks_of)
+    }
+    fields = {
+        field: tuple(dict.fromkeys(n for e in HOOKS.values() for n in getattr(e.fields, field)))
+        for field in Fields._fields
+    }
     return [
         ("AGENTS", "tuple[str, ...]", tuple(HOOKS)),
         ("ANSWERABLE", _BY_EVENT, {name: each.answerable for name, each in HOOKS.items()}),
         ("TRANSIENT", _BY_EVENT, {name: each.transient for name, each in HOOKS.items()}),
         ("DRAIN_EVENTS", _BY_EVENT, {name: each.drain_events for name, each in HOOKS.items()}),
-        ("RUNNERS", "dict[str, dict[str, str]]", _runners()),
+        ("RUNNERS", "dict[str, dict[str, str]]", runners),
         ("PAYLOAD_MARKS", "dict[str, str]", marks),
         ("OUTPUT", "dict[str, Mapping[str, Any]]", {n: each.output for n, each in HOOKS.items()}),
         ("MOST_CHARACTERS", "dict[str, int]", {n: h.most_characters for n, h in HOOKS.items()}),
@@ -76,19 +89,10 @@ def _tables() -> list[tuple[str, str, Any]]:
         ("COMPACTIONS", "tuple[str, ...]", _events("compact_pre")),
         ("SUBAGENT_STARTS", "tuple[str, ...]", _events("subagent_start")),
         ("SOURCES", "dict[str, str]", sources),
-        ("FIELDS", _BY_EVENT, {name: _names(name) for name in Fields._fields}),
+        ("FIELDS", _BY_EVENT, fields),
         ("INSTRUCTION_FILES", "tuple[tuple[str, str], ...]", instructions),
         ("INSTRUCTION_FOLDERS", "tuple[str, ...]", folders),
     ]  # fmt: skip
-
-
-def _runners() -> dict[str, dict[str, str]]:
-    """Return, by the host of a hook, the variables that name another host that runs it."""
-    runners: dict[str, dict[str, str]] = {}
-    for name, each in HOOKS.items():
-        for other in each.runs_hooks_of if each.runner_variable else ():
-            runners.setdefault(other, {})[each.runner_variable] = name
-    return runners
 
 
 def _where(fact: str, *, is_set: bool) -> tuple[str, ...]:
@@ -99,11 +103,6 @@ def _events(kind: Kind) -> tuple[str, ...]:
     """Return the names that hosts have for a kind of event."""
     every = (item for each in HOOKS.values() for item in each.events.items())
     return tuple(dict.fromkeys(event for event, of_kind in every if of_kind == kind))
-
-
-def _names(field: str) -> tuple[str, ...]:
-    """Return the names that payloads have for a fact, of all hosts."""
-    return tuple(dict.fromkeys(n for each in HOOKS.values() for n in getattr(each.fields, field)))
 
 
 def _literal(value: Any, used: int, depth: int) -> str:

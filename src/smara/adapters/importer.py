@@ -1,4 +1,4 @@
-"""Import transcripts into a memory: find them, detect their format, store and learn.
+"""Find transcripts, detect their format, store and learn from them.
 
 Each batch is one transaction. A killed import keeps every batch it reported, and the next
 run stores only what is missing. Every line is accounted for. Only the head of each file is

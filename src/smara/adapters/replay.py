@@ -79,7 +79,7 @@ class _ThreadEvents:
     def make(
         self, kind: Kind, message: NewMessage, *, what: str = "", key: str = "", **facts: Any
     ) -> HostEvent:
-        """Return an event; without a key of its own it has the message's."""
+        """Return an event, by default under the key of its message."""
         name = f"import:{self._subagent}:{message.client_id or ''}:{what}"
         return HostEvent(
             self._agent,
@@ -186,9 +186,9 @@ class LearnReport:
 def end_at_silences(
     memory: Memory, session_id: str, events: Sequence[HostEvent]
 ) -> tuple[LearnReport, Sequence[HostEvent]]:
-    """Observe a session up to its last long silence, and finalize it at each.
+    """Observe a session up to its last long silence.
 
-    Hooks and imports end a session by this same rule.
+    It is finalized at each of them. Hooks and imports end a session by this same rule.
 
     Args:
         memory: The memory that learns.

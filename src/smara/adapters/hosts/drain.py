@@ -14,14 +14,20 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from zlib import crc32
 
 from smara.adapters.hosts import brief
 from smara.adapters.hosts.exit_codes import with_exits
 from smara.adapters.hosts.normalize import events_of
 from smara.adapters.hosts.redact import safe
-from smara.adapters.hosts.session import ReadableTranscripts, jobs_of, run_jobs, store_turns
+from smara.adapters.hosts.session import (
+    DrainReport,
+    ReadableTranscripts,
+    jobs_of,
+    run_jobs,
+    store_turns,
+)
 from smara.adapters.hosts.session_log import MARKS, NOTICE
 from smara.adapters.hosts.spool import ASIDE, FORMAT, MOST_BYTES, names
 from smara.adapters.importer import project_of
@@ -36,24 +42,6 @@ from smara.memory import Memory
 BATCH = 200
 LEASE_SECONDS = 60.0
 _MOST_ASIDE = 200
-
-
-@dataclass(slots=True)
-class DrainReport:
-    """The result of a drain: events, repeats, unreadable files and jobs."""
-
-    taken: int = 0
-    repeated: int = 0
-    unreadable: int = 0
-    messages: int = 0
-    jobs_done: int = 0
-    jobs_failed: int = 0
-    is_busy: bool = False
-    """Whether another process was at it, so that nothing was done here."""
-    folders: dict[str, tuple[str, set[str]]] = field(default_factory=dict)
-    """The project of each folder that events came from, and the agents that sent them."""
-    loaded: dict[str, dict[str, set[str]]] = field(default_factory=dict)
-    """The instruction files that agents said they have read, by folder and agent."""
 
 
 @dataclass(frozen=True, slots=True)

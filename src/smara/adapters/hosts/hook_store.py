@@ -44,7 +44,7 @@ from smara.errors import SmaraError
 from smara.memory import Memory, open_memory
 
 if TYPE_CHECKING:
-    from smara.adapters.hosts.drain import DrainReport
+    from smara.adapters.hosts.session import DrainReport
     from smara.context.models import Injection
     from smara.context.moments.moments import Moments
 

@@ -1,4 +1,4 @@
-"""Answer a hook from the brief by exact rules, or from the store.
+"""Answer a hook from the brief, or from the store.
 
 Most hooks get no answer, so that case is the cheapest. The store is opened
 (:mod:`.hook_store`) only if the brief cannot decide. A log per session prevents a second
@@ -71,7 +71,7 @@ def answer(agent: str, event: str, raw: bytes, folder: str, is_behind: bool = Fa
     # A host that answers this event starts no session after a compaction: what was said is said
     # again with a prompt.
     if event in COMPACTIONS:
-        SessionLog.empty(folder, session_id)
+        remember_start(folder, session_id, "compact", made_at=EMPTIED)
         remove_mark(folder, f"first {session_id}")
         return b""
     if event in PROMPTS and (
@@ -381,7 +381,7 @@ def call_of(
 
 
 def runner_of(agent: str, payload: Mapping[str, Any]) -> str:
-    """Return the host that runs a hook, which may have been set up for another."""
+    """Return the host that runs a hook, also one of another host."""
     return next((name for mark, name in PAYLOAD_MARKS.items() if mark in payload), agent)
 
 

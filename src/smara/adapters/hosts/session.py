@@ -13,8 +13,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
 from smara.actions.intake import SILENT_SESSION_MS
 from smara.actions.models import Job, JobKind
@@ -60,17 +59,17 @@ class ReadableTranscripts:
         return self._readable[path]
 
     def locate(self, events: Sequence[HostEvent]) -> list[HostEvent]:
-        """Return the events with the transcript of their session where there is one."""
-        return [replace(event, transcript_path=self._path(event)) for event in events]
-
-    def _path(self, event: HostEvent) -> str:
-        transcripts = host_named(event.agent).transcripts
-        if event.transcript_path or transcripts is None or transcripts.locate is None:
-            return event.transcript_path
-        key = (event.agent, event.session_id)
-        if key not in self._paths:
-            self._paths[key] = transcripts.locate(event.session_id)
-        return self._paths[key]
+        """Return the events with the transcript of their session, if any."""
+        located = []
+        for event in events:
+            transcripts = host_named(event.agent).transcripts
+            if not event.transcript_path and transcripts is not None and transcripts.locate:
+                key = (event.agent, event.session_id)
+                if key not in self._paths:
+                    self._paths[key] = transcripts.locate(event.session_id)
+                event = replace(event, transcript_path=self._paths[key])
+            located.append(event)
+        return located
 
 
 def store_turns(memory: Memory, events: Sequence[HostEvent]) -> int:
@@ -168,16 +167,27 @@ def blocks_in(path: str) -> list[tuple[int, str]]:
     return blocks
 
 
-class Counts(Protocol):
-    """The counters of jobs."""
+@dataclass(slots=True)
+class DrainReport:
+    """The result of a drain: events, repeats, unreadable files and jobs."""
 
-    jobs_done: int
-    jobs_failed: int
+    taken: int = 0
+    repeated: int = 0
+    unreadable: int = 0
+    messages: int = 0
+    jobs_done: int = 0
+    jobs_failed: int = 0
+    is_busy: bool = False
+    """Whether another process was at it, so that nothing was done here."""
+    folders: dict[str, tuple[str, set[str]]] = field(default_factory=dict)
+    """The project of each folder that events came from, and the agents that sent them."""
+    loaded: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+    """The instruction files that agents said they have read, by folder and agent."""
 
 
 def run_jobs(
     memory: Memory,
-    counts: Counts,
+    report: DrainReport,
     has_time: Callable[[], bool],
     *,
     kinds: Sequence[JobKind] = ("transcript", "finalize"),
@@ -209,10 +219,10 @@ def run_jobs(
         except Exception as error:  # noqa: BLE001 - one bad job must not hold up the others
             reason = f"{type(error).__name__}: {log.redact_text(str(error))}"[:500]
             memory.intake.failed(job, str(error) if isinstance(error, SmaraError) else reason)
-            counts.jobs_failed += 1
+            report.jobs_failed += 1
         else:
             memory.intake.done(job)
-            counts.jobs_done += 1
+            report.jobs_done += 1
 
 
 def _read_transcript(memory: Memory, job: Job, path: str) -> None:

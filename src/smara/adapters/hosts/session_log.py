@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MARKS = "told"
+LOG = "said-"
 NOTICE = ("smara", "told")
 """The agent and event of a spool file that records an injection from the brief."""
 FORGETTING = ("compact", "clear")
@@ -80,10 +81,10 @@ def leave_mark(folder: str, name: str, good_seconds: float | None = None) -> boo
     return True
 
 
-def remove_mark(folder: str, name: str) -> None:
-    """Remove a mark; a missing one is fine."""
+def remove_mark(folder: str, name: str, kind: str = "") -> None:
+    """Remove a mark, or a session's log; a missing one is fine."""
     try:
-        os.unlink(_path(folder, name))
+        os.unlink(_path(folder, name, kind))
     except OSError:
         return
 
@@ -106,9 +107,7 @@ class SessionLog:
         self.began_with = ""
         """Which brief its start came from; empty when it is not known."""
         try:
-            with open(
-                _path(folder, session_id, "said-"), encoding="utf-8", errors="replace"
-            ) as file:
+            with open(_path(folder, session_id, LOG), encoding="utf-8", errors="replace") as file:
                 lines = file.read().splitlines()
         except OSError:
             return
@@ -129,7 +128,7 @@ class SessionLog:
         try:
             os.makedirs(os.path.join(folder, MARKS), mode=0o700, exist_ok=True)
             file = os.open(
-                _path(folder, session_id, "said-"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+                _path(folder, session_id, LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
             )
             try:
                 os.write(file, line.encode("utf-8", "replace"))
@@ -137,20 +136,6 @@ class SessionLog:
                 os.close(file)
         except OSError:
             return
-
-    @classmethod
-    def forget(cls, folder: str, session_id: str) -> None:
-        """Forget what a session was told."""
-        try:
-            os.unlink(_path(folder, session_id, "said-"))
-        except OSError:
-            return
-
-    @classmethod
-    def empty(cls, folder: str, session_id: str) -> None:
-        """Forget what a session was told before its context is compacted."""
-        cls.forget(folder, session_id)
-        cls.add(folder, session_id, f"began {EMPTIED}", [])
 
 
 def note(
@@ -181,10 +166,13 @@ def note(
         return  # it is said all the same; only its receipt is missing
 
 
-def remember_start(folder: str, session_id: str, source: Any, made_at: float) -> None:
-    """Record a session's start; an empty context forgets what was said."""
+def remember_start(folder: str, session_id: str, source: Any, made_at: float | str) -> None:
+    """Record a session's start; an empty context forgets what was said.
+
+    ``made_at`` names the brief that it starts with, or is `EMPTIED` before a compaction.
+    """
     if source in FORGETTING:
-        SessionLog.forget(folder, session_id)
+        remove_mark(folder, session_id, LOG)
     SessionLog.add(folder, session_id, f"began {made_at}", names=[])
 
 
