@@ -202,14 +202,14 @@ def only(found: Sequence[NamedPart], name: str) -> NamedPart | None:
     ``Notes`` is any heading of that title, ``Work/Notes`` the one under ``Work``. A whole
     way from the top wins over the end of a longer one, and a section over those within it.
     """
-    wanted = _way([name])
+    way = _way([name])
     matching = [
         each
         for each in found
-        if any(wanted == _way(each.path[start:]) for start in range(len(each.path)))
+        if any(way == _way(each.path[start:]) for start in range(len(each.path)))
     ]
     if len(matching) > 1:
-        whole = [each for each in matching if wanted == _way(each.path)]
+        whole = [each for each in matching if way == _way(each.path)]
         matching = whole if len(whole) == 1 else matching
     if all(each.line < matching[0].end for each in matching[1:]):
         matching = matching[:1]

@@ -31,7 +31,7 @@ FRAME_WORDS = word_set(
 )
 """Every word that a note may hold although the conversation does not."""
 LABEL = re.compile(
-    r"(?:User \w+|Agent(?: \w+)?|Task given to this agent|Plan(?: approved by the user)?|Done"
+    r"^(?:User \w+|Agent(?: \w+)?|Task given to this agent|Plan(?: approved by the user)?|Done"
     r"|Blocked|Committed|Fixed|Delegated|Changed code|Searched the web):"
 )
 """The words before what a note quotes."""
