@@ -272,10 +272,10 @@ def _read_part(programs: list[str], exported: list[str]) -> CommandPart | None:
     )
     bare = _RUNNER.sub("", main)
     words = bare.split()[1:_MOST_WORDS]
-    kept = [variable for variable in [*exported, *variables] if not trims_output(variable)]
+    telling = [variable for variable in [*exported, *variables] if not trims_output(variable)]
     piped = " | ".join([first, *(_REDIRECT.sub("", program) for program in programs[1:])])
     return CommandPart(
-        " ".join([*kept, piped]),
+        " ".join([*telling, piped]),
         head_of(main),
         head_of(bare),
         purpose=purpose,

@@ -140,18 +140,13 @@ def has_failed(event: HostEvent) -> bool:
     """
     if event.kind == "tool_fail" or event.error:
         return True
-    return event.tool == "Bash" and (
-        exit_code(event.tool_output) not in (None, 0) or _is_masked(event)
-    )
-
-
-def _is_masked(event: HostEvent) -> bool:
-    """Whether a failure was hidden by a pager at the end of the line, whose status is what the host
-    saw.
-
-    Only where nothing but the shell's or the program's refusal to run came out: a long output may
-    speak of errors.
-    """
+    if event.tool != "Bash":
+        return False
+    if exit_code(event.tool_output) not in (None, 0):
+        return True
+    # A pager at the end of the line may hide a failure, since its status is what the host saw. It
+    # is believed only where nothing but the refusal to run came out: a long output may speak of
+    # errors.
     output, line = event.tool_output, event.tool_input.get("command")
     if not output or len(output) > _REFUSAL or not isinstance(line, str) or "|" not in line:
         return False

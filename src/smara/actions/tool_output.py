@@ -189,8 +189,8 @@ def failure_in(response: Any, tool: str = "Bash") -> str | None:
     )
     if has_failed:
         return text_of(response) or "failed"
-    said = _first(response, ("llmContent", "textResultForLlm", "text_result_for_llm"))
-    return failure_in(said, tool) if isinstance(said, str) else None
+    words = _first(response, ("llmContent", "textResultForLlm", "text_result_for_llm"))
+    return failure_in(words, tool) if isinstance(words, str) else None
 
 
 def failure_of(payload: Mapping[str, Any], response: Any, tool: str = "Bash") -> str | None:

@@ -43,7 +43,16 @@ def record_run(pad: Pad, event: HostEvent, command: Command, failed: bool) -> No
     """Record that a command has run."""
     facts = pad.facts
     facts.runs += 1
-    _time(pad, event, command)
+    began = facts.starts.pop(event.tool_use_id[:64], None) if event.tool_use_id else None
+    if began is not None and event.at_ms >= began:
+        seconds = (event.at_ms - began) / 1000
+        rounded = round(seconds, 1)
+        facts.run_seconds = [*facts.run_seconds, rounded][-64:]
+        times = pad.durations.count(command.text, pad.step)
+        times.most_seconds = max(times.most_seconds, rounded)
+        times.least_seconds = min(seconds if times.count == 1 else times.least_seconds, rounded)
+        times.is_work = times.is_work or (command.purpose in _WORK and command.is_simple)
+        times.timeouts += "timed out" in (event.error or event.tool_output)[:600].lower()
     output = (event.error or "") + "\n" + event.tool_output if event.error else event.tool_output
     if command.purpose == "test":
         _record_tests(pad, command, output, failed=failed)
@@ -73,23 +82,6 @@ def record_run(pad: Pad, event: HostEvent, command: Command, failed: bool) -> No
                 # another branch.
                 is_named = commands.is_named_anew(part.text)
                 _extend_chain(pad, part.head if is_named else part.text[:80])
-
-
-def _time(pad: Pad, event: HostEvent, command: Command) -> None:
-    began = pad.facts.starts.pop(event.tool_use_id[:64], None) if event.tool_use_id else None
-    if event.duration_ms is not None:
-        seconds = event.duration_ms / 1000
-    elif began is not None and event.at_ms >= began:
-        seconds = (event.at_ms - began) / 1000
-    else:
-        return
-    rounded = round(seconds, 1)
-    pad.facts.run_seconds = [*pad.facts.run_seconds, rounded][-64:]
-    entry = pad.durations.count(command.text, pad.step)
-    entry.most_seconds = max(entry.most_seconds, rounded)
-    entry.least_seconds = min(seconds if entry.count == 1 else entry.least_seconds, rounded)
-    entry.is_work = entry.is_work or (command.purpose in _WORK and command.is_simple)
-    entry.timeouts += "timed out" in (event.error or event.tool_output)[:600].lower()
 
 
 # failures and what ended them

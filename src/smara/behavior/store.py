@@ -99,7 +99,7 @@ class BehaviorStore(ProjectStore):
     def put(
         self, session: Session, no: int, fields: Mapping[str, Any], version: int | None = None
     ) -> bool:
-        """Update a session; with a version, only if unchanged since it was read."""
+        """Update a session; with a version, only if it is unchanged."""
         columns = ", ".join(f"{name} = ?" for name in fields)
         where, values = "", (*fields.values(), no)
         if version is not None:

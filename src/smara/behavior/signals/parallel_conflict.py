@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from smara.actions.paths import modules_of
 from smara.behavior.ledger import FileEntry
@@ -75,26 +74,6 @@ def _is_beside(one: FileEntry, other: FileEntry) -> bool:
     return not (is_within or is_around) or bool(one.refusals or other.refusals)
 
 
-def _sessions_beside(history: Sequence[Mapping[str, Any]]) -> int:
-    """In how many sessions an edit was refused while another of them worked on the file, the newest
-    counted along.
-    """
-    newest, *others = history
-    spans = [
-        (int(each.get("from", 0)), int(each.get("to", 0)))
-        for each in (newest, *others)
-        if each.get("refused")
-    ]
-    if len(spans) < 2 or not newest.get("refused"):
-        return 1
-    begin, end = spans[0]
-    return 1 + sum(
-        other_begin <= end and begin <= other_end
-        for other_begin, other_end in spans[1:]
-        if other_begin
-    )
-
-
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     """Draft only for changes by two agents.
 
@@ -105,7 +84,17 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     other's way.
     """
     path = finding.data["file"]
-    agents = max(int(finding.data["agents"]), _sessions_beside(seen.history))
+    newest, *others = seen.history
+    beside = [
+        each
+        for each in others
+        if newest.get("refused")
+        and each.get("refused")
+        and each.get("from")
+        and int(each["from"]) <= int(newest.get("to", 0))
+        and int(newest.get("from", 0)) <= int(each.get("to", 0))
+    ]
+    agents = max(int(finding.data["agents"]), 1 + len(beside))
     has_hurt = any(each.get("refused") for each in seen.history)
     if agents < 2 or not (has_hurt or len(seen.history) > 1):
         return None

@@ -64,7 +64,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
-    """Draft a test that a change mended, or an issue of a report."""
+    """Draft a test mended by a change, or a reported issue."""
     data = finding.data
     why = str(data["why"])
     if data.get("issue"):
