@@ -14,7 +14,7 @@ from typing import NamedTuple
 from smara.actions.commands import read_command
 from smara.actions.failures import ABSENT_WORDS, fingerprint, is_harness, lacking, telling_line
 from smara.actions.paths import modules_of
-from smara.behavior.ledger import FileEntry, PairEntry
+from smara.behavior.ledger import FileLedgerEntry, PairEntry
 from smara.behavior.scratchpad import Pad, quote
 from smara.behavior.signals.file_access import ALWAYS, FREQUENT
 from smara.behavior.signals.step_overrun import main_module
@@ -359,10 +359,10 @@ class RollingTables:
                 )
 
     def _count_files(self, session: Session, pads: Sequence[Pad], now_ms: int) -> None:
-        files: dict[str, FileEntry] = {}
+        files: dict[str, FileLedgerEntry] = {}
         for pad in pads:
             for path, entry in pad.files:
-                total = files.setdefault(path, FileEntry())
+                total = files.setdefault(path, FileLedgerEntry())
                 total.count += entry.count
                 total.edits += entry.edits
                 total.reads += entry.reads

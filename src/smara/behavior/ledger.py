@@ -171,7 +171,7 @@ class PairEntry(Entry):
 
 
 @dataclass(slots=True)
-class FileEntry(Entry):
+class FileLedgerEntry(Entry):
     """The reads and edits of a file, by step and by time."""
 
     reads: int = 0

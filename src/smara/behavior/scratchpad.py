@@ -22,7 +22,7 @@ from smara.behavior.ledger import (
     E2eEntry,
     Entry,
     ErrorEntry,
-    FileEntry,
+    FileLedgerEntry,
     GlobEntry,
     ImportEntry,
     Ledger,
@@ -296,7 +296,7 @@ class Pad:
         self.errors = Ledger(ErrorEntry, 150, 6 * QUOTE)
         self.corrections = Ledger(CorrectionEntry, 30, 3 * QUOTE)
         self.pairs = Ledger(PairEntry, 3_000, 300)
-        self.files = Ledger(FileEntry, 1_500)
+        self.files = Ledger(FileLedgerEntry, 1_500)
         self.ledgers: dict[str, Ledger[Entry]] = dict(vars(self))
         self.facts = PadFacts()
         self.limit_bytes = limit_bytes

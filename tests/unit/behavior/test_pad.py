@@ -20,7 +20,7 @@ from smara.behavior.ledger import (
     DurationEntry,
     Entry,
     ErrorEntry,
-    FileEntry,
+    FileLedgerEntry,
     Ledger,
     OutputEntry,
     PairEntry,
@@ -236,7 +236,7 @@ def test_a_scratchpad_of_an_earlier_version_is_read_by_the_names_of_today(versio
     assert facts.recent_files == [RecentFile("a.py", 7, True)]
     assert facts.todos == {"1": Todo("write it", "open")}
     assert facts.open_failures == [OpenFailure("f00", "b.py", 3, [], ["ls"], True, True)]
-    assert dict(pad.files) == {"a.py": FileEntry(2, 4, 1, 1, 1, 1, 7, 9, 4, 9, 9)}
+    assert dict(pad.files) == {"a.py": FileLedgerEntry(2, 4, 1, 1, 1, 1, 7, 9, 4, 9, 9)}
     assert dict(pad.pairs) == {"a.py|b.py": PairEntry(1, 4, 4, 12, -1, 1)}
     error = ErrorEntry(2, 5, 3, "Bash", "make", "no x", True, "edit", 6, "make", ["a.py"])
     assert dict(pad.errors) == {"f00": error}

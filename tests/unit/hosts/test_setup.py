@@ -16,7 +16,7 @@ from smara.adapters import jsonc
 from smara.adapters.host import SetupTarget, is_own_hook
 from smara.adapters.host_specs.claude import plugin_folder, registrations
 from smara.adapters.hosts.setup import (
-    Journal,
+    SetupJournal,
     apply,
     cut_block,
     find_hosts,
@@ -133,7 +133,10 @@ def test_a_generated_configuration_is_changed_as_meant_and_given_back_byte_for_b
     content = Odd(SEED + number).file()
     path = tmp_path / "settings.json"
     path.write_bytes(content)
-    target, journal = SetupTarget(str(path), "json", ADDITIONS), Journal(str(tmp_path / "journal"))
+    target, journal = (
+        SetupTarget(str(path), "json", ADDITIONS),
+        SetupJournal(str(tmp_path / "journal")),
+    )
     before = jsonc.parse(content.decode())
 
     apply(plan([target], journal), journal)
@@ -151,7 +154,10 @@ def test_what_a_person_added_since_stays_when_ours_goes(number, tmp_path):
     content = Odd(SEED + number).file()
     path = tmp_path / "settings.json"
     path.write_bytes(content)
-    target, journal = SetupTarget(str(path), "json", ADDITIONS), Journal(str(tmp_path / "journal"))
+    target, journal = (
+        SetupTarget(str(path), "json", ADDITIONS),
+        SetupJournal(str(tmp_path / "journal")),
+    )
     apply(plan([target], journal), journal)
     theirs = jsonc.merge(path.read_bytes().decode(), {"theirs": {"since": [1]}})
     path.write_bytes(theirs.encode())
@@ -199,7 +205,7 @@ def test_a_file_that_is_no_json_object_is_refused_and_left_alone(broken, tmp_pat
     path = tmp_path / "settings.json"
     path.write_text(broken)
     with pytest.raises(InvalidInputError, match=r"settings\.json|no JSON object"):
-        plan([SetupTarget(str(path), "json", ADDITIONS)], Journal(str(tmp_path / "journal")))
+        plan([SetupTarget(str(path), "json", ADDITIONS)], SetupJournal(str(tmp_path / "journal")))
     assert path.read_text() == broken
 
 
@@ -217,7 +223,7 @@ def test_a_block_in_toml_is_put_at_the_end_and_given_back(text, tmp_path):
     path.write_bytes(text.encode())
     target, journal = (
         SetupTarget(str(path), "toml", body="[x]\n"),
-        Journal(str(tmp_path / "journal")),
+        SetupJournal(str(tmp_path / "journal")),
     )
     apply(plan([target], journal), journal)
     undo(undo_plan([target], journal), journal)
@@ -231,7 +237,7 @@ def test_a_block_is_cut_out_of_a_file_that_has_grown_since():
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_host_is_set_up_in_an_empty_repository_and_nothing_is_left_of_it(agent, tmp_path):
-    root, journal = tmp_path / "repository", Journal(str(tmp_path / "journal"))
+    root, journal = tmp_path / "repository", SetupJournal(str(tmp_path / "journal"))
     root.mkdir()
     targets = targets_of(agent, "project", str(root))
     apply(plan(targets, journal), journal)
@@ -265,7 +271,7 @@ def test_every_hook_states_a_small_timeout_in_the_unit_of_its_host(agent, tmp_pa
 def test_the_journal_is_private_and_lies_outside_the_repository(tmp_path):
     path = tmp_path / "settings.json"
     path.write_text("{}")
-    journal = Journal(str(tmp_path / "journal"))
+    journal = SetupJournal(str(tmp_path / "journal"))
     apply(plan([SetupTarget(str(path), "json", ADDITIONS)], journal), journal)
     assert [oct(each.stat().st_mode & 0o777) for each in (tmp_path / "journal").iterdir()] == [
         "0o600"
@@ -277,7 +283,10 @@ def test_permissions_and_links_of_a_configuration_stay(tmp_path):
     real.write_text("{}")
     real.chmod(0o640)
     link.symlink_to(real)
-    target, journal = SetupTarget(str(link), "json", ADDITIONS), Journal(str(tmp_path / "journal"))
+    target, journal = (
+        SetupTarget(str(link), "json", ADDITIONS),
+        SetupJournal(str(tmp_path / "journal")),
+    )
     apply(plan([target], journal), journal)
     assert link.is_symlink()
     assert oct(real.stat().st_mode & 0o777) == "0o640"
@@ -289,7 +298,10 @@ def test_a_file_of_that_name_that_is_not_ours_is_never_overwritten(tmp_path):
     path = tmp_path / "smara.json"
     path.write_text("mine")
     with pytest.raises(InvalidInputError, match="not ours"):
-        plan([SetupTarget(str(path), "own", body="smara hook")], Journal(str(tmp_path / "journal")))
+        plan(
+            [SetupTarget(str(path), "own", body="smara hook")],
+            SetupJournal(str(tmp_path / "journal")),
+        )
 
 
 def test_the_plugin_registers_what_setup_registers():
@@ -347,7 +359,7 @@ def test_hosts_are_found_by_their_folders_and_know_where_they_are_set_up(tmp_pat
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    root, journal = tmp_path / "repository", Journal(str(tmp_path / "journal"))
+    root, journal = tmp_path / "repository", SetupJournal(str(tmp_path / "journal"))
     os.makedirs(root)
     assert [(host.agent, host.set_up) for host in find_hosts(str(root), journal)] == [
         ("claude", ())
@@ -367,7 +379,7 @@ def test_in_a_worktree_the_rule_file_of_cursor_is_kept_out_of_git_as_well(tmp_pa
     )
     subprocess.run(["git", "-C", str(main), "worktree", "add", "-q", str(tree)], check=True)
     journal, targets = (
-        Journal(str(tmp_path / "journal")),
+        SetupJournal(str(tmp_path / "journal")),
         targets_of("cursor", "project", str(tree)),
     )
     apply(plan(targets, journal), journal)

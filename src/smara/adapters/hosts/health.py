@@ -18,7 +18,7 @@ from smara.actions.models import HostContact, Job
 from smara.adapters.host import Setup, is_own_hook
 from smara.adapters.host_specs import host_named
 from smara.adapters.hosts import brief
-from smara.adapters.hosts.setup import FoundHost, Journal, find_hosts, program, targets_of
+from smara.adapters.hosts.setup import FoundHost, SetupJournal, find_hosts, program, targets_of
 from smara.adapters.hosts.spool import ASIDE, MOST_FILES, names
 from smara.adapters.jsonc import read_object
 from smara.adapters.lines import list_in, mapping_in
@@ -35,7 +35,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
 def host_findings(
-    settings: Settings, root: str, spool: str, journal: Journal, now_ms: int
+    settings: Settings, root: str, spool: str, journal: SetupJournal, now_ms: int
 ) -> list[Finding]:
     """Return the doctor's findings about the agents of this machine."""
     hosts = find_hosts(root, journal)

@@ -64,7 +64,7 @@ class JournalEntry:
     made_folders: tuple[str, ...] = ()
 
 
-class Journal:
+class SetupJournal:
     """The entries of one user, in a folder of their own."""
 
     def __init__(self, folder: str) -> None:
@@ -167,7 +167,7 @@ class SetupChange:
         return "".join(difflib.unified_diff(old, new, was, will_be))
 
 
-def plan(targets: Sequence[SetupTarget], journal: Journal) -> list[SetupChange]:
+def plan(targets: Sequence[SetupTarget], journal: SetupJournal) -> list[SetupChange]:
     """Plan the changes of a setup.
 
     Raises ``InvalidInputError`` for a file that cannot be read as what it is.
@@ -195,7 +195,7 @@ def plan(targets: Sequence[SetupTarget], journal: Journal) -> list[SetupChange]:
     return changes
 
 
-def undo_plan(targets: Sequence[SetupTarget], journal: Journal) -> list[SetupChange]:
+def undo_plan(targets: Sequence[SetupTarget], journal: SetupJournal) -> list[SetupChange]:
     """Plan the removal of everything that is ours."""
     changes = []
     for target in targets:
@@ -206,7 +206,7 @@ def undo_plan(targets: Sequence[SetupTarget], journal: Journal) -> list[SetupCha
     return changes
 
 
-def apply(changes: Sequence[SetupChange], journal: Journal) -> int:
+def apply(changes: Sequence[SetupChange], journal: SetupJournal) -> int:
     """Apply changes; return the number of files.
 
     The journal is written before the file, so that no kill leaves it unknown.
@@ -230,7 +230,7 @@ def apply(changes: Sequence[SetupChange], journal: Journal) -> int:
     return len(needed)
 
 
-def undo(changes: Sequence[SetupChange], journal: Journal) -> int:
+def undo(changes: Sequence[SetupChange], journal: SetupJournal) -> int:
     """Undo changes; return the number of files restored or removed.
 
     Folders that setup made go too, if they are empty.
@@ -251,7 +251,7 @@ def undo(changes: Sequence[SetupChange], journal: Journal) -> int:
     return sum(change.is_needed for change in changes)
 
 
-def state_of(target: SetupTarget, journal: Journal) -> State:
+def state_of(target: SetupTarget, journal: SetupJournal) -> State:
     """Return the state of our part of a file, for this version."""
     change = plan([target], journal)[0]
     if not change.is_needed:
@@ -259,7 +259,7 @@ def state_of(target: SetupTarget, journal: Journal) -> State:
     return "differs" if change.before is not None and _has_ours(target, change.before) else "absent"
 
 
-def _base(target: SetupTarget, before: bytes | None, journal: Journal) -> bytes | None:
+def _base(target: SetupTarget, before: bytes | None, journal: SetupJournal) -> bytes | None:
     """The file without anything of ours."""
     entry = journal.find(target.path)
     if before is None:
@@ -340,7 +340,7 @@ class FoundHost:
         return bool(self.set_up) or self.has_plugin
 
 
-def find_hosts(root: str, journal: Journal) -> list[FoundHost]:
+def find_hosts(root: str, journal: SetupJournal) -> list[FoundHost]:
     """Find the agents of this machine by their programs and folders."""
     hosts = []
     for host in HOSTS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from smara.actions.paths import modules_of
-from smara.behavior.ledger import FileEntry
+from smara.behavior.ledger import FileLedgerEntry
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
 from smara.behavior.scratchpad import Pad, code
 
@@ -26,7 +26,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
 
     At overlapping times, or that changed under an edit.
     """
-    edited: dict[str, list[FileEntry]] = {}
+    edited: dict[str, list[FileLedgerEntry]] = {}
     for pad in pads:
         for path, entry in pad.files:
             if entry.edits:
@@ -58,7 +58,7 @@ def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
                 )
 
 
-def _is_beside(one: FileEntry, other: FileEntry) -> bool:
+def _is_beside(one: FileLedgerEntry, other: FileLedgerEntry) -> bool:
     """Return True if two agents changed a file in turns: one began before the other had done.
 
     An agent that called another one waits for it: its own changes before and after are not beside

@@ -7,7 +7,7 @@ import os
 import click
 
 from smara.adapters.hosts.health import host_findings
-from smara.adapters.hosts.setup import Journal
+from smara.adapters.hosts.setup import SetupJournal
 from smara.config import load_settings
 from smara.core.clock import SystemClock
 from smara.core.git import find_repository
@@ -38,7 +38,7 @@ def doctor_command(call: Invocation, fix: bool) -> Reply:
         settings,
         root,
         spool_folder(),
-        journal=Journal(setup_folder()),
+        journal=SetupJournal(setup_folder()),
         now_ms=SystemClock().now_ms(),
     )
     problems = sum(finding.level == "problem" for finding in findings)

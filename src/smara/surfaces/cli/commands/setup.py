@@ -17,7 +17,7 @@ from smara.adapters.host_specs import TRANSCRIPTS, host_named
 from smara.adapters.hosts.precompute import finish, prepare, prepare_ahead
 from smara.adapters.hosts.setup import (
     FoundHost,
-    Journal,
+    SetupJournal,
     apply,
     find_hosts,
     plan,
@@ -80,7 +80,7 @@ def setup_command(agent: str, reach: Reach, mode: Mode | None, yes: bool, as_jso
     call = Invocation(None, None, as_json or bool(above.get("as_json")))
     here = find_repository(os.getcwd())
     targets = targets_of(agent, reach, here.root if here else os.getcwd(), program=program())
-    journal = Journal(setup_folder())
+    journal = SetupJournal(setup_folder())
     if mode == "check":
         call.answer(_check(call, agent, targets, journal=journal))
     elif mode == "print":
@@ -91,7 +91,9 @@ def setup_command(agent: str, reach: Reach, mode: Mode | None, yes: bool, as_jso
         )
 
 
-def _check(call: Invocation, agent: str, targets: list[SetupTarget], journal: Journal) -> Reply:
+def _check(
+    call: Invocation, agent: str, targets: list[SetupTarget], journal: SetupJournal
+) -> Reply:
     states = [(target.path, state_of(target, journal)) for target in targets]
     is_whole = all(state == "present" for _, state in states)
     call.exit_code = 0 if is_whole else 8
@@ -125,7 +127,7 @@ def _change(
     is_removed: bool,
 ) -> Reply:
     """Show what would change, ask, and write or revert it."""
-    journal = Journal(setup_folder())
+    journal = SetupJournal(setup_folder())
     changes = undo_plan(targets, journal) if is_removed else plan(targets, journal)
     needed = [change for change in changes if change.is_needed]
     count = output.count(len(needed), "file")
@@ -175,7 +177,7 @@ def init_command(call: Invocation, yes: bool) -> Reply:
     with call.memory() as memory:
         status = memory.status()
     here = find_repository(os.getcwd())
-    root, journal = here.root if here else os.getcwd(), Journal(setup_folder())
+    root, journal = here.root if here else os.getcwd(), SetupJournal(setup_folder())
     hosts = find_hosts(root, journal)
     sessions, _ = find(tuple(TRANSCRIPTS), Here(os.getcwd()))
     if not call.as_json:
@@ -253,7 +255,7 @@ def init_command(call: Invocation, yes: bool) -> Reply:
         output.say(f"{'Next:' if position == 0 else '     '}  {command:<26} {purpose}")
 
 
-def _set_up(host: FoundHost, root: str, journal: Journal, yes: bool, may_ask: bool) -> bool:
+def _set_up(host: FoundHost, root: str, journal: SetupJournal, yes: bool, may_ask: bool) -> bool:
     """Set up an agent in this repository, after asking; return True if files were written."""
     if not yes and not may_ask:
         return False
