@@ -40,6 +40,10 @@ def exit_code(output: str) -> int | None:
     >>> exit_code("Exit code 1\\nboom"), exit_code("boom\\n<exited with exit code 3>"), exit_code("ok")
     (1, 3, None)
     """  # noqa: E501
+    # Most outputs state none; plain searches say so in a tenth of the time of the patterns.
+    ends = (output[:_HEADING_CHARACTERS] + output[-_END_CHARACTERS:]).lower()
+    if not ("exit" in ends or "return code" in ends or output.startswith(("{", *_REPORTS))):
+        return None
     stated = host_exit_code(output)
     if stated is not None:
         return stated

@@ -1,7 +1,8 @@
 """Count things by key in bounded ledgers, one record a key.
 
-A step is one tool call; a field that ends in ``_step`` is 0 for never. The stored form of an
-entry has the names of its fields: renaming one needs a line in ``scratchpad._OLD_NAMES``.
+A step is one tool call; a field that ends in ``_step`` is 0 for never. An entry is stored as the
+list of its values, the names of the fields once a ledger: renaming one needs a line in
+``scratchpad._OLD_NAMES``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 
@@ -188,6 +190,7 @@ class FileLedgerEntry(Entry):
 EntryT = TypeVar("EntryT", bound=Entry, covariant=True)
 Stored = Mapping[str, Any]
 """An entry or the facts as JSON has them."""
+Changes = tuple[list[str] | None, Mapping[str, tuple[Any, ...]], tuple[str, ...]]
 LONGEST_KEY = 300
 _ENTRY_BYTES = 1_100
 """An entry of up to a dozen numbers, with its slot in the ledger."""
@@ -198,11 +201,6 @@ LARGE = 1_000
 """From so many entries on, it is worth knowing which of them changed."""
 
 
-def stored_form(entry: Entry) -> Stored:
-    """Return an entry's fields by name, without those that are empty."""
-    return {name: value for name in entry.__match_args__ if (value := getattr(entry, name))}
-
-
 class Ledger(Generic[EntryT]):
     """Counts by key.
 
@@ -211,8 +209,8 @@ class Ledger(Generic[EntryT]):
     """
 
     __slots__ = (
-        "_changed", "_entry_type", "_is_large", "_is_new", "_left", "entries", "entry_bytes",
-        "evicted", "most",
+        "_changed", "_entry_type", "_is_large", "_is_new", "_left", "_values", "entries",
+        "entry_bytes", "evicted", "fields", "most",
     )  # fmt: skip
 
     def __init__(self, entry_type: type[EntryT], most: int, text_characters: int = 0) -> None:
@@ -222,7 +220,9 @@ class Ledger(Generic[EntryT]):
         # stays for a while.
         self.entry_bytes = _ENTRY_BYTES + 4 * (LONGEST_KEY + text_characters) + _LEFT_BYTES
         self.evicted = 0
+        self.fields = entry_type.__match_args__
         self._entry_type = entry_type
+        self._values = attrgetter(*self.fields)
         self._is_large = most >= LARGE
         self._is_new = True
         self._changed: dict[str, None] = {}
@@ -270,26 +270,40 @@ class Ledger(Generic[EntryT]):
         self._changed.clear()
         self._left.clear()
 
-    def changes(self) -> tuple[list[str] | None, Mapping[str, EntryT]]:
+    def changes(self, is_whole: bool = False) -> Changes:
         """Return the changes since the last save, or everything.
 
         Returns:
-            The keys that have left, or None when all have; the entries that came or changed,
-            in their order.
+            The keys that have left, or None when all have; the values of the entries that came
+            or changed, in their order; the names of the values.
         """
-        if self._is_new or not self._is_large:
-            return None, self.entries
-        return list(self._left), {key: self.entries[key] for key in self._changed}
+        entries, values = self.entries, self._values
+        if is_whole or self._is_new or not self._is_large:
+            return None, {key: values(entry) for key, entry in entries.items()}, self.fields
+        return list(self._left), {key: values(entries[key]) for key in self._changed}, self.fields
 
-    def apply(self, left: Sequence[str] | None, entries: Mapping[str, Stored]) -> None:
-        """Apply the stored changes of an equal ledger; ignore unknown fields."""
+    def apply(
+        self, left: Sequence[str] | None, entries: Mapping[str, Any], fields: Sequence[str] = ()
+    ) -> None:
+        """Apply the stored changes of an equal ledger; ignore unknown fields.
+
+        Args:
+            left: The keys that have left, or None when all have.
+            entries: The values by key; before version 4, mappings by the names of the fields.
+            fields: The names of the values.
+        """
         if left is None:
             self.entries.clear()
         for key in left or ():
             self.entries.pop(key, None)
-        make, names = self._entry_type, self._entry_type.__match_args__
-        for key, stored in entries.items():
-            self.entries[key] = make(**{each: stored[each] for each in names if each in stored})
+        make, names = self._entry_type, self.fields
+        is_same = tuple(fields) == names
+        for key, values in entries.items():
+            if is_same:
+                self.entries[key] = make(*values)
+            else:
+                stored = dict(zip(fields, values, strict=True)) if fields else values
+                self.entries[key] = make(**{each: stored[each] for each in names if each in stored})
 
     def _evict_one(self) -> None:
         """Of the few entries that came longest ago, the one that was counted least goes."""

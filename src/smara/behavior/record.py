@@ -271,7 +271,7 @@ def _chase(pad: Pad, path: str, content: str) -> None:
     # times as long.
     head, imported = content[:1_500], set[str]()
     if any(word in head for word in _IMPORTING):
-        for line in head.splitlines()[:30]:
+        for line in set(head.splitlines()[:30]):
             if any(map(line.__contains__, _IMPORTING)) and (match := _IMPORT.match(line)):
                 name = _ENDING.sub("", match[match.lastindex or 0])
                 imported.add(_SEPARATOR.split(name)[-1].lower()[:60])

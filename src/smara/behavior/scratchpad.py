@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from smara.behavior.ledger import (
     BacktrackEntry,
+    Changes,
     CommitEntry,
     CorrectionEntry,
     DeadEndEntry,
@@ -33,7 +34,6 @@ from smara.behavior.ledger import (
     SequenceEntry,
     Stored,
     TestEntry,
-    stored_form,
 )
 from smara.core.extract import shorten
 from smara.secrets import redact
@@ -252,8 +252,8 @@ _OLD_NAMES: Mapping[str, Mapping[str, str]] = {
 """The names that fields had in pads before version 3."""
 
 LIMIT_BYTES = 50 * 1024 * 1024
-VERSION = 3
-"""Version 1 had whole ledgers instead of changes; both earlier ones had short names."""
+VERSION = 4
+"""Version 1 had whole ledgers instead of changes; 1 and 2 had short names, 3 a name a value."""
 _SMALL_BYTES = 4_096
 """A pad of this size is stored as a whole every time."""
 RECENT = 8
@@ -350,15 +350,15 @@ class Pad:
                 number = 0
         if not number:
             ledgers = {name: each for name, each in self.ledgers.items() if len(each)}
-            data = self._pack({name: (None, each.entries) for name, each in ledgers.items()})
+            data = self._pack({name: each.changes(is_whole=True) for name, each in ledgers.items()})
         self._saved = [*self._saved[:number], len(data)]
         for ledger in self.ledgers.values():
             ledger.mark_stored()
         return PadSnapshot(number, data)
 
-    def _pack(self, changes: Mapping[str, tuple[list[str] | None, Mapping[str, Entry]]]) -> bytes:
+    def _pack(self, changes: Mapping[str, Changes]) -> bytes:
         whole = {"v": VERSION, "facts": self.facts.stored_form(), "changes": changes}
-        text = json.dumps(whole, separators=(",", ":"), default=stored_form)
+        text = json.dumps(whole, separators=(",", ":"))
         return zlib.compress(text.encode("ascii"), 1)
 
     @classmethod
@@ -370,9 +370,9 @@ class Pad:
             if part["v"] < VERSION:
                 part = _upgraded(part)
             pad.facts.update(part["facts"])
-            for name, (left, entries) in part["changes"].items():
+            for name, changes in part["changes"].items():
                 if name in pad.ledgers:
-                    pad.ledgers[name].apply(left, entries)
+                    pad.ledgers[name].apply(*changes)
             pad._saved.append(len(data))
         for ledger in pad.ledgers.values():
             ledger.mark_stored()

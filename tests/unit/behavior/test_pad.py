@@ -18,15 +18,16 @@ from smara.behavior.ledger import (
     LARGE,
     CorrectionEntry,
     DurationEntry,
+    E2eEntry,
     Entry,
     ErrorEntry,
     FileLedgerEntry,
+    GlobEntry,
     Ledger,
     OutputEntry,
     PairEntry,
     SearchEntry,
     TestEntry,
-    stored_form,
 )
 from smara.behavior.record import take
 from smara.behavior.scratchpad import LIMIT_BYTES, OpenFailure, Pad, PadFacts, RecentFile, Todo
@@ -184,7 +185,7 @@ def test_a_large_ledger_that_was_kept_change_by_change_is_the_same_in_the_same_o
     ledger.most = 12  # full at once
     for number, step in enumerate(steps):
         if step == "keep":
-            other.apply(*json.loads(json.dumps(ledger.changes(), default=stored_form)))
+            other.apply(*json.loads(json.dumps(ledger.changes())))
             ledger.mark_stored()
             assert list(other) == list(ledger)
         elif step == "shrink":
@@ -247,6 +248,15 @@ def test_a_scratchpad_of_an_earlier_version_is_read_by_the_names_of_today(versio
     correction = CorrectionEntry(1, 2, 2, "I was wrong", language="en")
     assert dict(pad.corrections) == {"c": correction}
     assert content(Pad.load([pad.save().data])) == content(pad)
+
+
+def test_values_of_a_ledger_are_read_by_the_names_that_were_stored_with_them():
+    names = ["last_step", "gone", "count"]
+    changes = {"globs": (None, {"*.py": [4, True, 2]}, names), "e2e": (None, {"k": {"quote": "q"}})}
+    stored = {"v": 4, "facts": {}, "changes": changes}
+    pad = Pad.load([zlib.compress(json.dumps(stored).encode("ascii"))])
+    assert dict(pad.globs) == {"*.py": GlobEntry(2, 4)}
+    assert dict(pad.e2e) == {"k": E2eEntry(quote="q")}
 
 
 def test_a_field_that_this_version_does_not_know_is_left_out():
