@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from smara.adapters.lines import list_in, load_json, mapping_in, text_in
+from smara.adapters.lines import json_in, list_in, mapping_in, text_in
 from smara.messages.models import PART_TYPES, Part, PartType
 
 _FIELDS = (
@@ -239,16 +239,10 @@ def read_arguments(arguments: Any) -> Any:
 
     Anything else is returned as it is.
     """
-    if (
-        not isinstance(arguments, str)
-        or not arguments.lstrip().startswith("{")
-        or len(arguments) > 1_000_000
-    ):
+    is_object = isinstance(arguments, str) and arguments.lstrip().startswith("{")
+    if not is_object or len(arguments) > 1_000_000:
         return arguments
-    try:
-        return load_json(arguments)[0]
-    except (ValueError, RecursionError):
-        return arguments
+    return json_in(arguments, otherwise=arguments)
 
 
 def base64_size(encoded: str) -> int:

@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple
 
 from smara.actions.paths import module_of
 from smara.adapters.instructions.collect import root_of
+from smara.adapters.instructions.importer import all_memories
 from smara.behavior.commit_reasons import Revert, read_commit, reason_of, revert_of, subject_of
 from smara.behavior.scratchpad import code, quote
 from smara.core.extract import word_set
@@ -123,11 +124,6 @@ _NAMES_OF_FILES = (
 _RECORD, _FIELD = "\x1e", "\x1f"
 
 
-def head_of(root: str) -> str | None:
-    """Return the commit that is checked out; ``None`` without one."""
-    return (_git(root, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip() or None
-
-
 def count_of(root: str, head: str, most: int) -> int:
     """Return the number of commits to read, up to a limit."""
     text = _git(root, "rev-list", "--no-merges", "--count", f"--max-count={most}", head)
@@ -161,8 +157,8 @@ def files_of(root: str, shas: Sequence[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for start in range(0, len(shas), _AT_ONCE):
         some = (f"--format={_RECORD}%H{_FIELD}", *shas[start : start + _AT_ONCE], "--")
-        text = _git(root, *_LOG, *_NAMES_OF_FILES, *some)
-        for record in (text or "").split(_RECORD)[1:]:
+        text = _git(root, *_LOG, *_NAMES_OF_FILES, *some) or ""
+        for record in text.split(_RECORD)[1:]:
             sha, _, rest = record.partition(_FIELD)
             names = [name.lstrip("\n") for name in rest.split("\0")]
             found[sha] = tuple(name for name in names if name and "\ufffd" not in name)
@@ -174,11 +170,6 @@ def present_files(root: str, head: str) -> frozenset[str]:
     return frozenset((_git(root, "ls-tree", "-r", "--name-only", "-z", head) or "").split("\0")) - {
         ""
     }
-
-
-def own_address(root: str) -> str:
-    """Return the address of commits made here; empty if not configured."""
-    return (_git(root, "config", "--get", "user.email") or "").strip().casefold()
 
 
 def _git(root: str, *arguments: str) -> str | None:
@@ -251,10 +242,8 @@ def about(files: Sequence[str], present: Present) -> tuple[tuple[str, ...], str 
     code = tuple(path for path in files if is_code(path))
     if not code:
         return (), "it changed only tests, pages or settings"
-    here = tuple(dict.fromkeys(found for path in code if (found := present.find(path))))
-    if not here:
-        return (), "its files are not there any more"
-    return here, None
+    here = tuple(dict.fromkeys(filter(None, map(present.find, code))))
+    return here, None if here else "its files are not there any more"
 
 
 LEAST_FIXES = 3
@@ -296,7 +285,12 @@ _MENDS = re.compile(
 
 def fixes_of(commits: Sequence[PastCommit]) -> list[PastCommit]:
     """The commits that mend something, the newest first and not too many."""
-    fixes = [each for each in commits if _is_fix(each.message.split("\n", 1)[0])]
+    fixes = []
+    for commit in commits:
+        subject = read_commit(commit.message.split("\n", 1)[0])
+        is_named_so = _FIX.match(subject.first_line) or _FIX.match(subject.subject)
+        if is_named_so and not _NOT_A_FIX.search(subject.subject):
+            fixes.append(commit)
     if len(fixes) > _USUAL_SHARE * len(commits):
         fixes = [each for each in fixes if _MENDS.search(each.message)]
     return fixes[:MOST_FIXES_READ]
@@ -349,12 +343,6 @@ def chains_of(
     return candidates
 
 
-def _is_fix(first_line: str) -> bool:
-    subject = read_commit(first_line)
-    is_called_so = bool(_FIX.match(subject.first_line) or _FIX.match(subject.subject))
-    return is_called_so and not _NOT_A_FIX.search(subject.subject)
-
-
 def _newest_chain(fixes: Sequence[PastCommit]) -> list[PastCommit]:
     """The newest run of fixes that lie close enough together, the oldest first; empty when there is
     none.
@@ -364,10 +352,9 @@ def _newest_chain(fixes: Sequence[PastCommit]) -> list[PastCommit]:
     for before, after in pairwise(ordered):
         if before.subject == after.subject:
             continue  # a commit that was picked into another branch is one fix
-        if after.at_ms - runs[-1][0].at_ms <= WITHIN_DAYS * _DAY_MS:
-            runs[-1].append(after)
-        else:
-            runs.append([after])
+        if after.at_ms - runs[-1][0].at_ms > WITHIN_DAYS * _DAY_MS:
+            runs.append([])
+        runs[-1].append(after)
     for run in reversed(runs):
         # Without the fixes that were made again on other branches, in between others.
         once = [*{each.subject: each for each in reversed(run)}.values()][::-1]
@@ -481,7 +468,6 @@ MOST_MEMORIES = 100
 MOST_FILES_UNASKED = 5_000
 """Repositories up to this size are indexed without being asked: some twenty seconds at most."""
 _BATCH = 25
-_PAGE = 500
 _CONFIDENCE = {"reason": 0.7, "breaking": 0.75, "revert": 0.75, "fix chain": 0.6}
 
 
@@ -505,8 +491,8 @@ def import_history(
     if most_commits < 1 or limit < 1:
         raise InvalidInputError("The numbers of commits and of memories must be at least 1.")
     folder = os.path.realpath(root_of(root))
-    head = head_of(folder)
-    if head is None:
+    head = (_git(folder, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip()
+    if not head:
         raise InvalidInputError(
             f"{folder} is no git repository with commits. Go into one, or name it: `smara import "
             "--from git FOLDER`.",
@@ -518,13 +504,8 @@ def import_history(
         report.commits < most_commits or count_of(folder, head, most_commits + 1) <= most_commits
     )
     report.cut = len(candidates[limit:])
-    memories: list[TypedMemory] = []
-    offset: int | None = 0
-    while offset is not None:
-        page = memory.memories.list(source=SOURCE, state="all", limit=_PAGE, offset=offset)
-        memories += page
-        offset = page.next_offset
-    index, mine = CommitIndex(memories), own_address(folder)
+    index = CommitIndex(all_memories(memory, SOURCE))
+    mine = (_git(folder, "config", "--get", "user.email") or "").strip().casefold()
     fresh: list[tuple[CommitCandidate, NewMemory]] = []
     for each in candidates[:limit]:
         holder, older = index.find(each)
@@ -553,18 +534,13 @@ def warm_up(
     take minutes. Nothing is done in a dry run, nor where no files are checked out.
     """
     folder = report.root
-    if (
-        report.is_dry_run
-        or find_repository(folder) is None
-        or not os.path.lexists(os.path.join(folder, ".git"))
-    ):
+    is_checked_out = os.path.lexists(os.path.join(folder, ".git"))
+    if report.is_dry_run or find_repository(folder) is None or not is_checked_out:
         return
     if code is None and memory.code.status(folder).state == "none":
         files = len(present_files(folder, "HEAD"))
-        if files > MOST_FILES_UNASKED:
-            report.left_for_later = files
-            return
-    if code is not False:
+        report.left_for_later = files if files > MOST_FILES_UNASKED else None
+    if code is not False and report.left_for_later is None:
         memory.code.index(folder, progress=progress)
         report.warmed_commits = memory.code.asking(folder).history.read().commits
 

@@ -26,7 +26,7 @@ from smara.adapters.lines import (
     decode,
     head_of,
     is_database,
-    is_document_head,
+    is_document,
     read_lines,
 )
 from smara.adapters.records import Counted, Imported, Progress, Record
@@ -73,7 +73,7 @@ def sniff(path: str | os.PathLike[str]) -> str:
         if each.is_file(path):
             return each.format
     head = head_of(path).lstrip("\ufeff")  # which editors on Windows put in front
-    if is_document_head(head):
+    if is_document(head):
         every = ((each, pattern) for each in TRANSCRIPTS.values() for pattern in each.documents)
         return next((each.format for each, pattern in every if re.search(pattern, head)), "json")
     for value in _first_objects(path):

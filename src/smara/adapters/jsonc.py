@@ -46,14 +46,6 @@ class _JsoncReader:
         self.text = text
         self.at = 0
 
-    def read(self) -> JsoncNode:
-        self.skip()
-        node = self.value(0)
-        self.skip()
-        if self.at < len(self.text):
-            raise self.wrong("the end")
-        return node
-
     def skip(self) -> None:
         self.at = _behind_gap(self.text, self.at)
         if self.text.startswith("/*", self.at):
@@ -67,8 +59,8 @@ class _JsoncReader:
             return self.container(depth, "}" if opening == "{" else "]")
         start = self.at
         if opening == '"':
-            value: Any = self.string()
-            return JsoncNode(start, self.at, value)
+            text = self.string()
+            return JsoncNode(start, self.at, text)
         scalar = _SCALAR.match(self.text, start)
         try:
             value = json.loads(scalar[0] if scalar else "")
@@ -143,7 +135,13 @@ def read(text: str) -> JsoncNode:
     """The value of a text and where everything in it stands."""
     if not text.strip(_SPACE):
         return JsoncNode(len(text), len(text), {})
-    return _JsoncReader(text).read()
+    reader = _JsoncReader(text)
+    reader.skip()
+    node = reader.value(0)
+    reader.skip()
+    if reader.at < len(text):
+        raise reader.wrong("the end")
+    return node
 
 
 def merge(text: str, additions: Mapping[str, Any]) -> str:

@@ -63,9 +63,7 @@ def read_lines(
     compressed file yields what can be read, then one last line with a problem.
     """
     with ExitStack() as stack:
-        raw = stack.enter_context(_open(Path(path)))
-        total = os.fstat(raw.fileno()).st_size
-        source = _decompressed(raw, stack)
+        raw, source, total = _open(Path(path), stack)
         number = 0
         for number, line in enumerate(
             _split(io.BufferedReader(source, _CHUNK_BYTES), max_line_bytes), start=1
@@ -89,9 +87,7 @@ def read_whole(
     Raises as :func:`read_lines` does.
     """
     with ExitStack() as stack:
-        raw = stack.enter_context(_open(Path(path)))
-        total = os.fstat(raw.fileno()).st_size
-        source = _decompressed(raw, stack)
+        raw, source, total = _open(Path(path), stack)
         reader = io.BufferedReader(source, _CHUNK_BYTES)
         chunks: list[bytes] = []
         size = 0
@@ -102,9 +98,8 @@ def read_whole(
                 progress(min(raw.tell(), total), total)
         if size > max_bytes:
             return b"", f"the document is longer than {max_bytes} bytes"
-        return b"".join(
-            chunks
-        ), "the compressed file is damaged or cut off" if source.is_damaged else None
+        damage = "the compressed file is damaged or cut off" if source.is_damaged else None
+        return b"".join(chunks), damage
 
 
 def is_database(path: str | os.PathLike[str]) -> bool:
@@ -161,37 +156,34 @@ class _ZstdFrames:
         return data
 
 
-def _open(path: Path) -> IO[bytes]:
+def _open(path: Path, stack: ExitStack) -> tuple[IO[bytes], _Source, int]:
+    """Return a file, its content unpacked, and its size."""
     try:
-        return open(path, "rb")
+        raw = stack.enter_context(open(path, "rb"))  # noqa: SIM115 (the stack closes it)
     except FileNotFoundError:
         raise NotFoundError(f"There is no file {path}. Check the path.", path=str(path)) from None
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror}. Give a file that you may read."
         raise InvalidInputError(message, path=str(path)) from error
-
-
-def _decompressed(raw: IO[bytes], stack: ExitStack) -> _Source:
     magic = raw.read(4)
     raw.seek(0)
+    source = _Source(raw)
     if magic.startswith(_GZIP_MAGIC):
         unzipped = stack.enter_context(gzip.GzipFile(fileobj=raw))
-        return _Source(unzipped, (EOFError, zlib.error, gzip.BadGzipFile))
-    if magic == _ZSTD_MAGIC:
-        standard = _find_module("compression.zstd")  # Python 3.14 and later
-        if standard is not None:
-            return _Source(
-                stack.enter_context(standard.ZstdFile(raw)), (EOFError, standard.ZstdError)
-            )
-        package = _find_module("zstandard")
-        if package is not None:
-            return _Source(_ZstdFrames(raw, package), (EOFError, package.ZstdError))
+        source = _Source(unzipped, (EOFError, zlib.error, gzip.BadGzipFile))
+    elif magic == _ZSTD_MAGIC and (standard := _find_module("compression.zstd")):
+        # Python 3.14 and later
+        unzipped = stack.enter_context(standard.ZstdFile(raw))
+        source = _Source(unzipped, (EOFError, standard.ZstdError))
+    elif magic == _ZSTD_MAGIC and (package := _find_module("zstandard")):
+        source = _Source(_ZstdFrames(raw, package), (EOFError, package.ZstdError))
+    elif magic == _ZSTD_MAGIC:
         message = (
             "This file is compressed with zstd. Install the package zstandard, or unpack the "
             "file with: unzstd FILE"
         )
         raise MissingExtraError(message, package="zstandard")
-    return _Source(raw)
+    return raw, source, os.fstat(raw.fileno()).st_size
 
 
 def _find_module(name: str) -> Any:
@@ -251,14 +243,12 @@ def decode(line: FileLine) -> JsonLine | Counted:
         raw = line.data.decode("utf-8", "replace")
         repairs.append("invalid UTF-8 was replaced")
     text = raw.strip(_PADDING)
-    if text and "\x00" in raw[: raw.index(text[0])] + raw[raw.rindex(text[-1]) :]:
-        repairs.append("NUL bytes around the line were dropped")
+    if not text and "\x00" in raw:
+        return Counted(line.number, "broken", "only NUL bytes (the file was cut off by a crash)")
     if not text:
-        if b"\x00" in line.data:
-            return Counted(
-                line.number, "broken", "only NUL bytes (the file was cut off by a crash)"
-            )
         return Counted(line.number, "blank", "a blank line")
+    if "\x00" in raw[: raw.index(text[0])] + raw[raw.rindex(text[-1]) :]:
+        repairs.append("NUL bytes around the line were dropped")
     try:
         value, more_repairs = load_json(text)
     except RecursionError:
@@ -321,6 +311,14 @@ def load_json(text: str) -> tuple[Any, list[str]]:
             value = clean
             repairs.append("lone surrogates were replaced")
     return value, repairs
+
+
+def json_in(text: str, otherwise: Any = None) -> Any:
+    """Return the value in a JSON text; ``otherwise`` for other text."""
+    try:
+        return load_json(text)[0]
+    except (ValueError, RecursionError):
+        return otherwise
 
 
 def without_surrogates(value: Any) -> Any:
@@ -388,18 +386,11 @@ class Document:
     is_broken: bool = False
 
 
-def is_document(path: str | os.PathLike[str]) -> bool:
-    """Return True if a file is one JSON document.
+def is_document(head: str) -> bool:
+    """Return True if a file that begins so is one JSON document.
 
     Unlike a file of one object a line, it opens what its first line does not close.
-
-    Raises as :func:`read_lines` does.
     """
-    return is_document_head(head_of(path))
-
-
-def is_document_head(head: str) -> bool:
-    """The same, from the first characters of a file."""
     lines = head.lstrip(_PADDING).splitlines()
     first = lines[0].strip() if lines else ""
     if first.startswith("["):
@@ -446,16 +437,12 @@ def elements(
         value, more_repairs = load_json(text)
     except (ValueError, RecursionError):
         return _salvaged(text, (*((key,) if key else ()), *broken_keys), problem)
-    around = None
-    found = value
+    listed, around = value, None
     if isinstance(value, dict):
-        found = value.get(key) if key is not None else None
-        is_list = isinstance(found, list)
-        around = {name: inner for name, inner in value.items() if name != key or not is_list}
-    mended = (*repairs, *more_repairs)
-    return Document(
-        [entry_of(number, each, mended) for number, each in enumerate(list_in(found), 1)], around
-    )
+        listed = value.get(key)
+        around = {k: v for k, v in value.items() if k != key or not isinstance(listed, list)}
+    mended, values = (*repairs, *more_repairs), enumerate(list_in(listed), 1)
+    return Document([entry_of(number, each, mended) for number, each in values], around)
 
 
 def entry_of(number: int, value: Any, repairs: tuple[str, ...] = ()) -> JsonLine | Counted:
@@ -474,18 +461,13 @@ def _salvaged(text: str, keys: tuple[str, ...], problem: str | None) -> Document
     around = None
     names = "|".join(map(re.escape, keys))
     opening = re.search(rf'"(?:{names})"\s*:\s*\[', text) if keys else None
-    start = opening.end() if opening else None
-    if text.startswith("["):
-        start = 1
+    start = 1 if text.startswith("[") else opening.end() if opening else None
     if start is not None:
-        try:
-            # What stands before the list, as if the list were empty and the object ended there.
-            before, _ = load_json(text[:start] + "]}")
-            around = before if isinstance(before, dict) else None
-        except (ValueError, RecursionError):
-            pass
-        values = enumerate(_objects(text, start), 1)
-        entries += [entry_of(number, value) for number, value in values]
+        # What stands before the list, as if the list were empty and the object ended there.
+        around = json_in(text[:start] + "]}")
+        entries += [
+            entry_of(number, value) for number, value in enumerate(_objects(text, start), 1)
+        ]
     reason = problem or "the document breaks off or is not JSON from here on"
     return Document([*entries, Counted(len(entries) + 1, "broken", reason)], around, is_broken=True)
 
@@ -495,9 +477,7 @@ def _objects(text: str, start: int) -> Iterator[Any]:
     while True:
         gap = _GAP.match(text, start)
         start = gap.end() if gap else start
-        if start >= len(text) or text[start] == "]":
-            return
-        try:
+        try:  # the end of the list, too, is no value
             _, end = decoder.raw_decode(text, start)
             value, _ = load_json(text[start:end])
         except (ValueError, RecursionError):

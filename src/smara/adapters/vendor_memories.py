@@ -88,9 +88,8 @@ def _find_codex(here: Here) -> Iterator[NotesFolder]:
     # MEMORY.md is made from.
     handbook = home / "MEMORY.md"
     files = (str(handbook),) if handbook.is_file() else ()
-    yield NotesFolder(
-        "codex", _real(home), (*files, *_notes(home / "extensions" / "ad_hoc" / "notes"))
-    )
+    added = _notes(home / "extensions" / "ad_hoc" / "notes")
+    yield NotesFolder("codex", _real(home), (*files, *added))
 
 
 def _find_gemini(here: Here) -> Iterator[NotesFolder]:
@@ -209,9 +208,8 @@ def _blank_other_folders(lines: list[str], belongs_here: BelongsHere) -> list[Le
         if any(map(belongs_here, folders)):
             lines[start:end] = _without_bookkeeping(block)
             continue
-        why = "it does not say which folder it is about"
-        if folders:
-            why = "it is about another folder"
+        silence = "it does not say which folder it is about"
+        why = "it is about another folder" if folders else silence
         first = next((line for line in block if line.strip("- ")), "")
         left_out.append(LeftOut(start + 1, why, first[:80]))
         lines[start:end] = [""] * (end - start)
@@ -224,8 +222,7 @@ def _blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
     """
     starts = [at for at, line in enumerate(lines) if line.startswith("# ")]
     if not starts:
-        rules = [at for at, line in enumerate(lines) if line.strip() == "---"]
-        starts = rules[::2]
+        starts = [at for at, line in enumerate(lines) if line.strip() == "---"][::2]
     if not starts:
         return [(0, len(lines))]
     ends = [*starts[1:], len(lines)]
@@ -282,8 +279,7 @@ def import_vendor_memories(
     Needs no model. Everything is tainted by where it comes from and waits for a person; twice is
     the same as once.
     """
-    unknown = [each for each in vendors if each not in VENDORS]
-    if unknown:
+    if unknown := [each for each in vendors if each not in VENDORS]:
         raise InvalidInputError(
             f"There are no notes of {unknown[0]!r} to read. Known are: {', '.join(VENDORS)}."
         )

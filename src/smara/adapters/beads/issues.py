@@ -266,10 +266,9 @@ def _outcome(record: Record) -> tuple[str, str | None]:
     words = words[:MAX_SUMMARY_LENGTH].strip()
     if record.get("status") == "tombstone":
         return "wontfix", words or None
-    found = _OUTCOME.fullmatch(words)
-    if found is None:
-        return "completed", words or None
-    return found[1], (found[2] or "").strip() or None
+    ours = _OUTCOME.fullmatch(words)
+    reason, summary = (ours[1], (ours[2] or "").strip()) if ours else ("completed", words)
+    return reason, summary or None
 
 
 def _name(value: Any) -> str | None:

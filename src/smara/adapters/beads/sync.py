@@ -154,7 +154,10 @@ def read_tracker(
         else:
             # Of two issues with one id the newer counts, and of equally old ones the later.
             key, issue = key_of(record["id"]), (entry.line, record)
-            older, newer = sorted((issues.get(key, issue), issue), key=_updated_at)
+            older, newer = sorted(
+                (issues.get(key, issue), issue),
+                key=lambda each: milliseconds(each[1].get("updated_at")) or 0,
+            )
             issues[key] = newer
             if older is not newer:
                 what = "the same as" if older[1] == newer[1] else "older than"
@@ -170,10 +173,6 @@ def read_tracker(
             path=report.path,
         )
     return {key: record for key, (_, record) in issues.items()}, others
-
-
-def _updated_at(issue: tuple[int, Record]) -> int:
-    return milliseconds(issue[1].get("updated_at")) or 0
 
 
 def _store_others(memory: Memory, records: Iterable[Record]) -> None:
@@ -419,15 +418,14 @@ class _BeadsImport:
 
     def run(self, progress: Progress | None) -> None:
         report, settled = self._report, self._settled
-        fresh = []
-        for key in self._tasks:
-            # An issue that is here needs nothing if all that others say of its dependencies is.
-            is_here = key in self._same and (
-                self._edges[key] <= self._here[key].edges
-                and self._gone.isdisjoint(self._here[key].edges)
-            )
-            if key not in self._newer_here and not is_here:
-                fresh.append(key)
+        # An issue that is here needs nothing if all that others say of its dependencies is.
+        settled_here = {
+            key
+            for key in self._same
+            if self._edges[key] <= self._here[key].edges
+            and self._gone.isdisjoint(self._here[key].edges)
+        }
+        fresh = [key for key in self._tasks if key not in self._newer_here | settled_here]
         done = self._memory.tasks.put_many(self._new_tasks(fresh, progress))
         report.added, report.changed = done.added, done.changed
         report.newer_here = len(self._newer_here) + done.newer_here

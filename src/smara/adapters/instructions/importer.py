@@ -143,6 +143,15 @@ def paths_of(memory: TypedMemory) -> set[str]:
     return {each.path for each in memory.evidence if each.path}
 
 
+def all_memories(memory: Memory, source: MemorySource) -> Iterator[TypedMemory]:
+    """Yield every memory of a source, whatever its state."""
+    offset: int | None = 0
+    while offset is not None:
+        page = memory.memories.list(source=source, state="all", limit=_PAGE, offset=offset)
+        yield from page
+        offset = page.next_offset
+
+
 def _key_of(text: str) -> str:
     """The words of a text without spaces, marks and capitals, hashed."""
     plain = _NOT_WORDS.sub(" ", text).strip(" .;,").casefold()
@@ -292,6 +301,7 @@ class _InstructionImport:
         is_verified: bool,
         actor: str | None,
     ) -> None:
+        self._memory = memory
         self._memories = memory.memories
         self._gathered = gathered
         self._is_verified = is_verified
@@ -361,12 +371,7 @@ class _InstructionImport:
             for each in self._gathered.read
             for statement in each.parsed.statements
         )
-        memories: list[TypedMemory] = []
-        offset: int | None = 0
-        while offset is not None:
-            page = self._memories.list(source=SOURCE, state="all", limit=_PAGE, offset=offset)
-            memories += filter(self._is_concerned, page)
-            offset = page.next_offset
+        memories = list(filter(self._is_concerned, all_memories(self._memory, SOURCE)))
         # Whether a person put a memory aside is in its events.
         by_person = {
             memory.id

@@ -11,11 +11,11 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from smara.adapters.lines import load_json
+from smara.adapters.lines import json_in
 from smara.adapters.mastra.rows import MessageRow, ObservationNotes, Rows, ThreadRow
 from smara.adapters.mastra.source import (
     MESSAGES,
@@ -211,10 +211,8 @@ class _MastraImport:
             )
         }
         self._report.repeated += len(batch) - len(fresh)
-        if self._report.is_dry_run:
+        if self._report.is_dry_run or not fresh:
             self._report.stored += len(fresh)
-            return
-        if not fresh:
             return
         try:
             self._store(thread, [*fresh.values()])
@@ -271,15 +269,13 @@ class _MastraImport:
         page = self._memory.working.find(scope, resource_id, thread_id)
         content: str | dict[str, Any] = redact(text).text
         if text.lstrip().startswith("{"):
-            with suppress(ValueError, RecursionError):
-                if isinstance(value := load_json(text)[0], dict):
-                    content = dict(redact_value(value)[0])
-        if isinstance(content, dict):
-            is_same = page is not None and page.format == "json" and page.value == content
-        else:
-            is_same = page is not None and (
-                page.format == "markdown" and page.content.strip() == content.strip()
-            )
+            value = json_in(text)
+            content = dict(redact_value(value)[0]) if isinstance(value, dict) else content
+        is_same = page is not None and (
+            page.format == "json" and page.value == content
+            if isinstance(content, dict)
+            else page.format == "markdown" and page.content.strip() == content.strip()
+        )
         if page is not None and page.updated_by != ACTOR:
             self._report.pages_kept += not is_same
         elif is_same:
@@ -308,11 +304,9 @@ class _MastraImport:
         }
         for kind, text in notes.texts:
             fresh = _fresh_lines(redact(text).text, present)
-            if not fresh:
-                continue
             present.update(line.strip() for line in fresh.splitlines())
-            self._report.observations += 1
-            if self._report.is_dry_run:
+            self._report.observations += bool(fresh)
+            if not fresh or self._report.is_dry_run:
                 continue
             metadata = {
                 "taint": ["imported"],

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from smara.adapters.blocks import base64_size, first_text, parts_of, words_of
 from smara.adapters.lines import (
+    json_in,
     list_in,
     load_json,
     mapping_in,
@@ -365,12 +366,8 @@ class Rows:
 
     def _json(self, row: Row, name: str) -> Any:
         value = self._value(row, name)
-        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-            try:
-                return load_json(value)[0]
-            except (ValueError, RecursionError):
-                return None
-        return value
+        is_json = isinstance(value, str) and value.lstrip()[:1] in ("{", "[")
+        return json_in(value) if is_json else value
 
 
 def _column(row: Row, name: str) -> Any:
@@ -393,10 +390,7 @@ def _page(value: Any) -> str | None:
 def _lines(value: Any) -> str:
     """Observations as lines; some versions kept a list of them as JSON."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = load_json(value)[0]
-        except (ValueError, RecursionError):
-            return str(value).strip()
+        value = json_in(value, otherwise=value)
     if isinstance(value, list):
         texts = (
             each if isinstance(each, str) else text_in(mapping_in(each).get("content"))

@@ -123,17 +123,17 @@ class FileSource(MastraSource):
     def __init__(self, connection: Any, name: str) -> None:
         super().__init__(connection, name)
         statement = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
-        self.tables = frozenset(TABLES).intersection(row[0] for row in self._all(statement))
+        self.tables = frozenset(TABLES).intersection(row["name"] for row in self._typed(statement))
 
     def json_text(self, value: bytes) -> str | None:
         try:
-            row = next(self._all("SELECT json(?)", (value,)), None)
-        except Damaged:
+            text = next(self._typed("SELECT json(?) AS text", (value,)))["text"]
+        except (Damaged, UnicodeDecodeError):
             return None
-        return row[0] if row and isinstance(row[0], str) else None
+        return text if isinstance(text, str) else None
 
     def _columns(self, table: str) -> list[str]:
-        return [str(row[1]) for row in self._all(f"PRAGMA table_info({table})")]
+        return [str(row["name"]) for row in self._typed(f"PRAGMA table_info({table})")]
 
     def _select(self, statement: str, table: str) -> Iterator[Row]:
         rows_read = 0
@@ -150,24 +150,16 @@ class FileSource(MastraSource):
             as_bytes = self._typed(f"SELECT {columns} FROM ({statement})")
             yield from islice(as_bytes, rows_read, None)
 
-    def _typed(self, statement: str) -> Iterator[Row]:
+    def _typed(self, statement: str, values: tuple[Any, ...] = ()) -> Iterator[Row]:
         import apsw
 
         try:
-            cursor = self._connection.execute(statement)
+            cursor = self._connection.execute(statement, values)
             names: list[str] = []
             for row in cursor:
                 names = names or [column[0] for column in cursor.get_description()]
                 yield dict(zip(names, row, strict=True))
         except apsw.Error as error:
-            raise Damaged(_message_of(error)) from None
-
-    def _all(self, statement: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
-        import apsw
-
-        try:
-            yield from self._connection.execute(statement, values)
-        except (apsw.Error, UnicodeDecodeError) as error:
             raise Damaged(_message_of(error)) from None
 
 
@@ -258,7 +250,7 @@ def _file(where: str) -> Iterator[MastraSource]:
         connection.execute("PRAGMA query_only = 1")
         connection.execute("PRAGMA trusted_schema = 0")
         yield FileSource(connection, path)
-    except (apsw.Error, Damaged) as error:
+    except (apsw.Error, Damaged, UnicodeDecodeError) as error:
         raise InvalidInputError(
             f"{path} cannot be read: {_message_of(error)}. Give an undamaged copy.", path=path
         ) from None

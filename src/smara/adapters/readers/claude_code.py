@@ -97,10 +97,10 @@ class PendingRecord:
 
     entry: JsonLine
     thread_id: str
-    text: str
+    role: Role
+    part: Part
+    kind: str
     created_at: int | None
-    call_id: str | None = None
-
     is_taken_up: bool = False
 
 
@@ -151,8 +151,7 @@ class _ClaudeTranscript(Transcript):
             yield from self._readers.get(kind, self._read_unknown)(entry)
 
     def finish(self) -> Iterator[Record]:
-        yield from map(self._keep_output, self._running.values())
-        yield from map(self._keep_prompt, self._queued)
+        yield from map(self._keep_waiting, (*self._running.values(), *self._queued))
 
     # One reader for each sort of record
 
@@ -166,9 +165,9 @@ class _ClaudeTranscript(Transcript):
             call_id = part.call_id or ""
             if part.type == "tool_result" and call_id in self._running:
                 waiting = self._running.pop(call_id)
-                is_told = _has_all(part.text, waiting.text)
+                is_repeated = _has_all(part.text, waiting.part.text)
                 reason = "output of a running command, contained in its result"
-                yield _count_output(waiting, reason) if is_told else self._keep_output(waiting)
+                yield _count_output(waiting, reason) if is_repeated else self._keep_waiting(waiting)
         if role == "user" and words.strip():
             thread = self._rank_title(thread.id, words, FROM_PROMPT)
         metadata: dict[str, Any] = {}
@@ -184,7 +183,7 @@ class _ClaudeTranscript(Transcript):
         # Prompts that left the queue were read by the model without a record of their own.
         for waiting in [each for each in self._queued if each.is_taken_up]:
             self._queued.remove(waiting)
-            yield self._keep_prompt(waiting)
+            yield self._keep_waiting(waiting)
         thread = self._place(entry)
         message = mapping_in(entry.value.get("message"))
         parts = self._spoken_parts(entry)
@@ -252,18 +251,24 @@ class _ClaudeTranscript(Transcript):
             yield from read(replace(entry, value=record))
         elif kind == "bash_progress" and output.strip():
             thread = self._place(entry)
+            name = self.tool_names.get(call_id)
             newer = PendingRecord(
-                entry, thread.id, output, created_at=self.at, call_id=call_id or None
+                entry,
+                thread.id,
+                "tool",
+                part=Part("tool_result", output, name=name, call_id=call_id or None),
+                kind="running_output",
+                created_at=self.at,
             )
             older = self._running.pop(call_id, None)
             self._running[call_id] = newer
-            joined = join_windows(older.text, output) if older else output
+            joined = join_windows(older.part.text, output) if older else output
             if older is None and len(self._running) > MAX_WAITING:
-                yield self._keep_output(self._running.pop(next(iter(self._running))))
+                yield self._keep_waiting(self._running.pop(next(iter(self._running))))
             elif older is not None and len(joined) > MAX_OUTPUT_CHARS:
-                yield self._keep_output(older)
+                yield self._keep_waiting(older)
             elif older is not None:
-                newer.text = joined
+                newer.part = replace(newer.part, text=joined)
                 reason = "output of a running command, continued by a later record"
                 yield _count_output(older, reason)
         else:
@@ -277,14 +282,24 @@ class _ClaudeTranscript(Transcript):
         operation = text_in(entry.value.get("operation")) or "unnamed"
         words = words_of(entry.value.get("content"))
         if operation == "enqueue" and words.strip():
-            self._queued.append(PendingRecord(entry, thread.id, words, created_at=self.at))
+            kind = program_kind(words)
+            self._queued.append(
+                PendingRecord(
+                    entry,
+                    thread.id,
+                    "system" if kind else "user",
+                    part=Part("text", words),
+                    kind=kind or "queued_prompt",
+                    created_at=self.at,
+                )
+            )
             if len(self._queued) > MAX_WAITING:
-                yield self._keep_prompt(self._queued.pop(0))
+                yield self._keep_waiting(self._queued.pop(0))
             return
         if operation == "remove":
             # A prompt left the queue during a turn; without words, the newest of a person.
             for waiting in reversed(self._queued):
-                is_meant = waiting.text == words if words else program_kind(waiting.text) is None
+                is_meant = waiting.part.text == words if words else waiting.role == "user"
                 if is_meant and not waiting.is_taken_up:
                     waiting.is_taken_up = True
                     break
@@ -365,14 +380,12 @@ class _ClaudeTranscript(Transcript):
                     parent_id=self._session_id,
                 )
             self._threads[thread_id] = thread
-        title = self._waiting_titles.pop(text_in(record.get("uuid")), None)
-        if title is not None:
+        if title := self._waiting_titles.pop(text_in(record.get("uuid")), None):
             self._rank_title(thread_id, title, FROM_SUMMARY)
         return self._threads[thread_id]
 
     def _agent_of(self, record: Mapping[str, Any]) -> str | None:
-        agent_id = text_in(record.get("agentId"))
-        if agent_id:
+        if agent_id := text_in(record.get("agentId")):
             return bounded_id(agent_id)
         if record.get("isSidechain") is not True:
             return None
@@ -413,32 +426,16 @@ class _ClaudeTranscript(Transcript):
     def _settle_prompt(self, words: str) -> Iterator[Record]:
         """Count the queued copy of a prompt that has its record."""
         for position, waiting in enumerate(self._queued):
-            if waiting.text.strip() == words.strip():
+            if waiting.part.text.strip() == words.strip():
                 del self._queued[position]
                 reason = "queued words, kept where they were sent"
                 yield Counted(waiting.entry.line, "queue-operation/enqueue", reason)
                 return
 
-    def _keep_output(self, waiting: PendingRecord) -> Record:
-        part = Part(
-            "tool_result",
-            waiting.text,
-            name=self.tool_names.get(waiting.call_id or ""),
-            call_id=waiting.call_id,
-        )
-        return self._keep_waiting(waiting, "tool", part, kind="running_output")
-
-    def _keep_prompt(self, waiting: PendingRecord) -> Record:
-        kind = program_kind(waiting.text)
-        part = Part("text", waiting.text)
-        return self._keep_waiting(
-            waiting, "system" if kind else "user", part, kind=kind or "queued_prompt"
-        )
-
-    def _keep_waiting(self, waiting: PendingRecord, role: Role, part: Part, *, kind: str) -> Record:
+    def _keep_waiting(self, waiting: PendingRecord) -> Record:
         now, self.at = self.at, waiting.created_at
-        thread = self._threads[waiting.thread_id]
-        record = self._keep(waiting.entry, role, (part,), thread=thread, kind=kind)
+        thread, parts = self._threads[waiting.thread_id], (waiting.part,)
+        record = self._keep(waiting.entry, waiting.role, parts, thread=thread, kind=waiting.kind)
         self.at = now
         return record
 
@@ -479,16 +476,13 @@ def _count_output(waiting: PendingRecord, reason: str) -> Counted:
 def program_kind(text: str) -> str | None:
     """Return the kind of a program's text; None for a person's."""
     stripped = text.strip()
-    for opening, kind in _PROGRAM_OPENINGS:
-        if stripped.startswith(opening):
-            return kind
     if stripped.startswith("<system-reminder>") and stripped.endswith("</system-reminder>"):
         return "system_reminder"
     if stripped.startswith(
         ("<command-name>", "<command-message>")
     ) and not _COMMAND_ARGUMENTS.search(stripped):
         return "local_command"
-    return None
+    return next((kind for opening, kind in _PROGRAM_OPENINGS if stripped.startswith(opening)), None)
 
 
 def voice_of_user_record(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from smara.actions.tool_output import host_exit_code
-from smara.adapters.blocks import first_text, parts_of, read_arguments, words_of
+from smara.adapters.blocks import first_text, parts_of, read_arguments, text_parts, words_of
 from smara.adapters.lines import Document, JsonLine, list_in, mapping_in, milliseconds, text_in
 from smara.adapters.readers.transcript import Recent, Transcript
 from smara.adapters.records import Counted, Record, bounded_id
@@ -118,23 +118,17 @@ _PLACE = re.compile(r"<cwd>([^<\n]+)</cwd>|^\s*Current working directory: (.+)$"
 
 def place_in(text: str) -> str:
     """Return the working folder that a text names, or ""."""
-    if not text.lstrip().startswith("<environment_context>"):
-        return ""
-    found = _PLACE.search(text)
-    return (found[1] or found[2]).strip() if found else ""
+    is_context = text.lstrip().startswith("<environment_context>")
+    place = _PLACE.search(text) if is_context else None
+    return (place[1] or place[2]).strip() if place else ""
 
 
 def program_kind(text: str) -> str | None:
     """Return the kind of a program's text; None for a person's."""
     stripped = text.strip()
-    for opening, kind in _OPENINGS:
-        if stripped.startswith(opening):
-            return kind
-    return (
-        "additional_context"
-        if stripped.startswith("<external_") and _OUTSIDE.match(stripped)
-        else None
-    )
+    if stripped.startswith("<external_") and _OUTSIDE.match(stripped):
+        return "additional_context"
+    return next((kind for opening, kind in _OPENINGS if stripped.startswith(opening)), None)
 
 
 def voice_of(role: str, parts: Sequence[Part], thread_kind: ThreadKind) -> tuple[Role, str | None]:
@@ -172,7 +166,6 @@ class _Rollout(Transcript):
         super().__init__(path)
         if named := _FILE_NAME.match(path.name):
             self.thread = replace(self.thread, id=bounded_id(named[1]))
-        self._has_begun = False
         self._is_fork = False
         self._began_at: int | None = None
         self._own_from: int | None = None  # where a sub-agent's own records begin
@@ -217,7 +210,7 @@ class _Rollout(Transcript):
         if is_inherited and value.get("type") != "session_meta":
             reason = "what a sub-agent was given of its parent, which has its own file"
             yield Counted(entry.line, "inherited", reason)
-        elif not isinstance(payload, dict) and not kind and not self._has_begun and "id" in value:
+        elif not isinstance(payload, dict) and not kind and not self.has_begun and "id" in value:
             yield from self._read_meta(entry, value)
         elif not isinstance(payload, dict) and not kind and "record_type" in value:
             yield Counted(entry.line, "state", "a mark of the program without words")
@@ -246,12 +239,17 @@ class _Rollout(Transcript):
     # What describes the session
 
     def _begin(self, meta: Mapping[str, Any]) -> None:
-        self._has_begun = True
+        self.has_begun = True
         self._began_at = milliseconds(meta.get("timestamp")) or self.at
         self._is_fork = bool(text_in(meta.get("forked_from_id")))
         own_from = meta.get("subagent_history_start_ordinal")
         self._own_from = own_from if isinstance(own_from, int) else None
-        kind, parent, agent = _descent(meta)
+        source = mapping_in(meta.get("source")).get("subagent")
+        spawn = mapping_in(mapping_in(source).get("thread_spawn"))
+        parent = first_text(meta, "parent_thread_id") or first_text(spawn, "parent_thread_id")
+        kind: ThreadKind = "subagent" if source or parent else "conversation"
+        kind = "compaction" if source == "compact" else kind
+        role = first_text(meta, "agent_role") or first_text(spawn, "agent_role")
         git = mapping_in(meta.get("git"))
         facts: dict[str, Any] = {
             **self.thread.metadata,
@@ -261,7 +259,8 @@ class _Rollout(Transcript):
             "git_branch": text_in(git.get("branch")),
             "git_commit": text_in(git.get("commit_hash")),
             "forked_from": text_in(meta.get("forked_from_id")),
-            **agent,
+            "agent_name": first_text(meta, "agent_nickname") or first_text(spawn, "agent_nickname"),
+            "agent_type": role or text_in(source),
         }
         thread_id = bounded_id(text_in(meta.get("id")) or self.thread.id)
         if kind != "conversation":
@@ -279,17 +278,15 @@ class _Rollout(Transcript):
     def _read_meta(self, entry: JsonLine, meta: Mapping[str, Any]) -> Iterator[Record]:
         self.at = milliseconds(meta.get("timestamp")) or self.at
         reason = "describes the session again, or the one it was copied from"
-        if not self._has_begun:
+        if not self.has_begun:
             self._begin(meta)
             self._place = text_in(self.thread.metadata.get("cwd"))
             reason = "describes the session"
         yield Counted(entry.line, "session_meta", reason)
 
     def _read_compacted(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
-        words = text_in(item.get("message"))
-        if words.strip():
-            part = Part("text", words)
-            yield self._keep(entry, item, "system", parts=(part,), kind="compaction_summary")
+        if parts := text_parts(text_in(item.get("message"))):
+            yield self._keep(entry, item, "system", parts=parts, kind="compaction_summary")
         else:
             yield Counted(entry.line, "compacted", "where the conversation was compacted")
 
@@ -409,9 +406,8 @@ class _Rollout(Transcript):
 
     def _read_unknown(self, entry: JsonLine, item: Mapping[str, Any]) -> Iterator[Record]:
         kind = text_in(item.get("type")) or text_in(entry.value.get("type")) or "without a type"
-        words = words_of(item)
-        if words.strip():
-            yield self._keep(entry, item, "system", parts=(Part("text", words),), kind=kind[:60])
+        if parts := text_parts(words_of(item)):
+            yield self._keep(entry, item, "system", parts=parts, kind=kind[:60])
         else:
             yield Counted(entry.line, "unknown", f"unknown record type: {kind[:60]}")
 
@@ -544,22 +540,6 @@ def _kind_of(entry: JsonLine, item: Mapping[str, Any]) -> str:
     return (
         kind if kind in _CALLS or kind in _BOOKKEEPING else text_in(entry.value.get("type")) or kind
     )
-
-
-def _descent(meta: Mapping[str, Any]) -> tuple[ThreadKind, str, dict[str, Any]]:
-    """What kind of thread it is, whose, and what its agent is called."""
-    source = mapping_in(meta.get("source")).get("subagent")
-    spawned = mapping_in(mapping_in(source).get("thread_spawn"))
-    parent = text_in(meta.get("parent_thread_id")) or text_in(spawned.get("parent_thread_id"))
-    agent = {
-        "agent_name": text_in(meta.get("agent_nickname")) or text_in(spawned.get("agent_nickname")),
-        "agent_type": text_in(meta.get("agent_role"))
-        or text_in(spawned.get("agent_role"))
-        or text_in(source),
-    }
-    if source == "compact":
-        return "compaction", parent, agent
-    return ("subagent" if source or parent else "conversation"), parent, agent
 
 
 @dataclass(frozen=True, slots=True)

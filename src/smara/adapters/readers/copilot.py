@@ -55,13 +55,12 @@ class _CopilotSession(Transcript):
         super().__init__(path)
         self.thread = replace(self.thread, id=bounded_id(path.parent.name))
         self._helpers: dict[str, NewThread] = {}
-        self._has_begun = False
 
     def take(self, entry: JsonLine) -> Iterator[Record]:
         kind, data = text_in(entry.value.get("type")), mapping_in(entry.value.get("data"))
         self.at = milliseconds(entry.value.get("timestamp")) or self.at
         if kind in ("session.start", "session.resume"):
-            if not self._has_begun:
+            if not self.has_begun:
                 self._begin(data)
             yield Counted(entry.line, kind, "describes the session")
         elif kind == "session.title_changed":
@@ -99,7 +98,7 @@ class _CopilotSession(Transcript):
             created_at=milliseconds(data.get("startTime")) or self.at,
             metadata={name: fact for name, fact in facts.items() if fact},
         )
-        self._has_begun = True
+        self.has_begun = True
 
     def _prompt(self, entry: JsonLine, data: Mapping[str, Any]) -> Record:
         words, source = text_in(data.get("content")), text_in(data.get("source"))

@@ -8,7 +8,6 @@ an addition is new. `project_root_of` resolves the folder that a chat belongs to
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -22,6 +21,7 @@ from smara.adapters.lines import (
     Document,
     JsonLine,
     entry_of,
+    json_in,
     list_in,
     mapping_in,
     milliseconds,
@@ -46,14 +46,10 @@ def project_root_of(path: str | os.PathLike[str], candidates: Iterable[str] = ()
     folder = next((each for each in parents if each.parent.name == "tmp"), None)
     if folder is None:
         return ""
-    named = _read(folder / ".project_root").strip()
-    if named:
+    if named := _read(folder / ".project_root").strip():
         return named
-    try:
-        registry = json.loads(_read(folder.parent.parent / "projects.json") or "{}")
-    except (ValueError, RecursionError):
-        registry = {}
-    projects = mapping_in(mapping_in(registry).get("projects"))
+    registry = mapping_in(json_in(_read(folder.parent.parent / "projects.json")))
+    projects = mapping_in(registry.get("projects"))
     for root, name in projects.items():
         if isinstance(name, str) and folder.name in (name, _hash(root)):
             return root
@@ -62,9 +58,8 @@ def project_root_of(path: str | os.PathLike[str], candidates: Iterable[str] = ()
 
 def _read(path: Path) -> str:
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            return ""
-        return path.read_text(encoding="utf-8", errors="replace")
+        is_small = path.stat().st_size <= _MOST_BYTES
+        return path.read_text(encoding="utf-8", errors="replace") if is_small else ""
     except OSError:
         return ""
 
@@ -99,7 +94,6 @@ class _Chat(Transcript):
         self._seen: set[str] = set()
         self._answered: set[str] = set()
         self._has_chat: dict[str, bool] = {}
-        self._has_begun = False
         self.thread = replace(self.thread, metadata=self._facts({}))
 
     def begin_document(self, document: Document) -> Iterator[Record]:
@@ -135,8 +129,8 @@ class _Chat(Transcript):
     def _describe(self, about: Mapping[str, Any]) -> None:
         """Learn what a session says about itself."""
         session_id = text_in(about.get("sessionId"))
-        if session_id and not self._has_begun:
-            self._has_begun = True
+        if session_id and not self.has_begun:
+            self.has_begun = True
             is_agent = about.get("kind") == "subagent"
             facts = self._facts(about)
             if is_agent:
@@ -177,7 +171,7 @@ class _Chat(Transcript):
         if self.thread.id != session_id:
             facts = {**self._facts({}), "told_by": "log"}
             self.thread = NewThread(session_id, metadata=facts, created_at=at)
-            self._has_begun = True
+            self.has_begun = True
         self.at = at or self.at
         role, kind = _voice(words)
         if role == "user":

@@ -52,6 +52,13 @@ _NO_WORDS = {
 _UNFINISHED = "still being written; import again later"
 _NO_STORE = "not a database of OpenCode, or a damaged one"
 _BROKEN_OFF = "the database cannot be read from here on"
+_PARTS = "SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY id"
+_MESSAGES = (
+    "SELECT id, data, time_created FROM message WHERE session_id = ? ORDER BY time_created, id"
+)
+_SECOND_MESSAGES = (
+    "SELECT id, type, data, time_created FROM session_message WHERE session_id = ? ORDER BY seq"
+)
 _MOST_BYTES = 80 * 1024 * 1024
 _ENTRY = JsonLine(1, b"", {})
 """What stands for the line of a message; records are numbered as they come."""
@@ -99,7 +106,7 @@ def _sessions(
             return
         chosen = [row for row in rows if only is None or row["id"] == only]
         for number, row in enumerate(chosen, 1):
-            yield StoredSession(row, _database_messages(path, row["id"]))
+            yield StoredSession(row, _read_messages(path, row["id"]))
             if progress:
                 progress(number, len(chosen))
         return
@@ -419,57 +426,36 @@ def has_session(path: str | os.PathLike[str], session_id: str) -> bool:
     """Return True if the database has a session and can be read."""
     try:
         with _read_only(path) as connection:
-            return (
-                connection.execute("SELECT 1 FROM session WHERE id = ?", [session_id]).fetchone()
-                is not None
-            )
+            row = connection.execute("SELECT 1 FROM session WHERE id = ?", [session_id]).fetchone()
+            return row is not None
     except sqlite3.Error:
         return False
 
 
-def _database_messages(
+def _read_messages(
     path: str | os.PathLike[str], session_id: str
 ) -> Iterator[StoredMessage | Counted]:
     try:
         with _read_only(path) as connection:
-            yield from _read_messages(connection, session_id)
+            parts: dict[str, list[Any]] = {}
+            for row in connection.execute(_PARTS, [session_id]):
+                part = _object(row["data"], {"id": row["id"]}, "part")
+                parts.setdefault(row["message_id"], []).append(part)
+            rows = connection.execute(_MESSAGES, [session_id]).fetchall()
+            for row in rows:
+                about = {"id": row["id"], "created": row["time_created"]}
+                info = _object(row["data"], about, "message")
+                own = tuple(parts.get(row["id"], ()))
+                yield info if isinstance(info, Counted) else StoredMessage(info, own)
+            has_second = connection.execute("PRAGMA table_info(session_message)").fetchone()
+            if rows or not has_second:
+                return
+            for row in connection.execute(_SECOND_MESSAGES, [session_id]).fetchall():
+                about = {"id": row["id"], "type": row["type"], "created": row["time_created"]}
+                message = _object(row["data"], about, "message")
+                yield message if isinstance(message, Counted) else _as_first(message)
     except sqlite3.Error:
         yield Counted(1, "unreadable", _BROKEN_OFF, detail=session_id[:100])
-
-
-def _read_messages(
-    connection: sqlite3.Connection, session_id: str
-) -> Iterator[StoredMessage | Counted]:
-    parts: dict[str, list[Any]] = {}
-    for row in connection.execute(
-        "SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY id", [session_id]
-    ):
-        part = _object(row["data"], {"id": row["id"]}, "part")
-        parts.setdefault(row["message_id"], []).append(part)
-    has_messages = False
-    statement = (
-        "SELECT id, data, time_created FROM message WHERE session_id = ? ORDER BY time_created, id"
-    )
-    for row in connection.execute(statement, [session_id]).fetchall():
-        has_messages = True
-        info = _object(row["data"], {"id": row["id"], "created": row["time_created"]}, "message")
-        yield (
-            info
-            if isinstance(info, Counted)
-            else StoredMessage(info, tuple(parts.get(row["id"], ())))
-        )
-    if has_messages or not connection.execute("PRAGMA table_info(session_message)").fetchone():
-        return
-    statement = (
-        "SELECT id, type, data, time_created FROM session_message WHERE session_id = ? ORDER BY seq"
-    )
-    for row in connection.execute(statement, [session_id]).fetchall():
-        message = _object(
-            row["data"],
-            {"id": row["id"], "type": row["type"], "created": row["time_created"]},
-            "message",
-        )
-        yield message if isinstance(message, Counted) else _as_first(message)
 
 
 def _object(data: Any, around: dict[str, Any], kind: str) -> dict[str, Any] | Counted:

@@ -45,7 +45,6 @@ class _PiSession(Transcript):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.thread = replace(self.thread, id=bounded_id(_session_in(path) or "unnamed"))
-        self._has_begun = False
         self._inherited_until: int | None = None
 
     def take(self, entry: JsonLine) -> Iterator[Record]:
@@ -53,7 +52,7 @@ class _PiSession(Transcript):
         kind = text_in(value.get("type"))
         self.at = milliseconds(value.get("timestamp")) or self.at
         if kind == "session":
-            if not self._has_begun:
+            if not self.has_begun:
                 self._begin(value)
             yield Counted(entry.line, "session", "describes the session")
         elif kind == "session_info":
@@ -82,7 +81,7 @@ class _PiSession(Transcript):
             metadata={name: fact for name, fact in facts.items() if fact},
             created_at=self.at,
         )
-        self._has_begun = True
+        self.has_begun = True
 
     def _message(self, entry: JsonLine, message: Mapping[str, Any]) -> Iterator[Record]:
         role, content = text_in(message.get("role")), message.get("content")

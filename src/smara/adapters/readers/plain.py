@@ -21,6 +21,7 @@ from smara.adapters.lines import (
     decode,
     elements,
     entry_of,
+    head_of,
     is_document,
     list_in,
     mapping_in,
@@ -316,7 +317,7 @@ def read_conversations(
     No content makes it raise; only a file that cannot be opened does.
     """
     reader = _Conversations(stem_of(path))
-    if is_document(path):
+    if is_document(head_of(path)):
         yield from reader.read_document(path, progress)
         return
     for line in read_lines(path, progress, max_line_bytes=max_line_bytes):

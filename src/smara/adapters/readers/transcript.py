@@ -18,6 +18,7 @@ from smara.adapters.lines import (
     JsonLine,
     decode,
     elements,
+    head_of,
     is_document,
     read_lines,
     text_in,
@@ -54,7 +55,8 @@ class Transcript:
     """One file while it is read.
 
     ``thread`` is what the file has said of its session so far. ``at`` is the time of the entry that
-    is read; one without a time has that of the entry before it.
+    is read; one without a time has that of the entry before it. ``has_begun`` is True when the file
+    has described its session.
     """
 
     host: ClassVar[str]
@@ -65,6 +67,7 @@ class Transcript:
         name = path.name.split(".")[0]
         self.thread = NewThread(bounded_id(name), metadata={"host": self.host})
         self.at: int | None = None
+        self.has_begun = False
         self.identities = Identities()
         self.tool_names: Recent[str | None] = Recent()
 
@@ -83,7 +86,7 @@ class Transcript:
         """
         reader = cls(Path(path))
         entries: Iterable[JsonLine | Counted]
-        if cls.document_list is not None and is_document(path):
+        if cls.document_list is not None and is_document(head_of(path)):
             document = elements(path, cls.document_list, progress)
             yield from reader.begin_document(document)
             entries = document.entries
