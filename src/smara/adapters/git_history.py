@@ -51,15 +51,17 @@ class PastCommit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommitCandidate:
-    """Something that commits say and that may be worth remembering."""
+    """Something that commits say and that may be worth remembering.
+
+    Attributes:
+        quotes: Pairs of a commit and the words in it that say so; the first commit is the one it is
+            known by.
+    """
 
     kind: Kind
     type: MemoryType
     content: str
     quotes: tuple[tuple[str, str], ...]
-    """Pairs of a commit and the words in it that say so; the first commit is the one it is known
-    by.
-    """
     at_ms: int
     author: str
     files: tuple[str, ...] = ()
@@ -86,25 +88,28 @@ class CandidateChange:
 
 @dataclass(slots=True)
 class GitReport:
-    """The result of importing a history, or of its dry run."""
+    """The result of importing a history, or of its dry run.
+
+    Attributes:
+        commits: How many commits were read.
+        is_all: Whether the history ends there; ``False`` when older commits were not looked at.
+        left_out: How many commits that seemed to tell something were left out, by the reason.
+        cut: How many candidates were beyond the limit.
+        warmed_commits: How many commits were counted for files that change together; ``None`` when
+            that was not done.
+        left_for_later: How many files the repository has, when its code was not indexed because
+            they are many.
+    """
 
     root: str
     is_dry_run: bool = False
     commits: int = 0
-    """How many commits were read."""
     is_all: bool = True
-    """Whether the history ends there; ``False`` when older commits were not looked at."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """How many commits that seemed to tell something were left out, by the reason."""
     changes: list[CandidateChange] = field(default_factory=list)
     cut: int = 0
-    """How many candidates were beyond the limit."""
     warmed_commits: int | None = None
-    """How many commits were counted for files that change together; ``None`` when that was not
-    done.
-    """
     left_for_later: int | None = None
-    """How many files the repository has, when its code was not indexed because they are many."""
 
     @property
     def counts(self) -> Counter[str]:
@@ -176,12 +181,11 @@ def _git(root: str, *arguments: str) -> str | None:
     return git_text(root, *arguments, timeout_seconds=_DEADLINE_SECONDS)
 
 
+# A commit that touches more files speaks of none of them.
 MOST_FILES = 20
-"""A commit that touches more files speaks of none of them."""
+# Older than this, seen from the last commit, code has mostly been written anew; what its commits
+# say is past.
 MOST_YEARS = 6
-"""Older than this, seen from the last commit, code has mostly been written anew; what its commits
-say is past.
-"""
 _YEAR_MS = 365 * 86_400_000
 _NOT_CODE = re.compile(
     r"(?:^|/)(?:docs?|documentation|examples?|samples?|\.github|\.circleci|\.azure|changelog\.d"
@@ -250,8 +254,8 @@ LEAST_FIXES = 3
 WITHIN_DAYS = 14
 MOST_CHAINS = 15
 MOST_FIXES_READ = 3_000
+# A fix of more files is no fix of one of them.
 _MOST_FILES = 4
-"""A fix of more files is no fix of one of them."""
 _USUAL_SHARE = 0.3
 _DAY_MS = 86_400_000
 _FIX = re.compile(
@@ -463,10 +467,10 @@ class CommitIndex:
 
 SOURCE: MemorySource = "commit_auto"
 MOST_COMMITS = 20_000
+# So many of the newest are taken in one go: more would bury what is learned from work itself.
 MOST_MEMORIES = 100
-"""So many of the newest are taken in one go: more would bury what is learned from work itself."""
+# Repositories up to this size are indexed without being asked: some twenty seconds at most.
 MOST_FILES_UNASKED = 5_000
-"""Repositories up to this size are indexed without being asked: some twenty seconds at most."""
 _BATCH = 25
 _CONFIDENCE = {"reason": 0.7, "breaking": 0.75, "revert": 0.75, "fix chain": 0.6}
 

@@ -30,20 +30,23 @@ _NEVER = {".git", ".venv", "node_modules", "__pycache__"}
 
 @dataclass(frozen=True, slots=True)
 class TranscriptFile:
-    """A transcript of an agent: a file, or a database's session."""
+    """A transcript of an agent: a file, or a database's session.
+
+    Attributes:
+        cwd: The folder of the session; empty if nothing names it.
+        at_ms: The time of the last change.
+        only: The session, of a file that has many.
+        is_unreadable: True if its head could not be read, so that nothing says where it belongs.
+    """
 
     path: str
     format: str
     cwd: str = ""
-    """The folder of the session; empty if nothing names it."""
     at_ms: int = 0
-    """The time of the last change."""
     session_id: str = ""
     is_subagent: bool = False
     only: str | None = None
-    """The session, of a file that has many."""
     is_unreadable: bool = False
-    """True if its head could not be read, so that nothing says where it belongs."""
 
 
 class Here:
@@ -125,14 +128,19 @@ def written_at(path: str | os.PathLike[str]) -> int:
 
 Reach = Literal["project", "global"]
 Block = Literal["toml", "markdown"]
+# The timeouts of hooks that setup registers.
 START_SECONDS, STEP_SECONDS, DRAIN_SECONDS, END_SECONDS = 10, 5, 60, 1
-"""The timeouts of hooks that setup registers."""
+# Where the event's name and our text stand in `Hooks.output`.
 EVENT, TEXT = "$EVENT", "$TEXT"
-"""Where the event's name and our text stand in `Hooks.output`."""
 
 
 class Fields(NamedTuple):
-    """The names of facts in a payload; the first one present counts."""
+    """The names of facts in a payload; the first one present counts.
+
+    Attributes:
+        parent_id: Of a sub-agent with a session of its own: the session that started it.
+        once: Ids that tell a repeated event from a second event with the same words.
+    """
 
     session_id: tuple[str, ...] = (
         "session_id", "sessionId", "conversation_id", "sessionID", "thread-id",
@@ -154,7 +162,6 @@ class Fields(NamedTuple):
     tool_use_id: tuple[str, ...] = ("tool_use_id", "toolUseId", "toolCallId", "callID")
     duration_ms: tuple[str, ...] = ("duration_ms", "duration")
     parent_id: tuple[str, ...] = ("parentAgentId", "parent_agent_id")
-    """Of a sub-agent with a session of its own: the session that started it."""
     error: tuple[str, ...] = ("error", "error_message", "error_details")
     subagent_id: tuple[str, ...] = ("agent_id", "agentId", "subagent_id")
     text: tuple[str, ...] = (
@@ -164,57 +171,65 @@ class Fields(NamedTuple):
     model: tuple[str, ...] = ("model",)
     file_path: tuple[str, ...] = ("file_path", "filePath")
     once: tuple[str, ...] = ("prompt_id", "generation_id", "messageID", "turn_id")
-    """Ids that tell a repeated event from a second event with the same words."""
 
 
 class RuleFile(NamedTuple):
-    """A file in which a host reads our text without a hook."""
+    """A file in which a host reads our text without a hook.
+
+    Attributes:
+        head: Its first lines, which show that it is ours.
+    """
 
     path: str
     head: str
-    """Its first lines, which show that it is ours."""
 
 
 class Hooks(NamedTuple):
-    """The events that a host sends, and the answers it takes."""
+    """The events that a host sends, and the answers it takes.
+
+    Attributes:
+        answerable: Events that may be answered; every other one is only stored.
+        transient: Events that are not stored, because a later one repeats them with more in it.
+        drain_events: Events at which the spool is drained while the host waits, as it has no
+            background.
+        has_background: True if setup registers a drain that the host runs in its background.
+        most_characters: The length at which a text is cut; a host hides what is longer in a file.
+        sources: The host's own words for why a session starts, and ours.
+        helper_kinds: Events of sub-agents that mean something else, or nothing: no person wrote
+            their prompts.
+        event_tools: The tool of events that do not name it; their arguments stand in the payload
+            itself.
+        mcp_events: Events that name a tool of an MCP server without the server.
+        mark: A field that this host alone sends, in the hooks of other hosts as well.
+        is_payload: Recognise this host's payload of an event if the command names no host.
+        runs_hooks_of: Hosts whose registered hooks this host runs, too.
+        runner_variable: An environment variable that is set in every hook that this host runs.
+        has_call_ids: False if hooks do not name a tool call as the transcript names it.
+        has_exit_codes: False if the exit code of a command stands in the transcript alone.
+    """
 
     events: Mapping[str, Kind]
     answerable: tuple[str, ...] = ()
-    """Events that may be answered; every other one is only stored."""
     transient: tuple[str, ...] = ()
-    """Events that are not stored, because a later one repeats them with more in it."""
     drain_events: tuple[str, ...] = ()
-    """Events at which the spool is drained while the host waits, as it has no background."""
     has_background: bool = False
-    """True if setup registers a drain that the host runs in its background."""
     output: Mapping[str, Any] = {
         "hookSpecificOutput": {"hookEventName": EVENT, "additionalContext": TEXT}
     }
     most_characters: int = 9_500
-    """The length at which a text is cut; a host hides what is longer in a file."""
     is_limit_in_bytes: bool = False
     fields: Fields = Fields()
     sources: Mapping[str, str] = MappingProxyType({})
-    """The host's own words for why a session starts, and ours."""
     helper_kinds: Mapping[Kind, Kind | None] = MappingProxyType({})
-    """Events of sub-agents that mean something else, or nothing: no person wrote their prompts."""
     event_tools: Mapping[str, str] = MappingProxyType({})
-    """The tool of events that do not name it; their arguments stand in the payload itself."""
     event_arguments: tuple[str, ...] = ()
     mcp_events: tuple[str, ...] = ()
-    """Events that name a tool of an MCP server without the server."""
     mark: str = ""
-    """A field that this host alone sends, in the hooks of other hosts as well."""
     is_payload: Callable[[str, Mapping[str, Any]], bool] | None = None
-    """Recognise this host's payload of an event if the command names no host."""
     runs_hooks_of: tuple[str, ...] = ()
-    """Hosts whose registered hooks this host runs, too."""
     runner_variable: str = ""
-    """An environment variable that is set in every hook that this host runs."""
     has_call_ids: bool = True
-    """False if hooks do not name a tool call as the transcript names it."""
     has_exit_codes: bool = True
-    """False if the exit code of a command stands in the transcript alone."""
     rule_file: RuleFile | None = None
 
 
@@ -233,16 +248,20 @@ class HomeFolder(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SetupTarget:
-    """One file of a host, and our part of it."""
+    """One file of a host, and our part of it.
+
+    Attributes:
+        additions: Of a JSON file: the entries that are added to it.
+        body: Of a TOML or Markdown file: the block. Of a file of our own: its content.
+        changes_itself: True if hooks rewrite a file of our own, so that any content of it counts as
+            ours.
+    """
 
     path: str
     form: Literal["json", "own"] | Block
     additions: dict[str, Any] = field(default_factory=dict)
-    """Of a JSON file: the entries that are added to it."""
     body: str = ""
-    """Of a TOML or Markdown file: the block. Of a file of our own: its content."""
     changes_itself: bool = False
-    """True if hooks rewrite a file of our own, so that any content of it counts as ours."""
 
     def is_ours(self, path: tuple[str, ...], value: Any) -> bool:
         """Return True if ``smara setup`` writes this entry of a JSON file."""
@@ -252,74 +271,88 @@ class SetupTarget:
 
 
 class Setup(NamedTuple):
-    """The files that make a host call us, and its signs."""
+    """The files that make a host call us, and its signs.
+
+    Attributes:
+        targets: Return the files for a reach, the root of a repository and the program to call.
+        advice: A sentence for the user after setup.
+        alternative: Return the lines about another way to set it up.
+        has_plugin: Return True if our plug-in is enabled, given the host's home and a repository.
+        untrusted: Return the first of these files whose hooks the host skips until its user agrees.
+        deaf_version: The last version that ignored the output of hooks.
+    """
 
     targets: Callable[[Reach, str, str], list[SetupTarget]]
-    """Return the files for a reach, the root of a repository and the program to call."""
     programs: tuple[str, ...] = ()
     home: HomeFolder | None = None
     advice: Mapping[Reach, str] = MappingProxyType({})
-    """A sentence for the user after setup."""
     alternative: Callable[[], tuple[str, ...]] = tuple
-    """Return the lines about another way to set it up."""
     has_plugin: Callable[[str, str], bool] = lambda home, root: False
-    """Return True if our plug-in is enabled, given the host's home and a repository."""
     untrusted: Callable[[str, list[str]], str] = lambda home, paths: ""
-    """Return the first of these files whose hooks the host skips until its user agrees."""
     is_timeout_in_ms: bool = False
     deaf_version: tuple[int, ...] = ()
-    """The last version that ignored the output of hooks."""
 
 
 class Transcripts(NamedTuple):
-    """The record that a host keeps of its sessions."""
+    """The record that a host keeps of its sessions.
+
+    Attributes:
+        format: The name in ``smara import --from NAME`` and in a thread's metadata.
+        reader: ``module:function`` that yields records; it is imported with the first file.
+        find: Find every transcript on this machine.
+        is_record: Return True if a line of JSON is a record of this host.
+        is_loose: True if `is_record` would accept records of others: it is asked after all of them.
+        documents: Regular expressions for the first characters of files that are one JSON document.
+        is_file: Return True if a file is recognised without reading lines of it.
+        has_sessions: Return True if a file of this format is surely a transcript, as a database may
+            not be.
+        locate: Return the transcript of a session id, or ""; ``None`` if hooks name the path.
+        has_subagent_files: False if a sub-agent has no transcript of its own.
+        has_many_sessions: True if one file has many sessions, as a database has.
+        injection: Return the text that a hook put into a record, or "".
+    """
 
     format: str
-    """The name in ``smara import --from NAME`` and in a thread's metadata."""
     reader: str
-    """``module:function`` that yields records; it is imported with the first file."""
     find: Callable[[Here], Iterator[TranscriptFile]]
-    """Find every transcript on this machine."""
     is_record: Callable[[Mapping[str, Any]], bool]
-    """Return True if a line of JSON is a record of this host."""
     is_loose: bool = False
-    """True if `is_record` would accept records of others: it is asked after all of them."""
     documents: tuple[str, ...] = ()
-    """Regular expressions for the first characters of files that are one JSON document."""
     is_file: Callable[[str | os.PathLike[str]], bool] = lambda path: False
-    """Return True if a file is recognised without reading lines of it."""
     has_sessions: Callable[[str | os.PathLike[str]], bool] = lambda path: True
-    """Return True if a file of this format is surely a transcript, as a database may not be."""
     locate: Callable[[str], str] | None = None
-    """Return the transcript of a session id, or ""; ``None`` if hooks name the path."""
     has_subagent_files: bool = True
-    """False if a sub-agent has no transcript of its own."""
     has_many_sessions: bool = False
-    """True if one file has many sessions, as a database has."""
     injection: Callable[[Mapping[str, Any]], str] | None = None
-    """Return the text that a hook put into a record, or ""."""
 
 
 class Instructions(NamedTuple):
-    """The files in which people tell a host what to do."""
+    """The files in which people tell a host what to do.
+
+    Attributes:
+        patterns: Paths below the folder that a file is about; ``**`` stands for any number of
+            folders.
+        at_start: Files of a repository that the host itself reads when a session starts.
+        at_home: The same, in the host's folder of the user.
+        folder: A folder of a repository that has nothing but files of this host.
+    """
 
     patterns: tuple[str, ...] = ()
-    """Paths below the folder that a file is about; ``**`` stands for any number of folders."""
     at_start: tuple[str, ...] = ()
-    """Files of a repository that the host itself reads when a session starts."""
     at_home: tuple[str, ...] = ()
-    """The same, in the host's folder of the user."""
     folder: str = ""
-    """A folder of a repository that has nothing but files of this host."""
 
 
 class Host(NamedTuple):
-    """An agent host: every fact that any door needs."""
+    """An agent host: every fact that any door needs.
+
+    Attributes:
+        name: Its name in commands, events and tables: ``smara setup NAME``.
+        title: Its name in sentences.
+    """
 
     name: str
-    """Its name in commands, events and tables: ``smara setup NAME``."""
     title: str = ""
-    """Its name in sentences."""
     hooks: Hooks | None = None
     setup: Setup | None = None
     transcripts: Transcripts | None = None

@@ -38,11 +38,11 @@ from smara.errors import DatabaseError, InvalidInputError, SmaraError
 from smara.memory import Memory
 from smara.messages.models import NewMessage, NewThread
 
+# Formats of no host: conversations in JSON, and messages line by line.
 PLAIN = {
     "json": "smara.adapters.readers.plain:read_conversations",
     "jsonl": "smara.adapters.readers.plain:read_jsonl",
 }
-"""Formats of no host: conversations in JSON, and messages line by line."""
 FORMATS: tuple[str, ...] = (*TRANSCRIPTS, *PLAIN)
 _STRICT = [each for each in TRANSCRIPTS.values() if not each.is_loose]
 _LOOSE = [each for each in TRANSCRIPTS.values() if each.is_loose]
@@ -329,21 +329,24 @@ def expand(paths: Iterable[str]) -> list[str]:
     return [os.fspath(each) for each in import_order(files)]
 
 
+# The name of no project: of one that an import would make.
 _NOT_THERE = ""
-"""The name of no project: of one that an import would make."""
+# Gives something to call with (done, total) while what is named is under way.
 Bar = Callable[[str], AbstractContextManager[Progress | None]]
-"""Gives something to call with (done, total) while what is named is under way."""
 
 
 @dataclass(slots=True)
 class BulkReport:
-    """The result of importing many transcripts."""
+    """The result of importing many transcripts.
+
+    Attributes:
+        elsewhere: Transcripts of other folders, which were left out.
+        unread: Files that could not be read at all, and why.
+    """
 
     reports: list[ImportReport] = field(default_factory=list)
     elsewhere: int = 0
-    """Transcripts of other folders, which were left out."""
     unread: list[tuple[str, str]] = field(default_factory=list)
-    """Files that could not be read at all, and why."""
     learned: LearnReport = field(default_factory=LearnReport)
 
 

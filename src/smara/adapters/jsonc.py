@@ -25,15 +25,17 @@ _DEEPEST = 200
 
 @dataclass(slots=True)
 class JsoncNode:
-    """A value in a text, with its place and its members."""
+    """A value in a text, with its place and its members.
+
+    Attributes:
+        members: Of an object: name, where the name begins, value. Of a list: an empty name, and
+            where the element begins.
+    """
 
     start: int
     end: int
     value: Any
     members: list[tuple[str, int, JsoncNode]] = field(default_factory=list)
-    """Of an object: name, where the name begins, value. Of a list: an empty name, and where the
-    element begins.
-    """
     has_last_comma: bool = False
 
     def member(self, name: str) -> JsoncNode | None:

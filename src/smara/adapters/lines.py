@@ -376,13 +376,15 @@ _GAP = re.compile(r"[\s,]*")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The elements of a list in a document, with its surroundings."""
+    """The elements of a list in a document, with its surroundings.
+
+    Attributes:
+        around: The document without the list; of a broken one what stands before it; ``None`` when
+            it is the list itself.
+    """
 
     entries: list[JsonLine | Counted]
     around: Any = None
-    """The document without the list; of a broken one what stands before it; ``None`` when it is the
-    list itself.
-    """
     is_broken: bool = False
 
 

@@ -27,8 +27,8 @@ def shorten_title(text: str) -> str:
     return line if len(line) <= MAX_TITLE_CHARS else line[: MAX_TITLE_CHARS - 1].rstrip() + "…"
 
 
+# Called with the bytes read so far and the bytes in the file, as they lie on disk.
 Progress = Callable[[int, int], None]
-"""Called with the bytes read so far and the bytes in the file, as they lie on disk."""
 
 MAX_ID_CHARS = 200
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -166,15 +166,18 @@ _TOOL_KINDS = ("tool_pre", "tool_post", "tool_fail")
 
 @dataclass(slots=True)
 class LearnReport:
-    """The result of learning from imported sessions."""
+    """The result of learning from imported sessions.
+
+    Attributes:
+        sessions: In which something new was seen.
+        memories: That were made of it and wait for review.
+        left_out: Sessions that were too many for one run.
+    """
 
     sessions: int = 0
-    """In which something new was seen."""
     events: int = 0
     memories: int = 0
-    """That were made of it and wait for review."""
     left_out: int = 0
-    """Sessions that were too many for one run."""
     problems: list[str] = field(default_factory=list)
 
     def __iadd__(self, more: LearnReport) -> LearnReport:
@@ -217,19 +220,22 @@ def end_at_silences(
 
 @dataclass(slots=True)
 class _Watched:
-    """A session of this run: what may be taken of it, and what was."""
+    """A session of this run: what may be taken of it, and what was.
+
+    Attributes:
+        after_ms: Only what happened later is new.
+        is_open: It was heard of and not decided on.
+        hooked_ms: When hooks last told of it, if they did without its transcript. Of calls alone
+            both tellings are known to be one; of hosts that give calls no id, only what happened
+            later is new even so.
+        is_new: Nothing was known of it before this run.
+    """
 
     after_ms: int = -1
-    """Only what happened later is new."""
     is_open: bool = False
-    """It was heard of and not decided on."""
     hooked_ms: int = -1
-    """When hooks last told of it, if they did without its transcript. Of calls alone both tellings
-    are known to be one; of hosts that give calls no id, only what happened later is new even so.
-    """
     is_left_out: bool = False
     is_new: bool = False
-    """Nothing was known of it before this run."""
     taken: int = 0
     last_ms: int = 0
 

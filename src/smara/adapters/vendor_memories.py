@@ -45,13 +45,16 @@ _SETTINGS = ("settings.local.json", "settings.json")
 
 @dataclass(frozen=True, slots=True)
 class NotesFolder:
-    """A folder of notes, and which files in it are notes."""
+    """A folder of notes, and which files in it are notes.
+
+    Attributes:
+        is_whole: Whether a note of it that is not there any more is gone.
+    """
 
     vendor: Vendor
     place: str
     files: tuple[str, ...]
     is_whole: bool = True
-    """Whether a note of it that is not there any more is gone."""
 
 
 def _find_claude(here: Here) -> Iterator[NotesFolder]:
@@ -129,8 +132,8 @@ def _real(path: Path) -> str:
     return Path(os.path.realpath(path)).as_posix()
 
 
+# Whether a folder is one of this repository.
 BelongsHere = Callable[[str], bool]
-"""Whether a folder is one of this repository."""
 
 _LONGEST = 1_900
 _CONTINUES = re.compile(

@@ -37,11 +37,11 @@ from smara.tasks.prepare import (
     MAX_SUMMARY_LENGTH,
 )
 
+# One line of a tracker: an issue, or something else that beads keeps.
 Record = Mapping[str, Any]
-"""One line of a tracker: an issue, or something else that beads keeps."""
 
+# Where a task's metadata holds what has no place of its own here.
 KEY = "beads"
-"""Where a task's metadata holds what has no place of its own here."""
 
 HEADINGS: Mapping[str, str] = {
     "design": "## Design", "acceptance_criteria": "## Acceptance criteria", "notes": "## Notes",
@@ -116,8 +116,8 @@ COUNTERPARTS = {"id", "dependencies", *(name for names, _ in GROUPS for name in 
     "delete_reason",
     "original_type",
 }
+# What a store fills in where an issue is silent: there, a value is no change.
 _FILLED_IN = ("created_at", "created_by", "updated_at", "closed_at")
-"""What a store fills in where an issue is silent: there, a value is no change."""
 
 _OUTCOME = re.compile(rf"({'|'.join(CLOSE_REASONS)})(?:: (.*))?", re.DOTALL)
 _SHARED = [
@@ -389,13 +389,16 @@ CIRCLE = "that would close a circle"
 
 
 class Settlement(NamedTuple):
-    """The dependencies of a tracker, by keys."""
+    """The dependencies of a tracker, by keys.
+
+    Attributes:
+        implied: Issues whose parent is known by their ids alone.
+        apart: Issue → position of a dependency that cannot stand → why.
+    """
 
     edges: set[IssueEdge]
     implied: set[str]
-    """Issues whose parent is known by their ids alone."""
     apart: dict[str, dict[int, str]]
-    """Issue → position of a dependency that cannot stand → why."""
 
 
 def settle(

@@ -52,8 +52,8 @@ from smara.secrets import redact_value
 from smara.tasks.models import MAX_TITLE_LENGTH, Dependency, NewTask, Task, TaskRefusal
 
 THREAD = NewThread("beads", title="Notes kept in beads", metadata={"host": "beads"})
+# Fields that repeat what the others say.
 _SAYS_NOTHING = ("_type", "content_hash", "dependency_count", "dependent_count", "comment_count")
-"""Fields that repeat what the others say."""
 
 # In the order in which beads writes them, so that a tracker that goes out again differs from the
 # one that came in only where something changed. Others follow by name.
@@ -77,8 +77,8 @@ _PLACES = {name: place for place, name in enumerate(FIELDS)}
 # As Go writes JSON, which beads does: a tracker then differs only where something was changed.
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
+# Called with the issues stored so far and the issues to store.
 Progress = Callable[[int, int], None]
-"""Called with the issues stored so far and the issues to store."""
 
 
 def in_order(record: Record) -> dict[str, Any]:
@@ -95,6 +95,17 @@ class BeadsReport:
 
     ``lines`` equals issues + others + repeated + unreadable, and ``issues`` equals added +
     changed + unchanged + newer_here.
+
+    Attributes:
+        newer_here: Issues left as they are, because the task was changed here after the file was
+            written.
+        dependencies: Dependencies of the file that stand between tasks now, implied parents among
+            them.
+        implied_parents: Children known as such by their ids alone: ``bd-1.2`` is one of ``bd-1``.
+        others: Records that are no issues, by type; kept as messages of the thread ``beads``.
+        folded: Fields that became sections of the description.
+        kept_in_metadata: What has no counterpart here, by kind; it goes out again as it was.
+        redacted: Secrets that were replaced before anything was stored.
     """
 
     path: str
@@ -104,23 +115,16 @@ class BeadsReport:
     changed: int = 0
     unchanged: int = 0
     newer_here: int = 0
-    """Issues left as they are, because the task was changed here after the file was written."""
     dependencies: int = 0
-    """Dependencies of the file that stand between tasks now, implied parents among them."""
     implied_parents: int = 0
-    """Children known as such by their ids alone: ``bd-1.2`` is one of ``bd-1``."""
     tombstones: int = 0
     others: Counter[str] = field(default_factory=Counter)
-    """Records that are no issues, by type; kept as messages of the thread ``beads``."""
     folded: Counter[str] = field(default_factory=Counter)
-    """Fields that became sections of the description."""
     kept_in_metadata: Counter[str] = field(default_factory=Counter)
-    """What has no counterpart here, by kind; it goes out again as it was."""
     repeated: list[tuple[int, str]] = field(default_factory=list)
     unreadable: list[tuple[int, str]] = field(default_factory=list)
     refused: tuple[TaskRefusal, ...] = ()
     redacted: int = 0
-    """Secrets that were replaced before anything was stored."""
 
 
 def read_tracker(
@@ -343,18 +347,21 @@ def check_beads(path: str | os.PathLike[str]) -> None:
 
 
 class _Here(NamedTuple):
-    """A task that is here already: what an export would say of it, and its dependencies."""
+    """A task that is here already: what an export would say of it, and its dependencies.
+
+    Attributes:
+        fingerprint: Of the issue as it last came in.
+        brought: Dependencies that an earlier import brought.
+        implied: The one among them that only the id tells.
+    """
 
     line: str
     fingerprint: str | None
-    """Of the issue as it last came in."""
     updated_at: int
     created_at: int
     edges: frozenset[IssueEdge]
     brought: frozenset[IssueEdge]
-    """Dependencies that an earlier import brought."""
     implied: IssueEdge | None
-    """The one among them that only the id tells."""
 
 
 class _BeadsImport:

@@ -14,15 +14,15 @@ from smara.adapters.host_specs.generic import GENERIC, INSTRUCTION_HOSTS, SHARED
 
 _NAMES = sorted(module.name for module in iter_modules(__path__) if module.name != "generic")
 _SPECS: tuple[Host, ...] = tuple(import_module(f"{__name__}.{name}").HOST for name in _NAMES)
+# Every host by name; around them those of which only instruction files are read.
 HOSTS: tuple[Host, ...] = (SHARED, *_SPECS, GENERIC, *INSTRUCTION_HOSTS)
-"""Every host by name; around them those of which only instruction files are read."""
 _BY_NAME = {host.name: host for host in HOSTS}
+# The hooks of every host that has them.
 HOOKS: dict[str, Hooks] = {host.name: host.hooks for host in HOSTS if host.hooks is not None}
-"""The hooks of every host that has them."""
+# The transcripts of every host that keeps them, by their format.
 TRANSCRIPTS: dict[str, Transcripts] = {
     host.transcripts.format: host.transcripts for host in HOSTS if host.transcripts is not None
 }
-"""The transcripts of every host that keeps them, by their format."""
 
 
 def host_named(name: str) -> Host:

@@ -34,6 +34,7 @@ from smara.adapters.jsonc import read_object
 from smara.adapters.lines import mapping_in, text_in
 from smara.core.events import Kind
 
+# The names that other hosts use, too.
 EVENTS: dict[str, Kind] = {
     "SessionStart": "session_start", "UserPromptSubmit": "prompt", "PreToolUse": "tool_pre",
     "PostToolUse": "tool_post", "PostToolUseFailure": "tool_fail", "PostToolBatch": "tool_batch",
@@ -42,7 +43,6 @@ EVENTS: dict[str, Kind] = {
     "PreCompact": "compact_pre", "PostCompact": "compact_post", "SessionEnd": "session_end",
     "FileChanged": "file_changed", "InstructionsLoaded": "instructions",
 }  # fmt: skip
-"""The names that other hosts use, too."""
 HOME = HomeFolder("CLAUDE_CONFIG_DIR", ".claude")
 _EDITS = "Bash|Edit|Write|MultiEdit|NotebookEdit"
 _RECORD_KEYS = {

@@ -55,11 +55,11 @@ _PATTERNS = {
     "zed": (".rules",),
     "firebase": (".idx/airules.md",),
 }
+# The files that many hosts read; others often link to them, so they come first.
 SHARED = Host(
     name="agents",
     instructions=Instructions(patterns=("AGENTS.md", "AGENT.md", "AGENTS.override.md")),
 )
-"""The files that many hosts read; others often link to them, so they come first."""
 INSTRUCTION_HOSTS = tuple(
     Host(name=name, instructions=Instructions(patterns=patterns))
     for name, patterns in _PATTERNS.items()

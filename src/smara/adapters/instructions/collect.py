@@ -31,8 +31,8 @@ _NOT_ENTERED = (
     | word_set("deps tmp .env")
     | {pattern.split("/")[0] for _, pattern in INSTRUCTION_FILES if "/" in pattern}
 )
+# A tree with more folders is looked at so far; instruction files stand near the top.
 MOST_FOLDERS = 20_000
-"""A tree with more folders is looked at so far; instruction files stand near the top."""
 
 
 def find_instructions(root: str | os.PathLike[str]) -> list[InstructionFile]:
@@ -124,8 +124,8 @@ def _matching(folder: Path, pattern: str) -> list[Path]:
         return []
 
 
+# A longer file tells no agent how to work; it is refused by name.
 MAX_BYTES = 500_000
-"""A longer file tells no agent how to work; it is refused by name."""
 _DRAWN_IN = (".md", ".mdc", ".markdown")
 _MOST_DEEP = 5
 _MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
@@ -151,16 +151,19 @@ class NotFollowed:
 
 @dataclass(slots=True)
 class InstructionSet:
-    """Everything an import is about."""
+    """Everything an import is about.
+
+    Attributes:
+        is_whole: Whether all files of the root were looked for: one that is missing now is gone.
+        folders: Folders elsewhere that were looked through whole, too.
+    """
 
     root: str
     is_whole: bool
-    """Whether all files of the root were looked for: one that is missing now is gone."""
     read: list[Read] = field(default_factory=list)
     not_followed: list[NotFollowed] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     folders: tuple[str, ...] = ()
-    """Folders elsewhere that were looked through whole, too."""
 
     def was_looked_for(self, path: str) -> bool:
         """Return True if a file here would have been read."""

@@ -32,6 +32,9 @@ from smara.knowledge.models import Chunk, Evidence, MemorySource, NewMemory, Rel
 from smara.memory import Memory
 from smara.secrets import redact
 
+# What became of a statement or of its memory. *moved*: the same words at other lines; *verified*:
+# now vouched for; *put aside*: a person rejected or forgot it; *removed* and *stale*: no file says
+# it any more, and nobody or a person had confirmed it; *known*: another memory says it already.
 Outcome = Literal[
     "added",
     "changed",
@@ -45,29 +48,26 @@ Outcome = Literal[
     "known",
     "refused",
 ]
-"""What became of a statement or of its memory.
-
-*moved*: the same words at other lines; *verified*: now vouched for; *put aside*: a person
-rejected or forgot it; *removed* and *stale*: no file says it any more, and nobody or a person
-had confirmed it; *known*: another memory says it already.
-"""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementChange:
-    """One statement, and what became of it."""
+    """One statement, and what became of it.
+
+    Attributes:
+        places: Where it stands, as ``path:first-last``.
+        memory_id: The short id of its memory; ``None`` when it has none, or not yet.
+        replaces: The short id of the memory whose place it took.
+        why: What made it this type, or why it was refused.
+    """
 
     outcome: Outcome
     type: str
     text: str
     places: tuple[str, ...]
-    """Where it stands, as ``path:first-last``."""
     memory_id: str | None = None
-    """The short id of its memory; ``None`` when it has none, or not yet."""
     replaces: str | None = None
-    """The short id of the memory whose place it took."""
     why: tuple[str, ...] = ()
-    """What made it this type, or why it was refused."""
 
 
 @dataclass(slots=True)
@@ -102,8 +102,8 @@ class InstructionReport:
         return set(self.counts) <= {"unchanged", "put aside", "known", "refused"}
 
 
+# Unrelated sentences are alike by 0.2 to 0.45, a sentence with a word changed by 0.7 and more.
 LIKE_ENOUGH = 0.6
-"""Unrelated sentences are alike by 0.2 to 0.45, a sentence with a word changed by 0.7 and more."""
 _COMPARED_CHARACTERS = 400
 _NOT_WORDS = re.compile(r"[\s*_`\"'“”‘’]+")
 
@@ -126,14 +126,18 @@ class Saying:
 
 @dataclass(slots=True)
 class MatchPlan:
-    """The actions of an import; each saying and memory is in one."""
+    """The actions of an import; each saying and memory is in one.
+
+    Attributes:
+        unchanged: Each memory with all that the files say of it; there may be two sayings.
+        put_aside: A person rejected or forgot it, or something better took its place: the file is
+            not asked.
+    """
 
     unchanged: list[tuple[TypedMemory, list[Saying]]] = field(default_factory=list)
-    """Each memory with all that the files say of it; there may be two sayings."""
     changed: list[tuple[Saying, TypedMemory]] = field(default_factory=list)
     returned: list[tuple[Saying, TypedMemory]] = field(default_factory=list)
     put_aside: list[tuple[Saying, TypedMemory]] = field(default_factory=list)
-    """A person rejected or forgot it, or something better took its place: the file is not asked."""
     added: list[Saying] = field(default_factory=list)
     removed: list[TypedMemory] = field(default_factory=list)
 

@@ -20,59 +20,71 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class InstructionFile:
-    """A file that tells agents how to work here."""
+    """A file that tells agents how to work here.
+
+    Attributes:
+        path: Where it is, relative to the root where it lies inside, with ``/``.
+        place: The same, absolute, with links resolved: two names of one file are one file.
+        host: Whose file it is: ``claude``, ``agents``, ``cursor`` …; ``any`` for a file that was
+            named.
+        folder: The folder it speaks of, relative to the root; empty for all of the repository.
+        is_personal: Whether it is one person's own, and not for the team.
+    """
 
     path: str
-    """Where it is, relative to the root where it lies inside, with ``/``."""
     place: str
-    """The same, absolute, with links resolved: two names of one file are one file."""
     host: str
-    """Whose file it is: ``claude``, ``agents``, ``cursor`` …; ``any`` for a file that was named."""
     folder: str = ""
-    """The folder it speaks of, relative to the root; empty for all of the repository."""
     is_personal: bool = False
-    """Whether it is one person's own, and not for the team."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleHead:
-    """The front matter of a rule file of Cursor, Claude or Copilot."""
+    """The front matter of a rule file of Cursor, Claude or Copilot.
+
+    Attributes:
+        globs: The files its rules are for.
+        lines: How many lines the head has, its marks included.
+    """
 
     description: str = ""
     globs: tuple[str, ...] = ()
-    """The files its rules are for."""
     is_always: bool = True
     lines: int = 0
-    """How many lines the head has, its marks included."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcedureStep:
-    """One step of a procedure."""
+    """One step of a procedure.
+
+    Attributes:
+        line: Where it stands in the file.
+    """
 
     description: str
     line: int
-    """Where it stands in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionStatement:
-    """One thing an instruction file says."""
+    """One thing an instruction file says.
+
+    Attributes:
+        headings: The headings it stands under, from the outermost.
+        steps: What to do one after the other, when it is a procedure; ``title`` says what for.
+        marks: What its form says of it: ``warning`` and ``note`` for quoted notices, ``code`` for a
+            block of code.
+        type: Of which type it is, where the file says so; otherwise it is guessed.
+    """
 
     text: str
     first_line: int
     last_line: int
     headings: tuple[str, ...] = ()
-    """The headings it stands under, from the outermost."""
     steps: tuple[ProcedureStep, ...] = ()
-    """What to do one after the other, when it is a procedure; ``title`` says what for."""
     title: str = ""
     marks: tuple[str, ...] = ()
-    """What its form says of it: ``warning`` and ``note`` for quoted notices, ``code`` for a block
-    of code.
-    """
     type: MemoryType | None = None
-    """Of which type it is, where the file says so; otherwise it is guessed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +157,8 @@ _LONGEST_LEAD = 120
 _MOST_FOLDED = 4
 _LONGEST_FOLDED = 600
 LONGEST_CODE = 1_400
+# Of a longer block of code or statement the beginning is kept; the lines of the file have the rest.
 LONGEST = 1_900
-"""Of a longer block of code or statement the beginning is kept; the lines of the file have the
-rest.
-"""
 
 
 class ListItem:

@@ -169,13 +169,13 @@ _LONE_TAG = re.compile(r"\s*</?[A-Za-z][\w:-]*>\s*")
 _NOTICE = re.compile(r"\[!(\w+)\]\s*", re.IGNORECASE)
 _WARNINGS = ("warning", "caution", "important", "danger")
 _BULLET = re.compile(r"^[•–—▪◦●✅❌]\s*")
+# A heading that is half of the rule: *Never touch*, *Before committing*.
 _RULE_HEADING = re.compile(
     r"(never|do ?n[o']t|do not|always|must|avoid|forbidden|off[- ]limits|required|before|after"
     r"|when|whenever|if|only"
     r"|what (not )?to|things (not )?to|(do'?s (and|&) )?don'?ts|anti-?patterns|common mistakes)\b",
     re.IGNORECASE,
 )
-"""A heading that is half of the rule: *Never touch*, *Before committing*."""
 
 
 def parse_instructions(text: str) -> Parsed:

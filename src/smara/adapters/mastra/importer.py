@@ -42,6 +42,14 @@ class MastraReport:
 
     ``messages`` equals stored + repeated + refused + what is in ``left_out``; ``grown`` counts
     pieces that were added to messages that had been stored before.
+
+    Attributes:
+        refused: Pairs of a message's or page's name there and why it was not taken.
+        left_out: How many messages did not become one here, by the reason.
+        pages: Working memories that were put here now.
+        pages_kept: Working memories that were changed here since, and left so.
+        observations: Texts of observations and reflections that were stored now.
+        problems: What could not be read, in sentences.
     """
 
     source: str
@@ -52,18 +60,12 @@ class MastraReport:
     repeated: int = 0
     grown: int = 0
     refused: list[tuple[str, str]] = field(default_factory=list)
-    """Pairs of a message's or page's name there and why it was not taken."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """How many messages did not become one here, by the reason."""
     pages: int = 0
-    """Working memories that were put here now."""
     pages_same: int = 0
     pages_kept: int = 0
-    """Working memories that were changed here since, and left so."""
     observations: int = 0
-    """Texts of observations and reflections that were stored now."""
     problems: list[str] = field(default_factory=list)
-    """What could not be read, in sentences."""
 
     @property
     def is_nothing_new(self) -> bool:

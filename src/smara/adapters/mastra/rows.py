@@ -43,13 +43,16 @@ _FAILED = ("output-error", "output-denied", "error")
 
 
 class Content(NamedTuple):
-    """The content of a message."""
+    """The content of a message.
+
+    Attributes:
+        times: When its parts were written, where they say so (ms).
+        skipped: Parts that are bookkeeping, by type.
+    """
 
     parts: tuple[Part, ...]
     times: tuple[int, ...] = ()
-    """When its parts were written, where they say so (ms)."""
     skipped: Mapping[str, int] = {}
-    """Parts that are bookkeeping, by type."""
     metadata: Mapping[str, Any] = {}
     repairs: tuple[str, ...] = ()
 
@@ -222,12 +225,15 @@ class MessageRow(NamedTuple):
 
 
 class ObservationNotes(NamedTuple):
-    """One generation of observations of a thread or a resource."""
+    """One generation of observations of a thread or a resource.
+
+    Attributes:
+        texts: Pairs of what it is (``observations``, ``buffered``, ``reflection``) and its text.
+    """
 
     name: str
     thread: NewThread
     texts: tuple[tuple[str, str], ...]
-    """Pairs of what it is (``observations``, ``buffered``, ``reflection``) and its text."""
     created_at: int | None
     metadata: Mapping[str, Any]
 

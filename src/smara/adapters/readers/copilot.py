@@ -22,6 +22,7 @@ from smara.messages.models import NewThread, Part, Role
 
 __all__ = ["read_events"]
 
+# The events that are the program's own words: where these stand, and what kind of words they are.
 _TELLING = {
     "session.compaction_complete": ("summaryContent", "compaction_summary"),
     "session.error": ("message", "api_error"),
@@ -30,9 +31,6 @@ _TELLING = {
     "skill.invoked": ("content", "skill"),
     "system.notification": ("content", "notification"),
 }
-"""The events that are the program's own words: where these stand, and what kind of words they
-are.
-"""
 _SILENT = {
     "assistant": "how an answer came about; its words stand in the answer",
     "hook": "what hooks were asked and said",
@@ -42,10 +40,10 @@ _SILENT = {
     "system": "instructions of the program",
     "tool": "how a call went; its result is told when it has ended",
 }
+# What stands between a result and what hooks said about it.
 _GUIDANCE = re.compile(
     r"\n*Tool \"[^\"\n]*\" (?:succeeded|failed)\. Additional guidance from \w+ hooks:\n?\s*\Z"
 )
-"""What stands between a result and what hooks said about it."""
 
 
 class _CopilotSession(Transcript):

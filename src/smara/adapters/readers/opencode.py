@@ -60,8 +60,8 @@ _SECOND_MESSAGES = (
     "SELECT id, type, data, time_created FROM session_message WHERE session_id = ? ORDER BY seq"
 )
 _MOST_BYTES = 80 * 1024 * 1024
+# What stands for the line of a message; records are numbered as they come.
 _ENTRY = JsonLine(1, b"", {})
-"""What stands for the line of a message; records are numbered as they come."""
 
 
 class StoredMessage(NamedTuple):

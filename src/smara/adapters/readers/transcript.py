@@ -57,11 +57,13 @@ class Transcript:
     ``thread`` is what the file has said of its session so far. ``at`` is the time of the entry that
     is read; one without a time has that of the entry before it. ``has_begun`` is True when the file
     has described its session.
+
+    Attributes:
+        document_list: The name of the list of entries, where a file may be one JSON document.
     """
 
     host: ClassVar[str]
     document_list: ClassVar[str | None] = None
-    """The name of the list of entries, where a file may be one JSON document."""
 
     def __init__(self, path: Path) -> None:
         name = path.name.split(".")[0]
