@@ -42,8 +42,7 @@ class GitFolder(NamedTuple):
 
 def git_folder(root: str) -> GitFolder | None:
     """Git's folder of the repository that holds ``root``."""
-    found = find_repository(root)
-    if found is None:
+    if (found := find_repository(root)) is None:
         return None
     marker = os.path.join(found.root, ".git")
     if os.path.isdir(marker):
@@ -57,14 +56,12 @@ def git_folder(root: str) -> GitFolder | None:
 
 def head_of(root: str) -> GitHead:
     """Return the branch and the commit that are checked out."""
-    folder = git_folder(root)
-    if folder is None:
+    if (folder := git_folder(root)) is None:
         return GitHead()
     text = _text(os.path.join(folder.own, "HEAD"), _SMALL)
     if _COMMIT.fullmatch(text):
         return GitHead(None, text)
-    match = _BRANCH.fullmatch(text)
-    if match is None:
+    if (match := _BRANCH.fullmatch(text)) is None:
         return GitHead()
     name = f"refs/heads/{match[1]}"
     if ".." in name:
@@ -246,8 +243,7 @@ class GitFiles:
 
     def renamed_to(self, commit: str, path: str) -> str | None:
         """Return a file's present path by git, with its changes."""
-        head = self.head()
-        if head is None:
+        if (head := self.head()) is None:
             return None
         options = ("--name-status", "-M", "-l400", "--diff-filter=R", "-z", "--relative")
         output = self._cached("diff", *options, commit, head) or b""
@@ -257,8 +253,7 @@ class GitFiles:
 
     def changed_since(self, path: str, commit: str) -> bool | None:
         """Return True if a file differs from its content at a commit."""
-        whole = self.commit(commit)
-        if whole is None:
+        if (whole := self.commit(commit)) is None:
             return None
         answer = ask_git(
             self.root, "diff", "--quiet", whole, "--", path, timeout_seconds=self._seconds
@@ -270,8 +265,7 @@ class GitFiles:
 
         To ask the whole history would take seconds in a large one.
         """
-        head = self.head()
-        if head is None:
+        if (head := self.head()) is None:
             return None
         return self._cached("cat-file", "-t", f"{head}:./{path}") is not None
 

@@ -163,8 +163,7 @@ class CodeGraph:
         Returns:
             Its counts; ``note`` says what a reader of answers has to know.
         """
-        row = self._row(root)
-        if row is None:
+        if (row := self._row(root)) is None:
             return TreeStatus(os.path.realpath(root or _current_root()), "none")
         with self.store.database.read() as session:
             return self.store.status(session, row)
@@ -199,8 +198,7 @@ class CodeGraph:
             True if there was an index.
         """
         with self.store.database.write(is_derived=True) as session:
-            row = self.store.tree_of(session, os.path.realpath(root))
-            if row is not None:
+            if (row := self.store.tree_of(session, os.path.realpath(root))) is not None:
                 self.store.remove_tree(session, row.no)
         for by_root in (self._trees, self._asking, self._catching_up):
             by_root.pop(os.path.realpath(root), None)
@@ -220,8 +218,7 @@ class CodeGraph:
     @property
     def note(self) -> str | None:
         """Return what a caller has to know of the answers, or ``None``."""
-        row = self._row(None)
-        if row is None:
+        if (row := self._row(None)) is None:
             return TreeStatus(_current_root(), "none").note
         with self.store.database.read() as session:
             note = self.store.standing(session, row).note
@@ -247,8 +244,7 @@ class CodeGraph:
         watcher runs. A door that asks for a person or an agent calls this before; see
         :mod:`smara.codegraph.index.update`.
         """
-        row = self._row(None)
-        if row is None:
+        if (row := self._row(None)) is None:
             return self.note
         tree = self.tree(row.root)
         with self._lock:
@@ -269,14 +265,12 @@ class CodeGraph:
         """
         from smara.codegraph.queries import CodeQueries
 
-        row = self._row(root)
-        if row is None:
+        if (row := self._row(root)) is None:
             raise NotFoundError(
                 "The code of this project is not indexed yet. `smara graph index` does it."
             )
         with self._lock:
-            queries = self._asking.get(row.root)
-            if queries is None or queries.lookup.tree_no != row.no:
+            if (queries := self._asking.get(row.root)) is None or queries.lookup.tree_no != row.no:
                 lookup = CodeLookup(self.store.database, self.store.scope, row.no)
                 project = self._project
                 queries = CodeQueries(lookup, row.root, project.counter, clock=project.clock)
@@ -300,8 +294,7 @@ class CodeGraph:
         Raises:
             NotFoundError: If the code is not indexed.
         """
-        row = self._row(None)
-        if row is None or self.locator is None:
+        if (row := self._row(None)) is None or self.locator is None:
             raise NotFoundError(
                 "The code of this project is not indexed yet. `smara graph index` does it."
             )

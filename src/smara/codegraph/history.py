@@ -70,8 +70,7 @@ class Tally:
 
     def _rename(self, old: str, new: str) -> None:
         """What was counted for the old path goes on under the new one."""
-        before = self.churn.pop(old, None)
-        if before is not None:
+        if (before := self.churn.pop(old, None)) is not None:
             churn = self.churn.setdefault(new, Churn(first_at=before.first_at))
             churn.commits += before.commits
             churn.counted += before.counted
@@ -80,8 +79,7 @@ class Tally:
             churn.last_at = max(churn.last_at, before.last_at)
         self.authors.setdefault(new, set()).update(self.authors.pop(old, ()))
         for other, (together, last_at) in self.near.pop(old, {}).items():
-            back = self.near.get(other, {})
-            back.pop(old, None)
+            self.near.get(other, {}).pop(old, None)
             if other != new:
                 more, at = self.near.setdefault(new, {}).get(other, (0, 0))
                 counts = (more + together, max(at, last_at))
@@ -138,8 +136,7 @@ class CodeHistory:
 
         Safe to repeat, and from several processes at once.
         """
-        head = checked_out(self._root)
-        if head is None:
+        if (head := checked_out(self._root)) is None:
             return HistoryReport(0, False)
         with self._lookup.database.read() as session:
             before = self._state(session)

@@ -130,8 +130,7 @@ def languages() -> Mapping[Language, LanguageSpec]:
     for name in sorted(each.name for each in pkgutil.iter_modules(package.__path__)):
         module = importlib.import_module(f"{_FOLDER}.{name}")
         for spec in getattr(module, "LANGUAGES", ()):
-            lacking = _lacking(spec)
-            if lacking:
+            if lacking := _lacking(spec):
                 raise ConfigError(
                     f"The language {spec.name!r} of {module.__file__} {lacking}",
                     language=spec.name,
@@ -149,19 +148,22 @@ def languages() -> Mapping[Language, LanguageSpec]:
 
 def _lacking(spec: LanguageSpec) -> str:
     """Return what a spec lacks and how to mend it, or nothing."""
-    if spec.rules is _missing:
-        return "has no rules for resolving names. Give it `rules`, a subclass of LanguageRules."
-    if spec.read_imports is _missing:
-        return "has no reader of imports. Give it `read_imports`."
-    module, function = spec.grammar
-    if not module or not function:
-        return "has no grammar. Give it `grammar`, a module and its function."
-    if importlib.util.find_spec(module) is None:
-        return f"needs the grammar {module}. Install its wheel."
+    module = spec.grammar[0]
     absent = [name for name in spec.queries if query_file(name) is None]
-    if absent or not spec.queries:
-        return f"has no query. Put {', '.join(absent) or spec.name}.scm beside it."
-    return ""
+    needs = {
+        "has no rules for resolving names. Give it `rules`, a subclass of LanguageRules.": (
+            spec.rules is not _missing
+        ),
+        "has no reader of imports. Give it `read_imports`.": spec.read_imports is not _missing,
+        "has no grammar. Give it `grammar`, a module and its function.": all(spec.grammar),
+        f"needs the grammar {module}. Install its wheel.": (
+            module and importlib.util.find_spec(module) is not None
+        ),
+        f"has no query. Put {', '.join(absent) or spec.name}.scm beside it.": (
+            spec.queries and not absent
+        ),
+    }
+    return next((lack for lack, is_met in needs.items() if not is_met), "")
 
 
 def query_file(name: str) -> Path | None:
@@ -235,40 +237,63 @@ def aliases(text: str) -> Iterator[tuple[str, str]]:
             yield " ".join(words), ""
 
 
-_OTHER_CODE = word_set(
-    "pyx pxd ino rb php kt kts swift cs fs fsx vb scala sc clj cljs cljc ex exs erl hrl hs lhs ml "
-    "mli lua pl pm r jl dart groovy gradle zig nim cr d pas f f90 f95 for m mm sh bash zsh fish "
-    "ps1 psm1 bat cmd sql vue svelte astro proto thrift graphql gql tf hcl cmake mk el lisp scm "
-    "rkt asm s v sv vhd vhdl sol vy tcl awk coffee elm purs"
-)
-"""Endings of code that no grammar here reads; it is searched as text."""
-_PROSE = word_set("md markdown mdx rst txt adoc asciidoc org textile tex pod")
-_DATA = word_set(
-    "json jsonc json5 yaml yml toml ini cfg conf properties xml html htm xhtml css scss sass less "
-    "csv tsv plist xsd xsl wsdl editorconfig ejs hbs j2 jinja jinja2 tmpl tpl mustache pug haml "
-    "liquid erb ipynb"
-)
-_BINARY = word_set(
-    "png jpg jpeg gif webp bmp ico icns tif tiff psd ai eps pdf doc docx xls xlsx ppt pptx odt "
-    "ods odp zip gz tgz bz2 xz zst 7z rar tar jar war ear whl egg so dylib dll exe a lib o obj "
-    "pdb class pyc pyo pyd wasm woff woff2 ttf otf eot mp3 mp4 m4a wav ogg flac avi mov mkv webm "
-    "db sqlite sqlite3 parquet arrow feather npy npz pkl pickle h5 hdf5 pt pth onnx safetensors "
-    "bin dat iso img dmg deb rpm apk ipa mo pack idx"
-)
+_ENDINGS: dict[str, FileKind | SkipReason] = {
+    **dict.fromkeys(
+        word_set(
+            "png jpg jpeg gif webp bmp ico icns tif tiff psd ai eps pdf doc docx xls xlsx ppt "
+            "pptx odt ods odp zip gz tgz bz2 xz zst 7z rar tar jar war ear whl egg so dylib dll "
+            "exe a lib o obj pdb class pyc pyo pyd wasm woff woff2 ttf otf eot mp3 mp4 m4a wav "
+            "ogg flac avi mov mkv webm db sqlite sqlite3 parquet arrow feather npy npz pkl "
+            "pickle h5 hdf5 pt pth onnx safetensors bin dat iso img dmg deb rpm apk ipa mo pack "
+            "idx"
+        ),
+        "binary",
+    ),
+    **dict.fromkeys(
+        word_set(
+            "json jsonc json5 yaml yml toml ini cfg conf properties xml html htm xhtml css scss "
+            "sass less csv tsv plist xsd xsl wsdl editorconfig ejs hbs j2 jinja jinja2 tmpl tpl "
+            "mustache pug haml liquid erb ipynb"
+        ),
+        "data",
+    ),
+    **dict.fromkeys(
+        word_set("md markdown mdx rst txt adoc asciidoc org textile tex pod"),
+        "prose",
+    ),
+    # Code that no grammar here reads; it is searched as text.
+    **dict.fromkeys(
+        word_set(
+            "pyx pxd ino rb php kt kts swift cs fs fsx vb scala sc clj cljs cljc ex exs erl hrl "
+            "hs lhs ml mli lua pl pm r jl dart groovy gradle zig nim cr d pas f f90 f95 for m "
+            "mm sh bash zsh fish ps1 psm1 bat cmd sql vue svelte astro proto thrift graphql gql "
+            "tf hcl cmake mk el lisp scm rkt asm s v sv vhd vhdl sol vy tcl awk coffee elm purs"
+        ),
+        "code",
+    ),
+}
+_NAMES: dict[str, FileKind | SkipReason] = {
+    **dict.fromkeys(
+        word_set(
+            "makefile gnumakefile dockerfile containerfile jenkinsfile vagrantfile rakefile "
+            "gemfile podfile brewfile procfile justfile cmakelists.txt build workspace "
+            "sconstruct sconscript meson.build"
+        ),
+        "code",
+    ),
+    **dict.fromkeys(
+        word_set(
+            "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lockb bun.lock "
+            "poetry.lock pdm.lock uv.lock pipfile.lock cargo.lock composer.lock gemfile.lock "
+            "go.sum go.work.sum mix.lock flake.lock pubspec.lock packages.lock.json "
+            "podfile.lock gradle.lockfile deno.lock"
+        ),
+        "generated",
+    ),
+}
 _PROSE_NAMES = word_set(
     "readme license licence copying notice authors contributors contributing changelog changes "
     "history news todo hacking"
-)
-_CODE_NAMES = word_set(
-    "makefile gnumakefile dockerfile containerfile jenkinsfile vagrantfile rakefile gemfile "
-    "podfile brewfile procfile justfile cmakelists.txt build workspace sconstruct sconscript "
-    "meson.build"
-)
-_MADE_NAMES = word_set(
-    "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lockb bun.lock "
-    "poetry.lock pdm.lock uv.lock pipfile.lock cargo.lock composer.lock gemfile.lock go.sum "
-    "go.work.sum mix.lock flake.lock pubspec.lock packages.lock.json podfile.lock "
-    "gradle.lockfile deno.lock"
 )
 _MINIFIED_NAME = re.compile(
     r".*(?:[.-]min\.(?:js|css|mjs|cjs)|\.(?:bundle|chunk)\.js|\.(?:js|css|ts)\.map|\.map)$"
@@ -284,23 +309,14 @@ def kind_of(path: str) -> FileKind | SkipReason | None:
     ['code', 'prose', 'binary', 'generated', 'minified', None]
     """
     name = path.rpartition("/")[2].lower()
-    if name in _MADE_NAMES:
-        return "generated"
-    if _MINIFIED_NAME.match(name):
-        return "minified"
-    if name in _CODE_NAMES:
-        return "code"
-    stem, dot, extension = name.rpartition(".")
+    if name in _NAMES or _MINIFIED_NAME.match(name):
+        return _NAMES.get(name, "minified")
+    stem, dot, ending = name.rpartition(".")
     if not stem and dot:
-        return "data" if extension in _DATA else "unknown"
+        return "data" if _ENDINGS.get(ending) == "data" else "unknown"
     if not dot:
         return "prose" if name in _PROSE_NAMES else None
-    if extension in _OTHER_CODE or extension in tables().by_extension:
+    if ending in tables().by_extension:
         return "code"
-    if extension in _PROSE:
-        return "prose"
-    if extension in _DATA or name in tables().manifests:
-        return "data"
-    if extension in _BINARY:
-        return "binary"
-    return "prose" if stem in _PROSE_NAMES else "unknown"
+    other: FileKind | SkipReason = "prose" if stem in _PROSE_NAMES else "unknown"
+    return _ENDINGS.get(ending, "data" if name in tables().manifests else other)

@@ -338,8 +338,7 @@ def _make_pairs(graph: Graph, kinds: tuple[str, ...]) -> tuple[Pairs, Pairs]:
 def _ranges(starts: Ints, places: Ints) -> Ints:
     """Return the positions ``starts[p] … starts[p + 1]`` of each place, one after the other."""
     first, count = starts[places], starts[places + 1] - starts[places]
-    total = int(count.sum())
-    if not total:
+    if not (total := int(count.sum())):
         return np.empty(0, dtype=np.int64)
     ends = np.cumsum(count)
     positions: Ints = np.arange(total) + np.repeat(first - ends + count, count)
@@ -511,9 +510,8 @@ class LoadedGraph:
     def _read(self, session: Session, file_nos: Sequence[int] | None) -> list[FilePart]:
         nodes: dict[int, list[tuple[int, int, int, int, int]]] = defaultdict(list)
         kinds: Mapping[Any, int] = NODE_KIND_NO
-        columns = "file_no, no, parent_no, kind, first_line, last_line"
         for file_no, no, parent, kind, first, last in self._lookup.node_rows(
-            session, columns, file_nos
+            session, "file_no, no, parent_no, kind, first_line, last_line", file_nos
         ):
             nodes[file_no].append((no, parent or 0, kinds[kind], first, last))
         return [

@@ -340,10 +340,8 @@ def read_reply(text: str) -> Iterable[tuple[str, str, tuple[tuple[str, ...], ...
             isinstance(each, dict)
             and isinstance(each.get("path"), str)
             and isinstance(each.get("purpose"), str)
-        ):
-            purpose = redact(" ".join(each["purpose"].split())).text[:LONGEST_PURPOSE]
-            if purpose:
-                read.append((each["path"].strip(), purpose, _flows_in_reply(each.get("flows"))))
+        ) and (purpose := redact(" ".join(each["purpose"].split())).text[:LONGEST_PURPOSE]):
+            read.append((each["path"].strip(), purpose, _flows_in_reply(each.get("flows"))))
     if not read:
         log.warning("modules.undescribed", reason="empty")
     return read

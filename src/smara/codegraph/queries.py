@@ -151,10 +151,8 @@ class CodeQueries:
         """
         text = self._plain(target)
         with self.lookup.database.read() as session:
-            nodes = self._find(session, text)
-            if not nodes:
-                inside = self.lookup.file_nodes(session, self._paths().inside(text))
-                if inside:
+            if not (nodes := self._find(session, text)):
+                if inside := self.lookup.file_nodes(session, self._paths().inside(text)):
                     return QueryTarget(tuple(inside), is_folder=True)
                 raise self._not_found(session, target)
         # Of several those whose whole name was given, of these the ones outside of tests.
@@ -176,8 +174,7 @@ class CodeQueries:
 
     def _plain(self, target: str) -> str:
         """Return a target relative to the root, with slashes."""
-        text = target.strip()
-        if not text or len(text) > _LONGEST:
+        if not (text := target.strip()) or len(text) > _LONGEST:
             raise InvalidInputError(
                 "Name a file, a folder or a symbol: src/auth.py, Session.login, src/auth.py:42."
             )
@@ -185,19 +182,16 @@ class CodeQueries:
             text = text.replace("\\", "/")
         if text.startswith("../"):
             text = os.path.normpath(os.path.join(os.getcwd(), text)).replace(os.sep, "/")
-        root = self.root.rstrip("/\\")
-        if root:
+        if root := self.root.rstrip("/\\"):
             text = text.removeprefix(f"{root}/")
         return text.removeprefix("./").removesuffix("()")
 
     def _symbols(self, session: Session, text: str) -> list[Node]:
         dotted = _dotted(text)
-        name = dotted.rpartition(".")[2]
-        if not name:
+        if not (name := dotted.rpartition(".")[2]):
             return []
         nodes = [node for node in self.lookup.named(session, name) if node.kind != "file"]
-        exact = [node for node in nodes if _is_called(node, dotted)]
-        if exact or "." not in dotted:
+        if (exact := [node for node in nodes if _is_called(node, dotted)]) or "." not in dotted:
             return exact
         # ``smara.codegraph.models.Node``: the path without its ending, then the qualified name.
         ending = re.compile(r"(/__init__|/mod|/index)?\.\w+$")
@@ -338,7 +332,6 @@ class CodeQueries:
         """
         _require("budget", budget, MOST_BUDGET)
         graph = self.graph()
-        last = {name.strip().rpartition(".")[2] for name in names}
         return make_map(
             graph,
             self._loaded.names(graph),
@@ -346,7 +339,7 @@ class CodeQueries:
             count=lambda text: self._counter.count(text).tokens,
             budget=budget,
             files=self._files(files),
-            named=last,
+            named={name.strip().rpartition(".")[2] for name in names},
         )
 
     def cycles(self, limit: int = 50, *, with_lazy: bool = False) -> list[ImportCycle]:
@@ -440,8 +433,7 @@ class CodeQueries:
     def _at_line(self, path: str, line: int) -> int | None:
         """Return the number of the innermost node at a line of a file."""
         graph = self.graph()
-        number = self._paths().places.get(path)
-        if number is None:
+        if (number := self._paths().places.get(path)) is None:
             return None
         inside = np.flatnonzero(graph.files == number)
         around = inside[(graph.first_lines[inside] <= line) & (graph.last_lines[inside] >= line)]

@@ -234,8 +234,7 @@ def _symbol_ranks(
     drawn = np.where(is_named[links.targets], links.weights * _NAMED, links.weights)
     links = links._replace(weights=drawn)
     begin: Floats = np.full(graph.size, 1.0 / graph.size)
-    shares = [flags / flags.sum() for flags in (in_files, is_named) if flags.any()]
-    if shares:
+    if shares := [flags / flags.sum() for flags in (in_files, is_named) if flags.any()]:
         begin = _IN_PLAY * sum(shares) / len(shares) + (1 - _IN_PLAY) * begin
     # What a definition is worth by itself: private names, constants and tests are rarely what a
     # reader looks for.

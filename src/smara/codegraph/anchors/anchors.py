@@ -125,12 +125,11 @@ class Anchors:
         from smara.codegraph.anchors.verdict import AnchorJudge
         from smara.codegraph.parse.source import likeness
 
-        disk = Disk(tree.root, self._most_files, self._places)
         judged = AnchorJudge(
             self.store,
             session,
             tree,
-            disk=disk,
+            disk=Disk(tree.root, self._most_files, self._places),
             past=self._past(tree),
             unseen=lambda: self._find_unseen(tree.root),
             likeness=likeness,
@@ -162,8 +161,7 @@ class Anchors:
 
         ``None`` without a tree.
         """
-        tree = self.tree(session)
-        if tree is None:
+        if (tree := self.tree(session)) is None:
             return None
         from smara.codegraph.anchors.disk import Disk
         from smara.codegraph.anchors.maker import AnchorMaker
@@ -242,8 +240,7 @@ class Anchors:
         """
         with self.store.database.read() as session:
             there = self._there(session, statement)
-            tree = self.tree(session)
-            if tree is None:
+            if (tree := self.tree(session)) is None:
                 return
             stands = self.judge(session, statement.owner, [statement.no]).get(statement.no)
             is_same = bool(there) and stands is not None and stands.verdict == "fresh"
@@ -309,11 +306,9 @@ class Anchors:
 
         At a commit, when that is not the one checked out; ``None`` for the folder itself.
         """
-        head = past.head()
-        if head is None:
+        if (head := past.head()) is None:
             return None
-        commit = past.commit(statement.commit)
-        if commit is None and statement.is_past:
+        if (commit := past.commit(statement.commit)) is None and statement.is_past:
             commit = past.commit_at(statement.made_at)
         return None if commit == head else commit
 

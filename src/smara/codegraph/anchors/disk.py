@@ -139,8 +139,7 @@ class Disk:
 
         Nothing where its language is not known.
         """
-        key = self._key(path)
-        if key is None:
+        if (key := self._key(path)) is None:
             return ()
         if key not in self._cache:
             data = self.read(path)

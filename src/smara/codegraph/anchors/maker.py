@@ -127,12 +127,10 @@ class AnchorMaker:
         return sorted(anchors.values(), key=lambda each: order.index(each.kind))[:MOST_ANCHORS]
 
     def _place(self, named: Named) -> NewAnchor | None:
-        path = self._path(named.path)
-        if path is None:
+        if (path := self._path(named.path)) is None:
             return None
         commit = self._past.commit(named.commit) or self._commit
-        data = self._data(path, commit)
-        if data is None:
+        if (data := self._data(path, commit)) is None:
             return None
         head = commit or self._head
         if not named.symbol and named.first_line is None:
@@ -158,8 +156,7 @@ class AnchorMaker:
         if around:
             smallest = min(around, key=lambda each: each.last_line - each.first_line)
             return self._symbol(smallest, commit, named.named_by)
-        marks = lines_between(marked(data), first, last)
-        if not marks:
+        if not (marks := lines_between(marked(data), first, last)):
             return None
         return NewAnchor(
             "lines",
@@ -194,10 +191,9 @@ class AnchorMaker:
             name = place.symbol.rpartition(".")[2]
             same = self._store.with_bodies(self._session, self._tree.no, [place.hash])
             called = self._store.called(self._session, self._tree.no, [name])
-            alike = [each for each in called if each.symbol == place.symbol]
             twins, namesakes = (
                 place_marks([_at(each) for each in others if _at(each) != _at(place)])
-                for others in (same, alike)
+                for others in (same, [each for each in called if each.symbol == place.symbol])
             )
         return NewAnchor(
             "symbol",

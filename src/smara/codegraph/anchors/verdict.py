@@ -53,8 +53,7 @@ def judge(anchor: NewAnchor, sight: AnchorSight, likeness: Likeness) -> AnchorVe
     if sight.here:
         closest = max(sight.here, key=lambda each: likeness(anchor.sketch, each.sketch))
         return _verdict(anchor, "drifted", closest, changed=_differs(anchor, closest, likeness))
-    moved = _new_home(anchor, sight.same)
-    if moved is not None:
+    if (moved := _new_home(anchor, sight.same)) is not None:
         return _verdict(anchor, "moved", moved)
     # Something of the same name that was not there before, the most alike of several.
     before = Places(anchor.namesakes)
@@ -143,8 +142,7 @@ def judge_lines(
         return _verdict(anchor, "unknown", why=BEING_READ)
     if lines is None:
         return _verdict(anchor, "orphaned")
-    run = find_run(anchor.sketch, lines, anchor.first_line or 1)
-    if run is not None:
+    if (run := find_run(anchor.sketch, lines, anchor.first_line or 1)) is not None:
         return _verdict(anchor, "fresh", CodePlace(anchor.path, "", *run, anchor.hash))
     gone = share_gone(anchor.sketch, lines)
     if gone >= 1:
@@ -236,8 +234,7 @@ class AnchorJudge:
             return "indexed"
         if not self._disk.may_read(path):
             return "unknown"
-        data = self._disk.read(path)
-        if data is None:
+        if (data := self._disk.read(path)) is None:
             return "unreadable"
         if is_current and row is not None and bytes(row[1]) == digest(data):
             return "indexed"
@@ -298,11 +295,10 @@ class AnchorJudge:
 
     def _sight(self, anchor: Anchor, elsewhere: Sequence[CodePlace], is_all: bool) -> AnchorSight:
         same = [place for place in elsewhere if place.hash == anchor.hash]
-        named = [place for place in elsewhere if place.symbol == anchor.symbol]
         return AnchorSight(
             (),
             same,
-            named,
+            [place for place in elsewhere if place.symbol == anchor.symbol],
             is_all_read=is_all,
             why_not=BEING_READ if self._tree.has_index else NO_INDEX,
         )

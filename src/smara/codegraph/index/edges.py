@@ -115,11 +115,9 @@ class StoredTable:
         self._session, self._store, self._tree_no, self._cache = session, store, tree_no, cache
 
     def outline(self, path: str) -> FileOutline | None:
-        place = self._cache.paths.get(path)
-        if place is None:
+        if (place := self._cache.paths.get(path)) is None:
             return None
-        cached = self._cache.outlines.get(path)
-        if cached is None or cached[0] != place[1]:
+        if (cached := self._cache.outlines.get(path)) is None or cached[0] != place[1]:
             self._cache.outlines[path] = (place[1], None)
             self.load([path])
         return self._cache.outlines[path][1]
@@ -127,8 +125,7 @@ class StoredTable:
     def load(self, paths: Sequence[str] | None = None) -> None:
         """Read some outlines, or all of the tree, at once."""
         for path, _, no, data in self._store.outlines(self._session, self._tree_no, paths):
-            place = self._cache.paths.get(path)
-            if place is not None:
+            if (place := self._cache.paths.get(path)) is not None:
                 self._cache.outlines[path] = (place[1], unpack_outline(path, no, bytes(data)))
 
     def named(self, names: Collection[str], limit: int) -> dict[str, list[Symbol]]:

@@ -77,8 +77,7 @@ class TreeReader:
                     raise NotRead("too_big")
                 data = b""
                 while len(data) <= most_bytes:
-                    piece = os.read(number, min(_PIECE, most_bytes + 1 - len(data)))
-                    if not piece:
+                    if not (piece := os.read(number, min(_PIECE, most_bytes + 1 - len(data)))):
                         break
                     data += piece
                 after = os.fstat(number)
@@ -274,8 +273,7 @@ def is_ignored(rules: Sequence[IgnoreRules], path: str, is_folder: bool) -> bool
     """
     shown = f"{path}/" if is_folder else path
     for base, spec in reversed(rules):
-        verdict = spec.check_file(shown[len(base) :]).include
-        if verdict is not None:
+        if (verdict := spec.check_file(shown[len(base) :]).include) is not None:
             return verdict
     return False
 
@@ -382,8 +380,7 @@ class FileWalk:
             folder, _, name = path.rpartition("/")
             by_folder.setdefault(folder, set()).add(name)
         for folder, names in by_folder.items():
-            rules = self._rules_down_to(folder)
-            if rules is None:
+            if (rules := self._rules_down_to(folder)) is None:
                 walked.skipped["ignored"] += len(names)
                 continue
             try:

@@ -82,8 +82,7 @@ class IndexTree:
 
         Git is asked again only when its index changed.
         """
-        stamp = git.index_stamp(self.root)
-        if stamp is None or stamp != self._tracked[0]:
+        if (stamp := git.index_stamp(self.root)) is None or stamp != self._tracked[0]:
             self._tracked = (stamp, git.tracked_paths(self.root))
         return FileWalk(TreeReader(self.root), git.exclude_lines(self.root), self._tracked[1])
 
@@ -181,8 +180,7 @@ class _Run:
             with self._writing() as session:
                 some = plan.removed[start : start + _BATCH_FILES]
                 removed += writer.remove(session, some, now_ms())
-        count = self._workers
-        if count is None:
+        if (count := self._workers) is None:
             count = WORKERS if len(plan.read) > SMALL else 0
         builder = EdgeBuilder(store, row.no, tree.root, cache=tree.cache)
         workers = Pool(tree.root, self._has_text, count) if count > 0 else nullcontext()
@@ -256,8 +254,7 @@ def plan_of(walked: WalkResult, seen: dict[str, FileRow], is_full: bool = False)
     """Return what to read and what is gone since last time."""
     plan = IndexPlan([], [row for path, row in seen.items() if path not in walked.files], seen)
     for path, entry in walked.files.items():
-        row = seen.get(path)
-        if row is None or is_full:
+        if (row := seen.get(path)) is None or is_full:
             plan.read.append(FileRequest(path))
         elif is_as_before(row, entry) and row.skip not in _RETRIED:
             plan.unchanged += 1
@@ -293,8 +290,7 @@ def _leased(tree: IndexTree, wait_seconds: float) -> Iterator[Lease]:
     owner = f"{host_name()}:{os.getpid()}:{tree.project.new_id()}"
     deadline = clock.monotonic() + wait_seconds
     while (lease := leases.acquire(tree.lease_name, owner, LEASE_SECONDS)) is None:
-        holder = leases.find(tree.lease_name)
-        if holder is not None and is_gone(holder.owner):
+        if (holder := leases.find(tree.lease_name)) is not None and is_gone(holder.owner):
             leases.release(holder)
             continue
         if clock.monotonic() >= deadline:

@@ -230,8 +230,7 @@ class CatchUp:
         return self._note
 
     def _compare(self) -> str | None:
-        row = self._tree.row()
-        if row is None or row.finished_at is None:
+        if (row := self._tree.row()) is None or row.finished_at is None:
             return None  # the process that makes the first index tells it
         if not os.path.isdir(self._tree.root):
             return f"the folder {self._tree.root} is gone: answers are of what was in it"

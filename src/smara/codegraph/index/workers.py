@@ -132,8 +132,7 @@ def taken_apart(
 ) -> FileRecord:
     """Return what the content of a file says."""
     empty = FileRecord(path, len(data), 0, hash=b"")
-    text = decoded(data)
-    if text is None:
+    if (text := decoded(data)) is None:
         return empty._replace(skip="binary")
     first_line = data[:200].split(b"\n", 1)[0]
     language = language_of(path, data)
@@ -486,8 +485,7 @@ def serve() -> None:
     # Whatever prints, on purpose or not, must not get between two answers.
     target = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    started = _read(source)
-    if started is None:
+    if (started := _read(source)) is None:
         return
     bench = _Bench(*started)
     while (request := _read(source)) is not None:

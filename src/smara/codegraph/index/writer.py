@@ -195,8 +195,7 @@ class Writer:
         if not changes:
             return
         cache, store = self._cache, self._store
-        touched = cache.current_notes(session, store, self._tree_no).touched(changes)
-        if touched is None:
+        if (touched := cache.current_notes(session, store, self._tree_no).touched(changes)) is None:
             store.mark_all_stale(session, self._tree_no, now_ms)
             cache.project = None
         else:
@@ -256,8 +255,7 @@ class Writer:
             numbers.append(number)
         old = {node.no: node for node in nodes}
         for row in rows:
-            before = old.pop(row.no, None)
-            if before is None:
+            if (before := old.pop(row.no, None)) is None:
                 batch.added_nodes.append(row)
             elif before != row:
                 batch.changed_nodes.append(row)

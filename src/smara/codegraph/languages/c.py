@@ -57,9 +57,9 @@ class CRules(LanguageRules):
             return beside
         if name.startswith(".."):
             return None
-        for root in ("", "include", "src"):
-            if join(root, name) in self.project.paths:
-                return join(root, name)
+        usual = (join(root, name) for root in ("", "include", "src"))
+        if path := next((path for path in usual if path in self.project.paths), None):
+            return path
         # The folders that a build searches are not known; the closest file whose path ends so is
         # the likeliest.
         return closest(self.project.ending_with(name), from_path)
@@ -86,8 +86,7 @@ class CRules(LanguageRules):
     def member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         if outline.kinds[place] == "module":
             # A namespace goes on in other files.
-            inside = outline.members.get(place, {}).get(name)
-            if inside is None:
+            if (inside := outline.members.get(place, {}).get(name)) is None:
                 return self._from_includes(outline, name)
             return NameTarget(outline, inside)
         if name == outline.names[place]:
@@ -99,8 +98,7 @@ class CRules(LanguageRules):
         return super().class_named(outline, qualname.rpartition(".")[2])
 
     def instance(self, outline: FileOutline, type_: str, depth: int = 0) -> NameTarget | None:
-        made = super().instance(outline, type_, depth)
-        if made is not None or depth > DEEPEST:
+        if (made := super().instance(outline, type_, depth)) is not None or depth > DEEPEST:
             return made
         name = plain_type(type_).rpartition(":")[2]
         return self.remember(("ahead", name), partial(self._declared_ahead, name))
@@ -118,9 +116,9 @@ class CRules(LanguageRules):
         ]
         outline = self.table.outline(classes[0].path) if len(classes) == 1 else None
         place = outline.by_qualname.get(classes[0].qualname) if outline is not None else None
-        if outline is None or place is None:
-            return None
-        return NameTarget(outline, place, is_instance=True)
+        return (
+            NameTarget(outline, place, is_instance=True) if outline and place is not None else None
+        )
 
     def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         """Find a method's body in the class's file or source."""
@@ -134,9 +132,9 @@ class CRules(LanguageRules):
         stem, dot, ending = outline.path.rpartition(".")
         if dot + ending not in HEADERS:
             return None
-        for suffix in _SOURCES:
-            if stem + suffix in self.project.paths:
-                return self.table.outline(stem + suffix)
+        beside = (stem + suffix for suffix in _SOURCES if stem + suffix in self.project.paths)
+        if path := next(beside, None):
+            return self.table.outline(path)
         # The source of a header that stands in another folder (``include/``, ``src/``) includes it.
         name = stem.rpartition("/")[2]
         for suffix in _SOURCES:

@@ -48,9 +48,8 @@ class GoRules(LanguageRules):
 
     def files_of(self, outline: FileOutline, imported: Import) -> list[FileOutline]:
         module = self.find_module(outline, imported)
-        if module is None or not isinstance(module.where, Package):
-            return []
-        return self._outlines(module.where.folder)
+        package = module.where if module is not None else None
+        return self._outlines(package.folder) if isinstance(package, Package) else []
 
     def package_member(self, package: Package, name: str) -> NameTarget | None:
         return self._name_of(self._outlines(package.folder), name)
@@ -72,10 +71,9 @@ class GoRules(LanguageRules):
     def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         qualname = f"{outline.qualnames[place]}.{name}"
         folder = outline.path.rpartition("/")[0]
-        for other in self._outlines(folder, outline.package, with_tests=True):
-            if qualname in other.by_qualname:
-                return NameTarget(other, other.by_qualname[qualname])
-        return None
+        outlines = self._outlines(folder, outline.package, with_tests=True)
+        members = (NameTarget(each, each.by_qualname.get(qualname, -1)) for each in outlines)
+        return next((member for member in members if member.place >= 0), None)
 
     def _outlines(
         self, folder: str, package: str | None = None, *, with_tests: bool = False

@@ -41,9 +41,8 @@ class JavaRules(LanguageRules):
         return found
 
     def beyond_file(self, outline: FileOutline, name: str) -> NameTarget | None:
-        if not name[:1].isupper():
-            return None
-        return self._class(outline.package.replace(".", "/"), name, outline.path)
+        folder = outline.package.replace(".", "/")
+        return self._class(folder, name, outline.path) if name[:1].isupper() else None
 
     def name_in(self, outline: FileOutline, name: str) -> NameTarget | None:
         found = super().name_in(outline, name)
@@ -54,9 +53,10 @@ class JavaRules(LanguageRules):
 
     def member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         # A constructor is called by its class's name, and the class is what is meant.
-        if name == outline.names[place]:
-            return NameTarget(outline, place)
-        return super().member(outline, place, name)
+        is_constructor = name == outline.names[place]
+        return (
+            NameTarget(outline, place) if is_constructor else super().member(outline, place, name)
+        )
 
     def _class(self, folder: str, name: str, from_path: str) -> NameTarget | None:
         tail = f"{folder}/{name}.java" if folder else f"{name}.java"

@@ -154,6 +154,7 @@ _WRITTEN_FOR = {
 }  # fmt: skip
 """TypeScript names the file that will be built: ``./x.js`` may be ``./x.ts`` here."""
 _BUILT = ("dist/", "build/", "lib/", "out/", "esm/", "cjs/", "types/")
+_USUAL_ENTRIES = ("src/index", "index", "lib/index", "src/main")
 _DEFAULT = "default"
 
 
@@ -165,10 +166,9 @@ class ScriptRules(LanguageRules):
         if imported.is_export and not imported.module and imported.alias in ("", imported.name):
             # ``export { a }`` says nothing new about ``a``.
             return ""
+        is_named = imported.name not in ("", "*", _DEFAULT)
         is_passed_on = imported.is_export and imported.module
-        if imported.name in ("", "*", _DEFAULT) and not is_passed_on:
-            return imported.alias
-        return imported.alias or imported.name
+        return imported.alias or (imported.name if is_named or is_passed_on else "")
 
     def find_module(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         if not imported.module:
@@ -208,34 +208,28 @@ class ScriptRules(LanguageRules):
 
     def attribute(self, target: NameTarget, name: str, depth: int = 0) -> NameTarget | None:
         own = super().attribute(target, name, depth)
-        if own is None and target.place < 0 and name != _DEFAULT:
-            # ``module.exports = Router`` makes the class's names those of the module.
-            main = self._default(target)
-            if main is not None and main.place >= 0:
-                return super().attribute(main, name, depth)
-        return own
+        # ``module.exports = Router`` makes the class's names those of the module.
+        main = self._default(target) if own is None and name != _DEFAULT else None
+        return super().attribute(main, name, depth) if main and main.place >= 0 else own
 
     def meant(self, target: NameTarget) -> NameTarget:
         """Return a module's default export, when called or extended."""
         for _ in range(DEEPEST):
-            main = self._default(target)
-            if main is None:
+            if (main := self._default(target)) is None:
                 break
             target = main
         return target
 
     def _default(self, target: NameTarget) -> NameTarget | None:
-        if not isinstance(target.where, FileOutline) or target.place >= 0:
-            return None
-        return self.name_in(target.where, _DEFAULT)
+        where = target.where if target.place < 0 else None
+        return self.name_in(where, _DEFAULT) if isinstance(where, FileOutline) else None
 
     def _find(self, from_path: str, name: str) -> str | None:
         if name.startswith((".", "/")):
             folder = from_path.rpartition("/")[0] if name.startswith(".") else ""
             return self._file_at(join(folder, name.lstrip("/")))
         if name.startswith("#"):
-            manifest = self.project.nearest("package.json", from_path)
-            if manifest is None:
+            if (manifest := self.project.nearest("package.json", from_path)) is None:
                 return None
             package = read_package(self.project, manifest)
             return self._mapped_file(package.folder, package.inner, name)
@@ -255,13 +249,11 @@ class ScriptRules(LanguageRules):
             (path + suffix for suffix in _SUFFIXES),
             (join(path, f"index{suffix}") for suffix in _SUFFIXES),
         )
-        for guess in guesses:
-            if guess in paths:
-                return guess
+        if guess := next((guess for guess in guesses if guess in paths), None):
+            return guess
         manifest = join(path, "package.json")
-        if not path or manifest not in paths:
-            return None
-        return self._entry(read_package(self.project, manifest))
+        is_package = path and manifest in paths
+        return self._entry(read_package(self.project, manifest)) if is_package else None
 
     def _by_config(self, from_path: str, name: str) -> str | None:
         for folder in folders_above(from_path):
@@ -275,21 +267,17 @@ class ScriptRules(LanguageRules):
                 for place in places
             ]
             places += [join(config.base, name)] if config.base is not None else []
-            for place in places:
-                path = self._file_at(place)
-                if path is not None:
-                    return path
+            if path := next(filter(None, map(self._file_at, places)), None):
+                return path
         return None
 
     def _by_package(self, name: str) -> str | None:
         """Return a package of the same tree, by its name, or a file below it."""
         parts = name.split("/")
         named = "/".join(parts[:2]) if name.startswith("@") else parts[0]
-        package = self.project.once("packages", _packages, self.project).get(named)
-        if package is None:
+        if (package := self.project.once("packages", _packages, self.project).get(named)) is None:
             return None
-        below = name[len(named) + 1 :]
-        if not below:
+        if not (below := name[len(named) + 1 :]):
             return self._entry(package)
         exports = [(pattern.removeprefix("./"), place) for pattern, place in package.exports]
         return (
@@ -302,11 +290,12 @@ class ScriptRules(LanguageRules):
         self, folder: str, patterns: Iterable[tuple[str, str]], name: str
     ) -> str | None:
         """Return the file that a package's map of names gives a name."""
-        for pattern, place in patterns:
-            rest = _matched(pattern, name)
-            if rest is not None and (path := self._built(folder, place.replace("*", rest, 1))):
-                return path
-        return None
+        places = (
+            place.replace("*", rest, 1)
+            for pattern, place in patterns
+            if (rest := _matched(pattern, name)) is not None
+        )
+        return next((path for place in places if (path := self._built(folder, place))), None)
 
     def _entry(self, package: ScriptPackage) -> str | None:
         """Return the file a package begins with.
@@ -314,15 +303,10 @@ class ScriptRules(LanguageRules):
         Its source, where what it names is built from it.
         """
         declared = [place for pattern, place in package.exports if pattern == "."]
-        for place in (*package.entries, *declared):
-            path = self._built(package.folder, place)
-            if path is not None:
-                return path
-        for place in ("src/index", "index", "lib/index", "src/main"):
-            path = self._file_at(join(package.folder, place))
-            if path is not None and path.rpartition("/")[2] != "package.json":
-                return path
-        return None
+        built = (self._built(package.folder, place) for place in (*package.entries, *declared))
+        usual = (self._file_at(join(package.folder, place)) for place in _USUAL_ENTRIES)
+        files = (path for path in usual if path and path.rpartition("/")[2] != "package.json")
+        return next((path for path in chain(built, files) if path is not None), None)
 
     def _built(self, folder: str, place: str) -> str | None:
         path = join(folder, place)
@@ -408,8 +392,7 @@ def read_imports(text: str) -> Iterator[ImportParts]:
 
 
 def _script_import(text: str) -> Iterator[ImportParts]:
-    module = _LAST_STRING.search(text)
-    if module is None:
+    if (module := _LAST_STRING.search(text)) is None:
         return
     if _CALLED.match(text):
         yield module[1], "", "", 0, False
@@ -418,8 +401,7 @@ def _script_import(text: str) -> Iterator[ImportParts]:
         yield module[1], "", required["local"] or "", 0, False
         return
     head = _IMPORT_WORDS.sub("", text[: module.start()]).strip()
-    head = head.removesuffix("from").rstrip()
-    if not head:
+    if not (head := head.removesuffix("from").rstrip()):
         yield module[1], "", "", 0, False
     for part in _BRACES.findall(head):
         for name, alias in aliases(part.strip("{}")):

@@ -64,29 +64,25 @@ class PythonRules(LanguageRules):
 
     def submodule(self, outline: FileOutline, name: str) -> NameTarget | None:
         folder, _, file = outline.path.rpartition("/")
-        if not file.startswith("__init__."):
-            return None
-        return self._target(self._path_below(folder, name))
+        is_door = file.startswith("__init__.")
+        return self._target(self._path_below(folder, name)) if is_door else None
 
     def package_member(self, package: Package, name: str) -> NameTarget | None:
         return self._target(self._path_below(package.folder, name))
 
     def _target(self, module: str | Package | None) -> NameTarget | None:
-        if isinstance(module, str):
-            return self.file(module)
-        return NameTarget(module, -1) if module is not None else None
+        if isinstance(module, Package):
+            return NameTarget(module, -1)
+        return self.file(module) if module is not None else None
 
     def _path_below(self, folder: str, name: str) -> str | Package | None:
         """Return the file of the module ``name`` in a folder, or the folder that is a
         package without one.
         """
         below = f"{folder}/{name}" if folder else name
-        paths = self.project.paths
-        for suffix in _SUFFIXES:
-            for path in (f"{below}/__init__{suffix}", f"{below}{suffix}"):
-                if path in paths:
-                    return path
-        return Package(below) if below in self.project.folders else None
+        ends = (f"{init}{suffix}" for suffix in _SUFFIXES for init in ("/__init__", ""))
+        path = next((below + end for end in ends if below + end in self.project.paths), None)
+        return path or (Package(below) if below in self.project.folders else None)
 
     def _walk_down(self, folder: str, parts: list[str]) -> str | Package | None:
         """Return the module that ``parts`` lead to from a folder.
@@ -94,11 +90,9 @@ class PythonRules(LanguageRules):
         With none, the folder's own.
         """
         if not parts:
-            for suffix in _SUFFIXES:
-                path = f"{folder}/__init__{suffix}" if folder else f"__init__{suffix}"
-                if path in self.project.paths:
-                    return path
-            return Package(folder) if folder in self.project.folders else None
+            doors = (f"{folder}/__init__{suffix}".lstrip("/") for suffix in _SUFFIXES)
+            path = next((door for door in doors if door in self.project.paths), None)
+            return path or (Package(folder) if folder in self.project.folders else None)
         *above, last = parts
         # Only folders lead on: what ``a/b.py`` holds is no module below ``a.b``.
         return self._path_below("/".join([folder, *above] if folder else above), last)
@@ -145,15 +139,12 @@ def _offering(folders: dict[str, list[str]]) -> dict[str, list[str]]:
     }
     roots: dict[str, set[str]] = {}
     for folder, paths in folders.items():
-        if folder in packages:
-            continue
-        for path in paths:
-            if path.endswith(_SUFFIXES):
-                roots.setdefault(path.rpartition("/")[2].partition(".")[0], set()).add(folder)
-    for folder in folders:
         above, _, name = folder.rpartition("/")
         if folder and above not in packages:
             roots.setdefault(name, set()).add(above)
+        for path in paths if folder not in packages else ():
+            if path.endswith(_SUFFIXES):
+                roots.setdefault(path.rpartition("/")[2].partition(".")[0], set()).add(folder)
     return {name: sorted(places) for name, places in roots.items()}
 
 

@@ -82,10 +82,11 @@ class RustRules(LanguageRules):
         folder, _, file = outline.path.rpartition("/")
         if file not in _ROOT_FILES and folder.rpartition("/")[2] not in _OWN_ROOTS:
             folder = join(folder, file.removesuffix(".rs"))
-        for path in (join(folder, f"{name}.rs"), join(folder, name, "mod.rs")):
-            if path in self.project.paths and path != outline.path:
-                return self.file(path)
-        return None
+        return self._other(outline, join(folder, f"{name}.rs"), join(folder, name, "mod.rs"))
+
+    def _other(self, outline: FileOutline, *paths: str) -> NameTarget | None:
+        there = (path for path in paths if path in self.project.paths and path != outline.path)
+        return next(map(self.file, there), None)
 
     def beyond_file(self, outline: FileOutline, name: str) -> NameTarget | None:
         return self._crate(name)
@@ -102,27 +103,25 @@ class RustRules(LanguageRules):
     def qualified(self, walk: ReferenceWalk, scope: int, receiver: str, name: str) -> str | None:
         """Find a method of a known type whose ``impl`` is elsewhere."""
         holder = walk.value(scope, receiver) if receiver else None
-        if holder is None or not is_class(holder) or not isinstance(holder.where, FileOutline):
-            return None
-        return f"{holder.where.names[holder.place]}.{name}"
+        if holder and is_class(holder) and isinstance(holder.where, FileOutline):
+            return f"{holder.where.names[holder.place]}.{name}"
+        return None
 
     def _first(self, outline: FileOutline, scope: int, name: str) -> NameTarget | None:
         """Return the first step of a path, where inline modules count as modules."""
         inline = scope
         while inline >= 0 and outline.kinds[inline] != "module":
             inline = outline.parents[inline]
-        if inline >= 0:
-            if name == "self":
-                return NameTarget(outline, inline)
-            if name == "super":
-                above = outline.parents[inline]
-                return NameTarget(
-                    outline, above if above >= 0 and outline.kinds[above] == "module" else -1
-                )
-            inside = outline.members.get(inline, {}).get(name)
-            if inside is not None:
-                return NameTarget(outline, inside)
-        return self.name_in(outline, name)
+        if inline < 0:
+            return self.name_in(outline, name)
+        above = outline.parents[inline]
+        is_module = above >= 0 and outline.kinds[above] == "module"
+        names = {
+            **outline.members.get(inline, {}),
+            "self": inline,
+            "super": above if is_module else -1,
+        }
+        return NameTarget(outline, names[name]) if name in names else self.name_in(outline, name)
 
     def _above(self, outline: FileOutline) -> NameTarget | None:
         folder, _, name = outline.path.rpartition("/")
@@ -131,10 +130,7 @@ class RustRules(LanguageRules):
         if name == "mod.rs":
             folder = folder.rpartition("/")[0]
         inside = (join(folder, each) for each in ("mod.rs", "lib.rs", "main.rs"))
-        for path in (f"{folder}.rs", *inside):
-            if path in self.project.paths and path != outline.path:
-                return self.file(path)
-        return None
+        return self._other(outline, f"{folder}.rs", *inside)
 
 
 def _crates(project: ProjectFiles) -> dict[str, str]:
@@ -157,9 +153,9 @@ def _crate_root(project: ProjectFiles, path: str) -> str | None:
     if is_program or name in ("lib.rs", "main.rs", "build.rs"):
         return path
     for folder in folders:
-        for name in ("lib.rs", "main.rs"):
-            if join(folder, name) in project.paths:
-                return join(folder, name)
+        roots = (join(folder, name) for name in ("lib.rs", "main.rs"))
+        if root := next((root for root in roots if root in project.paths), None):
+            return root
         if join(folder, "Cargo.toml") in project.paths:
             declared = _lib_path(project.text(join(folder, "Cargo.toml")) or "", folder)
             return declared if declared in project.paths else None
@@ -220,8 +216,7 @@ def _unfold(text: str) -> Iterator[str]:
             yield prefixes[-1] + part
         if brace[0] == "}" and len(prefixes) > 1:
             prefixes.pop()
-    rest = " ".join(text[start:].split())
-    if rest:
+    if rest := " ".join(text[start:].split()):
         yield prefixes[-1] + rest
 
 

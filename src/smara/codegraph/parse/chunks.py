@@ -47,8 +47,7 @@ def first_words(path: str, text: str) -> str:
             if len(plain.split()) > 2 and not _LICENSE.search(lines[0]):
                 return re.sub(r"[*_`]|\[([^\]]*)\]\([^)]*\)", r"\1", plain)
         return ""
-    language = language_of(path)
-    if language is not None and languages()[language].has_docstrings:
+    if (language := language_of(path)) is not None and languages()[language].has_docstrings:
         docstring = _PYTHON.match(start)
         return _paragraph(docstring[2]) if docstring else ""
     # The first comment that is not a license.
@@ -224,8 +223,7 @@ def chunk_file(facts: FileFacts | None, path: str, text: str) -> list[CodeChunk]
 
     Lines are those that end in ``\\n``. Blank lines at the ends of pieces are left out.
     """
-    lines = text.split("\n")
-    if lines and not lines[-1]:
+    if (lines := text.split("\n")) and not lines[-1]:
         lines.pop()
     if facts is None:
         return chunk_prose(path, lines)

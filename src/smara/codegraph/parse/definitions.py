@@ -235,8 +235,7 @@ class DefinitionReader:
 
     def _add(self, label: str, node: Node, start: int, end: int) -> None:
         source, place = self.source, len(self.definitions)
-        named = self._name(label, node)
-        if named is None or len(self._open) > _DEEPEST:
+        if (named := self._name(label, node)) is None or len(self._open) > _DEEPEST:
             return
         name, name_start, name_end = named
         owner, name, parent, in_class = self._owner(node, name, place)
@@ -304,8 +303,7 @@ class DefinitionReader:
                 return None
             text = self.source.text(title.start_byte, title.end_byte).strip("\"'`")
             return " ".join(text.split())[:LONGEST_NAME] or "test", title.start_byte, title.end_byte
-        named = name_node(node)
-        if named is None:
+        if (named := name_node(node)) is None:
             return None
         value = node.child_by_field_name("value") if label == "constant" else None
         if value is not None and self.source.data.startswith(b"require(", value.start_byte):

@@ -147,8 +147,7 @@ def read_routes(
     answers: list[Reference] = []
     source = reader.source
     for match in pattern.finditer(source.data) if pattern else ():
-        holder = _holder(root, match.start() + 1)
-        if holder is None or len(routes) >= MOST_ROUTES:
+        if (holder := _holder(root, match.start() + 1)) is None or len(routes) >= MOST_ROUTES:
             continue
         groups = match.groupdict(b"")
         path = (groups.get("path") or groups.get("pattern", b"")).decode("utf-8", "replace")

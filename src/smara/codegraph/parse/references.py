@@ -145,8 +145,7 @@ def read_references(
     calls.sort()
     collect("calls", calls)
     taken = bases
-    types = source.spans("type")
-    if types:
+    if types := source.spans("type"):
         # A type that is called, inherited or qualified is found a second time by its last name
         # alone.
         taken = bases.union(calls)
@@ -157,8 +156,7 @@ def read_references(
     mentions = {span for span in source.spans("use") if span not in taken}
     is_any = source.spec.has_macros
     spans = constant_spans(source, None if is_any else names)
-    constants = [span for span in spans if span not in taken]
-    if constants:
+    if constants := [span for span in spans if span not in taken]:
         collect("references", constants, _ANYTHING if is_any else set(source.spec.selves))
         mentions = mentions.difference(constants) if is_any else mentions.union(constants)
     collect("references", sorted(mentions), names)
@@ -292,8 +290,7 @@ def read_bindings(
             bindings.setdefault((name, owner), Binding(name, copied.type, owner))
     for start, end in source.spans("returns"):
         scope = scopes.at(start)
-        kind = plain_type(source.text(start, min(end, start + LONGEST_TYPE)))
-        if kind and scope >= 0:
+        if (kind := plain_type(source.text(start, min(end, start + LONGEST_TYPE)))) and scope >= 0:
             bindings.setdefault((RETURNS, scope), Binding(RETURNS, kind, scope))
     return list(bindings.values())
 

@@ -118,8 +118,7 @@ def likeness(one: bytes, other: bytes) -> float:
     shared among all lines, exact while both have at most sixteen. Two empty sketches are alike.
     """
     first, second = set(numbers_in(one)), set(numbers_in(other))
-    smallest = sorted(first | second)[:SKETCH_HASHES]
-    if not smallest:
+    if not (smallest := sorted(first | second)[:SKETCH_HASHES]):
         return 1.0
     return sum(value in first and value in second for value in smallest) / len(smallest)
 
@@ -275,8 +274,7 @@ def outer_starts(source: SourceFile) -> dict[int, int]:
         if inner is not None and inner.start_byte != node.start_byte:
             starts[inner.start_byte] = node.start_byte
     for node in source.found.get("before", ()):
-        following = node.next_named_sibling
-        if following is not None:
+        if (following := node.next_named_sibling) is not None:
             starts[following.start_byte] = node.start_byte
     # What stands before may have something before it: ``export const f``, two attributes. Earlier
     # ones come first.

@@ -280,8 +280,7 @@ def _add_precise(facts: FileFacts, precise: Precise, edges: EdgeSet) -> FileFact
     """
     left = []
     for each in facts.references:
-        meant = precise.get((each.line, each.name))
-        if meant is None:
+        if (meant := precise.get((each.line, each.name))) is None:
             left.append(each)
         elif meant != OUTSIDE:
             edges.put(
@@ -295,8 +294,7 @@ def _add_references(walk: ReferenceWalk, facts: FileFacts, edges: EdgeSet) -> li
     left: list[Reference] = []
     for reference in facts.references:
         kind, name, receiver, line, scope = reference
-        target = walk.target(scope, receiver, name)
-        if target is not None and target.place < 0:
+        if (target := walk.target(scope, receiver, name)) is not None and target.place < 0:
             target = walk.rules.meant(target)
         if (
             target is None

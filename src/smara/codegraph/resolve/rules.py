@@ -56,8 +56,7 @@ def once(find: Find) -> Find:
     @wraps(find)
     def ask(self: LanguageRules, outline: FileOutline, *rest: Any) -> Any:
         memo, key = self._memo, (name, outline.path, *rest)
-        answer = memo.get(key, _UNASKED)
-        if answer is not _UNASKED and answer is not _OPEN:
+        if (answer := memo.get(key, _UNASKED)) is not _UNASKED and answer is not _OPEN:
             return answer
         if answer is _OPEN or self._depth >= DEEPEST_QUESTION:
             self._is_doubtful = True
@@ -207,8 +206,7 @@ class LanguageRules(ABC):
         if imported is not None:
             # ``from . import x`` in an ``__init__`` file means the module below it.
             return self.imported(outline, imported) or self.submodule(outline, name)
-        type_ = outline.fields.get(-1, {}).get(name)
-        if type_:
+        if type_ := outline.fields.get(-1, {}).get(name):
             return self.instance(outline, type_)
         for star in stars:
             module = self.find_module(outline, star)
@@ -233,8 +231,7 @@ class LanguageRules(ABC):
             return self.name_in(where, name)
         if where.kinds[place] in HOLDERS:
             return self.member(where, place, name)
-        scattered = self.scattered_member(where, place, name)
-        if scattered is not None:
+        if (scattered := self.scattered_member(where, place, name)) is not None:
             return scattered
         value = self.value(target, depth + 1) if depth < DEEPEST else None
         return self.attribute(value, name, depth + 1) if value is not None else None
@@ -245,26 +242,23 @@ class LanguageRules(ABC):
 
         Or the type of a field, as an instance.
         """
-        own = outline.members.get(place, {}).get(name)
-        if own is not None:
+        if (own := outline.members.get(place, {}).get(name)) is not None:
             return NameTarget(outline, own)
-        scattered = self.scattered_member(outline, place, name)
-        if scattered is not None:
+        if (scattered := self.scattered_member(outline, place, name)) is not None:
             return scattered
         if type_ := outline.fields.get(place, {}).get(f"self.{name}"):
             return self.instance(outline, type_)
         for base in self.bases(outline, place):
-            if isinstance(base.where, FileOutline):
-                inherited = self.member(base.where, base.place, name)
-                if inherited is not None:
-                    return inherited
+            if isinstance(base.where, FileOutline) and (
+                inherited := self.member(base.where, base.place, name)
+            ):
+                return inherited
         return None
 
     def bases(self, outline: FileOutline, place: int) -> list[NameTarget]:
         """Return the classes that a class extends, those that can be found."""
         key = (outline.path, place)
-        found = self._bases.get(key)
-        if found is None:
+        if (found := self._bases.get(key)) is None:
             self._bases[key] = []
             texts = map(plain_type, outline.bases.get(place, ()))
             named = [self.dotted(outline, text) for text in texts]
@@ -317,9 +311,7 @@ class LanguageRules(ABC):
 
         An instance is itself.
         """
-        if target is None or target.is_instance:
-            return target
-        return self.result(target, depth + 1)
+        return target if target is None or target.is_instance else self.result(target, depth + 1)
 
     def result(self, target: NameTarget, depth: int = 0) -> NameTarget | None:
         """Return what calling ``target`` gives, when it is plain to see."""
@@ -331,8 +323,7 @@ class LanguageRules(ABC):
         return self._returned(where, place, depth)
 
     def _returned(self, where: FileOutline, place: int, depth: int) -> NameTarget | None:
-        returned = where.fields.get(place, {}).get("()")
-        if not returned:
+        if not (returned := where.fields.get(place, {}).get("()")):
             return None
         parent = where.parents[place]
         if returned in self.own_names and parent >= 0:
@@ -423,10 +414,8 @@ class ReferenceWalk:
                 if type_ or name not in names:
                     names[name] = names.get(name) or type_
         for each in facts.imports:
-            if each.scope >= 0:
-                bound = rules.bound_name(each)
-                if bound:
-                    self._locals.setdefault(each.scope, {}).setdefault(bound, each)
+            if each.scope >= 0 and (bound := rules.bound_name(each)):
+                self._locals.setdefault(each.scope, {}).setdefault(bound, each)
 
     def target(self, scope: int, receiver: str, name: str) -> NameTarget | None:
         """Return what a name with its receiver means in a scope.
@@ -451,8 +440,7 @@ class ReferenceWalk:
             if own is not None and isinstance(own.where, FileOutline):
                 for base in rules.bases(own.where, own.place):
                     instance = NameTarget(base.where, base.place, is_instance=True)
-                    found = rules.follow(instance, False, rest)
-                    if found is not None:
+                    if (found := rules.follow(instance, False, rest)) is not None:
                         return found
             return None
         if own is not None:
@@ -470,24 +458,25 @@ class ReferenceWalk:
             return self.enclosing_class(scope) or rules.name_in(outline, name)
         place = scope
         while place >= 0:
-            names = self._locals.get(place)
-            if names is not None and name in names:
+            if (names := self._locals.get(place)) is not None and name in names:
                 return self._local(name, names[name], place)
             if rules.has_open_classes and outline.kinds[place] in HOLDERS:
-                found = rules.member(outline, place, name)
-                if found is not None:
+                if (found := rules.member(outline, place, name)) is not None:
                     return found
-            elif outline.kinds[place] != "class" or place == scope:
-                inside = outline.members.get(place)
-                if inside is not None and name in inside:
-                    return NameTarget(outline, inside[name])
+            elif (
+                (outline.kinds[place] != "class" or place == scope)
+                and (inside := outline.members.get(place)) is not None
+                and name in inside
+            ):
+                return NameTarget(outline, inside[name])
             place = outline.parents[place]
-        if rules.has_open_classes:
-            own = self.enclosing_class(scope)
-            if own is not None and isinstance(own.where, FileOutline):
-                found = rules.member(own.where, own.place, name)
-                if found is not None:
-                    return found
+        own = self.enclosing_class(scope) if rules.has_open_classes else None
+        if (
+            own is not None
+            and isinstance(own.where, FileOutline)
+            and (found := rules.member(own.where, own.place, name))
+        ):
+            return found
         found = rules.name_in(outline, name)
         if found is None and scope >= 0 and outline.kinds[scope] == "route":
             # A route made inside a function is answered by the only definition of that name.
@@ -548,8 +537,7 @@ class ReferenceWalk:
         first = first.removesuffix("()")
         place = scope
         while place >= 0:
-            bound = self._locals.get(place, {}).get(first)
-            if bound is not None:
+            if (bound := self._locals.get(place, {}).get(first)) is not None:
                 # A type that is named and not found belongs to another library.
                 return bound != ""
             place = self.outline.parents[place]

@@ -230,9 +230,8 @@ def _agrees(defined: Sequence[Occurrence], nodes: Sequence[NamedLines]) -> bool:
         min((each.line - first) % FAR_APART for first in firsts[name_of(each.symbol)])
         for each in shared
     ]
-    near = sum(lines <= MOST_DECORATORS for lines in apart)
     return (
         bool(shared)
-        and near >= AGREEMENT * len(shared)
+        and sum(lines <= MOST_DECORATORS for lines in apart) >= AGREEMENT * len(shared)
         and apart.count(0) >= EXACT_AGREEMENT * len(shared)
     )
