@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
@@ -105,13 +106,11 @@ def index_stamp(root: str) -> tuple[int, int] | None:
 
 
 def _text(path: str, most: int) -> str:
-    try:
-        if not os.path.isfile(path):
-            return ""
-        with open(path, "rb") as file:
-            return file.read(most).decode("utf-8", "replace").strip()
-    except (OSError, ValueError):
-        return ""
+    with suppress(OSError, ValueError):
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                return file.read(most).decode("utf-8", "replace").strip()
+    return ""
 
 
 MOST_COMMITS = 5_000
@@ -248,8 +247,7 @@ class GitFiles:
         options = ("--name-status", "-M", "-l400", "--diff-filter=R", "-z", "--relative")
         output = self._cached("diff", *options, commit, head) or b""
         pieces = output.decode("utf-8", "surrogateescape").split("\0")
-        renames = {pieces[at + 1]: pieces[at + 2] for at in range(0, len(pieces) - 2, 3)}
-        return renames.get(path)
+        return dict(zip(pieces[1::3], pieces[2::3], strict=False)).get(path)
 
     def changed_since(self, path: str, commit: str) -> bool | None:
         """Return True if a file differs from its content at a commit."""
@@ -283,9 +281,8 @@ class GitFiles:
 
     def _git(self, *arguments: str) -> bytes | None:
         answer = ask_git(self.root, *arguments, timeout_seconds=self._seconds)
-        if answer is None or answer.code != 0 or len(answer.output) > MOST_BYTES:
-            return None
-        return answer.output
+        is_usable = answer and answer.code == 0 and len(answer.output) <= MOST_BYTES
+        return answer.output if answer and is_usable else None
 
     def _line(self, output: bytes | None) -> str | None:
         return (output or b"").decode("utf-8", "replace").strip() or None

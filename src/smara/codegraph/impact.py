@@ -291,8 +291,10 @@ def _mermaid(targets: set[int], by_file: dict[str, list[Node]], lines: list[Line
         text.append(f'  subgraph f{number}["{_entities(path)}"]')
         text += [f'    n{node.no}["{_entities(_label(node))}"]' for node in inside]
         text.append("  end")
-    for one, other, kind, is_unsure in lines:
-        text.append(f"  n{one} {'-.->' if is_unsure else '-->'}|{kind}| n{other}")
+    text += [
+        f"  n{one} {'-.->' if is_unsure else '-->'}|{kind}| n{other}"
+        for one, other, kind, is_unsure in lines
+    ]
     text += [f"  style n{no} fill:#ffd54f,stroke:#b28704" for no in sorted(targets)]
     return "\n".join(text)
 

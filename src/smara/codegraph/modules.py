@@ -186,9 +186,8 @@ def first_sentence(text: str) -> str:
     plain = " ".join(text.split())
     match = re.match(r"(.+?[.!?。])(?:\s|$)", plain)
     sentence = match[1] if match else plain
-    if len(sentence) <= LONGEST_PURPOSE:
-        return sentence
-    return sentence[: LONGEST_PURPOSE - 1].rpartition(" ")[0] + "…"
+    cut = sentence[: LONGEST_PURPOSE - 1].rpartition(" ")[0]
+    return sentence if len(sentence) <= LONGEST_PURPOSE else f"{cut}…"
 
 
 def fingerprint(graph: Graph, names: Sequence[str], folder: str) -> str:

@@ -294,10 +294,9 @@ class AnchorJudge:
         ]
 
     def _sight(self, anchor: Anchor, elsewhere: Sequence[CodePlace], is_all: bool) -> AnchorSight:
-        same = [place for place in elsewhere if place.hash == anchor.hash]
         return AnchorSight(
             (),
-            same,
+            [place for place in elsewhere if place.hash == anchor.hash],
             [place for place in elsewhere if place.symbol == anchor.symbol],
             is_all_read=is_all,
             why_not=BEING_READ if self._tree.has_index else NO_INDEX,
@@ -338,28 +337,19 @@ class AnchorJudge:
     # files and lines
 
     def _file(self, anchor: Anchor) -> AnchorVerdict:
-        state = self._states[anchor.path]
-        if state in ("unknown", "unreadable"):
-            return judge_file(anchor, None, None, moved_to=None, is_read=False)
+        state, path, no = self._states[anchor.path], anchor.path, self._tree.no
         if state == "gone":
             # The same file may lie elsewhere, or git may have seen it renamed.
-            same: list[str] = []
-            if self._tree.no is not None:
-                same = self._store.paths_with_hash(self._session, self._tree.no, anchor.hash)
-            for path in same:
-                if self._disk.stat(path) is not None:
-                    return judge_file(anchor, anchor.hash, None, moved_to=path)
+            same = self._store.paths_with_hash(self._session, no, anchor.hash) if no else []
+            if there := next((each for each in same if self._disk.stat(each) is not None), None):
+                return judge_file(anchor, anchor.hash, None, moved_to=there)
             commit = self._past.commit(anchor.commit)
-            renamed = self._past.renamed_to(commit, anchor.path) if commit is not None else None
-            if renamed is not None and self._disk.stat(renamed) is not None:
-                return self._read_file(anchor, renamed)
-            return judge_file(anchor, None, None, moved_to=None)
-        if state == "indexed" and bytes(self._rows[anchor.path][1]) == anchor.hash:
-            return judge_file(anchor, anchor.hash, None, moved_to=anchor.path)
-        return self._read_file(anchor, anchor.path)
-
-    def _read_file(self, anchor: Anchor, path: str) -> AnchorVerdict:
-        data = self._disk.read(path) if self._disk.may_read(path) else None
-        if data is None:
+            path = (self._past.renamed_to(commit, path) if commit is not None else None) or ""
+            if not path or self._disk.stat(path) is None:
+                return judge_file(anchor, None, None, moved_to=None)
+        elif state == "indexed" and bytes(self._rows[path][1]) == anchor.hash:
+            return judge_file(anchor, anchor.hash, None, moved_to=path)
+        may_read = state not in ("unknown", "unreadable") and self._disk.may_read(path)
+        if (data := self._disk.read(path) if may_read else None) is None:
             return judge_file(anchor, None, None, moved_to=None, is_read=False)
         return judge_file(anchor, digest(data), self._disk.lines(path), moved_to=path)

@@ -204,12 +204,13 @@ def change_between(
     ``None`` when that is nothing.
     """
     if before is None or after is None:
-        there = before or after
-        if there is None:
-            return None
-        return OutlineChange(path, None, frozenset(there.names), is_come_or_gone=True)
+        names = frozenset(there.names) if (there := before or after) else None
+        return OutlineChange(path, None, names, is_come_or_gone=True) if names is not None else None
     was, now = _visible(before), _visible(after)
-    defined, imported, typed = (_different(*pair) for pair in zip(was, now, strict=True))
+    defined, imported, typed = (
+        frozenset(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+        for old, new in zip(was, now, strict=True)
+    )
     is_open = (
         (before.package, before.language, before.file_no)
         != (after.package, after.language, after.file_no)
@@ -223,11 +224,6 @@ def change_between(
 
 
 Facts = dict[str, list[Any]]
-
-
-def _different(before: Facts, after: Facts) -> frozenset[str]:
-    names = before.keys() | after.keys()
-    return frozenset(name for name in names if before.get(name) != after.get(name))
 
 
 def _visible(outline: FileOutline) -> tuple[Facts, Facts, Facts]:

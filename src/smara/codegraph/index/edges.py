@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smara.codegraph.index.dependents import DependencyKeys, FileEdges, Joiner
 from smara.codegraph.index.files import TreeReader
@@ -78,11 +79,10 @@ class TreeCache:
         """Take over files this process wrote, if it was alone."""
         if self.revision != revision - 1 or not written.keys() <= self.paths.keys():
             return
-        for path, (no, outline) in written.items():
-            self.paths[path] = (no, revision)
-            self.outlines[path] = (revision, outline)
-            if path.rpartition("/")[2] in tables().manifests:
-                self.project = None
+        self.paths |= {path: (no, revision) for path, (no, _) in written.items()}
+        self.outlines |= {path: (revision, outline) for path, (_, outline) in written.items()}
+        if _manifests(written):
+            self.project = None
         if self.notes_revision == self.revision:
             self.notes_revision = revision
         self.revision = revision
@@ -93,17 +93,16 @@ class TreeCache:
             return
         for no, keys in by_file.items():
             self.notes.put(no, keys)
-        for path, (no, _) in self.paths.items():
-            if no in by_file:
-                self.paths[path] = (no, revision)
-                if path in self.outlines:
-                    self.outlines[path] = (revision, self.outlines[path][1])
+        paths = [path for path, (no, _) in self.paths.items() if no in by_file]
+        self.paths |= {path: (self.paths[path][0], revision) for path in paths}
+        outlines = self.outlines
+        outlines |= {path: (revision, outlines[path][1]) for path in paths if path in outlines}
         if self.notes_revision == self.revision:
             self.notes_revision = revision
         self.revision = revision
 
 
-def _manifests(paths: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+def _manifests(paths: Mapping[str, Any]) -> dict[str, Any]:
     names = tables().manifests
     return {path: place for path, place in paths.items() if path.rpartition("/")[2] in names}
 
@@ -193,16 +192,9 @@ class EdgeBuilder:
             paths = [row[0] for row in store.paths(session, self._tree_no)]
             uses = store.facts(session, "uses", list(stale))
             files = [(no, stale[no], data) for no, data in uses.items()]
-        waiting: list[FileEdges] = []
-        for joined in pool.join(outlines, paths, files):
-            waiting.append(joined)
-            if len(waiting) >= _WRITTEN_AT_ONCE:
-                revision = self._write_if(waiting, revision, guard)
-                waiting = []
-                if not revision:
-                    return
-        if waiting:
-            self._write_if(waiting, revision, guard)
+        joined = iter(pool.join(outlines, paths, files))
+        while revision and (some := list(islice(joined, _WRITTEN_AT_ONCE))):
+            revision = self._write_if(some, revision, guard)
 
     def build_precise(self, index: ScipIndex, guard: Guard) -> int:
         """Rebuild the edges of files that a compiler's index knows.
@@ -240,9 +232,9 @@ class EdgeBuilder:
         with self._store.database.write(is_derived=True) as session:
             if guard is not None:
                 guard(session)
-            if self._store.revision(session, self._tree_no) != revision:
-                return 0
-            return self._write(session, joined, numbers or [each.file_no for each in joined])
+            is_current = self._store.revision(session, self._tree_no) == revision
+            nos = numbers or [each.file_no for each in joined]
+            return self._write(session, joined, nos) if is_current else 0
 
     def _write(self, session: Session, joined: Sequence[FileEdges], numbers: Sequence[int]) -> int:
         revision = self._store.next_revision(session, self._tree_no)

@@ -420,11 +420,10 @@ class FileWalk:
         return rules
 
     def _is_left_out(self, path: str, name: str, rules: Sequence[IgnoreRules]) -> bool:
-        if is_generated_folder(name):
-            return True
-        if path in self._tracked_folders:
-            return False
-        return is_output_folder(name) or is_ignored(rules, path, is_folder=True)
+        return is_generated_folder(name) or (
+            path not in self._tracked_folders
+            and (is_output_folder(name) or is_ignored(rules, path, is_folder=True))
+        )
 
     def _is_foreign(self, path: str, name: str, inside: set[str] | frozenset[str]) -> bool:
         """Return True if a folder is a machine's, or another worktree.
@@ -446,13 +445,12 @@ class FileWalk:
         rules: Sequence[IgnoreRules],
         walked: WalkResult,
     ) -> None:
-        reason = self._reason_against(path, mode, entry, rules=rules)
-        if reason is None and len(walked.files) >= MOST_FILES:
-            reason = "too_many"
-        if reason is None:
-            walked.files[path] = entry
-        else:
+        if reason := self._reason_against(path, mode, entry, rules=rules):
             walked.skipped[reason] += 1
+        elif len(walked.files) >= MOST_FILES:
+            walked.skipped["too_many"] += 1
+        else:
+            walked.files[path] = entry
 
     def _reason_against(
         self, path: str, mode: int, entry: FileEntry, rules: Sequence[IgnoreRules]
@@ -461,10 +459,8 @@ class FileWalk:
             return "outside" if self._reader.leads_outside(path) else "not_a_file"
         if not stat.S_ISREG(mode):
             return "not_a_file" if mode else "unreadable"
-        if not is_sayable(path):
-            return "unreadable"
-        if holds_secrets(path):
-            return "secret"
+        if not is_sayable(path) or holds_secrets(path):
+            return "secret" if is_sayable(path) else "unreadable"
         if not (self._tracked and path in self._tracked) and is_ignored(
             rules, path, is_folder=False
         ):

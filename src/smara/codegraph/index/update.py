@@ -180,15 +180,13 @@ def differences(tree: IndexTree) -> Differences:
 
 def _inside(root: str, paths: Sequence[str | os.PathLike[str]]) -> list[str]:
     """Return paths relative to the root, with slashes, each once."""
-    found: dict[str, None] = {}
+    inside, found = root + os.sep, []
     for path in paths:
         full = os.path.normpath(os.path.join(root, os.fspath(path)))
-        if not full.startswith(root + os.sep):
-            # The same folder by another name: a link on the way to the root.
-            full = os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
-        if full.startswith(root + os.sep):
-            found[full[len(root) + 1 :].replace(os.sep, "/")] = None
-    return list(found)
+        # The same folder may have another name: a link on the way to the root.
+        real = os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
+        found += [each for each in (full, real) if each.startswith(inside)][:1]
+    return list(dict.fromkeys(each.removeprefix(inside).replace(os.sep, "/") for each in found))
 
 
 MOST_FILES = 200

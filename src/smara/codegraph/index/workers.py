@@ -16,8 +16,9 @@ import sys
 import threading
 import time
 from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple
 
 from smara.codegraph.codec import pack_facts
 from smara.codegraph.index import files
@@ -218,10 +219,10 @@ def _without_secrets(
     pieces: list[str] = []
     position = 0
     for finding in findings:
-        hidden = text[finding.start : finding.end]
         # A key over several lines must leave as many: everything below would be told of the wrong
         # line.
-        pieces += (text[position : finding.start], finding.placeholder, "\n" * hidden.count("\n"))
+        breaks = "\n" * text.count("\n", finding.start, finding.end)
+        pieces += (text[position : finding.start], finding.placeholder, breaks)
         position = finding.end
     safe = "".join([*pieces, text[position:]])
     if facts is not None:
@@ -407,9 +408,7 @@ class Pool:
         finally:
             worker.end()
         _raise_failure(done)
-        if done is None:
-            return [FileRecord(request.path, 0, 0, hash=b"", skip="unreadable")]
-        return cast("list[FileRecord]", done)
+        return done or [FileRecord(request.path, 0, 0, hash=b"", skip="unreadable")]
 
 
 def _raise_failure(answer: Any) -> None:
@@ -434,10 +433,8 @@ class _Worker:
         self.send((root, has_text))
 
     def send(self, value: object) -> None:
-        try:
+        with suppress(OSError, ValueError):  # it is dead; the listener says so
             _write(self._input, value)
-        except (OSError, ValueError):
-            pass  # it is dead; the listener says so
 
     def _listen(self) -> None:
         answer: Any = ()
@@ -451,10 +448,8 @@ class _Worker:
     def end(self) -> None:
         """Let the process go, and wait until it is gone."""
         self._process.kill()
-        try:
+        with suppress(OSError):
             self._input.close()
-        except OSError:
-            pass
         self._process.wait()
         self._thread.join(timeout=10)
         self._output.close()
@@ -545,6 +540,5 @@ def _read(stream: BinaryIO) -> Any:
 
 def _write(stream: BinaryIO, value: object) -> None:
     data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.write(_LENGTH.pack(len(data)))
-    stream.write(data)
+    stream.writelines((_LENGTH.pack(len(data)), data))
     stream.flush()

@@ -181,11 +181,14 @@ class Writer:
         store.next_revision(session, self._tree_no)
         numbers = [row.no for row in gone]
         outlines = store.facts(session, "outline", numbers)
-        changes = []
-        for row in gone:
-            before = unpack_outline(row.path, 0, outlines[row.no]) if row.no in outlines else None
-            change = change_between(row.path, before, None)
-            changes.append(change or OutlineChange(row.path, None, is_come_or_gone=True))
+        before = {
+            row.path: unpack_outline(row.path, 0, outlines[row.no]) if row.no in outlines else None
+            for row in gone
+        }
+        changes = [
+            change_between(path, outline, None) or OutlineChange(path, None, is_come_or_gone=True)
+            for path, outline in before.items()
+        ]
         store.remove_files(session, numbers)
         self.mark_touched(session, changes, now_ms)
         return len(gone)
@@ -314,6 +317,5 @@ def _is_as_seen(row: FileRow | None, seen: FileRow | None) -> bool:
     """Return True if a file's content in the index is the one that was there when it was
     decided to read the file again.
     """
-    if row is None or seen is None:
-        return row is None and seen is None
-    return (row.no, row.hash, row.skip) == (seen.no, seen.hash, seen.skip)
+    now, before = ((each.no, each.hash, each.skip) if each else None for each in (row, seen))
+    return now == before

@@ -219,9 +219,8 @@ class SourceFile:
                 break
             pieces.append(self.data[start:first])
             start = behind
-        if not pieces:
-            return self.data[start:end]
-        return b" ".join(b"".join([*pieces, self.data[start:end]]).split())
+        rest = self.data[start:end]
+        return b" ".join(b"".join([*pieces, rest]).split()) if pieces else rest
 
     def spans(self, label: str) -> list[Span]:
         """Return where the query found something, in order."""
@@ -236,13 +235,16 @@ class SourceFile:
         where types are written first, the last one before it.
         """
         names, types = self.spans(first), self.spans(second)
-        pairs = []
         before = first == "opened.name" or (first == "typed.name" and self.spec.types_first)
-        for start, end in names:
-            place = bisect_right(types, (start,)) - 1 if before else bisect_right(types, (end,))
-            if 0 <= place < len(types):
-                pairs.append((start, end, *types[place]))
-        return pairs
+        places = [
+            bisect_right(types, (start,)) - 1 if before else bisect_right(types, (end,))
+            for start, end in names
+        ]
+        return [
+            (*name, *types[place])
+            for name, place in zip(names, places, strict=True)
+            if 0 <= place < len(types)
+        ]
 
 
 LONGEST_DOC = 160
@@ -266,11 +268,12 @@ def outer_starts(source: SourceFile) -> dict[int, int]:
     """
     starts: dict[int, int] = {}
     for node in source.found.get("outer", ()):
-        inner = node.child_by_field_name("definition") or node.child_by_field_name("declaration")
-        if inner is None and node.named_child_count:
-            inner = node.named_child(
-                0 if node.type == "lexical_declaration" else node.named_child_count - 1
-            )
+        place = 0 if node.type == "lexical_declaration" else node.named_child_count - 1
+        inner = (
+            node.child_by_field_name("definition")
+            or node.child_by_field_name("declaration")
+            or (node.named_child(place) if node.named_child_count else None)
+        )
         if inner is not None and inner.start_byte != node.start_byte:
             starts[inner.start_byte] = node.start_byte
     for node in source.found.get("before", ()):
@@ -288,17 +291,15 @@ def name_node(node: Node) -> Node | None:
     field = node.child_by_field_name
     if left := field("left"):
         return field("name") or left.child_by_field_name("property") or left
-    name = field("name") or field("property") or field("key")
-    if name is not None:
+    if name := field("name") or field("property") or field("key"):
         return name
     name = field("declarator")
     for _ in range(_MOST_STEPS):
         if name is None or name.type == "variable_declarator":
             return name.child_by_field_name("name") if name else None
-        inner = name.child_by_field_name("declarator")
-        if inner is None and name.type in ("reference_declarator", "parenthesized_declarator"):
-            inner = name.named_child(0)
-        if inner is None:
+        is_wrapped = name.type in ("reference_declarator", "parenthesized_declarator")
+        first = name.named_child(0) if is_wrapped else None
+        if (inner := name.child_by_field_name("declarator") or first) is None:
             return name
         name = inner
     return name

@@ -264,9 +264,8 @@ class LanguageRules(ABC):
             named = [self.dotted(outline, text) for text in texts]
             meant = [self.meant(each) for each in named if each is not None]
             found = [each for each in meant if is_class(each) and each[:2] != (outline, place)]
-            if self._is_doubtful:
-                del self._bases[key]
-            else:
+            del self._bases[key]
+            if not self._is_doubtful:
                 self._bases[key] = found
         return found
 

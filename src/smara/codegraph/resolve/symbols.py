@@ -48,12 +48,10 @@ class ProjectFiles:
         """
         folders: dict[str, list[str]] = {"": []}
         for path in sorted(self.paths):
-            folder = path.rpartition("/")[0]
-            if folder not in folders:
-                above = folder
-                while above not in folders:
-                    folders[above] = []
-                    above = above.rpartition("/")[0]
+            above = folder = path.rpartition("/")[0]
+            while above not in folders:
+                folders[above] = []
+                above = above.rpartition("/")[0]
             folders[folder].append(path)
         return folders
 
@@ -113,9 +111,8 @@ def closest(paths: list[str], from_path: str) -> str | None:
     ranked = sorted(
         (-len(above.intersection(folders_above(path))), path.count("/"), path) for path in paths
     )
-    if not ranked or (len(ranked) > 1 and ranked[0][:2] == ranked[1][:2]):
-        return None
-    return ranked[0][2]
+    is_tie = len(ranked) > 1 and ranked[0][:2] == ranked[1][:2]
+    return ranked[0][2] if ranked and not is_tie else None
 
 
 OUTLINE_VERSION = 1
