@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 
@@ -157,3 +158,65 @@ def test_help_of_a_search_lists_its_filters(name):
     assert "VAR_KEYWORD" not in parameters(method).values()
     documented = (inspect.getdoc(method) or "").partition("Args:")[2]
     assert [each for each in parameters(method) if f"    {each}: " not in documented] == []
+
+
+WITHIN = {"index", "intake", "leases", "worker", "workers"}
+"""Attributes that are there for the doors, not for programs."""
+_SAYS_RESULT = re.compile(
+    r"(Return|Yield|List|Count|Find|Iterate|Search|Read)\b|[^\n]*\b(and|;) return\b|.*^Returns:",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def public_methods(memory):
+    """Yield the name, the method and the class of everything a program may call."""
+    for name in sorted(set(dir(memory)) - WITHIN):
+        room = getattr(memory, name)
+        if name.startswith("_"):
+            continue
+        if inspect.ismethod(room):
+            yield name, room, Memory
+        elif type(room).__module__.startswith("smara"):
+            for verb in dir(type(room)):
+                if not verb.startswith("_") and inspect.isfunction(getattr(type(room), verb)):
+                    yield f"{name}.{verb}", getattr(room, verb), type(room)
+
+
+def undescribed(method, owner):
+    """Return the parameters of a method that no docstring describes, and ``return``."""
+    text = inspect.getdoc(method) or ""
+    shared = "\n".join(kind.__doc__ or "" for kind in owner.__mro__[:-1])
+    signature = inspect.signature(method)
+    missing = [
+        name
+        for name in signature.parameters
+        if not re.search(rf"(?m)^ +\*{{0,2}}{name}: \S", f"{text}\n{shared}")
+    ]
+    if signature.return_annotation not in ("None", None) and not _SAYS_RESULT.match(text):
+        missing.append("return")
+    return missing
+
+
+def test_every_public_method_says_what_it_takes_and_what_it_returns(tmp_path):
+    with smara.open(tmp_path / "s.db") as memory:
+        methods = list(public_methods(memory))
+        lacking = {name: undescribed(method, owner) for name, method, owner in methods}
+    assert {"tasks.claim", "messages.add", "memories.used", "behavior.edges", "search"} <= set(
+        lacking
+    )
+    assert {name: missing for name, missing in lacking.items() if missing} == {}
+
+
+def test_a_parameter_without_a_word_of_explanation_is_found():
+    class Room:
+        """A room.
+
+        Arguments that many methods share:
+            place: Where it is.
+        """
+
+        def claim(self, place: str, limit: int) -> int:
+            """Claim a place."""
+            return limit
+
+    assert undescribed(Room().claim, Room) == ["limit", "return"]

@@ -81,6 +81,17 @@ class Behavior(Habits):
     ``observe`` takes an event of any host; ``finalize`` decides on a session when it has ended, and
     ``run_due`` on all that have, with everything else that waits. Everything that is learned
     becomes a memory, with its evidence, for a person to review.
+
+    Arguments that many methods share:
+        session_id: The host's id of a session, at most 512 characters. What reads or changes a
+            stored session raises ``NotFoundError`` if it was never watched.
+        module: At most two specific folders of a path: ``smara/tasks`` for
+            ``src/smara/tasks/store.py``; ``tests`` for all tests.
+        modules: The modules the work is about, as for ``module``; none means the whole project.
+        methodology: The name of a methodology: ``native``, ``tdd``, ``bmad`` or one that is
+            installed. ``InvalidInputError`` if its rules are needed and there is none.
+        work_unit: The piece of work that memories of the session belong to.
+        limit: The most entries to return.
     """
 
     def __init__(
@@ -124,7 +135,10 @@ class Behavior(Habits):
     def observe(self, event: HostEvent) -> None:
         """Observe an event; it is stored with its turn.
 
-        Or with :meth:`checkpoint`.
+        It is also stored by :meth:`checkpoint`. An event that was observed before changes nothing.
+
+        Args:
+            event: What a host reported; one without a usable session id is dropped.
         """
         self._watcher.observe(event)
 
@@ -159,12 +173,15 @@ class Behavior(Habits):
                 )
 
     def restore(self, session_id: str) -> WatchedSession:
-        """A session as it was left; watching goes on from there."""
+        """Return a session as stored; watching goes on from there."""
         self._watcher.forget(session_id)
         return self.session(session_id)
 
     def pads(self, session_id: str) -> builtins.list[Pad]:
-        """Return the scratchpads of a session's agents."""
+        """Return the scratchpads of a session's agents, the main agent's first.
+
+        Empty for a session that was never watched.
+        """
         return self._watcher.pads(session_id)
 
     def triggers(self, session_id: str) -> builtins.list[EarlyTrigger]:
@@ -172,7 +189,15 @@ class Behavior(Habits):
         return triggers_of(self._watcher.pads(session_id))
 
     def state_type(self, session_id: str, type: SessionType) -> None:
-        """State the type of a session; it is not inferred then."""
+        """State the type of a session; it is not inferred then.
+
+        Args:
+            type: ``build``, ``insights``, ``roadmap``, ``terminal``, ``changelog``, ``spec`` or
+                ``pr_review``.
+
+        Raises:
+            InvalidInputError: If there is no such type.
+        """
         _one_of(type, SESSION_TYPES, "type")
         self._watcher.flush(session_id)
         with self._store.database.write() as session:
@@ -191,8 +216,20 @@ class Behavior(Habits):
     ) -> Finalized | None:
         """Decide on a session: type, outcome, and memories.
 
-        What is not stated is read from what was done, see ``session_types``. One transaction.
-        ``None`` when nothing was heard of the session since it was last decided on; safe to repeat.
+        What is not stated is read from what was done, see ``session_types``. One transaction; safe
+        to repeat.
+
+        Args:
+            outcome: ``passed``, ``failed`` or ``unproven``; without it, read from tests and
+                commands.
+            type: The type, as for :meth:`state_type`; without it, the stated or inferred one.
+
+        Returns:
+            The type, the outcome and each finding with its verdict; ``None`` if nothing was heard
+            of the session since it was last decided on.
+
+        Raises:
+            InvalidInputError: If the outcome or the type is none of these.
         """
         require_id(session_id, "session_id")
         if outcome is not None:
@@ -206,7 +243,13 @@ class Behavior(Habits):
     ) -> Finalized | None:
         """Record the end of a subtask; learn from long work.
 
-        Otherwise what it showed is kept for the end.
+        Up to the fifth subtask, and after a failure, what it showed is kept for the session's end.
+
+        Args:
+            is_success: False if the subtask failed: nothing is learned from it now.
+
+        Returns:
+            The decision, as of :meth:`finalize`; ``None`` if it waits for the end.
         """
         self.checkpoint(session_id, work_unit)
         with self._store.database.write() as session:
@@ -224,6 +267,16 @@ class Behavior(Habits):
         """Record the end of a work unit and its outcome.
 
         A methodology with an ``on_complete`` of its own is told as well.
+
+        Args:
+            context: The agent's place in its method, with the session id.
+            result: How the work ended, in how many steps, and which files it changed.
+
+        Returns:
+            The memory of the outcome; or why it was refused.
+
+        Raises:
+            InvalidInputError: If the context has no session id.
         """
         method = find_methodology(methodology)
         unit = method.work_unit_of(context)
@@ -244,10 +297,16 @@ class Behavior(Habits):
         methodology: str = "native",
         work_unit: WorkUnit | None = None,
     ) -> AddResult | None:
-        """Record an agent's work state; ``None`` when nothing is left.
+        """Record the work state that an agent leaves behind.
 
-        The methodology reads it. Of sessions that are watched, the plan is read as well when they
-        end.
+        Of sessions that are watched, the plan is read as well when they end.
+
+        Args:
+            output: The agent's last words; the methodology reads from them what is done and what
+                remains.
+
+        Returns:
+            The memory; ``None`` if nothing remains to be done.
         """
         require_id(session_id, "session_id")
         state = find_methodology(methodology).work_state_of(redact(output).text)
@@ -283,6 +342,15 @@ class Behavior(Habits):
         """Return the cited memories that one stage hands to the next.
 
         Of a session or of modules when they are named; nothing from outside that was not cleared.
+
+        Args:
+            source: The stage that hands over.
+            target: The stage that goes on.
+            session_id: Only what was learned in this session; without it, in all.
+            limit: The most memories to hand over.
+
+        Raises:
+            InvalidInputError: If the methodology has no such hand-over.
         """
         method = find_methodology(methodology)
         relay = relay_of(method, source, target)
@@ -296,7 +364,18 @@ class Behavior(Habits):
     ) -> AddResult:
         """Add a memory of a methodology's own type.
 
-        ``fields`` are those of ``NewMemory``.
+        It is stored as the general type it is based on, with a tag.
+
+        Args:
+            name: The methodology's name of the type.
+            content: The statement.
+            **fields: Other fields of ``NewMemory``.
+
+        Returns:
+            The memory, or the duplicate, or why it was refused.
+
+        Raises:
+            InvalidInputError: If the methodology has no such type.
         """
         method = find_methodology(methodology)
         custom = custom_type_of(method, name)
@@ -373,7 +452,14 @@ class Behavior(Habits):
     ) -> builtins.list[AddResult]:
         """Remember the issues of a quality report.
 
-        Each that names a place or a test (source ``qa_auto``).
+        Each issue that names a place or a test becomes a memory (source ``qa_auto``).
+
+        Args:
+            text: The report, as the tester wrote it.
+            session_id: The session of the tester.
+
+        Returns:
+            The result for each issue, in their order; empty if the report has none.
         """
         methodology = work_unit.methodology if work_unit is not None else "native"
         new = []
@@ -406,7 +492,11 @@ class Behavior(Habits):
     def planner_context(
         self, modules: Sequence[str], task: str = "", methodology: str = "native"
     ) -> PlannerContext:
-        """Return a planner's context: constraints, coupled files, estimates."""
+        """Return a planner's context: constraints, coupled files, estimates.
+
+        Args:
+            task: What is planned; recipes that share at least two words with it are added.
+        """
         sections = {
             title: self._memories_of(modules, limit, type=kind)
             for kind, (title, limit) in PLANNER_SECTIONS.items()
@@ -443,7 +533,11 @@ class Behavior(Habits):
     ) -> builtins.list[PrefetchedFile]:
         """Return the files such work reads, within 32,000 tokens, 12 files.
 
-        ``read`` gives the text of a path.
+        Those that more than 80 % of the sessions on a module read, then those of more than 50 %.
+
+        Args:
+            modules: The modules; one with fewer than three sessions adds no file.
+            read: Returns the text of a path, or ``None`` if there is no such file.
         """
         habits = [each for each in map(self.prefetch, modules) if each is not None]
         paths = [path for each in habits for path in each.always]
@@ -475,7 +569,12 @@ class Behavior(Habits):
         return list(found.values())[:limit]
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
-        """Return the step limit for work on a module."""
+        """Return the step limit for work on a module, at most 400.
+
+        Args:
+            base: The limit without experience; it is at most doubled, once three estimates were
+                compared.
+        """
         calibration = self.calibration(module, methodology)
         factor = calibration.factor if calibration is not None else 1.0
         return min(-(-round(base * factor * 1_000) // 1_000), MOST_STEPS)
@@ -483,13 +582,17 @@ class Behavior(Habits):
     # asking
 
     def session(self, session_id: str) -> WatchedSession:
-        """One session, or ``NotFoundError``."""
+        """Return one session."""
         with self._store.database.read() as session:
             no = self._store.get(session, session_id).no
             return self._store.sessions(session, " AND no = ?", (no,))[0]
 
     def sessions(self, limit: int = 50, offset: int = 0) -> builtins.list[WatchedSession]:
-        """Sessions as they were watched, the newest first."""
+        """Return watched sessions, the newest first.
+
+        Args:
+            offset: How many of the newest to skip.
+        """
         with self._store.database.read() as session:
             rest = " ORDER BY last_event_at DESC, no DESC LIMIT ? OFFSET ?"
             return self._store.sessions(session, rest, (limit, offset))
@@ -505,7 +608,7 @@ class Behavior(Habits):
             return self._store.status(session)
 
     def synthesis_log(self, limit: int = 50) -> builtins.list[Synthesized]:
-        """Return the log of syntheses and their results."""
+        """Return the log of syntheses, the newest first."""
         return self._synthesis.log(limit)
 
     def close(self) -> None:

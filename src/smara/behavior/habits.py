@@ -106,7 +106,11 @@ class Habits:
         self._store = store
 
     def failures_of(self, command: str, limit: int = 3) -> list[KnownFailure]:
-        """Return the failures of a command about to run."""
+        """Return the failures of a command about to run.
+
+        Args:
+            command: The whole command line.
+        """
         parsed = read_command(command)
         text = parsed.text if parsed is not None else command.strip()
         with self._store.database.read() as session:
@@ -127,7 +131,10 @@ class Habits:
     def failures_lacking(self, command: str) -> list[KnownFailure]:
         """Return the missing programs or options of a command.
 
-        Those with the same words together, the most telling first.
+        Failures with the same words come together, the most telling first.
+
+        Args:
+            command: The command line about to run; its first six programs are looked up.
         """
         programs = [each.removeprefix("program:") for each in program_triggers(command)][
             :_MOST_PROGRAMS
@@ -163,7 +170,7 @@ class Habits:
             return self._failures(session, " AND error_fingerprint = ?", (print_,), limit=1)
 
     def failures(self, limit: int = 50) -> list[KnownFailure]:
-        """The errors that come again most often."""
+        """Return the errors that recur, those of most sessions first."""
         with self._store.database.read() as session:
             return self._failures(
                 session,
@@ -247,6 +254,7 @@ class Habits:
         )
 
     def calibration(self, module: str, methodology: str = "native") -> Calibration | None:
+        """Return steps taken against steps planned; ``None`` without samples."""
         with self._store.database.read() as session:
             row = session.one(
                 self._store.sql(
@@ -268,7 +276,7 @@ class Habits:
         )
 
     def modules(self, limit: int = 20) -> list[tuple[str, int]]:
-        """(module, in how many sessions it was worked on), the most first."""
+        """Return modules with their numbers of sessions, the most first."""
         with self._store.database.read() as session:
             rows = session.all(
                 self._store.sql(
@@ -281,7 +289,11 @@ class Habits:
         return [(from_storable(row[0]), row[1]) for row in rows]
 
     def edges(self, path: str | None = None, limit: int = 50) -> list[FilePair]:
-        """Return co-changed files, of one file or all, strongest first."""
+        """Return co-changed files, of one file or all, strongest first.
+
+        Args:
+            path: The file, relative to the project's root; without it, all pairs.
+        """
         where = " AND (file_a = ? OR file_b = ?)" if path is not None else ""
         values = (to_storable(path), to_storable(path)) if path is not None else ()
         with self._store.database.read() as session:

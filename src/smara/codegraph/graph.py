@@ -130,7 +130,12 @@ class CodeGraph:
         return report
 
     def get_ready(self, root: str | os.PathLike[str] | None = None) -> None:
-        """Load what the first update needs; watching does so itself."""
+        """Load what the first update needs; watching does so itself.
+
+        Args:
+            root: The working folder; without it, the one around the current folder, or the one
+                indexed last.
+        """
         tree = self._tree(root)
         get_ready(tree)
         self._tell(tree, [])
@@ -144,6 +149,12 @@ class CodeGraph:
         """Update the index with every save until stopped.
 
         See :mod:`smara.codegraph.index.update`.
+
+        Args:
+            stop: Set it from another thread to end the watch; without it, the watch never ends.
+            root: The working folder; without it, the one around the current folder, or the one
+                indexed last.
+            on_update: Called with the report of each update, in the thread that watches.
         """
         tree = self._tree(root)
 
@@ -517,6 +528,9 @@ class CodeGraph:
 
     def tree(self, root: str | os.PathLike[str]) -> IndexTree:
         """Return what this process holds of a tree.
+
+        Args:
+            root: The working folder; links in its path are resolved.
 
         Raises:
             ConfigError: If a language of the code graph is incomplete; it is named.

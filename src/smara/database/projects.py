@@ -73,7 +73,14 @@ class Projects:
         self._new_id = new_id
 
     def named(self, project_id: str) -> Scope:
-        """The project of this name, made on first use."""
+        """Return the project of this name, made on first use.
+
+        Args:
+            project_id: Any printable text of at most 512 characters.
+
+        Raises:
+            InvalidInputError: If it cannot be the id of a project.
+        """
         require_id(project_id, "project")
         with self._database.read() as session:
             row = session.one("SELECT no FROM projects WHERE id = ?", (project_id,))
@@ -86,6 +93,10 @@ class Projects:
         """Return a git repository's project, created on first use.
 
         It is found again after a move.
+
+        Args:
+            repository: The repository, as ``smara.core.git`` finds it; all its worktrees share one
+                project.
         """
         with self._database.read() as session:
             row = session.one(
@@ -112,7 +123,7 @@ class Projects:
         return Scope(int(row[0]), str(row[1]))
 
     def list(self) -> list[Project]:
-        """Every project of this store, oldest first."""
+        """Return every project of this store, oldest first."""
         with self._database.read() as session:
             rows = session.all(
                 "SELECT id, name, git_common_dir, remote, created_at FROM projects ORDER BY no"

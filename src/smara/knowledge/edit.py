@@ -46,6 +46,9 @@ class MemoryEditor(MemoryReader):
             **changes: Fields of :class:`NewMemory`. A list is replaced, ``data`` merged, and ``""``
                 clears a text.
 
+        Returns:
+            The memory as it is now.
+
         Raises:
             ConflictError: If the version is another one, or a person owns the memory.
         """
@@ -81,6 +84,9 @@ class MemoryEditor(MemoryReader):
         Args:
             is_pinned: False to let it fade again.
 
+        Returns:
+            The memory as it is now.
+
         Raises:
             InvalidInputError: If an agent acts.
         """
@@ -95,6 +101,9 @@ class MemoryEditor(MemoryReader):
     def unpin(self, memory_id: str, *, by: By = "person", **who: Any) -> TypedMemory:
         """Let a pinned memory fade again.
 
+        Returns:
+            The memory as it is now.
+
         Raises:
             InvalidInputError: If an agent acts.
         """
@@ -102,6 +111,9 @@ class MemoryEditor(MemoryReader):
 
     def verify(self, memory_id: str, *, by: By = "person", **who: Any) -> TypedMemory:
         """Confirm a memory and clear its taint; it fades from now.
+
+        Returns:
+            The memory as it is now.
 
         Raises:
             InvalidInputError: If an agent acts.
@@ -117,6 +129,9 @@ class MemoryEditor(MemoryReader):
         Args:
             why: The reason, for the history.
 
+        Returns:
+            The memory as it is now.
+
         Raises:
             ConflictError: If a person owns the memory and an agent acts.
         """
@@ -125,6 +140,9 @@ class MemoryEditor(MemoryReader):
 
     def restore(self, memory_id: str, *, by: By = "agent", **who: Any) -> TypedMemory:
         """Restore a deprecated memory.
+
+        Returns:
+            The memory as it is now.
 
         Raises:
             InvalidInputError: If an agent restores what a person deprecated.
@@ -189,6 +207,12 @@ class MemoryEditor(MemoryReader):
     ) -> TypedMemory:
         """Relate a memory to another or to a file; safe to repeat.
 
+        Args:
+            relation: Its type, and the other memory by any id, or a path.
+
+        Returns:
+            The memory as it is now.
+
         Raises:
             InvalidInputError: If the relation is impossible.
         """
@@ -210,6 +234,12 @@ class MemoryEditor(MemoryReader):
     ) -> TypedMemory:
         """Remove a relation of a memory; safe to repeat.
 
+        Args:
+            relation: The relation, by its type and its memory or path.
+
+        Returns:
+            The memory as it is now.
+
         Raises:
             InvalidInputError: If the relation is history, which stays.
         """
@@ -230,6 +260,9 @@ class MemoryEditor(MemoryReader):
         Args:
             why: The reason.
 
+        Returns:
+            The memory as it is now.
+
         Raises:
             ConflictError: If a person owns the memory and an agent acts.
         """
@@ -238,6 +271,9 @@ class MemoryEditor(MemoryReader):
 
     def mark_fresh(self, memory_id: str, *, by: By = "agent", **who: Any) -> TypedMemory:
         """Remove the mark of a stale memory.
+
+        Returns:
+            The memory as it is now.
 
         Raises:
             ConflictError: If a person owns the memory and an agent acts.
@@ -254,6 +290,9 @@ class MemoryEditor(MemoryReader):
         """Revert the newest change, in all memories it touched.
 
         Called again, it goes further back.
+
+        Returns:
+            The memory as it is now.
 
         Raises:
             ConflictError: If nothing is left, or one of the memories was changed since.

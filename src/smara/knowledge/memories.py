@@ -33,13 +33,17 @@ class Memories(MemoryReview):
     """The memories of one project.
 
     Arguments that many methods share:
-        memory_id: The UUID of a memory, its short id with or without what stands before the
-            hyphen, or the beginning of one of these, as long as only one fits.
+        memory_id: The UUID of a memory, its short id with or without what stands before the hyphen,
+            or the beginning of one of these, as long as only one fits.
         by: Who acts: a ``person``, an ``agent`` or the ``system``. Only a person can verify,
-            accept, reject, pin, and undo what a person did; otherwise ``ConflictError``.
+            accept, reject, pin, and undo what a person did; otherwise ``InvalidInputError``.
         actor: The name of who acts, for the history.
         session_id: The session in which it happens.
         version: The version the memory must still have; ``ConflictError`` if it was changed.
+        **who: ``actor``, ``session_id`` and ``version``, where they are not named one by one.
+        memory: A memory, as :meth:`get`, :meth:`list` or a search returned it.
+        session_type: ``build``, ``insights``, ``roadmap``, ``terminal``, ``changelog``, ``spec`` or
+            ``pr_review``; it limits how many statements a session learns.
     """
 
     def __init__(
@@ -81,6 +85,9 @@ class Memories(MemoryReview):
             actor: The person, for the history.
             session_id: The session in which it was taught.
 
+        Returns:
+            The memory, or the one that says the same already.
+
         Raises:
             InvalidInputError: If the statement is empty or too long.
         """
@@ -115,7 +122,14 @@ class Memories(MemoryReview):
         Args:
             content: The statement.
             type: Its type.
+            thread_id: The conversation in which it was noted; what came into it from outside taints
+                it.
+            already_told: Texts that the agent was given; a statement that only repeats them is
+                refused.
             **fields: Other fields of :class:`NewMemory`.
+
+        Returns:
+            The memory; or the duplicate, or why it was refused.
         """
         return self.add_many(
             [NewMemory(content, type, **fields)],
@@ -196,7 +210,14 @@ class Memories(MemoryReview):
         return added
 
     def guess_type(self, text: str) -> MemoryType:
-        """Guess the type of a statement by its words."""
+        """Guess the type of a statement by its words.
+
+        Args:
+            text: The statement whose words are looked at.
+
+        Returns:
+            The type whose words fit best.
+        """
         from smara.knowledge.guess import type_of
 
         return prepare.clean_type(type_of(text).type)

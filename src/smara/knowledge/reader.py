@@ -275,6 +275,9 @@ class MemoryReader:
     def history(self, memory_id: str, *, limit: int = 50) -> builtins.list[MemoryEvent]:
         """Return what happened to a memory, the newest event first.
 
+        Args:
+            limit: The most events to return, at least 1.
+
         Raises:
             NotFoundError: If there is no such memory.
         """
@@ -322,6 +325,9 @@ class MemoryReader:
 
     def why(self, memory_id: str) -> Why:
         """Explain a memory: sources, trust, worth today, history.
+
+        Returns:
+            The memory with its evidence, trust, confidence, staleness and newest events.
 
         Raises:
             NotFoundError: If there is no such memory.
@@ -375,6 +381,9 @@ class MemoryReader:
 
         It reads only, and counts as no verification.
 
+        Args:
+            memories: The memories to compare.
+
         Returns:
             The state of the code by memory id; memories that name no code are left out.
         """
@@ -400,6 +409,9 @@ class MemoryReader:
 
     def tellable(self, memories: Sequence[TypedMemory]) -> builtins.list[Tellable]:
         """Return the memories that may be injected without being asked for.
+
+        Args:
+            memories: The candidates; their order is kept.
 
         Returns:
             In their order, each with the reservation that has to stand beside it.

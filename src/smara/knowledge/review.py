@@ -78,6 +78,9 @@ class MemoryReview(MemoryEditor):
             outcome: ``helped``, ``confirmed``, ``wrong`` or ``failed``.
             note: What happened, in a few words.
 
+        Returns:
+            The memory as it is now.
+
         Raises:
             InvalidInputError: If there is no such outcome.
         """
@@ -112,6 +115,9 @@ class MemoryReview(MemoryEditor):
 
         Args:
             **changes: Corrections, as for :meth:`update`.
+
+        Returns:
+            The memory, confirmed.
 
         Raises:
             ConflictError: If it was accepted already, or the version is another one.
@@ -163,6 +169,9 @@ class MemoryReview(MemoryEditor):
         Args:
             why: The reason, for the history.
 
+        Returns:
+            The memory, deprecated as rejected.
+
         Raises:
             InvalidInputError: If an agent acts.
         """
@@ -194,6 +203,9 @@ class MemoryReview(MemoryEditor):
         Args:
             level: From 1 (cautious) to 4 (autonomous).
 
+        Returns:
+            The level in force, and its reasons.
+
         Raises:
             InvalidInputError: If there is no such level, or an agent acts.
         """
@@ -210,6 +222,9 @@ class MemoryReview(MemoryEditor):
 
     def decline_offer(self, *, by: By = "person", actor: str | None = None) -> TrustStatus:
         """Keep the level of trust although a more careful one is offered.
+
+        Returns:
+            The level in force, and its reasons.
 
         Raises:
             InvalidInputError: If an agent acts.
@@ -243,6 +258,9 @@ class MemoryReview(MemoryEditor):
 
         Args:
             dry_run: True to only report what would happen.
+
+        Returns:
+            The short ids of the deprecated and of the removed memories.
         """
         if not dry_run:
             with self._journal.begin(by="system") as turn:

@@ -205,6 +205,10 @@ class CodeKnowledge:
 
         A file is spoken of by all that speaks of something in it, a symbol also by what speaks of
         its whole file. On an error the answer is empty.
+
+        Args:
+            nodes: Files and symbols of the code graph.
+            limit: The most links to return.
         """
         found: list[CodeLink] = []
         with _forgive("links.not_read"):
@@ -221,7 +225,11 @@ class CodeKnowledge:
         return [link for _, link in near[:limit]]
 
     def links(self, limit: int = MOST) -> list[CodeLink]:
-        """Return every link between a memory and code, by path."""
+        """Return every link between a memory and code, by path.
+
+        Args:
+            limit: The most links to return; 500 by default.
+        """
         return sorted(
             self._all(None)[:limit], key=lambda each: (each.path, each.symbol, each.memory_id)
         )

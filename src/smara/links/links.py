@@ -98,6 +98,9 @@ class Links:
             actor: Who claims it, for the history.
             session_id: The session that holds it.
 
+        Returns:
+            The task, as it is now held.
+
         Raises:
             TaskClaimedError: If another session holds it.
         """
@@ -140,12 +143,17 @@ class Links:
         Args:
             task_id: The task.
             message_id: The message.
-            relation: What the message is to the task.
+            relation: What the message is to the task: ``output``, ``reference`` or
+                ``created_from``.
             actor: Who links them, for the history.
             session_id: The session in which it happens.
 
+        Returns:
+            The link; its ``is_new`` is False if it was there.
+
         Raises:
             NotFoundError: If there is no such task or message.
+            InvalidInputError: If there is no such relation.
         """
         one_of(relation, RELATIONS, "relation")
         with self._journal.begin(actor, session_id) as turn:
@@ -183,6 +191,12 @@ class Links:
 
         A message that was written while the task was active says so itself, and keeps saying it.
 
+        Args:
+            task_id: The task, by any of its ids, as in ``memory.tasks``.
+            message_id: The message.
+            actor: Who removes the link, for the history.
+            session_id: The session in which it happens.
+
         Returns:
             True if there was one.
 
@@ -199,7 +213,16 @@ class Links:
         return relation is not None
 
     def messages(self, task_id: str, *, limit: int = 50, offset: int = 0) -> list[LinkedMessage]:
-        """Return the messages of a task, oldest first."""
+        """Return the messages of a task, oldest first.
+
+        Args:
+            task_id: The task, by any of its ids, as in ``memory.tasks``.
+            limit: The most messages to return, at least 1.
+            offset: How many of the oldest to skip.
+
+        Raises:
+            NotFoundError: If there is no such task.
+        """
         check_page(limit, offset)
         with self._store.database.read() as session:
             stored = self._store.require(session, task_id)
@@ -211,7 +234,14 @@ class Links:
         return [LinkedMessage(found[row[0]], row[1]) for row in rows if row[0] in found]
 
     def tasks(self, message_id: str) -> list[Task]:
-        """Return the tasks a message belongs to."""
+        """Return the tasks a message belongs to.
+
+        Args:
+            message_id: The message.
+
+        Raises:
+            NotFoundError: If there is no such message.
+        """
         with self._store.database.read() as session:
             no = self._message_no(session, message_id)
             rows = session.all(

@@ -65,7 +65,18 @@ class Embeddings:
 
         Safe to repeat, to kill and to call from any number of processes: what is done stays done,
         and nothing is done twice. Trouble with the model is told in the answer and never raised.
-        ``stop`` ends it after the batch at hand; ``tell`` is called after each batch.
+
+        Args:
+            limit: The most records to embed, at least 1; without it, all that wait.
+            deadline_seconds: How long it may take; without it, until it is done.
+            stop: Set it from another thread to end after the batch at hand.
+            tell: Called with the progress after each batch.
+
+        Returns:
+            What was embedded, removed and left, and why it stopped.
+
+        Raises:
+            InvalidInputError: If the limit is below 1.
         """
         if limit is not None and limit < 1:
             raise InvalidInputError(f"limit must be at least 1; got {limit}.")
@@ -137,6 +148,17 @@ class Embeddings:
 
         Nothing is taken away, so switching back is as easy. A model on this machine is the
         project's choice from now on, for every process that is not set to something else.
+
+        Args:
+            setting: An embedder, such as ``offline`` or ``ollama:qwen3-embedding:4b``; neither
+                ``off`` nor ``auto``.
+
+        Returns:
+            The space that is now filled.
+
+        Raises:
+            InvalidInputError: If the setting names no embedder.
+            NotFoundError: If there is no such embedder.
         """
         if setting in ("off", "auto", ""):
             raise InvalidInputError(
@@ -154,7 +176,11 @@ class Embeddings:
         return space
 
     def is_kept(self, setting: str) -> bool:
-        """Return True if other processes follow a switch: only for local embedders."""
+        """Return True if other processes follow a switch: only for local embedders.
+
+        Args:
+            setting: The setting of an embedder, as for :meth:`switch`.
+        """
         return is_local(setting)
 
     def drop(self, model_id: str) -> int:
@@ -163,6 +189,13 @@ class Embeddings:
         They can be made again.
 
         Done in small transactions: no writer waits long, and a drop that was cut short goes on.
+
+        Args:
+            model_id: The model's id, as ``status`` shows it.
+
+        Raises:
+            NotFoundError: If the project has no vectors of it.
+            ConflictError: If vectors of it are being made at this moment.
         """
         with self._store.database.read() as session:
             space = self._store.find_space(session, model_id)

@@ -157,11 +157,15 @@ class Compactions:
         self._run_messages = project.settings.compact_run_messages
 
     def compact_when_due(self, thread_id: str, newest: Sequence[Message] = ()) -> CompactionResult:
-        """Compact what the rules say is old enough; nothing when nothing is.
+        """Compact what the rules say is old enough.
 
         Args:
-            thread_id: The thread.
+            thread_id: The thread to compact.
             newest: Messages at the thread's end that the caller has at hand.
+
+        Returns:
+            The compactions that were made, none if nothing is due, and how many messages are
+            compacted and whole.
 
         Raises:
             NotFoundError: If there is no such thread.
@@ -173,6 +177,13 @@ class Compactions:
     def compact(self, thread_id: str, keep: int = 0) -> CompactionResult:
         """Compact every whole message but the newest ``keep``, now.
 
+        Args:
+            thread_id: The thread to compact.
+            keep: How many of the newest messages stay whole.
+
+        Returns:
+            The compactions that were made, and how many messages are compacted and whole.
+
         Raises:
             NotFoundError: If there is no such thread.
         """
@@ -180,6 +191,12 @@ class Compactions:
 
     def end_session(self, thread_id: str) -> CompactionResult:
         """Compact the full runs left at a session's end.
+
+        Args:
+            thread_id: The thread of the session.
+
+        Returns:
+            The compactions that were made, and how many messages are compacted and whole.
 
         Raises:
             NotFoundError: If there is no such thread.
@@ -208,8 +225,15 @@ class Compactions:
 
         Their ids stay, and with them what can be undone.
 
+        Args:
+            thread_id: The thread whose summaries are renewed.
+            method: The method that made them, such as ``offline-1``.
+
         Returns:
             How many were renewed.
+
+        Raises:
+            NotFoundError: If there is no such thread.
         """
         thread_no, _ = self._thread(thread_id)
         with self._store.database.read() as session:
@@ -444,6 +468,9 @@ class Compactions:
         """Return the compactions of a thread, oldest first.
 
         Folded and undone ones are among them.
+
+        Args:
+            thread_id: The thread; one that does not exist has no compactions.
         """
         with self._store.database.read() as session:
             rows = session.all(
@@ -462,6 +489,9 @@ class Compactions:
 
         A level-2 compaction gives way to the level-1 summaries it was made of; undoing one of
         those undoes the archive around it, too.
+
+        Args:
+            compaction_id: The id of a compaction, as :meth:`list` shows it.
 
         Returns:
             The compaction, with the time at which it was undone.

@@ -80,6 +80,9 @@ class Messages:
             resource_id: The resource that the thread must belong to.
             session_id: The session that writes.
 
+        Returns:
+            The message as stored; with a known ``client_id``, the one that was there.
+
         Raises:
             InvalidInputError: If a value is impossible, or the message is too long.
             ConflictError: If the client id is there with another text, or the thread belongs to
@@ -117,6 +120,9 @@ class Messages:
             resource_id: The resource that the thread must belong to.
             session_id: The session that writes.
 
+        Returns:
+            The messages as stored, in their order, with those that were there.
+
         Raises:
             InvalidInputError: If a message is impossible.
             ConflictError: If a client id is there with another text.
@@ -145,10 +151,13 @@ class Messages:
             thread: The thread.
             batch: The messages.
             first: The number of the first one, for errors.
-            may_differ: True to leave a message whose ``client_id`` is there as it is, whatever
-                its text now.
+            may_differ: True to leave a message whose ``client_id`` is there as it is, whatever its
+                text now.
             compact: False to leave old messages whole.
             session_id: The session that writes.
+
+        Returns:
+            The messages in their order, and which of them are new.
 
         Raises:
             InvalidInputError: If a message is impossible.
@@ -207,6 +216,10 @@ class Messages:
         """Return which client ids the thread already has.
 
         A repeated import need not prepare what is there.
+
+        Args:
+            thread_id: The thread; one that does not exist has none.
+            client_ids: The ids to look for, in any number.
         """
         found: set[str] = set()
         with self._store.database.read() as session:
@@ -225,6 +238,9 @@ class Messages:
     def get(self, message_id: str) -> Message:
         """Return a message.
 
+        Args:
+            message_id: The whole id of the message.
+
         Raises:
             NotFoundError: If there is no such message.
         """
@@ -238,7 +254,11 @@ class Messages:
         return found
 
     def find(self, message_id: str) -> Message | None:
-        """Return a message, or ``None``."""
+        """Return a message, or ``None``.
+
+        Args:
+            message_id: The whole id; a text that cannot be one is not found.
+        """
         with self._store.database.read() as session:
             found = self._store.find_message(session, message_id)
         return found[1] if found else None

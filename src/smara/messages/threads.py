@@ -47,6 +47,9 @@ class Threads:
             parent_id: The thread it came from.
             created_at: When it began, in milliseconds; by default now.
 
+        Returns:
+            The thread as stored.
+
         Raises:
             ConflictError: If the id is taken.
             InvalidInputError: If a value is impossible.
@@ -77,6 +80,9 @@ class Threads:
         Args:
             new: The thread.
 
+        Returns:
+            The thread as it is now.
+
         Raises:
             InvalidInputError: If a value is impossible.
         """
@@ -100,7 +106,14 @@ class Threads:
         return self.get(new.id)
 
     def row_for(self, new: NewThread) -> tuple[Any, ...]:
-        """Return the row of a new thread, checked and redacted."""
+        """Return the row of a new thread, checked and redacted.
+
+        Args:
+            new: The thread; without a resource or a time, those of the settings and of now.
+
+        Raises:
+            InvalidInputError: If a value is impossible.
+        """
         if new.kind not in get_args(ThreadKind):
             raise InvalidInputError(
                 f"kind must be one of {', '.join(get_args(ThreadKind))}; got {new.kind!r}."
@@ -122,6 +135,9 @@ class Threads:
     def get(self, thread_id: str) -> Thread:
         """Return a thread.
 
+        Args:
+            thread_id: The whole id of the thread.
+
         Raises:
             NotFoundError: If there is no such thread.
         """
@@ -135,7 +151,11 @@ class Threads:
         return found
 
     def find(self, thread_id: str) -> Thread | None:
-        """Return a thread, or ``None``."""
+        """Return a thread, or ``None``.
+
+        Args:
+            thread_id: The whole id; a text that cannot be one is not found.
+        """
         if not is_id(thread_id):
             return None
         with self._store.database.read() as session:
@@ -181,6 +201,9 @@ class Threads:
             thread_id: The thread.
             title: The new title; ``None`` leaves it.
             metadata: Merged into what is there; ``None`` removes a key.
+
+        Returns:
+            The thread as it is now.
 
         Raises:
             NotFoundError: If there is no such thread.

@@ -92,11 +92,22 @@ class Models:
     def complete(
         self, request: ChatRequest, purpose: str = "observe", abort: Abort | None = None
     ) -> ChatReply:
-        """Ask the model, within the request's deadline, and give its answer back.
+        """Ask the model within the request's deadline; return its answer.
 
-        The answer has text, and is whole: one that is empty, cut off or far too long is a
-        ``BadReplyError``, a refusal a ``ModelRefusedError``. ``ModelUnavailableError`` after
-        the last attempt, ``BudgetSpentError`` before the first that would cost too much.
+        The answer has text, and is whole. Secrets in the request are redacted before it is sent.
+
+        Args:
+            request: The prompt and its limits; without ``deadline_seconds``, the setting
+                ``model_deadline_seconds``.
+            purpose: What the call is for, in the list of calls and the costs.
+            abort: Ends the call early when it is set.
+
+        Raises:
+            BadReplyError: If the answer is empty, cut off or far too long.
+            ModelRefusedError: If the model refuses.
+            ModelUnavailableError: After the last attempt.
+            BudgetSpentError: Before a call that would cost too much.
+            MissingSettingError: If no model is configured.
         """
         self.budget.require_on()
         if self.is_offline:
@@ -142,12 +153,20 @@ class Models:
         return self.open_embedder()
 
     def open_embedder(self, setting: str | None = None) -> Embedder | None:
-        """Open the embedder the setting names; ``None`` for ``off``.
+        """Open the embedder the setting names.
 
         Nothing is loaded yet. What is sent to a server passes the switch, the redaction and the
-        budget, and its calls are noted with the purpose ``embed``. ``ConfigError`` when the setting
-        cannot be used, ``ModelError`` when Ollama has to be asked for its models and does not
-        answer.
+        budget, and its calls are noted with the purpose ``embed``.
+
+        Args:
+            setting: An embedder, such as ``offline`` or ``off``; without it, that of the settings.
+
+        Returns:
+            The embedder; ``None`` for ``off``.
+
+        Raises:
+            ConfigError: If the setting cannot be used.
+            ModelError: If Ollama has to be asked for its models and does not answer.
         """
         from smara.models.choice import choose
         from smara.models.embedders.servers import ServerEmbedder
@@ -174,6 +193,10 @@ class Models:
         """Report the embedder in force and why, failures included.
 
         For ``smara models show``.
+
+        Returns:
+            The setting, the model's id and sizes, and the reason; ``modelId`` is ``None`` without
+            one.
         """
         from smara.models.choice import Choice, choose
 
@@ -201,6 +224,15 @@ class Models:
         """Stop every call in all processes until ``resume``.
 
         Safe to repeat.
+
+        Args:
+            reason: Why, for those who meet the pause; secrets are redacted.
+
+        Returns:
+            The pause: its time, reason and actor.
+
+        Raises:
+            InvalidInputError: If the reason is empty.
         """
         if not reason.strip():
             raise InvalidInputError(
@@ -213,7 +245,7 @@ class Models:
         return pause
 
     def resume(self) -> bool:
-        """Allow calls again; whether they were paused."""
+        """Allow calls again; return True if they were paused."""
         with self._store.database.write() as session:
             was_paused = self._store.hold_switch(session) is not None
             self._store.put_pause(session, None)
@@ -227,7 +259,13 @@ class Models:
             return self._store.find_pause(session)
 
     def spent(self, window_ms: int = HOUR_MS) -> WindowUsage:
-        """Return what models used in the last ``window_ms`` in this store."""
+        """Return what models used recently, in all projects of this store.
+
+        A call under way counts at its most.
+
+        Args:
+            window_ms: How far to look back, in milliseconds; an hour by default.
+        """
         return self.budget.spent(window_ms)
 
     def remaining(self) -> list[Remaining]:
@@ -235,7 +273,11 @@ class Models:
         return self.budget.remaining()
 
     def calls(self, limit: int = 20) -> list[ModelCall]:
-        """The newest calls of this project, newest first."""
+        """Return the newest calls of this project, newest first.
+
+        Args:
+            limit: The most calls to return.
+        """
         with self._store.database.read() as session:
             return self._store.list(session, limit, self._clock.now_ms())
 

@@ -238,7 +238,11 @@ class TaskReader:
         return where, [value for _, value in found]
 
     def blocked(self, tasks: Iterable[Task]) -> set[str]:
-        """Return the ids of tasks that wait for unfinished ones."""
+        """Return the ids of tasks that wait for unfinished ones.
+
+        Args:
+            tasks: The tasks to look at; closed ones wait for nothing.
+        """
         ids = [task.id for task in tasks if task.status != "closed"]
         found: set[str] = set()
         with self._store.database.read() as session:

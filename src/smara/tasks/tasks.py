@@ -96,6 +96,9 @@ class Tasks(TaskReader):
             parent: The task it is part of.
             depends_on: The tasks that block it.
 
+        Returns:
+            The task, with its ids.
+
         Raises:
             InvalidInputError: If a field is impossible.
             NotFoundError: If there is no such parent or dependency.
@@ -154,8 +157,16 @@ class Tasks(TaskReader):
 
         Args:
             task_id: The task.
+            title: One line of at most 500 characters.
+            description: All there is to say; ``""`` empties it.
+            priority: From 0, the most urgent, to 4.
+            type: ``bug``, ``feature``, ``task``, ``epic`` or ``chore``.
+            labels: All labels; they replace those that are there.
             assignee: The person whose task it is; ``""`` for none.
             metadata: Merged into what is there; ``None`` removes a key.
+
+        Returns:
+            The task as it is now.
 
         Raises:
             ConflictError: If the assignee of a claimed task is to change.
@@ -200,7 +211,7 @@ class Tasks(TaskReader):
     def claim(
         self, task_id: str, *, actor: str | None = None, session_id: str | None = None
     ) -> Task:
-        """Claim a ready task; its holder keeps it.
+        """Claim a ready task and return it; its holder keeps it.
 
         Raises:
             TaskClaimedError: If another session holds it.
@@ -252,7 +263,9 @@ class Tasks(TaskReader):
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Release a task for others; an unclaimed one stays as it is.
+        """Release a task for others and return it.
+
+        An unclaimed one stays as it is.
 
         Raises:
             TaskClaimedError: If another session holds it, without ``force``.
@@ -274,7 +287,7 @@ class Tasks(TaskReader):
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Make another session or person the holder.
+        """Make another session or person the holder; return the task.
 
         Args:
             task_id: The task.
@@ -322,7 +335,9 @@ class Tasks(TaskReader):
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Close a task; closing it again in the same words changes nothing.
+        """Close a task and return it.
+
+        Closing it again in the same words changes nothing.
 
         Args:
             task_id: The task.
@@ -361,7 +376,10 @@ class Tasks(TaskReader):
     def reopen(
         self, task_id: str, *, actor: str | None = None, session_id: str | None = None
     ) -> Task:
-        """Reopen a closed task with its whole text; its summary stays."""
+        """Reopen a closed task and return it.
+
+        Its text is whole again; its summary stays.
+        """
         with self._changing(task_id, actor, session_id) as (turn, stored):
             if stored.task.status != "closed":
                 return stored.task
@@ -379,7 +397,7 @@ class Tasks(TaskReader):
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Make a task need another; safe to repeat.
+        """Make a task need another and return it; safe to repeat.
 
         Args:
             task_id: The task that waits, or the child.
@@ -405,7 +423,11 @@ class Tasks(TaskReader):
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Remove a dependency; without a type, all between the two.
+        """Remove a dependency of a task and return the task.
+
+        Args:
+            depends_on: The task it needed, or the parent.
+            type: As for :meth:`depend`; without it, all between the two.
 
         Raises:
             NotFoundError: If there is no such task.
@@ -424,7 +446,9 @@ class Tasks(TaskReader):
         actor: str | None = None,
         session_id: str | None = None,
     ) -> Task:
-        """Undo the newest change of a task; repeat to go further back.
+        """Undo the newest change of a task and return it.
+
+        Repeat to go further back.
 
         Raises:
             ConflictError: If nothing is left to undo.
@@ -480,12 +504,12 @@ class Tasks(TaskReader):
     # decay
 
     def compact(self, *, now: int | None = None, is_asked: bool = True) -> int:
-        """Shorten what is shown of tasks closed long ago; return count.
+        """Shorten tasks closed long ago; return how many.
 
-        Their text is kept, and found.
+        Only what is shown is shortened: their text is kept, and found.
 
         Args:
-            now: The time, instead of the clock's.
+            now: The time in milliseconds, instead of the clock's.
             is_asked: False to leave alone what a person has restored, as closing a task does.
         """
         done = 0
@@ -511,7 +535,7 @@ class Tasks(TaskReader):
     def restore(
         self, task_id: str, *, actor: str | None = None, session_id: str | None = None
     ) -> Task:
-        """Show the whole text of a compacted task again."""
+        """Show the whole text of a compacted task; return the task."""
         with self._changing(task_id, actor, session_id) as (turn, stored):
             if not stored.task.is_compacted:
                 return stored.task
@@ -523,6 +547,9 @@ class Tasks(TaskReader):
 
     def put_many(self, tasks: Iterable[NewTask], *, actor: str | None = None) -> TaskImportReport:
         """Import tasks; safe to repeat.
+
+        Args:
+            tasks: The tasks, in any order.
 
         Returns:
             The counts; what cannot be imported is named in ``refused``.

@@ -146,6 +146,10 @@ class Moments(ReceiptKeeper):
     def first_message(self, session_id: str, text: str) -> Injection | None:
         """Return the state of the work a first message names.
 
+        Args:
+            session_id: The host's id of the session.
+            text: What the person wrote; an empty one names nothing.
+
         Returns:
             The injection, or None if the message names no such work.
         """
@@ -452,7 +456,11 @@ class Moments(ReceiptKeeper):
         )
 
     def heed(self, events: Sequence[HostEvent]) -> int:
-        """Look for signs that injections are used; return how much was settled."""
+        """Look for signs that injections are used; return how much was settled.
+
+        Args:
+            events: What hosts reported, of any number of sessions, in any order.
+        """
         return self._heeder.heed(events)
 
     # for agents that work by a plan
@@ -512,5 +520,11 @@ class Moments(ReceiptKeeper):
         return inject_qa(self._known, modules, self, session_id=session_id)
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
-        """Return how many steps work on a module may take."""
+        """Return how many steps work on a module may take.
+
+        Args:
+            base: The limit without experience; at most doubled by it, up to 400.
+            module: The module, such as ``smara/tasks``.
+            methodology: The methodology whose estimates count.
+        """
         return self._parts.behavior().step_limit(base, module, methodology)

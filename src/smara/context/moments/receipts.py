@@ -62,7 +62,12 @@ class ReceiptKeeper:
         self._actor = actor
 
     def standing(self, session_id: str, is_emptied: bool = False) -> SessionState:
-        """Return what a session was told since its context was last emptied."""
+        """Return what a session was told since its context was last emptied.
+
+        Args:
+            session_id: The host's id of the session; one that is new was told nothing.
+            is_emptied: True if its context was emptied just now; :meth:`empty` records that.
+        """
         with self._store.database.read() as session:
             row = self._store.find_session(session, session_id)
             if row is None:
@@ -111,6 +116,15 @@ class ReceiptKeeper:
         Nothing is said when another process has said it meanwhile, and in arms that are told
         nothing at this point, whose receipt tells what would have been said. A store that cannot be
         written to silences no session: the receipt can be written later, see :meth:`deliver`.
+
+        Args:
+            point: When it is said: ``start``, ``first_message``, ``before_tool`` …
+            session_id: The host's id of the session.
+            draft: The text and its items.
+            standing: What the session was told before, from :meth:`standing`.
+            source: Why the session began (``startup``, ``compact`` …).
+            agent: The name of the agent that is told.
+            elapsed_ms: How long the injection took to make, in milliseconds.
         """
         row = standing.row
         is_said = point in ASKED or may_say(row.arm, point)
@@ -150,7 +164,14 @@ class ReceiptKeeper:
         return injection if is_new and is_said else None
 
     def empty(self, session_id: str, standing: SessionState) -> None:
-        """Record that a session's context was emptied."""
+        """Record that a session's context was emptied.
+
+        A store that cannot be written to is logged and not raised.
+
+        Args:
+            session_id: The host's id of the session; one that is not known is left out.
+            standing: Its new state, from :meth:`standing` with ``is_emptied``.
+        """
         try:
             with self._store.database.write(is_derived=True) as session:
                 if self._store.find_session(session, session_id) is not None:
@@ -238,6 +259,9 @@ class ReceiptKeeper:
     def mark_delivered(self, receipt_id: str) -> bool:
         """Mark a receipt as handed to the host.
 
+        Args:
+            receipt_id: The whole id of the receipt.
+
         Returns:
             False if that was known, or if it was not to be said.
         """
@@ -277,8 +301,12 @@ class ReceiptKeeper:
             receipt_id: The receipt.
             how: By what the use is known, in a few words.
 
+        Returns:
+            The receipt, with its use.
+
         Raises:
             NotFoundError: If there is no such receipt.
+            InvalidInputError: If ``how`` is empty.
         """
         from smara.secrets import redact
 
@@ -298,6 +326,9 @@ class ReceiptKeeper:
 
     def receipt(self, receipt_id: str) -> Receipt:
         """Return a receipt by its id or the beginning of it.
+
+        Args:
+            receipt_id: The id, or at least its first four characters, with or without ``r-``.
 
         Raises:
             NotFoundError: If there is no such receipt.
@@ -326,7 +357,16 @@ class ReceiptKeeper:
     def receipts(
         self, session_id: str | None = None, limit: int = 50, offset: int = 0
     ) -> list[Receipt]:
-        """Return receipts of one session or of all, the newest first."""
+        """Return receipts of one session or of all, the newest first.
+
+        Args:
+            session_id: The session; without it, all.
+            limit: The most receipts to return, at least 1.
+            offset: How many of the newest to skip.
+
+        Raises:
+            InvalidInputError: If the limit or the offset is impossible.
+        """
         for name, value, least in (("limit", limit, 1), ("offset", offset, 0)):
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
                 raise InvalidInputError(
