@@ -877,7 +877,7 @@ class AsyncProcessors:
     async def process_output(
         self,
         thread_id: str,
-        said: Sequence[Mapping[str, Any] | NewMessage],
+        messages: Sequence[Mapping[str, Any] | NewMessage],
         *,
         mode: AgentMode = ...,
         resource_id: str | None = ...,

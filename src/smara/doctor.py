@@ -57,8 +57,7 @@ def examine(settings: Settings, fix: bool = False) -> list[Finding]:
         ("postgresql://", "postgres://")
     )
     if not is_postgres and settings.db != ":memory:":
-        named = (settings.db or str(default_store())).removeprefix("sqlite:///")
-        path = os.path.expanduser(named)
+        path = os.path.expanduser((settings.db or str(default_store())).removeprefix("sqlite:///"))
         found += _file_findings(path, fix)
         if not os.path.exists(path) or any(finding.check == "access" for finding in found):
             return found

@@ -177,7 +177,6 @@ class Rooms:
         return self.anchors.judge(session, owner, numbers)
 
     def _code_root(self) -> str | None:
-        """Return the root of the repository around the current folder."""
         repository = find_repository(os.getcwd())
         return repository.root if repository is not None else None
 

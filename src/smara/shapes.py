@@ -193,14 +193,13 @@ def brief_details_json(details: TaskDetails, page: int) -> Json:
         name: [brief_mention_json(each) for each in tasks[:MOST_AROUND]]
         for name, tasks in around.items()
     }
-    counts = {f"{name}Count": _more_than(MOST_AROUND, tasks) for name, tasks in around.items()}
     return {
         "task": task,
         "isBlocked": details.is_blocked,
         "blockingTasks": [],
         **filled(
             **shown,
-            **counts,
+            **{f"{name}Count": _more_than(MOST_AROUND, tasks) for name, tasks in around.items()},
             progress=progress_json(details.progress),
             nextPage=paging.get("nextPage"),
         ),
@@ -218,7 +217,6 @@ def _around(details: TaskDetails) -> dict[str, Sequence[Task]]:
 
 
 def _more_than(shown: int, things: Sequence[Any]) -> int | None:
-    """Return the number of things if it is more than are shown."""
     return len(things) if len(things) > shown else None
 
 

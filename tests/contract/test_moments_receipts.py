@@ -232,7 +232,7 @@ def test_receipts_are_listed_newest_first_counted_and_forgotten_after_half_a_yea
     assert [each.session_id for each in memory.moments.receipts()] == ["s2", "s1"]
     assert [each.session_id for each in memory.moments.receipts(limit=1, offset=1)] == ["s1"]
     totals = memory.moments.totals()
-    assert (totals.receipts, totals.said, totals.used) == (2, 2, 0)
+    assert (totals.receipts, totals.injected, totals.used) == (2, 2, 0)
     clock.advance(181 * DAY)
     memory.moments.start("s3")
     (newest,) = memory.moments.receipts("s3")

@@ -268,7 +268,7 @@ class ReceiptTotals:
     """All receipts of a project in numbers."""
 
     receipts: int = 0
-    said: int = 0
+    injected: int = 0
     delivered: int = 0
     used: int = 0
     tokens: int = 0

@@ -160,8 +160,7 @@ def time_section(
     counter: TokenCounter,
 ) -> Section:
     """Return the date, and how long ago things were."""
-    now = local(now_ms, timezone)
-    lines = [f"It is {now:%A, %Y-%m-%d} ({timezone})."]
+    lines = [f"It is {local(now_ms, timezone):%A, %Y-%m-%d} ({timezone})."]
     if last_said_at is not None:
         lines.append(f"The last message before this one was {ago(now_ms - last_said_at)}.")
     past = [(day, at) for day, at in days if now_ms - at >= 86_400_000]
@@ -454,7 +453,7 @@ class Processors:
     def process_output(
         self,
         thread_id: str,
-        said: Sequence[Mapping[str, Any] | NewMessage],
+        messages: Sequence[Mapping[str, Any] | NewMessage],
         *,
         mode: AgentMode = "default",
         resource_id: str | None = None,
@@ -467,7 +466,7 @@ class Processors:
 
         Args:
             thread_id: The conversation.
-            said: The messages.
+            messages: The messages.
             mode: What the agent does; it moves the thresholds of observation.
             resource_id: Whom the conversation belongs to, if it is new.
             session_id: The run of the agent.
@@ -479,7 +478,10 @@ class Processors:
             return []
         try:
             stored = self._messages.add_many(
-                thread_id=thread_id, messages=said, resource_id=resource_id, session_id=session_id
+                thread_id=thread_id,
+                messages=messages,
+                resource_id=resource_id,
+                session_id=session_id,
             )
         except SmaraError as error:
             log.warning("context.not_saved", error=error.code)

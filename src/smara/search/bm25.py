@@ -80,7 +80,7 @@ def lookup_terms(query: Query, weights: WordWeights) -> dict[str, LookupTerm]:
             term.word,
             term.is_prefix,
         )
-        for term in query.wanted
+        for term in query.telling
     }
 
 

@@ -51,7 +51,18 @@ class Boost:
         """Set the score of one candidate from its fused score."""
         candidate.score, hit, weights = candidate.fused, candidate.hit, self._weights
         if hit.source == "memory":
-            self._judge_memory(candidate)
+            if self._phase:
+                factor = PHASE_WEIGHTS.get(self._phase, {}).get(hit.type or "", 1.0)
+                candidate.multiply(f"{hit.type} while {self._phase}", factor)
+            source = str(hit.metadata.get("source", ""))
+            candidate.multiply(f"source {source}", weights.source_trust.get(source, 1.0))
+            confidence = hit.metadata.get("confidence")
+            if isinstance(confidence, int | float):
+                candidate.multiply("confidence", max(weights.least_confident, float(confidence)))
+            if hit.metadata.get("isTainted"):
+                candidate.multiply("from outside, not confirmed by a person", weights.tainted)
+            elif not hit.is_confirmed:
+                candidate.multiply("unconfirmed", weights.unconfirmed)
         elif hit.source in weights.derived:
             reason = "the code itself" if hit.source == "code" else "a note of what was said"
             candidate.multiply(reason, weights.derived[hit.source])
@@ -59,21 +70,6 @@ class Boost:
             candidate.multiply("about a file in play", weights.in_play)
         if candidate.kind != "message":  # messages are ranked with their age already
             candidate.multiply("recent", self._freshness(hit.created_at, hit.files))
-
-    def _judge_memory(self, candidate: SearchCandidate) -> None:
-        hit, weights = candidate.hit, self._weights
-        if self._phase:
-            factor = PHASE_WEIGHTS.get(self._phase, {}).get(hit.type or "", 1.0)
-            candidate.multiply(f"{hit.type} while {self._phase}", factor)
-        source = str(hit.metadata.get("source", ""))
-        candidate.multiply(f"source {source}", weights.source_trust.get(source, 1.0))
-        confidence = hit.metadata.get("confidence")
-        if isinstance(confidence, int | float):
-            candidate.multiply("confidence", max(weights.least_confident, float(confidence)))
-        if hit.metadata.get("isTainted"):
-            candidate.multiply("from outside, not confirmed by a person", weights.tainted)
-        elif not hit.is_confirmed:
-            candidate.multiply("unconfirmed", weights.unconfirmed)
 
     def _freshness(self, created_at: int, files: Sequence[str]) -> float:
         """Return 1.03 for what is new, 1.015 after a half-life.

@@ -107,7 +107,7 @@ class CodeTrees:
         self.store = CodeStore(database, scope)
         self._root = root
         self._lock = threading.Lock()
-        self._known: dict[int, TreeChunks] = {}
+        self._cache: dict[int, TreeChunks] = {}
 
     def current(self, session: Session) -> MeantTree | None:
         """The tree that is meant, or ``None`` when no code is indexed."""
@@ -145,15 +145,9 @@ class CodeTrees:
             (tree_no,),
         )
         revision = int(row[0]) if row else -1
-        known = self._known.get(tree_no)
-        if known is not None and known.revision == revision:
-            return known
-        found = self._read(session, tree_no, revision)
-        with self._lock:
-            self._known[tree_no] = found
-        return found
-
-    def _read(self, session: Session, tree_no: int, revision: int) -> TreeChunks:
+        cached = self._cache.get(tree_no)
+        if cached is not None and cached.revision == revision:
+            return cached
         files = {
             int(no): CodeFileRow(int(no), from_storable(path), kind, is_test=bool(is_test))
             for no, path, kind, is_test in session.all(
@@ -171,9 +165,12 @@ class CodeTrees:
             ),
             (tree_no,),
         )
-        return TreeChunks(
+        chunks = TreeChunks(
             tree_no, revision, files, file_of={int(no): int(file_no) for no, file_no in rows}
         )
+        with self._lock:
+            self._cache[tree_no] = chunks
+        return chunks
 
     def standing(self, session: Session, file_nos: Sequence[int]) -> dict[int, FileStanding]:
         """Return the state of files by number.
@@ -205,9 +202,9 @@ class CodeTrees:
 
     def count(self, session: Session, tree_no: int) -> int:
         """Return how many chunks a tree has, cached until the tree changes."""
-        known = self._known.get(tree_no)
-        if known is not None:
-            return len(known.file_of)  # what is behind by a revision is as good for weighing words
+        cached = self._cache.get(tree_no)
+        if cached is not None:
+            return len(cached.file_of)  # what is behind by a revision is as good for weighing words
         row = session.one(
             self.store.sql(
                 "SELECT count(*) FROM code_files f JOIN code_chunks c ON c.file_no = f.no"
@@ -290,7 +287,7 @@ class CodeFinder:
             {*shares, *close}, key=lambda no: (-(shares.get(no, 0.0) + close.get(no, 0.0)), -no)
         )
         defined = self._defined(session, tree, intent)
-        words = {term.text: term.word for term in intent.query.wanted}
+        words = {term.text: term.word for term in intent.query.telling}
         found = []
         for no, hit in self._load(session, best[: max(LOADED, filters.limit)], tree).items():
             if filters.includes(hit):
@@ -309,7 +306,6 @@ class CodeFinder:
     def _defined(
         self, session: Session, tree: MeantTree, intent: QueryIntent
     ) -> Mapping[str, Sequence[tuple[str, int]]]:
-        """Where the names of a query are defined: path → names with their lines."""
         names = list(dict.fromkeys(name for word in intent.names for name in _NAME.findall(word)))[
             :_MOST_NAMES
         ]

@@ -382,7 +382,6 @@ def rank_threads(
 
 
 def _best_of_users(ranking: Ranking, close: Closeness, weights: FusionWeights) -> list[int]:
-    """Return the best messages of users in the first round."""
     users = {each.row.no for each in ranking.evidence if each.row.role == "user"}
     rated = {each.row.no: score for score, each in ranking.rated if each.row.no in users}
     scale = Scale(max(rated.values(), default=0.0), close.cosines.values(), weights)

@@ -65,8 +65,7 @@ class TermMatches:
         """The heaviest rows, newer first among equals."""
         if len(self.weights) <= count:
             return list(self.weights)
-        weights = sorted(self.weights.values(), reverse=True)
-        least = weights[count - 1]
+        least = sorted(self.weights.values(), reverse=True)[count - 1]
         ordered = sorted(
             [(weight, row) for row, weight in self.weights.items() if weight >= least], reverse=True
         )
@@ -108,7 +107,7 @@ class Gather:
         """
         try:
             if not self._whole_name_suffices(query, wanted_rows):
-                for term in query.wanted:
+                for term in query.telling:
                     self._look_up(term)
                 self._look_up_conjunctions()
                 self._look_up_fragments(query)
@@ -119,7 +118,7 @@ class Gather:
 
     def _whole_name_suffices(self, query: Query, wanted_rows: int) -> bool:
         """A query that is one name is answered by that name; its parts only fill up."""
-        terms = query.wanted
+        terms = query.telling
         if len(terms) < 2 or any(term.group != terms[0].group for term in terms) or query.phrases:
             return False
         name = terms[0]
@@ -167,7 +166,7 @@ class Gather:
     def _look_up_fragments(self, query: Query) -> None:
         """Look up names that contain a word which no row holds."""
         project = self._within.project_no
-        for term in query.wanted:
+        for term in query.telling:
             fragment = term.word.lower()
             is_unknown = not self._found.frequencies.get(term.text, 1)
             if not is_unknown or term.kind == "cjk" or len(fragment) < _SHORTEST_FRAGMENT:

@@ -60,10 +60,9 @@ def hypothetical(models: Models, query: str, deadline_seconds: float) -> str | N
             return text
         return text[:_MOST_CHARACTERS].rpartition(" ")[0] or text[:_MOST_CHARACTERS]
     except Exception as error:  # noqa: BLE001 - a search must not fail over what only might have made it better
-        facts = getattr(error, "facts", {})
         log.warning(
             "hyde.failed",
             error=getattr(error, "code", type(error).__name__),
-            reason=facts.get("reason"),
+            reason=getattr(error, "facts", {}).get("reason"),
         )
         return None

@@ -6,12 +6,13 @@ disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from smara.core import log
 from smara.core.escape import from_storable
 from smara.database.database import Row, Session
-from smara.database.fulltext import IndexRow, row_of
+from smara.database.fulltext import IndexRow, RecordKind, row_of
 from smara.errors import DatabaseError
 from smara.messages.store import MessageStore
 
@@ -108,9 +109,8 @@ class Index:
             self._database.records.recreate(session, is_damaged)
             self._index_records(session)
             session.run("UPDATE threads SET index_rows = 0, index_terms = 0")
-            done = 0
             seen: set[tuple[int, str]] = set()
-            after = 0
+            done = after = 0
             while page := session.all(
                 "SELECT m.no, m.project_no, m.thread_no, t.resource_id, m.role, m.raw_content"
                 " FROM messages m JOIN threads t ON t.no = m.thread_no"
@@ -182,14 +182,17 @@ class Index:
         from smara.working.store import indexed_pages
 
         records = self._database.records
-        for no, project_no, task in indexed_tasks(session):
-            records.put(session, "task", project_no, [(no, task_terms(task))])
-        for no, project_no, observation in indexed_observations(session):
-            records.put(session, "observation", project_no, [(no, observation_terms(observation))])
-        for no, project_no, memory in indexed_memories(session):
-            records.put(session, "memory", project_no, [(no, memory_terms(memory))])
-        for no, project_no, terms in indexed_pages(session):
-            records.put(session, "working", project_no, [(no, terms)])
+        sources: tuple[
+            tuple[RecordKind, Iterable[tuple[int, int, Any]], Callable[..., Any]], ...
+        ] = (
+            ("task", indexed_tasks(session), task_terms),
+            ("observation", indexed_observations(session), observation_terms),
+            ("memory", indexed_memories(session), memory_terms),
+            ("working", indexed_pages(session), lambda terms: terms),
+        )
+        for kind, rows, terms_of in sources:
+            for no, project_no, record in rows:
+                records.put(session, kind, project_no, [(no, terms_of(record))])
         for no, project_no, path, chunk in indexed_chunks(session):
             records.put(
                 session,

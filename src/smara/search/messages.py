@@ -36,7 +36,7 @@ from smara.search.gather import (
 )
 from smara.search.models import Hit, Neighbor, SearchCandidate, SearchFilter, ThreadHit
 from smara.search.query import LONGEST_SHOWN, Query, QueryIntent
-from smara.search.rank import MessageCandidate, Ranking, Stats, rank_messages
+from smara.search.rank import MessageCandidate, MessageScore, Ranking, Stats, rank_messages
 from smara.search.weights import WEIGHTS, Weights
 
 if TYPE_CHECKING:
@@ -54,18 +54,18 @@ class Statistics:
     def __init__(self, store: MessageStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._known: tuple[int, int, int] = (0, 0, 0)
+        self._sizes: tuple[int, int, int] = (0, 0, 0)
         self._read_at = float("-inf")
 
     def _current(self, session: Session) -> tuple[int, int, int]:
         now = self._clock.monotonic()
-        if self._known[0] < _SMALL_ROWS or now - self._read_at > _KEPT_SECONDS:
+        if self._sizes[0] < _SMALL_ROWS or now - self._read_at > _KEPT_SECONDS:
             try:
-                self._known = self._store.index_size(session)
+                self._sizes = self._store.index_size(session)
                 self._read_at = now
             except DeadlineError:
                 pass  # an older sum, or none, ranks nearly as well
-        return self._known
+        return self._sizes
 
     def rows(self, session: Session) -> int:
         """Return how many rows the index holds for this project."""
@@ -104,7 +104,7 @@ def whole_name(query: Query) -> tuple[str, ...] | None:
     )
 
 
-def as_candidates(found: list[tuple[Row, Message]]) -> list[MessageCandidate]:
+def as_candidates(rows: list[tuple[Row, Message]]) -> list[MessageCandidate]:
     """Found messages, ready to be ranked."""
     return [
         MessageCandidate(
@@ -117,7 +117,7 @@ def as_candidates(found: list[tuple[Row, Message]]) -> list[MessageCandidate]:
             code=code,
             length=prose.count(" ") + code.count(" ") + 2,
         )
-        for (row, prose, code, thread_no), message in found
+        for (row, prose, code, thread_no), message in rows
     ]
 
 
@@ -192,8 +192,7 @@ class MessageSearch:
         rows = self._with_nearest(session, rows, close, within=within)
         ranking = self._ranking(session, query, gathered, rows=rows)
         found = MessageFusion(ranking, rows, close, days=intent.days, weights=self._weights.fusion)
-        is_all = {"raw", "compacted"} <= filters.sources
-        best = found.best(limit + SPARE if is_all else None)
+        best = found.best(limit + SPARE if {"raw", "compacted"} <= filters.sources else None)
         return MessageMatches(
             self._load(session, best, query, neighbors, filters),
             list(close.cosines.values()),
@@ -246,40 +245,33 @@ class MessageSearch:
             return None  # the general way knows what to do about a damaged index
         if not 0 < len(rows) <= RARE_ROWS:
             return None
+        messages = {no_of(row[0]): message for row, message in rows}
         if len(rows) == 1:
             why = (f"matches {query.text.strip()} (name)", "the only message with it")
-            found = [
-                SearchCandidate(
-                    "message", no_of(rows[0][0][0]), _hit(rows[0][1], why, terms), words=1.0
-                )
-            ]
+            best = {no: MessageScore(no, 1.0, why, words=1.0) for no in messages}
         else:
-            stats = self._statistics.of(session, {terms[0]: len(rows)})
-            now = self._clock.now_ms()
             scored = rank_messages(
-                query, as_candidates(rows), stats, now_ms=now, weights=self._weights
+                query,
+                as_candidates(rows),
+                self._statistics.of(session, {terms[0]: len(rows)}),
+                now_ms=self._clock.now_ms(),
+                weights=self._weights,
             )
-            messages = {no_of(row[0]): message for row, message in rows}
-            best = {
-                no_of(each.no): each for each in reversed(scored)
-            }  # of a message in several pieces, the best
-            found = [
-                SearchCandidate(
-                    "message", no, _hit(messages[no], best[no].why, terms), words=best[no].words
-                )
-                for no in best
-            ]
-        count = len({message.id for _, message in rows})
-        notes = ["looked up as one name"]
+            # Of a message in several pieces, the best.
+            best = {no_of(each.no): each for each in reversed(scored)}
+        found = [
+            SearchCandidate("message", no, _hit(messages[no], each.why, terms), words=each.words)
+            for no, each in best.items()
+        ]
         return MessageMatches(
             found,
             [],
             0.0,
             postings=len(rows),
             candidates=len(rows),
-            message_count=count,
+            message_count=len(messages),
             is_complete=True,
-            notes=notes,
+            notes=["looked up as one name"],
             is_by_name=True,
         )
 
@@ -427,8 +419,8 @@ def _hit(
 
 
 def _neighbors(numbers: Sequence[int], messages: dict[int, Message]) -> tuple[Neighbor, ...]:
-    found = [messages[no] for no in numbers if no in messages]
     return tuple(
         Neighbor(message.id, message.role, message.seq, content=message.raw_content)
-        for message in found
+        for no in numbers
+        if (message := messages.get(no)) is not None
     )

@@ -91,8 +91,7 @@ def citation(hit: Hit) -> str:
     '[Memory #0199-7: Redis must run]'
     """
     if hit.source == "memory":
-        text = str(hit.metadata.get("citation") or hit.content)
-        named = shorten(_line(text), _BRIEF)
+        named = shorten(_line(str(hit.metadata.get("citation") or hit.content)), _BRIEF)
         return f"[Memory #{hit.metadata.get('shortId', hit.id)}: {named}]"
     if hit.source == "code":
         return f"[Code {_line(str(hit.metadata.get('citation') or hit.id))}]"
@@ -124,7 +123,6 @@ def _entry(hit: Hit, counter: TokenCounter, most_tokens: int) -> str:
 
 
 def _line(text: str) -> str:
-    """Stored text as a few words inside a line of ours."""
     return " ".join(neutralize(text).split()).replace("[", "(").replace("]", ")")
 
 

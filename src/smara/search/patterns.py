@@ -53,13 +53,11 @@ class PatternSearch:
     def find(self, pattern: str) -> Hit | None:
         """Return the newest trusted record with every word, or None."""
         query = analyze_query(words_of(str(pattern)))
-        if all(term.is_stop for term in query.wanted):
+        if all(term.is_stop for term in query.telling):
             return None
         try:
             with self._messages.database.read(self._deadline_seconds) as session:
-                if not self._source.total(session):
-                    return None
-                return self._best(session, query)
+                return self._best(session, query) if self._source.total(session) else None
         except DeadlineError:
             return None
 
@@ -67,7 +65,7 @@ class PatternSearch:
         wall = None if self._messages.is_alone(session) else self._messages.scope.project_no
         wholes: dict[int, set[int]] = {}
         parts: dict[int, set[int]] = {}
-        for term in query.wanted[:_MOST_TERMS]:
+        for term in query.telling[:_MOST_TERMS]:
             rows = self._records.match(
                 session, term.text, wall, self._kind, _MOST_ROWS, term.is_prefix
             )

@@ -14,7 +14,7 @@ from datetime import date
 from typing import Literal, NamedTuple
 
 from smara.core.dates import Days, Period, find_past_days, find_period
-from smara.core.terms import Kind, Term, expand, fold
+from smara.core.terms import Kind, expand, fold
 from smara.core.text import find_words
 from smara.errors import InvalidInputError
 from smara.search.models import PHASES
@@ -119,12 +119,12 @@ class Query:
     terms: tuple[QueryTerm, ...]
     phrases: tuple[tuple[str, ...], ...] = ()
     period: Period | None = None
-    wanted: tuple[QueryTerm, ...] = field(init=False)
+    telling: tuple[QueryTerm, ...] = field(init=False)
     """The terms worth looking up: stop words only where there is nothing else."""
 
     def __post_init__(self) -> None:
         telling = tuple([term for term in self.terms if not term.is_stop])
-        object.__setattr__(self, "wanted", telling or self.terms)
+        object.__setattr__(self, "telling", telling or self.terms)
 
     @property
     def first(self) -> Query:
@@ -133,7 +133,7 @@ class Query:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        return tuple([term.text for term in self.wanted])
+        return tuple([term.text for term in self.telling])
 
 
 MOST_HITS = 1_000
@@ -157,10 +157,26 @@ def analyze_query(text: str) -> Query:
     Of a long one those that tell most.
     """
     scanned = text[:_LONGEST_SCANNED]
-    terms = list(_distinct(_terms(scanned)))
+    # Each text once; a mention as a word of its own outweighs one as a stop word.
+    distinct: dict[str, QueryTerm] = {}
+    for term in _terms(scanned):
+        if term.text not in distinct or (distinct[term.text].is_stop and not term.is_stop):
+            distinct[term.text] = term
+    terms = list(distinct.values())
     if len(scanned) > LONGEST_QUERY or len(terms) > MOST_TERMS:
-        terms = _most_telling(terms)
-    phrases = tuple(dict.fromkeys(filter(None, map(_phrase, _QUOTED.findall(scanned)))))
+        telling = sorted(
+            terms,
+            key=lambda term: (not term.is_stop, _TELLS[term.kind], len(term.text)),
+            reverse=True,
+        )
+        chosen = {term.text for term in telling[:MOST_TERMS]}
+        terms = [term for term in terms if term.text in chosen]
+    # The terms of each quotation that stand side by side in the index.
+    quotations = [
+        tuple(term.text for word in find_words(quoted) for term in expand(word).terms[:1])
+        for quoted in _QUOTED.findall(scanned)
+    ]
+    phrases = tuple(dict.fromkeys(phrase for phrase in quotations if len(phrase) > 1))
     return Query(
         text=text,
         terms=tuple(terms),
@@ -176,44 +192,20 @@ def _terms(text: str) -> Iterable[QueryTerm]:
         # IT, US, WHO and OR in capitals are names.
         is_name = word.isupper() and len(word) > 1 and word.isalpha()
         is_stop, is_weak = lower in STOP_WORDS and not is_name, lower in weak
-        shown = word[:LONGEST_SHOWN]
         terms = expand(word).terms
         for position, (term, kind) in enumerate(terms):
-            if kind == "cjk" and len(term) == 1:
-                if position and terms[position - 1].kind == "cjk":
-                    continue  # the last character of a run is already in the bigram before it
-                yield QueryTerm(
-                    term, kind, group, word=shown, is_stop=is_stop, is_weak=is_weak, is_prefix=True
-                )
-            else:
-                yield QueryTerm(term, kind, group, word=shown, is_stop=is_stop, is_weak=is_weak)
-
-
-def _distinct(terms: Iterable[QueryTerm]) -> Iterable[QueryTerm]:
-    """Each text once; a mention as a word of its own outweighs one as part of a name or as a stop
-    word.
-    """
-    best: dict[str, QueryTerm] = {}
-    for term in terms:
-        known = best.get(term.text)
-        if known is None or (known.is_stop and not term.is_stop):
-            best[term.text] = term
-    return best.values()
-
-
-def _most_telling(terms: list[QueryTerm]) -> list[QueryTerm]:
-    def value(term: QueryTerm) -> tuple[bool, int, int]:
-        return (not term.is_stop, _TELLS[term.kind], len(term.text))
-
-    kept = sorted(terms, key=value, reverse=True)[:MOST_TERMS]
-    chosen = {term.text for term in kept}
-    return [term for term in terms if term.text in chosen]
-
-
-def _phrase(quoted: str) -> tuple[str, ...]:
-    """The terms of a quotation that stand side by side in the index; nothing for a single word."""
-    found: list[Term] = [term for word in find_words(quoted) for term in expand(word).terms[:1]]
-    return tuple(term.text for term in found) if len(found) > 1 else ()
+            is_prefix = kind == "cjk" and len(term) == 1
+            if is_prefix and position and terms[position - 1].kind == "cjk":
+                continue  # the last character of a run is already in the bigram before it
+            yield QueryTerm(
+                term,
+                kind,
+                group,
+                word=word[:LONGEST_SHOWN],
+                is_stop=is_stop,
+                is_weak=is_weak,
+                is_prefix=is_prefix,
+            )
 
 
 QueryType = Literal["identifier", "semantic", "structural", "temporal"]
@@ -280,20 +272,16 @@ class QueryIntent:
         """One line for a person: ``identifier question; names parse_config; from around May
         2026``.
         """
-        told = [f"{self.type} question"]
-        if self.names:
-            told.append("names " + ", ".join(self.names[:5]))
-        if self.paths:
-            told.append("paths " + ", ".join(self.paths[:5]))
-        if self.query.phrases:
-            told.append(
-                "phrases " + ", ".join(f"'{' '.join(phrase)}'" for phrase in self.query.phrases)
-            )
-        if self.period is not None:
-            told.append(f"from around {self.period.render()}")
-        if self.hints.phase:
-            told.append(f"phase {self.hints.phase}")
-        return "; ".join(told)
+        facts = {
+            "names": ", ".join(self.names[:5]),
+            "paths": ", ".join(self.paths[:5]),
+            "phrases": ", ".join(f"'{' '.join(phrase)}'" for phrase in self.query.phrases),
+            "from around": self.period.render() if self.period is not None else "",
+            "phase": self.hints.phase,
+        }
+        return "; ".join(
+            [f"{self.type} question", *(f"{name} {fact}" for name, fact in facts.items() if fact)]
+        )
 
 
 def understand(text: str, hints: Hints | None = None, today: date | None = None) -> QueryIntent:
@@ -312,8 +300,8 @@ def understand(text: str, hints: Hints | None = None, today: date | None = None)
         if today is None or query.period is not None
         else find_past_days(text[:LONGEST_QUERY], today)
     )
-    names = tuple(dict.fromkeys([term.word for term in query.wanted if term.kind == "identifier"]))
-    paths = tuple(dict.fromkeys([term.word for term in query.wanted if term.kind == "path"]))
+    names = tuple(dict.fromkeys([term.word for term in query.telling if term.kind == "identifier"]))
+    paths = tuple(dict.fromkeys([term.word for term in query.telling if term.kind == "path"]))
     is_timed = days is not None or query.period is not None
     kind: QueryType = "semantic"
     if _STRUCTURAL.search(text[:LONGEST_QUERY]) or _STRUCTURAL_TOOLS.intersection(

@@ -112,7 +112,7 @@ class TermWeights:
 
     def __init__(self, query: Query, stats: Stats, weights: Weights) -> None:
         self._weights = weights.messages
-        self.terms = query.wanted
+        self.terms = query.telling
         self.needles = [
             (number, f" {term.text}" if term.is_prefix else f" {term.text} ")
             for number, term in enumerate(self.terms)

@@ -45,7 +45,6 @@ def _matches(
     query: Query,
     weights: Weights,
 ) -> RecordMatches:
-    """Look up the words of a query among the records of one kind."""
     return RecordMatches(
         session,
         store.database.records,

@@ -58,11 +58,11 @@ def rerank(
     return [*head, *rest], f"the best {len(head)} by {reranker.name}"
 
 
-def _text(found: SearchCandidate) -> str:
+def _text(candidate: SearchCandidate) -> str:
     from smara.core.text import best_window
 
-    content = found.hit.content
+    content = candidate.hit.content
     if len(content) <= _LONGEST:
         return content
-    start = best_window(content, found.hit.terms, _LONGEST)
+    start = best_window(content, candidate.hit.terms, _LONGEST)
     return content[start : start + _LONGEST]

@@ -212,7 +212,7 @@ class Search:
         """
         _check(query, limit, sources)
         intent = understand(query, Hints(phase, tuple(recent_tools), tuple(files)), self._today())
-        filters = _wanted(
+        filters = _filter(
             sources,
             thread_id,
             resource_id,
@@ -285,7 +285,7 @@ class Search:
         """Return the threads that answer best, by all their messages."""
         _check(query, limit, None)
         intent = understand(query, None, self._today())
-        filters = _wanted(
+        filters = _filter(
             ("messages",),
             None,
             resource_id,
@@ -319,7 +319,6 @@ class Search:
         return local_time(zone_of(self._timezone), self._clock.now_ms()).date()
 
     def _vector(self, query: Query, deep: bool) -> tuple[Vector | None, str]:
-        """Return the query as a vector, or None, and a note."""
         if self._meaning is None:
             return None, "not used: the embedder is off"
         if whole_name(query) is not None:
@@ -369,7 +368,7 @@ class Search:
     def _imagined(
         self,
         intent: QueryIntent,
-        found: list[SearchCandidate],
+        candidates: list[SearchCandidate],
         within: Within,
         filters: SearchFilter,
         limit: int,
@@ -377,12 +376,12 @@ class Search:
     ) -> tuple[list[SearchCandidate], str]:
         """Add what is near to an answer that a model invents, which is never shown."""
         if self._meaning is None:
-            return found, ""
+            return candidates, ""
         imagined = self._imagine(intent.query.text, IMAGINE_SECONDS)
         vector, _ = self._meaning.query_vector(imagined, deep=True) if imagined else (None, "")
         if vector is None:
-            return found, ""
-        known = {(each.kind, each.no): each for each in found}
+            return candidates, ""
+        merged = {(each.kind, each.no): each for each in candidates}
         try:
             with self._database.read(self._deadline_seconds) as session:
                 for each in self._find(
@@ -394,17 +393,17 @@ class Search:
                     limit=limit,
                     neighbors=neighbors,
                 )[1]:
-                    there = known.setdefault((each.kind, each.no), each)
+                    there = merged.setdefault((each.kind, each.no), each)
                     there.meaning = max(there.meaning or 0.0, each.meaning or 0.0)
         except DeadlineError:
-            return found, ""
-        return list(known.values()), "; also by an imagined answer"
+            return candidates, ""
+        return list(merged.values()), "; also by an imagined answer"
 
     def _rank(
         self,
         intent: QueryIntent,
         haul: MessageMatches,
-        found: list[SearchCandidate],
+        candidates: list[SearchCandidate],
         stop_at: float,
     ) -> tuple[list[SearchCandidate], str, str]:
         """Return everything that answers at all, best first, and two lines about the order.
@@ -412,18 +411,18 @@ class Search:
         Of equals the newer comes first, so that the order is always the same.
         """
         # One scale for all sources, over the cosines of every candidate.
-        others = [each.meaning for each in found if each.kind != "message"]
+        others = [each.meaning for each in candidates if each.kind != "message"]
         scale = Scale(
-            max((each.words for each in found), default=0.0),
+            max((each.words for each in candidates), default=0.0),
             [*haul.cosines, *(cosine for cosine in others if cosine is not None)],
             self._weights.fusion,
             code_share=haul.code_share,
         )
         boost = Boost(intent, self._clock.now_ms(), weights=self._weights.boost)
-        for each in found:
+        for each in candidates:
             each.fused = scale.rate(each)
             boost.apply(each)
-        rated = [each for each in found if each.score > 0]
+        rated = [each for each in candidates if each.score > 0]
         rated.sort(key=lambda each: (-each.score, -each.hit.created_at, each.kind, -each.no))
         try:
             reranker = self._reranker()
@@ -490,12 +489,11 @@ def _trace(
 
 
 def _hits(best: Sequence[SearchCandidate]) -> tuple[Hit, ...]:
-    top = best[0].score if best else 1.0
     return tuple(
         replace(
             each.hit,
             rank=rank,
-            score=each.score / top,
+            score=each.score / best[0].score,
             why=each.hit.why
             if each.words or each.meaning is None
             else ("close in meaning", *each.hit.why),
@@ -505,7 +503,7 @@ def _hits(best: Sequence[SearchCandidate]) -> tuple[Hit, ...]:
     )
 
 
-def _wanted(
+def _filter(
     sources: Collection[str] | None,
     thread_id: str | None,
     resource_id: str | None,

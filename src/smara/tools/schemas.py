@@ -159,7 +159,6 @@ def _argument(tool: Tool, name: str) -> Json:
 
 
 def _without(schema: Mapping[str, Any], keys: Collection[str]) -> Json:
-    """A schema without some of its keywords, also in the items of a list."""
     rest = {key: value for key, value in schema.items() if key not in keys}
     return rest | {"items": _without(rest["items"], keys)} if "items" in rest else rest
 
@@ -250,9 +249,8 @@ def read_call(
 
 def action_of(given: object) -> str:
     """Return the action that a call names, or an empty text."""
-    if isinstance(given, Mapping) and isinstance(given.get("action"), str):
-        return str(given["action"])[:_SHOWN]
-    return ""
+    action = given.get("action") if isinstance(given, Mapping) else None
+    return action[:_SHOWN] if isinstance(action, str) else ""
 
 
 def unknown_tool(name: object, tools: Iterable[str] = TOOLS) -> InvalidInputError:
@@ -323,8 +321,7 @@ def _as_meant(schema: Mapping[str, Any], value: Any) -> Any:
         elif isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
             value = int(value)
         # More than there is room for on a page means as many as there is room for.
-        is_amount = schema["minimum"] == 1
-        if is_amount and isinstance(value, int) and not isinstance(value, bool):
+        if schema["minimum"] == 1 and isinstance(value, int) and not isinstance(value, bool):
             return min(value, schema["maximum"])
     elif kind == "boolean" and isinstance(value, str | int) and not isinstance(value, bool):
         return _FLAGS.get(str(value).strip().lower(), value)
@@ -353,7 +350,6 @@ def _as_meant(schema: Mapping[str, Any], value: Any) -> Any:
 
 
 def _faults(tool: Tool, action: CatalogueAction, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with each argument, in the order of the catalogue."""
     faults: dict[str, str] = {}
     for error in _checker(tool.name, action.name).iter_errors({"action": action.name, **arguments}):
         if error.validator == "required":
@@ -384,21 +380,18 @@ def _allowed(schema: Mapping[str, Any]) -> str:
     """
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"
-    kind = schema["type"]
-    if kind == "integer":
-        return f"an integer from {schema['minimum']} to {schema['maximum']}"
-    if kind == "boolean":
-        return "true or false"
-    if kind == "array":
-        return f"a list of at most {schema['maxItems']} texts"
-    at_least, at_most = schema.get("minLength", 0), schema.get("maxLength")
-    if at_most is None:
-        return "a text that is not empty" if at_least else "a text"
-    return (
-        f"a text of {at_least} to {at_most:,} characters"
-        if at_least
-        else f"a text of at most {at_most:,} characters"
-    )
+    match schema:
+        case {"type": "integer", "minimum": least, "maximum": most}:
+            return f"an integer from {least} to {most}"
+        case {"type": "boolean"}:
+            return "true or false"
+        case {"type": "array", "maxItems": most}:
+            return f"a list of at most {most} texts"
+        case {"maxLength": most}:
+            least = schema.get("minLength")
+            return f"a text of {f'{least} to' if least else 'at most'} {most:,} characters"
+        case _:
+            return "a text that is not empty" if schema.get("minLength") else "a text"
 
 
 def _meant(name: str, names: Iterable[str]) -> str:

@@ -75,7 +75,11 @@ class Toolbox:
             caller = named.over(context or ToolContext()).over(self._context)
             caller = replace(caller, session_id=caller.session_id or self._memory.settings.session)
             if caller.session_id is not None:
-                self._see(caller.session_id)
+                # A sign of life, so that claims do not expire; no reason to fail a call.
+                try:
+                    self._memory.tasks.seen(caller.session_id)
+                except DatabaseError as error:
+                    log.warning("session.unseen", error=error.code)
             arguments = {**complete, "action": action}
             answer = _PERFORM[tool.name][action](self._memory, arguments, caller)
         except SmaraError as error:
@@ -87,13 +91,6 @@ class Toolbox:
             return refusal(action, error)
         clean: Json = encodable({"action": action, "success": True, **answer})
         return ToolResult(False, clean, render(clean))
-
-    def _see(self, session_id: str) -> None:
-        """Note a sign of life, so that claims do not expire; no reason to fail a call."""
-        try:
-            self._memory.tasks.seen(session_id)
-        except DatabaseError as error:
-            log.warning("session.unseen", error=error.code)
 
 
 def task_query(memory: Memory, **arguments: Any) -> Json:

@@ -42,7 +42,7 @@ def test_quoted_words_are_a_phrase_and_terms() -> None:
 def test_words_of_time_are_weak() -> None:
     assert [
         term.text
-        for term in analyze_query("how many days ago was the party").wanted
+        for term in analyze_query("how many days ago was the party").telling
         if term.is_weak
     ] == [
         "day",

@@ -119,7 +119,6 @@ def memory_line(tellable: Tellable, is_grouped: bool = False) -> str:
 
 
 def _places(memory: TypedMemory) -> str:
-    """The places in the code that a memory rests on, or that it is about."""
     found = [
         str(each) for each in memory.evidence if each.path and each.message_id is None
     ] or list(memory.files)

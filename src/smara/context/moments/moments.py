@@ -100,7 +100,7 @@ class Moments(ReceiptKeeper):
     def __init__(self, parts: MomentParts) -> None:
         super().__init__(parts.store, parts.clock, parts.new_id, actor=parts.actor)
         self._parts = parts
-        self._known = MemoryFinder(parts.memories, parts.root, parts.search_pattern)
+        self._finder = MemoryFinder(parts.memories, parts.root, parts.search_pattern)
         self._heeder = UseDetector(parts.store, parts.memories, parts.clock)
 
     # the points
@@ -157,7 +157,7 @@ class Moments(ReceiptKeeper):
         def find(standing: SessionState, deadline: Deadline) -> InjectionDraft | None:
             from smara.context.moments.triggers import matching, subjects
 
-            found = matching(subjects(self._known, self._parts.tasks()), text)
+            found = matching(subjects(self._finder, self._parts.tasks()), text)
             deadline.check()
             return make_draft(new_lines(found, standing.old_keys), BUDGETS["first_message"])
 
@@ -260,7 +260,7 @@ class Moments(ReceiptKeeper):
             chosen = self._parts.settings
             lines = step_lines(
                 self._tools,
-                self._known,
+                self._finder,
                 recent,
                 session_id=session_id if chosen.has_scratchpad else None,
                 deadline=deadline,
@@ -269,7 +269,7 @@ class Moments(ReceiptKeeper):
             if draft is not None or not chosen.has_prefetch:
                 return draft
             ahead = new_lines(
-                read_ahead(self._known, self._parts.habits(), recent), standing.old_keys
+                read_ahead(self._finder, self._parts.habits(), recent), standing.old_keys
             )
             return make_draft(ahead, BUDGETS["coder"])
 
@@ -286,7 +286,7 @@ class Moments(ReceiptKeeper):
         new: list[InjectionLine] = []
         for each in new_lines(lines, standing.old_keys):
             is_memory = each.item is not None and each.item.kind == "memory"
-            memory = self._known.memories.find(each.item.id) if each.item and is_memory else None
+            memory = self._finder.memories.find(each.item.id) if each.item and is_memory else None
             if memory is None or not texts.say(memory):
                 new.append(each)
         return make_draft(new, BUDGETS[point])
@@ -349,7 +349,7 @@ class Moments(ReceiptKeeper):
             self._parts.tasks()
         else:
             self._tools  # noqa: B018 - made by being looked at
-        self._known.memories  # noqa: B018
+        self._finder.memories  # noqa: B018
 
     def _is_on(self, point: Point) -> bool:
         level = self._parts.settings.level
@@ -368,7 +368,7 @@ class Moments(ReceiptKeeper):
         from smara.context.moments.start import StartRequest, start_draft
 
         most = BUDGETS["start"]
-        wanted = StartRequest(
+        request = StartRequest(
             session_id,
             source,
             cwd,
@@ -377,13 +377,13 @@ class Moments(ReceiptKeeper):
             old_keys=old_keys,
             budget=most._replace(tokens=min(most.tokens, self._parts.settings.start_tokens)),
         )
-        return start_draft(self._known, self._parts.lately(), wanted, deadline=deadline)
+        return start_draft(self._finder, self._parts.lately(), request, deadline=deadline)
 
     @cached_property
     def _tools(self) -> ToolCallLookup:
         from smara.context.moments.tool_calls import ToolCallLookup
 
-        return ToolCallLookup(self._known, self._parts.habits())
+        return ToolCallLookup(self._finder, self._parts.habits())
 
     # made ahead
 
@@ -410,7 +410,6 @@ class Moments(ReceiptKeeper):
         """
         draft = None
         if self._is_on("start"):
-            deadline = Deadline(self._parts.clock, float("inf"))
             draft = self._start_draft(
                 "",
                 "startup",
@@ -418,7 +417,7 @@ class Moments(ReceiptKeeper):
                 files=files,
                 known_texts=known_texts,
                 old_keys=set(),
-                deadline=deadline,
+                deadline=Deadline(self._parts.clock, float("inf")),
             )
         text, tokens, items = draft if draft is not None else ("", 0, ())
         return Injection(text, tokens, "start", items=items, source="startup", agent=agent)
@@ -443,9 +442,9 @@ class Moments(ReceiptKeeper):
             return PrecomputedInjections(opening, has_arms=has_arms)
         from smara.context.moments.triggers import message_triggers, subjects, tool_triggers
 
-        firsts = message_triggers(subjects(self._known, self._parts.tasks()))
+        firsts = message_triggers(subjects(self._finder, self._parts.tasks()))
         tools = tool_triggers(
-            self._known, self._tools, self._parts.habits(), texts=InstructionTexts(known_texts)
+            self._finder, self._tools, self._parts.habits(), texts=InstructionTexts(known_texts)
         )
         return PrecomputedInjections(
             opening,
@@ -485,7 +484,7 @@ class Moments(ReceiptKeeper):
 
         return inject_planner(
             self._parts.behavior().planner_context(modules, task, methodology),
-            self._known,
+            self._finder,
             self,
             session_id=session_id,
         )
@@ -517,7 +516,7 @@ class Moments(ReceiptKeeper):
         """
         from smara.context.moments.stages import inject_qa
 
-        return inject_qa(self._known, modules, self, session_id=session_id)
+        return inject_qa(self._finder, modules, self, session_id=session_id)
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
         """Return how many steps work on a module may take.

@@ -398,11 +398,11 @@ def injection_of(plain: Mapping[str, Any]) -> Injection:
         InvalidInputError: If it is no injection.
     """
     try:
-        known = {each.name for each in fields(InjectionItem)}
+        names = {each.name for each in fields(InjectionItem)}
         items = tuple(
             InjectionItem(
                 **{
-                    **{name: value for name, value in each.items() if name in known},
+                    **{name: value for name, value in each.items() if name in names},
                     "signs": tuple(map(str, each.get("signs", ()))),
                 }
             )
@@ -451,8 +451,7 @@ class UseDetector:
     def heed(self, events: Sequence[HostEvent]) -> int:
         """Settle what events show; return how much was settled."""
         settled = 0
-        ordered = sorted(events, key=_hearer)
-        for session_id, group in groupby(ordered, key=_hearer):
+        for session_id, group in groupby(sorted(events, key=_hearer), key=_hearer):
             if not is_id(session_id):
                 continue
             with self._store.database.read() as session:

@@ -56,16 +56,20 @@ def step_lines(
     found: dict[str, InjectionLine] = {}
     for each in reversed(recent[-MOST_RECENT:]):
         tool, arguments, output, error = _parts(each)
-        for said in tools.after(call_of(tool, arguments), output, error):
-            if said.item is not None:
-                found.setdefault(said.item.key, said)
+        for line in tools.after(call_of(tool, arguments), output, error):
+            if line.item is not None:
+                found.setdefault(line.item.key, line)
         deadline.check()
         if len(found) >= _MOST_LINES:
             break
     if not found and session_id is not None:
-        for said in _noted(finder, session_id):
-            if said.item is not None:
-                found.setdefault(said.item.key, said)
+        # What the session has recorded itself, the newest first.
+        memories, root = finder.memories, finder.root()
+        page = memories.list(session_id=session_id, source="agent_explicit", limit=_MOST_NOTES)
+        for tellable in memories.tellable(page):
+            line = line_of_memory(tellable, "this session noted it", root)
+            if line.item is not None:
+                found.setdefault(line.item.key, line)
     return list(found.values())[:_MOST_LINES]
 
 
@@ -128,38 +132,29 @@ def _parts(each: Mapping[str, Any] | HostEvent) -> tuple[str, Mapping[str, Any],
     )
 
 
-def _noted(finder: MemoryFinder, session_id: str) -> list[InjectionLine]:
-    """What the session has recorded itself, the newest first."""
-    page = finder.memories.list(session_id=session_id, source="agent_explicit", limit=_MOST_NOTES)
-    root = finder.root()
-    return [
-        line_of_memory(tellable, "this session noted it", root)
-        for tellable in finder.memories.tellable(page)
-    ]
-
-
 _QA_LIMIT = 12
 
 
 def inject_planner(
-    found: PlannerContext, finder: MemoryFinder, keeper: ReceiptKeeper, session_id: str | None
+    context: PlannerContext, finder: MemoryFinder, keeper: ReceiptKeeper, session_id: str | None
 ) -> PlannerContext:
     """A planner's context with its text fenced."""
     root = finder.root()
     lines = [
         line_of_memory(tellable, "it is about the modules that are planned for", root)
-        for tellable in _asked_for(finder, found.memories)
+        for tellable in _asked_for(finder, context.memories)
     ]
-    if found.factor > 1:
+    if context.factor > 1:
         lines.insert(
-            0, InjectionLine(f"Work here took {found.factor:g} times the steps that were planned.")
+            0,
+            InjectionLine(f"Work here took {context.factor:g} times the steps that were planned."),
         )
     draft = make_draft(lines, BUDGETS["planner"])
     _keep(keeper, "planner", session_id, draft=draft)
     return replace(
-        found,
+        context,
         text=draft.text if draft is not None else "",
-        constraints=tuple(one_line(each) for each in found.constraints),
+        constraints=tuple(one_line(each) for each in context.constraints),
     )
 
 
@@ -228,6 +223,5 @@ def inject_qa(
 def _keep(
     keeper: ReceiptKeeper, point: Point, session_id: str | None, draft: InjectionDraft | None
 ) -> None:
-    """Write a receipt where the caller names a session."""
     if session_id is not None and draft is not None:
         keeper.keep(point, session_id, draft, keeper.standing(session_id))

@@ -159,7 +159,6 @@ class RecentWork:
         return f"noted as its task: {quoted(task, 260)}." if LOCAL_TAINT.issuperset(taint) else ""
 
     def _request_of(self, thread: Thread) -> str:
-        """The person's last words in it."""
         store, after = self._rooms.messages, max(0, thread.message_count - _MESSAGES_LOOKED_AT)
         with store.database.read() as session:
             no = store.thread_no(session, thread.id)
@@ -214,13 +213,12 @@ class RecentWork:
         )
         more = f"; {total - len(tasks)} more" if total > len(tasks) else ""
         line = f"{head}: {named}{more}{rest}."
-        key = f"tasks:{hashlib.sha256(line.encode('utf-8', 'replace')).hexdigest()[:12]}"
         item = InjectionItem(
             "task",
             tasks[0].id,
             "it is open work of this project",
             text=one_line(named, 60),
-            key=key,
+            key=f"tasks:{hashlib.sha256(line.encode('utf-8', 'replace')).hexdigest()[:12]}",
             signs=tuple(f"id:{task.short_id}" for task in tasks),
         )
         return with_line(item, line)

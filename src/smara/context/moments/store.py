@@ -320,8 +320,7 @@ class MomentStore(ProjectStore):
             values,
         )
         items: dict[int, list[ReceiptItem]] = {row[0]: [] for row in rows}
-        numbers = list(items)
-        for part in parts(numbers):
+        for part in parts(list(items)):
             found = session.all(
                 self.sql(
                     f"SELECT receipt_no, {_ITEM_COLUMNS} FROM moment_items"
@@ -356,12 +355,12 @@ class MomentStore(ProjectStore):
                 " WHERE project_no = :project AND arm IS NOT NULL GROUP BY arm ORDER BY arm"
             )
         )
-        receipts, said, delivered, used, reached, tokens = (
+        receipts, injected, delivered, used, reached, tokens = (
             int(each) for each in row or (0, 0, 0, 0, 0, 0)
         )
         return ReceiptTotals(
             receipts,
-            said,
+            injected,
             delivered,
             used=used,
             tokens=tokens,
@@ -390,7 +389,6 @@ class MomentStore(ProjectStore):
 
 
 def _fields(columns: Mapping[str, str], row: Row) -> dict[str, Any]:
-    """Return the fields of a row by name; its first column is a number."""
     fields = {
         name: from_storable(value) if name in _ESCAPED else value
         for name, value in zip(columns, row[1:], strict=True)

@@ -132,8 +132,7 @@ class ToolCallLookup:
             is_edit = call.tool in EDITING
             return [line for path in files for line in self.about_file(path, is_edit=is_edit)]
         words = error or output
-        alike = self._habits.failures_like(call.command, words) if call.command else []
-        for failure in alike:
+        for failure in self._habits.failures_like(call.command, words) if call.command else []:
             if is_worth_saying(failure):
                 return [line_of_failure(failure, KNOWN_ERROR, is_before=False)]
         if call.tool == "Read":

@@ -107,13 +107,12 @@ def _of_task(task: Task, is_blocked: bool) -> Subject:
         f"- Task {task.short_id} ({state}{holder}, since {day(task.created_at)}) "
         f"{quoted(task.title, 120)}{about}"
     )
-    key = f"task:{task.id}:{task.updated_at}"
     item = InjectionItem(
         "task",
         task.id,
         "the message is about this task",
         text=one_line(task.title, 60),
-        key=key,
+        key=f"task:{task.id}:{task.updated_at}",
         signs=(f"id:{task.short_id}",),
     )
     return Subject(frozenset({task.short_id.casefold()}), _words(task.title), with_line(item, line))

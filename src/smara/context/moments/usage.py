@@ -86,7 +86,6 @@ def names_of(text: str) -> list[str]:
 
 
 def _commands(text: str) -> list[str]:
-    """The commands of several words that a text puts between backticks."""
     found = [read_command(each) for each in _BACKTICKED.findall(text) if " " in each.strip()]
     return list(dict.fromkeys(each.text for each in found if each is not None))
 
@@ -112,9 +111,8 @@ def seen_in(event: HostEvent) -> ActionSign:
         return ActionSign(
             words=words if event.kind not in ("prompt", "session_start", "compact_post") else ""
         )
-    path = given.get("file_path")
     files = (
-        [each for each in (given.get("files") or [path]) if isinstance(each, str)]
+        [each for each in (given.get("files") or [given.get("file_path")]) if isinstance(each, str)]
         if tool in _TOUCHING
         else []
     )

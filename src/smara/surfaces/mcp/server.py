@@ -133,10 +133,9 @@ class Door:
             is_theirs = isinstance(error, UsageError)
             data = {"code": error.code, "retryable": error.is_retryable}
             is_missing = isinstance(error, NotFoundError)
-            message = error.facts.get("brief", error.message) if is_missing else error.message
             raise MCPError(
                 types.INVALID_PARAMS if is_theirs else types.INTERNAL_ERROR,
-                encodable(message),
+                encodable(error.facts.get("brief", error.message) if is_missing else error.message),
                 data,
             ) from None
 
@@ -154,8 +153,6 @@ def context_of(request: Any) -> ToolContext:
 
 
 def _always(result: T) -> Callable[[Context, Any], Awaitable[T]]:
-    """Return the handler of a request that always has the same answer."""
-
     async def answer(ctx: Context, params: Any) -> T:
         return result
 

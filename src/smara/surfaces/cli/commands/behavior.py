@@ -179,14 +179,13 @@ def habits(call: Invocation, path: str | None, limit: int) -> Reply:
     rows = []
     for edge in pairs:
         direction = (edge.directional > 0) - (edge.directional < 0)
-        first = {1: edge.file_a, -1: edge.file_b}.get(direction, "")
         rows.append(
             (
                 f"{edge.file_a} + {edge.file_b}",
                 edge.session_count,
                 edge.edit_session_count,
                 f"{edge.avg_time_delta_ms / 1000:.0f} s" if edge.avg_time_delta_ms else "",
-                first.rsplit("/", 1)[-1],
+                {1: edge.file_a, -1: edge.file_b}.get(direction, "").rsplit("/", 1)[-1],
                 ", ".join(f"{kind} {count}" for kind, count in edge.task_types.items()),
             )
         )
@@ -214,7 +213,6 @@ def habits(call: Invocation, path: str | None, limit: int) -> Reply:
 
 
 def _json(value: Any) -> dict[str, Any]:
-    """Return the fields of a record under camelCase keys."""
     return {
         first + "".join(word.capitalize() for word in rest): field
         for name, field in asdict(value).items()

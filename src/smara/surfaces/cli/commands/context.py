@@ -108,7 +108,6 @@ def preview(
 
 
 def _preview_start(call: Invocation, agent: str, files: tuple[str, ...]) -> Reply:
-    """Show the text with which a new session of an agent would start."""
     from smara.adapters.hosts.precompute import instructions_of
     from smara.environment import spool_folder
 
@@ -264,13 +263,12 @@ def list_receipts(call: Invocation, session_id: str | None, limit: int, offset: 
         found = memory.moments.receipts(session_id, limit + 1, offset)
         totals = memory.moments.totals()
     page = found[:limit]
-    rest = offset + limit if len(found) > limit else None
     yield {
         "receipts": [_json(each) for each in page],
-        "nextOffset": rest,
+        "nextOffset": offset + limit if len(found) > limit else None,
         "totals": {
             "receipts": totals.receipts,
-            "said": totals.said,
+            "said": totals.injected,
             "delivered": totals.delivered,
             "reached": totals.reached,
             "used": totals.used,
@@ -306,7 +304,7 @@ def list_receipts(call: Invocation, session_id: str | None, limit: int, offset: 
     if output.is_terminal():
         output.say(
             "",
-            f"{output.count(totals.receipts, 'receipt')}: {totals.said:,} injected with "
+            f"{output.count(totals.receipts, 'receipt')}: {totals.injected:,} injected with "
             f"{totals.tokens:,} tokens, {totals.used:,} used.\n"
             f"About {totals.saved_tokens:,} tokens of reading saved, by estimate.",
         )

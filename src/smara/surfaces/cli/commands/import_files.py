@@ -171,13 +171,12 @@ def _import_mastra(
             for report in reports
         ]
     }
-    stored = "would store" if dry_run else "stored"
     output.table(
         (
             "store",
             "threads",
             "messages",
-            stored,
+            "would store" if dry_run else "stored",
             "grown",
             "known",
             "skipped",
@@ -403,7 +402,6 @@ def _counts(reports: Sequence[ImportReport]) -> tuple[int, ...]:
 
 
 def _print_summary(done: BulkReport, is_dry_run: bool) -> None:
-    """Print why lines were skipped, how much was imported and what was learned."""
     counted = sum((each.counted for each in done.reports), Counter[tuple[str, str]]())
     if counted:
         output.say()

@@ -261,7 +261,6 @@ def compact_command(
 
 
 def _thread_json(thread: Thread) -> dict[str, Any]:
-    """Return the shape of a thread."""
     return {
         "id": thread.id,
         "resourceId": thread.resource_id,
@@ -277,7 +276,6 @@ def _thread_json(thread: Thread) -> dict[str, Any]:
 
 
 def _compaction_json(compaction: Compaction) -> dict[str, Any]:
-    """Return the shape of a compaction."""
     return {
         "id": compaction.id,
         "level": compaction.level,

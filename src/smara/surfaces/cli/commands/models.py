@@ -232,9 +232,8 @@ def switch(call: Invocation, embedder: str, later: bool) -> Reply:
     complete, and are kept, so that you can switch back.
     """
     with call.memory() as memory:
-        space = memory.embeddings.switch(embedder)
         done = (
-            EmbeddingProgress(space.model_id, stopped="limit")
+            EmbeddingProgress(memory.embeddings.switch(embedder).model_id, stopped="limit")
             if later
             else _run(memory, None, None)
         )

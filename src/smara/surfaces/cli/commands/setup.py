@@ -80,9 +80,8 @@ def setup_command(agent: str, reach: Reach, mode: Mode | None, yes: bool, as_jso
     call = Invocation(None, None, as_json or bool(above.get("as_json")))
     here = find_repository(os.getcwd())
     targets = targets_of(agent, reach, here.root if here else os.getcwd(), program=program())
-    journal = SetupJournal(setup_folder())
     if mode == "check":
-        call.answer(_check(call, agent, targets, journal=journal))
+        call.answer(_check(call, agent, targets, journal=SetupJournal(setup_folder())))
     elif mode == "print":
         call.answer(_print(agent, targets))
     else:

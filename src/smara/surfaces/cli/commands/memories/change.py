@@ -175,11 +175,10 @@ def add(
         ) from None
     if not isinstance(value, dict):
         raise InvalidInputError('--data must be a JSON object, such as \'{"cause": "…"}\'.')
-    content = text_or_input(text) or ""
     return reply_added(
         call,
         lambda memory: memory.memories.add(
-            content,
+            text_or_input(text) or "",
             type=type_,
             source=source,
             data=value,

@@ -109,7 +109,6 @@ def print_report(
 
 
 def _print_changes(report: InstructionReport, with_all: bool) -> None:
-    """Print the changes, file by file."""
     outcomes = tuple(_SHOWN) if with_all else _LISTED
     by_file: dict[str, list[StatementChange]] = {}
     for each in report.changes:

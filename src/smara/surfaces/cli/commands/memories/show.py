@@ -64,7 +64,6 @@ _TAINT = {
 def _rows(
     memory: TypedMemory, confidence: float, code: Freshness | None = None
 ) -> list[tuple[str, Any]]:
-    """Return the names and values of a memory."""
     made = f"{output.moment(memory.created_at)} by {memory.created_by} ({memory.source})"
     confirmed = (
         f"{output.moment(memory.verified_at or 0)} by {memory.verified_by}"

@@ -468,7 +468,6 @@ def tree(call: Invocation, task_id: str | None, with_closed: bool, critical: boo
 
 
 def _node_json(node: TreeNode) -> dict[str, Any]:
-    """Return a task of a tree with the tasks below it."""
     return {
         **mention_json(node.task),
         "relation": node.relation,
@@ -480,7 +479,6 @@ def _node_json(node: TreeNode) -> dict[str, Any]:
 
 
 def _unfinished(nodes: Iterable[TreeNode]) -> Iterator[TreeNode]:
-    """Return the branches with unfinished tasks."""
     for node in nodes:
         below = tuple(_unfinished(node.nodes))
         if below or node.task.status != "closed":
