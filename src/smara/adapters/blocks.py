@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from smara.adapters.lines import json_in, list_in, mapping_in, text_in
-from smara.messages.models import PART_TYPES, Part, PartType
+from smara.messages.models import PART_TYPES, Part, PartType, plain
 
 _FIELDS = (
     "functionCall",
@@ -65,22 +65,10 @@ def response_text(response: Any) -> tuple[str, bool]:
     words, is_error = response, False
     if isinstance(response, Mapping):
         is_error = response.get("error") not in (None, "")
-        if is_error:
-            words = response["error"]
-        else:
-            words = next(
-                (
-                    response[name]
-                    for name in ("output", "result", "content")
-                    if isinstance(response.get(name), str)
-                ),
-                dict(response) or None,
-            )
-    if words is None:
-        return "", is_error
-    if isinstance(words, str):
-        return words, is_error
-    return json.dumps(words, ensure_ascii=False, default=str), is_error
+        texts = [response.get(name) for name in ("output", "result", "content")]
+        own = next((text for text in texts if isinstance(text, str)), dict(response) or None)
+        words = response["error"] if is_error else own
+    return "" if words is None else plain(words), is_error
 
 
 _TYPES: dict[str, PartType] = {

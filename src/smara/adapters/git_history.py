@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import combinations, pairwise
@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 from smara.actions.paths import module_of
 from smara.adapters.instructions.collect import root_of
 from smara.adapters.instructions.importer import all_memories
+from smara.adapters.records import Progress
 from smara.behavior.commit_reasons import Revert, read_commit, reason_of, revert_of, subject_of
 from smara.behavior.scratchpad import code, quote
 from smara.core.extract import word_set
@@ -116,8 +117,6 @@ class GitReport:
         """The number of candidates by outcome."""
         return Counter(each.outcome for each in self.changes)
 
-
-Progress = Callable[[int, int], None]
 
 PAGE = 2_000
 _AT_ONCE = 200

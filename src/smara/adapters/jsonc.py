@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -160,7 +160,13 @@ def merge(text: str, additions: Mapping[str, Any]) -> str:
             + _dump(additions, "  ", newline, depth=0)
             + newline
         )
-    for path, value in _leaves(text, additions):
+    root = read(text)
+    if not isinstance(root.value, dict):
+        raise InvalidInputError(
+            "The file holds no JSON object, so nothing can be added to it. Look at it by hand."
+        )
+    # Paths are looked up again for each, since inserting moves the rest.
+    for path, value in list(_leaves(root, (), additions)):
         node, depth, entries = read(text), 0, None
         for name in path:
             inner = node.member(name)
@@ -172,32 +178,18 @@ def merge(text: str, additions: Mapping[str, Any]) -> str:
     return text
 
 
-def _leaves(text: str, additions: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Any]]:
-    """Yield what is to be inserted, with its path.
-
-    Paths are looked up again for each, since inserting moves the rest.
-    """
-    found: list[tuple[tuple[str, ...], Any]] = []
-
-    def look(node: JsoncNode | None, path: tuple[str, ...], value: Any) -> None:
-        here = node.value if node is not None else None
-        if node is None or (isinstance(value, list) and isinstance(here, list)):
-            found.append((path, value))
-        elif isinstance(value, Mapping) and isinstance(here, dict):
-            for name, each in value.items():
-                look(node.member(name), (*path, name), each)
-
-    root = read(text)
-    if not isinstance(root.value, dict):
-        raise InvalidInputError(
-            "The file holds no JSON object, so nothing can be added to it. Look at it by hand."
-        )
-    look(root, (), additions)
-    return found
+def _leaves(
+    node: JsoncNode | None, path: tuple[str, ...], value: Any
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield what is to be inserted, with its path."""
+    if node is None or (isinstance(value, list) and isinstance(node.value, list)):
+        yield path, value
+    elif isinstance(value, Mapping) and isinstance(node.value, dict):
+        for name, each in value.items():
+            yield from _leaves(node.member(name), (*path, name), each)
 
 
 def _append(text: str, node: JsoncNode, depth: int, entries: list[tuple[str, Any]]) -> str:
-    """Put entries at the end of an object or a list."""
     newline = "\r\n" if "\r\n" in text else "\n"
     # The text indents by what its first indented line begins with.
     indented = _INDENTED.search(text)

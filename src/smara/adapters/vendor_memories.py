@@ -27,6 +27,7 @@ from smara.adapters.instructions.parse import parse_instructions
 from smara.adapters.lines import mapping_in, text_in
 from smara.adapters.readers.gemini import project_root_of
 from smara.adapters.readers.opencode import read_object
+from smara.adapters.records import Progress
 from smara.core.git import find_repository
 from smara.environment import home_of
 from smara.errors import InvalidInputError
@@ -261,9 +262,6 @@ def _folded(statements: Sequence[InstructionStatement]) -> list[InstructionState
                 continue
         found.append(each)
     return found
-
-
-Progress = Callable[[int, int], None]
 
 
 def import_vendor_memories(

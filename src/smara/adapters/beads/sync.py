@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TextIO
 
@@ -43,6 +43,7 @@ from smara.adapters.lines import (
     text_in,
     without_surrogates,
 )
+from smara.adapters.records import Progress
 from smara.core.ids import key_of
 from smara.core.scope import is_id
 from smara.errors import ConflictError, InvalidInputError
@@ -76,9 +77,6 @@ _PLACES = {name: place for place, name in enumerate(FIELDS)}
 
 # As Go writes JSON, which beads does: a tracker then differs only where something was changed.
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
-
-# Called with the issues stored so far and the issues to store.
-Progress = Callable[[int, int], None]
 
 
 def in_order(record: Record) -> dict[str, Any]:
@@ -293,7 +291,6 @@ def _write_issues(tasks: Iterable[Task]) -> list[tuple[Task, dict[str, Any]]]:
 
 
 def _edge_here(dependency: Dependency) -> IssueEdge:
-    """A dependency of ours, by keys."""
     return IssueEdge(key_of(dependency.task), key_of(dependency.depends_on), dependency.type)
 
 

@@ -472,7 +472,6 @@ class _InstructionImport:
         )
 
     def _places(self, saying: Saying) -> list[Evidence]:
-        """The lines that say it."""
         return [
             Evidence(
                 path=each.file.path,
@@ -576,13 +575,12 @@ def _where(saying: Saying) -> tuple[str, ...]:
 
 
 def _chunk(saying: Saying) -> Chunk:
-    place = saying.places[0]
-    statement = place.statement
+    file, statement = saying.places[0]
     return Chunk(
         "prose",
         statement.first_line,
         statement.last_line,
-        context_prefix=" › ".join((place.file.path, *statement.headings)),
+        context_prefix=" › ".join((file.path, *statement.headings)),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,6 +27,7 @@ from smara.adapters.mastra.source import (
     Row,
     open_source,
 )
+from smara.adapters.records import Progress
 from smara.errors import UsageError
 from smara.memory import Memory
 from smara.messages.models import Message, NewMessage, NewThread, Part
@@ -72,7 +73,6 @@ class MastraReport:
         return not (self.stored or self.grown or self.pages or self.observations)
 
 
-Progress = Callable[[int, int], None]
 _Size = tuple[Any, Any] | None
 
 ACTOR = "import: mastra"

@@ -254,17 +254,13 @@ class Rows:
         metadata = dict(mapping_in(self._json(row, "metadata")))
         page = metadata.pop("workingMemory", None)
         observed = mapping_in(mapping_in(metadata.get("mastra")).get("om")) or metadata
-        about: dict[str, Any] = {"importedFrom": "mastra"}
-        for key in ("currentTask", "suggestedResponse"):
-            if text_in(observed.get(key)):
-                about[key] = observed[key]
-        if metadata:
-            about["mastra"] = metadata
+        tasks = {key: text_in(observed.get(key)) for key in ("currentTask", "suggestedResponse")}
+        about = {"importedFrom": "mastra", **tasks, "mastra": metadata}
         thread = NewThread(
             bounded_id(thread_id),
             _id(self._text(row, "resourceId")),
             " ".join(self._text(row, "title").split())[:_LONGEST_TITLE] or None,
-            metadata=about,
+            metadata={name: fact for name, fact in about.items() if fact},
             created_at=_time(row, "createdAt"),
         )
         return ThreadRow(thread, _page(page))
@@ -286,9 +282,8 @@ class Rows:
         about: dict[str, Any] = {
             "parts": len(content.parts),
             "characters": sum(len(part.text) for part in content.parts),
+            **({} if given_role in _ROLES else {"role": given_role}),
         }
-        if given_role not in _ROLES:
-            about["role"] = given_role
         more = {
             "type": version,
             "partTimes": list(content.times),
@@ -377,10 +372,8 @@ class Rows:
 
 
 def _column(row: Row, name: str) -> Any:
-    value = row.get(name)
-    if value is None:
-        value = row.get(_CAPITAL.sub(lambda found: f"_{found[0].lower()}", name))
-    return value
+    older = _CAPITAL.sub(lambda capital: f"_{capital[0].lower()}", name)
+    return row[name] if row.get(name) is not None else row.get(older)
 
 
 def _id(value: str) -> str | None:

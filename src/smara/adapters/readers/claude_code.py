@@ -187,10 +187,13 @@ class _ClaudeTranscript(Transcript):
         thread = self._place(entry)
         message = mapping_in(entry.value.get("message"))
         parts = self._spoken_parts(entry)
-        role, kind = voice_of_assistant_record(entry.value)
+        model = text_in(message.get("model"))
+        # The program's stand-ins are its own words.
+        synthetic = "synthetic" if model == "<synthetic>" else None
+        kind = "api_error" if entry.value.get("isApiErrorMessage") is True else synthetic
         metadata: dict[str, Any] = {
             "kind": kind,
-            "model": text_in(message.get("model")),
+            "model": model,
             "message_id": text_in(message.get("id")),
             "request_id": text_in(entry.value.get("requestId")),
             "stop_reason": text_in(message.get("stop_reason")),
@@ -201,6 +204,7 @@ class _ClaudeTranscript(Transcript):
             usage = usage_of(message.get("usage"), TOKEN_COUNTS)
             if self._is_news(thread.id, "usage", (metadata["message_id"], usage)):
                 metadata["usage"] = usage
+        role: Role = "system" if kind else "assistant"
         yield self._keep(entry, role, parts, thread=thread, **metadata)
 
     def _read_system(self, entry: JsonLine) -> Iterator[Record]:
@@ -310,6 +314,11 @@ class _ClaudeTranscript(Transcript):
         thread = self._place(entry)
         attachment = mapping_in(entry.value.get("attachment"))
         kind = text_in(attachment.get("type")) or "attachment"
+        others = words = words_of(attachment)
+        if kind.startswith("hook_"):
+            # The host keeps a hook's answer twice; what memory said in it is not stored again.
+            is_answer = OPENING in text_in(attachment.get("stdout"))
+            others = "" if is_answer else without_memory_blocks(words)
         if kind == "queued_command":
             words = words_of(attachment.get("prompt"))
             yield from self._settle_prompt(words)
@@ -318,13 +327,11 @@ class _ClaudeTranscript(Transcript):
             parts = parts_of(attachment.get("prompt"))
             kind = program or "queued_prompt"
             yield self._keep(entry, role, parts, thread=thread, kind=kind)
-        elif parts := text_parts(words_of_others(attachment, kind)):
+        elif parts := text_parts(others):
             yield self._keep(entry, "system", parts, thread=thread, kind=kind)
         else:
-            is_ours = bool(words_of(attachment).strip())
-            reason = (
-                "what memory told the agent itself" if is_ours else "an attachment without words"
-            )
+            silence = "an attachment without words"
+            reason = "what memory told the agent itself" if words.strip() else silence
             yield Counted(entry.line, f"attachment/{kind}"[:100], reason)
 
     def _read_title(self, entry: JsonLine) -> Iterator[Record]:
@@ -510,32 +517,6 @@ def voice_of_user_record(
     if first.startswith(("<command-name>", "<command-message>")):
         return "user", "command"
     return "user", "shell_input" if first.startswith("<bash-input>") else None
-
-
-def voice_of_assistant_record(record: Mapping[str, Any]) -> tuple[Role, str | None]:
-    """Return role and kind of a record of type "assistant".
-
-    The program's stand-ins are its own.
-    """
-    if record.get("isApiErrorMessage") is True:
-        return "system", "api_error"
-    if mapping_in(record.get("message")).get("model") == "<synthetic>":
-        return "system", "synthetic"
-    return "assistant", None
-
-
-def words_of_others(attachment: Mapping[str, Any], kind: str) -> str:
-    """The words of an attachment, without what memory itself told the agent.
-
-    Of a hook the host keeps what it answered, word for word, and beside it what of this was told.
-    """
-    if not kind.startswith("hook_"):
-        return words_of(attachment)
-    return (
-        ""
-        if OPENING in text_in(attachment.get("stdout"))
-        else without_memory_blocks(words_of(attachment))
-    )
 
 
 def compact_result(result: Any, parts: Sequence[Part]) -> tuple[dict[str, Any], tuple[Part, ...]]:
