@@ -58,6 +58,8 @@ _TABLE = re.compile(
     r"[\"'`\[]?([\w.]{1,80})[\"'`\]]?(?:\s(?:ADD|DROP|RENAME)\s.{0,80})?",
     re.IGNORECASE,
 )
+# A line without any of these is not searched: ignoring case is slow.
+_TABLE_WORDS = ("TABLE", "INDEX", "VIEW")
 _ROUTE = re.compile(
     r"(?:@?\b\w{1,20}\.)?\b(?:get|post|put|patch|delete|live|route|HandleFunc|Handle|path|re_path"
     r"|Get|Post|Put|Patch|Delete)\s{0,2}\(?\s?[\"'`](/[^\"'`\s]{0,120})[\"'`]"
@@ -167,7 +169,7 @@ def definitions(lines: Sequence[str], path: str = "") -> Definitions:
             found.add("test", test[1] or test[2] or test[3] or test[5])
         elif imported := _IMPORT.match(line):
             found.add("import", next(group for group in imported.groups() if group))
-        elif table := _TABLE.search(line):
+        elif any(map(line.upper().__contains__, _TABLE_WORDS)) and (table := _TABLE.search(line)):
             found.add("table", " ".join(table[0].split()), table[1])
             opened, next_fields = "table", 12
         elif named := _NAMED.match(line) or _ARROW.match(line) or _METHOD.match(line):
@@ -236,8 +238,8 @@ class FileChange:
     @property
     def gone(self) -> list[str]:
         """Names that were defined and are no longer."""
-        here = "\n".join([*self.added, *self.around])
         names = definitions(self.removed, self.path).names("name")
+        here = "\n".join([*self.added, *self.around]) if names else ""
         return [name for name in names if name not in here][:8]
 
 

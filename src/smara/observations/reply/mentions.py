@@ -55,6 +55,9 @@ def files_in(text: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for match in _CHUNK.finditer(text):
         word = match[0].rstrip(".").lstrip("+")
+        # Nearly every word of a text is no path; tell so without a look around it.
+        if "." not in word and "/" not in word and "\\" not in word and word not in _WHOLE_NAMES:
+            continue
         before = text[match.start() - 1 : match.start()]
         if before != ":" and text[match.end() : match.end() + 1] != "(" and _is_file(word):
             found.setdefault(word)
