@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from smara.core import log
-from smara.database.database import Session, marks
+from smara.database.database import Session, marks, parts
 from smara.errors import LeaseLostError
 from smara.observations.models import Observation
 from smara.observations.store import FailureKey, ObservationStore
 
 OPERATION = "buffer_reflection"
 CODE = "stale_reflection"
-_PAGE = 500
 
 
 class BufferedReflection(NamedTuple):
@@ -64,12 +63,15 @@ class BufferedReflections:
         self, session: Session, buffered: BufferedReflection
     ) -> list[tuple[int, Observation]]:
         """Return the observations it replaces that are still active, with numbers."""
-        found: list[tuple[int, Observation]] = []
-        for start in range(0, len(buffered.sources), _PAGE):
-            part = buffered.sources[start : start + _PAGE]
-            rest = f" AND o.record_no = ? AND o.state = 'active' AND o.no IN ({marks(len(part))})"
-            found += self._store.select(session, rest, (buffered.record_no, *part))
-        return sorted(found)
+        return sorted(
+            row
+            for part in parts(buffered.sources)
+            for row in self._store.select(
+                session,
+                f" AND o.record_no = ? AND o.state = 'active' AND o.no IN ({marks(len(part))})",
+                (buffered.record_no, *part),
+            )
+        )
 
     def sources_of(self, session: Session, note_id: str) -> list[tuple[int, Observation]]:
         """Return the observations that a buffered note's reflection replaces, oldest first."""
@@ -159,8 +161,8 @@ class BufferedReflections:
 
     def remove(self, session: Session, buffered: BufferedReflection) -> None:
         """Remove it with its notes; its sources stay as they are."""
-        for no, _ in self._notes(session, buffered):
-            self._store.database.records.remove(session, "observation", [no])
+        numbers = [no for no, _ in self._notes(session, buffered)]
+        self._store.database.records.remove(session, "observation", numbers)
         session.run(
             self._store.sql(
                 "DELETE FROM observations WHERE project_no = :project AND record_no = ?"
@@ -178,16 +180,8 @@ class BufferedReflections:
             "was; another is made."
         )
         key = FailureKey(buffered.record_no, 0, OPERATION, first_seq=buffered.generation)
-        before = self._store.failure(session, key)
         self._store.put_failure(
-            session,
-            key,
-            attempts=before.attempts + 1 if before else 1,
-            code=CODE,
-            message=message,
-            is_dead=True,
-            failed_at=now_ms,
-            retry_at=now_ms,
+            session, key, code=CODE, message=message, now_ms=now_ms, is_dead=True
         )
         log.warning("reflections.dropped", generation=buffered.generation, why=why)
         return message

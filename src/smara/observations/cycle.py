@@ -568,7 +568,6 @@ class ObservationCycle(LeasedCycle):
 def clean_note(note: Note, times: Sequence[int], first: int, last: int) -> Note:
     """Redact a note, and keep it within its source."""
     begin = note.first_seq if note.first_seq and first <= note.first_seq <= last else first
-    end = note.last_seq if note.last_seq and begin <= note.last_seq <= last else last
     return replace(
         note,
         text=redact(note.text).text,
@@ -576,7 +575,7 @@ def clean_note(note: Note, times: Sequence[int], first: int, last: int) -> Note:
         files=tuple(redact(each).text for each in note.files),
         said_at=min(max(note.said_at, min(times)), max(times)),
         first_seq=begin,
-        last_seq=end,
+        last_seq=note.last_seq if note.last_seq and begin <= note.last_seq <= last else last,
         mode_specific=redact_value(dict(note.mode_specific))[0],
     )
 

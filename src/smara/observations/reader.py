@@ -266,9 +266,8 @@ class ObservationReader:
             ("o.state = ?", state),
             ("o.category = ?", category),
             ("o.priority = ?", priority),
+            ("h.id = ?", thread_id),
         ]
-        if thread_id is not None:
-            conditions.append(("h.id = ?", thread_id))
         given = [(condition, value) for condition, value in conditions if value is not None]
         rest = "".join(f" AND {condition}" for condition, _ in given)
         with self._store.database.read() as session:

@@ -346,20 +346,15 @@ class ReflectionCycle(LeasedCycle):
         return failure if failure is not None and failure.retry_at > self._clock.now_ms() else None
 
     def _record_failure(self, job: ReflectJob, code: str, message: str) -> None:
-        """Record what went wrong and when to try again."""
-        now, key = self._clock.now_ms(), _failure_key(job.record)
         try:
             with self._store.database.write() as session:
-                before = self._store.failure(session, key)
-                attempts = before.attempts if before else 0
                 self._store.put_failure(
                     session,
-                    key,
-                    attempts=attempts + 1,
+                    _failure_key(job.record),
                     code=code,
                     message=message,
-                    failed_at=now,
-                    retry_at=now + _FIRST_RETRY_MS * 2 ** min(attempts, _MOST_DOUBLINGS),
+                    now_ms=self._clock.now_ms(),
+                    wait_ms=lambda attempts: _FIRST_RETRY_MS * 2 ** min(attempts, _MOST_DOUBLINGS),
                 )
         except DatabaseError as trouble:
             log.warning("reflections.failure_not_recorded", error=trouble.code)

@@ -51,11 +51,8 @@ def render_by_thread(notes: Sequence[Observation], timezone: str, is_marked: boo
     by_thread: dict[str | None, list[Observation]] = {None: []}
     for note in notes:
         by_thread.setdefault(note.thread_id, []).append(note)
-    sections = []
-    for thread_id, found in by_thread.items():
-        text = render(found, timezone, is_marked)
-        if text:
-            sections.append(
-                text if thread_id is None else f'<thread id="{thread_id}">\n{text}\n</thread>'
-            )
-    return "\n\n".join(sections)
+    return "\n\n".join(
+        text if thread_id is None else f'<thread id="{thread_id}">\n{text}\n</thread>'
+        for thread_id, rows in by_thread.items()
+        if (text := render(rows, timezone, is_marked))
+    )

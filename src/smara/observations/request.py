@@ -364,11 +364,10 @@ class ReplyAttempts:
             # one. A reply that was cut off gets twice as much the next time.
             usual = min(_MOST_OUTPUT, max(_LEAST_OUTPUT, spoken.material_tokens // 2))
             tokens = self.output_tokens or usual * (2 if is_cut_off else 1)
-            seconds = None if ends_at is None else max(0.01, ends_at - self.clock.monotonic())
             request = ChatRequest(
                 spoken.prompt,
                 spoken.system,
-                seconds,
+                None if ends_at is None else max(0.01, ends_at - self.clock.monotonic()),
                 max_output_tokens=tokens,
                 temperature=self.temperature,
             )

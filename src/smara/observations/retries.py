@@ -7,6 +7,7 @@ threads of the process wait a minute, so that they do not all try a server that 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from smara.core import log
@@ -119,17 +120,13 @@ class FailureLog:
         pause = float(seconds) if is_out and isinstance(seconds, int | float) else None
         try:
             with self._store.database.write() as session:
-                before = self._store.failure(session, key)
-                attempts = before.attempts if before is not None else 0
-                wait = retry_wait_ms(attempts, pause)
                 self._store.put_failure(
                     session,
                     key,
-                    attempts=attempts + 1,
                     code=error.code,
                     message=str(error),
-                    failed_at=now,
-                    retry_at=now + wait,
+                    now_ms=now,
+                    wait_ms=partial(retry_wait_ms, asked_seconds=pause),
                 )
                 if not is_out:
                     self._store.clear_failure(session, outage_of(job))

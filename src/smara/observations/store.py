@@ -6,7 +6,7 @@ SQL and row mapping only; the store decides nothing and calls no model.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -59,8 +59,6 @@ class ObservationBatch(NamedTuple):
     """The messages that were observed in one go."""
 
     no: int
-    thread_no: int
-    first_seq: int
     last_seq: int
     message_tokens: int
     current_task: str | None
@@ -280,14 +278,13 @@ class ObservationStore(ProjectStore):
     ) -> list[ObservationBatch]:
         rows = self._all(
             session,
-            "SELECT no, thread_no, first_seq, last_seq, message_tokens, current_task,"
-            " suggested_response, thread_title FROM observation_batches WHERE project_no ="
-            " :project AND record_no = ? AND state = 'buffered' AND thread_no = ? ORDER BY"
-            " first_seq",
+            "SELECT no, last_seq, message_tokens, current_task, suggested_response, thread_title"
+            " FROM observation_batches WHERE project_no = :project AND record_no = ? AND state ="
+            " 'buffered' AND thread_no = ? ORDER BY first_seq",
             (record_no, thread_no),
         )
         return [
-            ObservationBatch(*row[:5], *(text and from_storable(text) for text in row[5:]))
+            ObservationBatch(*row[:3], *(text and from_storable(text) for text in row[3:]))
             for row in rows
         ]
 
@@ -449,16 +446,16 @@ class ObservationStore(ProjectStore):
         self, session: Session, record_no: int, numbers: Sequence[int], generation: int
     ) -> int:
         """Put observations behind a reflection; return how many were still active."""
-        done = 0
-        for part in parts(numbers):
-            done += self._run(
+        return sum(
+            self._run(
                 session,
                 "UPDATE observations SET state = 'reflected', reflected_into = ? WHERE project_no"
                 " = :project AND record_no = ? AND state = 'active' AND no IN"
                 f" ({marks(len(part))})",
                 (generation, record_no, *part),
             )
-        return done
+            for part in parts(numbers)
+        )
 
     def merged(
         self, session: Session, reflection_id: str, generation: int
@@ -531,29 +528,39 @@ class ObservationStore(ProjectStore):
         session: Session,
         key: FailureKey,
         *,
-        attempts: int,
         code: str,
         message: str,
-        failed_at: int,
-        retry_at: int,
+        now_ms: int,
+        wait_ms: Callable[[int], int] | None = None,
         is_dead: bool = False,
     ) -> None:
-        """Insert or replace the failure of a job; its message is redacted."""
+        """Count a failure of a job; its message is redacted.
+
+        Args:
+            session: The caller's transaction.
+            key: The job.
+            code: The code of the error.
+            message: What went wrong.
+            now_ms: When it failed.
+            wait_ms: How long to wait, by the number of failures before this one.
+            is_dead: True if it is not tried again.
+        """
+        before = self.failure(session, key)
+        failed_before = before.attempts if before else 0
         values = {
-            "attempts": attempts,
+            "attempts": failed_before + 1,
             "code": code,
             "message": to_storable(redact(message).text[:1_000]),
             "is_dead": int(is_dead),
-            "failed_at": failed_at,
-            "retry_at": retry_at,
+            "failed_at": now_ms,
+            "retry_at": now_ms + (wait_ms(failed_before) if wait_ms else 0),
         }
-        changes = ", ".join(f"{name} = excluded.{name}" for name in values)
         self._insert(
             session,
             "observation_failures",
             {**key._asdict(), **values},
             rest=" ON CONFLICT (record_no, thread_no, operation, first_seq) DO UPDATE SET "
-            + changes,
+            + ", ".join(f"{name} = excluded.{name}" for name in values),
         )
 
     def bury_failure(self, session: Session, key: FailureKey) -> None:
@@ -573,7 +580,6 @@ def _failure(row: Row) -> ObservationFailure:
 
 
 def _observation(row: Row) -> Observation:
-    """Make an observation of a row that begins with its columns."""
     values = dict(zip(_FIELDS, row, strict=False))
     values["text"] = from_storable(values["text"])
     values["taint"] = tuple(values["taint"].split())

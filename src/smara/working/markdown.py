@@ -190,8 +190,7 @@ def field_head(line: str) -> str | None:
 
 
 def _indentation(line: str) -> int:
-    spaces = line[: len(line) - len(line.lstrip(" \t"))]
-    return len(spaces.expandtabs(4))
+    return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4))
 
 
 def only(found: Sequence[NamedPart], name: str) -> NamedPart | None:

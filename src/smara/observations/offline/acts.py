@@ -398,6 +398,5 @@ def is_telling(sentence: str) -> bool:
         return True
     if _REACTION.match(sentence) and len(sentence) < _SHORT:
         return False
-    words = _WORD.findall(sentence[:400])
-    is_about = sum(word.lower() not in _EMPTY for word in words) > _FEW
+    is_about = sum(word.lower() not in _EMPTY for word in _WORD.findall(sentence[:400])) > _FEW
     return is_about or bool(_PERSONAL.search(sentence))

@@ -21,7 +21,6 @@ from smara.messages.models import plain
 from smara.observations.models import Category, Note, Priority
 from smara.observations.offline.exchanges import ToolCall, output_lines, path_of
 from smara.observations.offline.notes import (
-    Input,
     PathShortener,
     Scene,
     by_folder,
@@ -445,14 +444,16 @@ def ask_notes(scene: Scene, call: ToolCall) -> list[Note]:
     """Note answers to a tool's questions, or open questions."""
     answers = _ANSWERS.findall((call.output or "")[:20_000])
     if answers:
-        texts = [
-            f"User answered: {clip(answer, 300)} (asked: {clip(question, 300)})"
-            for question, answer in answers[:6]
-        ]
-        who: list[Input] = ["user", "assistant"]
         return [
-            scene.note("high", "decision", text, [call], inputs=who, is_dated=True)
-            for text in texts
+            scene.note(
+                "high",
+                "decision",
+                f"User answered: {clip(answer, 300)} (asked: {clip(question, 300)})",
+                [call],
+                inputs=["user", "assistant"],
+                is_dated=True,
+            )
+            for question, answer in answers[:6]
         ]
     listed = call.arguments.get("questions") if isinstance(call.arguments, Mapping) else None
     questions = [call.argument("question", "prompt", "message")] + [
@@ -515,7 +516,6 @@ def tool_note(scene: Scene, calls: Sequence[ToolCall]) -> Note:
 
 
 def _arguments(scene: Scene, call: ToolCall) -> str:
-    """Return the arguments of a call in one short line."""
     given = call.arguments.values() if isinstance(call.arguments, Mapping) else [call.arguments]
     values = [clean(plain(value)[:2_000]) for value in given if value not in (None, "", False)]
     return clip(scene.paths.shorten(joined(values, 160, ", ")), 160)

@@ -235,8 +235,7 @@ PATH_ARGUMENTS = (
 
 def kind_of(call: ToolCall) -> ToolKind:
     """Return a call's kind, by its name or arguments."""
-    name = call.name.rsplit("__", 1)[-1].replace("_", "").replace("-", "").lower()
-    by_name = _KIND_OF.get(name)
+    by_name = _KIND_OF.get(call.name.rsplit("__", 1)[-1].replace("_", "").replace("-", "").lower())
     arguments = call.arguments if isinstance(call.arguments, Mapping) else {}
     if by_name in ("look", "change") and arguments:
         # One editor tool may serve for viewing and for editing.

@@ -39,14 +39,10 @@ MOST_CHARACTERS = 400_000
 """A longer reply is not looked at beyond this: no observation of any batch is that long."""
 
 _LEAST_LINES = 12
-_VERBATIM_SHARE = 0.5
-_COUNTING_SHARE = 0.67
+_VERBATIM_SHARE, _COUNTING_SHARE = 0.5, 0.67
 _LINES_PER_MESSAGE = 5
-_STUCK_CHARACTERS = 600
-_STUCK_RATIO = 8
-_ECHO_WORDS = 8
-_ECHO_SHARE = 0.25
-_ECHO_LEAST = 4
+_STUCK_CHARACTERS, _STUCK_RATIO = 600, 8
+_ECHO_WORDS, _ECHO_SHARE, _ECHO_LEAST = 8, 0.25, 4
 
 _DIGITS = re.compile(r"\d+")
 _WORDS = re.compile(r"\w+")
@@ -160,21 +156,17 @@ def without_echo(text: str, own_words: str) -> str:
 
 @lru_cache(maxsize=64)
 def _shingles(own_words: str) -> frozenset[tuple[str, ...]]:
-    found: set[tuple[str, ...]] = set()
     every = _words(own_words)
-    found.update(every[at : at + _ECHO_WORDS] for at in range(len(every) - _ECHO_WORDS + 1))
-    found.update(
-        words for line in own_words.splitlines() if len(words := _words(line)) >= _ECHO_LEAST
-    )
-    return frozenset(found)
+    runs = {every[at : at + _ECHO_WORDS] for at in range(len(every) - _ECHO_WORDS + 1)}
+    lines = set(map(_words, own_words.splitlines()))
+    return frozenset(runs | {words for words in lines if len(words) >= _ECHO_LEAST})
 
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(_WORDS.findall(text.lower()))
 
 
-_FOREIGN_SHARE = 0.3
-_NATIVE_SHARE = 0.01
+_FOREIGN_SHARE, _NATIVE_SHARE = 0.3, 0.01
 _LANGUAGE_LETTERS = 40
 _CHECKED_LEAST = 6
 _UNFOUNDED_SHARE = 0.34

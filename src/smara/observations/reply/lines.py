@@ -139,8 +139,7 @@ _TESTING = frozenset(form for verb in _TOUCHES_TESTS for form in _forms(verb))
 
 def subject_of(text: str) -> str | None:
     """Return who a line is about: ``user``, ``agent`` or None."""
-    words = _WORD.findall(text[:40].lower())
-    name = next((word for word in words if word != "the"), "")
+    name = next((word for word in _WORD.findall(text[:40].lower()) if word != "the"), "")
     return _SUBJECTS.get(re.sub("['’]s$", "", name))
 
 

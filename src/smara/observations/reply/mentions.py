@@ -90,23 +90,18 @@ def lines_in(text: str) -> tuple[int, ...]:
     >>> lines_in("viewed auth.ts:45-60, then lines 7-9, at 10:30")
     (45, 60, 7, 9)
     """
-    without_times = _TIME_OR_DATE.sub(" ", text)
-    found: dict[int, None] = {}
-    for first, last in _LINES.findall(without_times):
-        found.setdefault(int(first))
-        if last:
-            found.setdefault(int(last))
-    return tuple(found)[:_MOST_LINES]
+    ranges = _LINES.findall(_TIME_OR_DATE.sub(" ", text))
+    numbers = (int(end) for ends in ranges for end in ends if end)
+    return tuple(dict.fromkeys(numbers))[:_MOST_LINES]
 
 
 def mentions_in(text: str) -> TextMentions:
     """Return the names and numbers of a text that can be checked."""
     bare = _TIME_OR_DATE.sub(" ", text)
-    names: dict[str, None] = {}
-    for match in _WORD.finditer(bare):
-        word = match[0].strip("./@~+\\-")
-        if len(fold(word)) >= _LEAST_NAME and _is_name(word):
-            names.setdefault(word)
+    words = (word.strip("./@~+\\-") for word in _WORD.findall(bare))
+    names = dict.fromkeys(
+        word for word in words if len(fold(word)) >= _LEAST_NAME and _is_name(word)
+    )
     numbers = dict.fromkeys(plain_number(found) for found in _NUMBER.findall(bare))
     return TextMentions(tuple(names), tuple(number for number in numbers if len(number) > 1))
 

@@ -131,8 +131,7 @@ def read_json(text: str) -> Any:
     end = max(bare.rfind("}"), bare.rfind("]"))
     inner = bare[begin : end + 1] if 0 <= begin < end else ""
     # The last attempt may change a text that holds ",}", so it comes last.
-    attempts = [bare, unescaped(bare), inner, _LAST_COMMA.sub("", inner)]
-    for attempt in attempts:
+    for attempt in [bare, unescaped(bare), inner, _LAST_COMMA.sub("", inner)]:
         try:
             return neutral(json.loads(attempt, parse_constant=no_constant))
         except (ValueError, RecursionError):
@@ -403,5 +402,4 @@ def _said(text: str | None) -> str | None:
     if text is None or text.strip().lower() in _NOTHING_SAID:
         return None
     lines = [cleaned(line.strip()) for line in text[: 4 * _MOST_TASK_CHARACTERS].splitlines()]
-    joined = "\n".join(line for line in lines if line)
-    return neutralize(joined)[:_MOST_TASK_CHARACTERS] or None
+    return neutralize("\n".join(line for line in lines if line))[:_MOST_TASK_CHARACTERS] or None

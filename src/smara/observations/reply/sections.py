@@ -123,7 +123,6 @@ class _Splitter:
         return None
 
     def _enter(self, name: str | None) -> None:
-        """Go on in a section, or outside of all."""
         self.current = name
         self._closed_in_passing = None
         if name is not None:
