@@ -246,11 +246,6 @@ _MODULES = (
     "crate::a::b",
     "..a",
 )
-_ENDINGS = {
-    "python": "py", "typescript": "ts", "tsx": "tsx", "javascript": "js", "rust": "rs", "go": "go",
-    "java": "java",
-    "c": "c", "cpp": "cc",
-}  # fmt: skip
 
 
 def _random_facts(chosen: random.Random, number: int) -> FileFacts:
@@ -288,7 +283,7 @@ def _random_facts(chosen: random.Random, number: int) -> FileFacts:
         return chosen.choice(_NAMES)
 
     return FileFacts(
-        f"{folder}{name}.{_ENDINGS[language]}",
+        f"{folder}{name}.{languages()[language].extensions[0]}",
         language,
         9,
         definitions=definitions,
