@@ -93,6 +93,14 @@ def walk(folder: Path) -> Iterator[Path]:
             yield Path(root, name)
 
 
+def glob_sorted(folder: Path, pattern: str) -> list[Path]:
+    """Return what matches below a folder; nothing if it cannot be listed."""
+    try:
+        return sorted(folder.glob(pattern))
+    except OSError:
+        return []
+
+
 def head(path: Path, lines: int = HEAD_LINES) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects in the first lines of a file.
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from smara.adapters.host import Here
+from smara.adapters.host import Here, glob_sorted
+from smara.adapters.host_specs import claude, codex, gemini
 from smara.adapters.instructions.collect import InstructionSet, Read, read_text, root_of
 from smara.adapters.instructions.importer import InstructionReport, import_gathered
 from smara.adapters.instructions.markdown import (
@@ -29,7 +30,6 @@ from smara.adapters.readers.gemini import project_root_of
 from smara.adapters.readers.opencode import read_object
 from smara.adapters.records import Progress
 from smara.core.git import find_repository
-from smara.environment import home_of
 from smara.errors import InvalidInputError
 from smara.knowledge.models import MemoryType
 from smara.memory import Memory
@@ -59,7 +59,7 @@ class NotesFolder:
 
 
 def _find_claude(here: Here) -> Iterator[NotesFolder]:
-    home = Path(home_of("CLAUDE_CONFIG_DIR", ".claude"))
+    home = Path(claude.HOME.path)
     folders = []
     for settings in (Path(here.root, ".claude"), home):
         for name in _SETTINGS:
@@ -87,7 +87,7 @@ def slug(root: str) -> str:
 
 
 def _find_codex(here: Here) -> Iterator[NotesFolder]:
-    home = Path(home_of("CODEX_HOME", ".codex")) / "memories"
+    home = Path(codex.HOME.path) / "memories"
     # The summary and the raw notes say the same in other words; recaps of sessions are what
     # MEMORY.md is made from.
     handbook = home / "MEMORY.md"
@@ -97,13 +97,9 @@ def _find_codex(here: Here) -> Iterator[NotesFolder]:
 
 
 def _find_gemini(here: Here) -> Iterator[NotesFolder]:
-    home = Path(home_of("GEMINI_CONFIG_DIR", ".gemini"))
-    try:
-        folders = sorted(each for each in (home / "tmp").glob("*/memory") if each.is_dir())
-    except OSError:
-        folders = []
+    home = Path(gemini.HOME.path)
     candidates = here.candidates()
-    for folder in folders:
+    for folder in filter(Path.is_dir, glob_sorted(home / "tmp", "*/memory")):
         if here.has(project_root_of(folder / "MEMORY.md", candidates)):
             yield NotesFolder("gemini", _real(folder), _notes(folder))
     everywhere = home / "GEMINI.md"
@@ -122,11 +118,8 @@ _FINDERS: dict[Vendor, Callable[[Here], Iterator[NotesFolder]]] = {
 
 
 def _notes(folder: Path, pattern: str = "**/*.md") -> tuple[str, ...]:
-    try:
-        paths = [each for each in folder.glob(pattern) if each.is_file() and not each.is_symlink()]
-    except OSError:
-        return ()
-    return tuple(sorted(map(str, paths))[:MOST_FILES])
+    paths = filter(Path.is_file, glob_sorted(folder, pattern))
+    return tuple(sorted(str(each) for each in paths if not each.is_symlink())[:MOST_FILES])
 
 
 def _real(path: Path) -> str:

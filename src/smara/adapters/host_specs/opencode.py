@@ -20,6 +20,7 @@ from smara.adapters.host import (
     SetupTarget,
     TranscriptFile,
     Transcripts,
+    glob_sorted,
     has_mcp,
     walk,
     written_at,
@@ -50,11 +51,7 @@ def _find(here: Here) -> Iterator[TranscriptFile]:
 
     home = Path(STORE.path)
     ids: set[str] = set()
-    try:
-        databases = sorted(each for each in home.glob("opencode*.db") if each.is_file())
-    except OSError:
-        databases = []
-    for path in databases:
+    for path in filter(Path.is_file, glob_sorted(home, "opencode*.db")):
         for info in session_rows(path) or ():
             ids.add(str(info["id"]))
             yield _session(str(path), info, str(info["id"]))

@@ -17,6 +17,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
+from smara.adapters.host import glob_sorted
 from smara.adapters.instructions.markdown import InstructionFile, Parsed
 from smara.adapters.instructions.parse import parse_instructions
 from smara.core.extract import word_set
@@ -116,12 +117,7 @@ def _matching(folder: Path, pattern: str) -> list[Path]:
     if "*" not in pattern:
         return [folder / pattern]
     first, _, rest = pattern.partition("/")
-    if not (folder / first).is_dir():
-        return []
-    try:
-        return sorted((folder / first).glob(rest))
-    except OSError:
-        return []
+    return glob_sorted(folder / first, rest) if (folder / first).is_dir() else []
 
 
 # A longer file tells no agent how to work; it is refused by name.
