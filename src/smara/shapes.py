@@ -580,6 +580,4 @@ def encodable(value: Any) -> Any:
         )
     if isinstance(value, dict):
         return {str(name): encodable(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [encodable(each) for each in value]
-    return value
+    return [encodable(each) for each in value] if isinstance(value, list | tuple) else value

@@ -32,14 +32,12 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     limit, page = arguments["limit"], arguments["page"]
     first = (page - 1) * limit
     task_id = arguments.get("taskId")
-    if task_id is not None:
-        task = memory.tasks.find(task_id)
-        task_id = task.id if task is not None else task_id
+    task = memory.tasks.find(task_id) if task_id is not None else None
     answer = memory.search(
         arguments["query"],
         min(first + limit, MOST_DEEP),
         thread_id=arguments.get("threadId"),
-        task_id=task_id,
+        task_id=task.id if task is not None else task_id,
         since=arguments.get("since"),
         until=arguments.get("until"),
         may_imagine=page == 1,
@@ -184,6 +182,5 @@ def context(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 
 
 def _is_place(text: str) -> bool:
-    if _NAMED.fullmatch(text):
-        return True
-    return bool(_PLACE.fullmatch(text)) and ("/" in text or "." in text.strip("."))
+    is_path = _PLACE.fullmatch(text) and ("/" in text or "." in text.strip("."))
+    return bool(is_path or _NAMED.fullmatch(text))

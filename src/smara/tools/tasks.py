@@ -126,7 +126,7 @@ def create(memory: Memory, arguments: Json, context: ToolContext) -> Json:
         depends_on=[each for each in needs if each],
         **_who(context),
     )
-    return _task(memory, task)
+    return _task(task)
 
 
 def claim(memory: Memory, arguments: Json, context: ToolContext) -> Json:
@@ -156,14 +156,13 @@ def claim(memory: Memory, arguments: Json, context: ToolContext) -> Json:
 def close(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """Close a task; its summary is what remains."""
     return _task(
-        memory,
         memory.tasks.close(
             arguments["id"],
             arguments["summary"],
             reason=arguments["reason"],
             force=arguments["force"],
             **_who(context),
-        ),
+        )
     )
 
 
@@ -171,15 +170,13 @@ def release(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """Give a task back, or hand it over to another session."""
     forced = {"force": arguments["force"], **_who(context)}
     if "to" in arguments:
-        return _task(
-            memory, memory.tasks.hand_over(arguments["id"], to_session=arguments["to"], **forced)
-        )
-    return _task(memory, memory.tasks.release(arguments["id"], **forced))
+        return _task(memory.tasks.hand_over(arguments["id"], to_session=arguments["to"], **forced))
+    return _task(memory.tasks.release(arguments["id"], **forced))
 
 
 def reopen(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     """Open a closed task again."""
-    return _task(memory, memory.tasks.reopen(arguments["id"], **_who(context)))
+    return _task(memory.tasks.reopen(arguments["id"], **_who(context)))
 
 
 def update(memory: Memory, arguments: Json, context: ToolContext) -> Json:
@@ -190,7 +187,7 @@ def update(memory: Memory, arguments: Json, context: ToolContext) -> Json:
             f"update: nothing to change was given. Give one or more of {', '.join(_UPDATED)}.",
             hint='For example: {"action": "update", "id": "t-k3f9", "priority": 1}',
         )
-    return _task(memory, memory.tasks.update(arguments["id"], **fields, **_who(context)))
+    return _task(memory.tasks.update(arguments["id"], **fields, **_who(context)))
 
 
 def dep(memory: Memory, arguments: Json, context: ToolContext) -> Json:
@@ -199,7 +196,7 @@ def dep(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     task = change(
         arguments["taskId"], arguments["dependsOn"], type=arguments["kind"], **_who(context)
     )
-    return _task(memory, task)
+    return _task(task)
 
 
 def link(memory: Memory, arguments: Json, context: ToolContext) -> Json:
@@ -213,7 +210,7 @@ def link(memory: Memory, arguments: Json, context: ToolContext) -> Json:
         "messageId": arguments["messageId"],
         "relation": arguments["relation"],
     }
-    return {**_task(memory, task), "link": tied}
+    return {**_task(task), "link": tied}
 
 
 def update_context(memory: Memory, arguments: Json, context: ToolContext) -> Json:
@@ -243,5 +240,5 @@ def _who(context: ToolContext) -> dict[str, Any]:
     return {"actor": context.actor, "session_id": context.session_id}
 
 
-def _task(memory: Memory, task: Task) -> Json:
+def _task(task: Task) -> Json:
     return {"task": brief_task_json(task)}

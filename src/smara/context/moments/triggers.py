@@ -263,8 +263,7 @@ def _trigger(
     **where: Any,
 ) -> Iterator[ToolTrigger]:
     """Yield what is said at a point around a tool call, unless there is nothing to say."""
-    budget: Point = "before_tool" if point == "before_tool" else "after_tool"
-    injection = _injection(budget, lines)
+    injection = _injection("before_tool" if point == "before_tool" else "after_tool", lines)
     if injection is not None:
         yield ToolTrigger(point, injection, **where)
 

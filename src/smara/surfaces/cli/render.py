@@ -111,11 +111,8 @@ def say_more(text: str) -> None:
 
 def state_of(task: Task, is_blocked: bool) -> State:
     """Return the state of a task, in one word or two."""
-    if task.status == "closed":
-        return "closed"
-    if task.status == "in_progress":
-        return "in progress"
-    return "blocked" if is_blocked else "open"
+    states: dict[str, State] = {"closed": "closed", "in_progress": "in progress"}
+    return states.get(task.status, "blocked" if is_blocked else "open")
 
 
 def print_tasks(

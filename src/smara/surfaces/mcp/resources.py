@@ -78,8 +78,7 @@ def task_page(memory: Memory, name: str, page: int = 1) -> str:
     if task.get("labels"):
         lines.append(f"- labels: {', '.join(map(one_line, task['labels']))}")
     if "progress" in answer:
-        done = answer["progress"]
-        lines.append(f"- {done['closed']} of {done['total']} children closed")
+        lines.append("- {closed} of {total} children closed".format(**answer["progress"]))
     lines.append(f"- {', '.join(task_times(task))}")
     for key, title in AROUND.items():
         if answer.get(key):
@@ -130,10 +129,9 @@ def message_page(memory: Memory, name: str, page: int = 1) -> str:
     answer = brief_message_json(memory.messages.get(name), Names(memory.tasks.find), page)
     message = answer["message"]
     task = f", task {address('tasks', message['taskId'])}" if "taskId" in message else ""
-    thread = address("threads", message["threadId"])
     head = (
         f"- {message['role']}, {moment(message['createdAt'])}, number {message['seq']} of "
-        f"{thread}{task}"
+        f"{address('threads', message['threadId'])}{task}"
     )
     return _page([head, "", message["content"]], "messages", name, following=answer.get("nextPage"))
 
