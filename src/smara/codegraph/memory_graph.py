@@ -466,13 +466,14 @@ class LoadedGraph:
                     for no, at in stored.items()
                     if no not in self._parts or self._parts[no][0] != at
                 ]
-                for no in self._parts.keys() - stored.keys():
-                    del self._parts[no]
+                self._parts = {no: part for no, part in self._parts.items() if no in stored}
                 if changed:
                     # Reading all of a tree at once is quicker than naming most of its files.
                     some = changed if len(changed) * 4 < len(stored) else None
-                    for part in self._read(session, some):
-                        self._parts[part.no] = (stored.get(part.no, -1), part)
+                    self._parts |= {
+                        part.no: (stored.get(part.no, -1), part)
+                        for part in self._read(session, some)
+                    }
                 self._graph = build_graph([part for _, part in self._parts.values()])
                 self._revision = revision
             return self._graph

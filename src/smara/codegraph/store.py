@@ -169,11 +169,12 @@ class CodeStore(CodeTables):
 
     def trees(self, session: Session) -> list[TreeRow]:
         """Return every tree of the project, the last one indexed first."""
-        statement = (
+        rows = self.rows(
+            session,
             f"SELECT {_TREE} FROM code_trees WHERE project_no = :project"
-            " ORDER BY coalesce(finished_at, 0) DESC, no"
+            " ORDER BY coalesce(finished_at, 0) DESC, no",
         )
-        return [TreeRow(*row) for row in self.rows(session, statement)]
+        return [TreeRow(*row) for row in rows]
 
     def begin_tree(self, session: Session, root: str, now_ms: int) -> TreeRow:
         """Return the tree of a root, made when it is new.
@@ -202,12 +203,12 @@ class CodeStore(CodeTables):
         counts: dict[str, Any],
         now_ms: int,
     ) -> None:
-        statement = (
+        self.run(
+            session,
             "UPDATE code_trees SET state = 'ready', branch = ?, head = ?, counts = ?,"
-            " finished_at = ? WHERE project_no = :project AND no = ?"
+            " finished_at = ? WHERE project_no = :project AND no = ?",
+            *(branch, head, json.dumps(counts), now_ms, tree_no),
         )
-        values = (branch, head, json.dumps(counts), now_ms, tree_no)
-        self.run(session, statement, *values)
 
     def next_revision(self, session: Session, tree_no: int) -> int:
         """Return the revision of what is about to be written.

@@ -170,7 +170,7 @@ pillars stay visible.
 _KNOWN = 0.1
 """What a file in play defines weighs less than what it uses: who asks has the file before him."""
 _FACTORS = {"file": 0.0, "constant": 0.3, "test": 0.05, "module": 0.2}
-_PRIVATE, _SPECIAL, _SHORT, _IN_TESTS = 0.1, 0.1, 0.3, 0.1
+_PRIVATE, _SHORT, _IN_TESTS = 0.1, 0.3, 0.1
 _LONGEST_HEAD = 120
 _LEAST_TOKENS_OF_A_LINE = 2
 _INDENT = "  "
@@ -249,8 +249,6 @@ def _symbol_ranks(
 
 
 def _name_worth(name: str) -> float:
-    if name.startswith("__") and name.endswith("__"):
-        return _SPECIAL
     if name.startswith(("_", "#")):
         return _PRIVATE
     return _SHORT if len(name) < 3 else 1.0
@@ -284,7 +282,6 @@ def _fitting(
 
 
 def _around(graph: Graph, place: int) -> set[int]:
-    """Return a definition with those that it stands in."""
     places = set()
     while place >= 0 and graph.kinds[place] != NODE_KIND_NO["file"]:
         places.add(place)
@@ -298,10 +295,8 @@ def definition_head(node: Node) -> str:
     ``def login(self, user: str) -> Token``.
     """
     signature = " ".join(node.signature.split()).rstrip("{:; ")
-    head = signature
-    if not signature or node.name not in signature:
-        head = f"{_WORDS.get(node.kind, '')} {node.name}{signature}".strip()
-    return shorten(head, _LONGEST_HEAD)
+    head = f"{_WORDS.get(node.kind, '')} {node.name}{signature}".strip()
+    return shorten(signature if signature and node.name in signature else head, _LONGEST_HEAD)
 
 
 Imports = dict[int, dict[int, int]]
@@ -317,9 +312,8 @@ def cycles(graph: Graph, *, with_lazy: bool = False) -> list[ImportCycle]:
     only with ``with_lazy``.
     """
     imports: Imports = {}
-    is_import = graph.edge_kinds == KIND_NO["imports"]
-    if not with_lazy:
-        is_import = is_import & (graph.kinds[graph.from_places] == NODE_KIND_NO["file"])
+    is_eager = graph.kinds[graph.from_places] == NODE_KIND_NO["file"]
+    is_import = (graph.edge_kinds == KIND_NO["imports"]) & (is_eager | with_lazy)
     sources = graph.files[graph.from_places[is_import]].tolist()
     targets = graph.files[graph.to_places[is_import]].tolist()
     for source, target, line in zip(

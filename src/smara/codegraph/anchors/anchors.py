@@ -319,7 +319,6 @@ class Anchors:
 
 
 def _is_named(anchor: Anchor, statement: AnchorStatement) -> bool:
-    """Return True if a statement still names what it was anchored to before."""
     last = anchor.symbol.rpartition(".")[2]
     if anchor.named_by == "text":
         return (last or anchor.path) in statement.text

@@ -47,9 +47,8 @@ def judge(anchor: NewAnchor, sight: AnchorSight, likeness: Likeness) -> AnchorVe
     """Return what became of a definition."""
     if not sight.is_read:
         return _verdict(anchor, "unknown", why=BEING_READ)
-    for place in sight.here:
-        if place.hash == anchor.hash:
-            return _verdict(anchor, "fresh", place)
+    if place := next((each for each in sight.here if each.hash == anchor.hash), None):
+        return _verdict(anchor, "fresh", place)
     if sight.here:
         closest = max(sight.here, key=lambda each: likeness(anchor.sketch, each.sketch))
         return _verdict(anchor, "drifted", closest, changed=_differs(anchor, closest, likeness))
@@ -70,9 +69,9 @@ def judge(anchor: NewAnchor, sight: AnchorSight, likeness: Likeness) -> AnchorVe
     )
     if carried is not None:
         return _verdict(anchor, "drifted", carried, changed=_differs(anchor, carried, likeness))
-    if not sight.is_all_read:
-        return _verdict(anchor, "unknown", why=sight.why_not)
-    return _verdict(anchor, "orphaned")
+    if sight.is_all_read:
+        return _verdict(anchor, "orphaned")
+    return _verdict(anchor, "unknown", why=sight.why_not)
 
 
 def _new_home(anchor: NewAnchor, same: Sequence[CodePlace]) -> CodePlace | None:
@@ -219,7 +218,6 @@ class AnchorJudge:
     # files: as indexed, gone, to be taken apart, read but over the bound of that, or not read
 
     def _look(self, paths: Collection[str]) -> None:
-        """Look files up in the index, all at once, and see how they stand."""
         new = [path for path in paths if path not in self._states]
         if self._tree.no is not None:
             self._rows |= self._store.files(self._session, self._tree.no, new)

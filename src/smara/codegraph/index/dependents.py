@@ -82,17 +82,20 @@ def file_keys(facts: FileFacts, paths: Iterable[str], names: Iterable[str]) -> b
     """
     used = {each.name for each in facts.references}
     used.update(bound.name for bound in facts.bindings)
-    for chain in {each.receiver for each in facts.references if each.receiver}:
-        used.update(_WORD.findall(chain))
+    receivers = {each.receiver for each in facts.references if each.receiver}
+    used.update(*map(_WORD.findall, receivers))
     # A method that stands outside its class finds the class by its qualified name.
     used.update(part for each in facts.definitions for part in each.qualname.split("."))
     # Other files see of this one what its outline shows: bases, types and imports.
     mentioned = {word for bound in facts.bindings for word in _WORD.findall(bound.type)}
-    for each in facts.references:
-        if each.kind == "inherits":
-            mentioned.update((each.name, *_WORD.findall(each.receiver)))
-    for imported in facts.imports:
-        mentioned.update((imported.name, imported.alias, *_WORD.findall(imported.module)))
+    mentioned.update(
+        *((each.name, each.alias, *_WORD.findall(each.module)) for each in facts.imports),
+        *(
+            (each.name, *_WORD.findall(each.receiver))
+            for each in facts.references
+            if each.kind == "inherits"
+        ),
+    )
     folder, _, name = facts.path.rpartition("/")
     mentioned |= {name.partition(".")[0], tested_stem(facts.path) or ""}
     texts = {"d": [folder], "o": paths, "n": names, "m": mentioned, "w": used | mentioned}
@@ -136,13 +139,13 @@ class DependencyKeys:
 
         ``None`` when that may be all of them.
         """
-        for change in changes:
-            name = change.path.rpartition("/")[2]
-            # What an ``__init__.py`` defines is looked up as usual; what a manifest says is not.
-            if name in tables().manifests or (
-                change.is_come_or_gone and name in tables().module_files
-            ):
-                return None
+        # What an ``__init__.py`` defines is looked up as usual; what a manifest says is not.
+        if any(
+            each.path.rpartition("/")[2]
+            in (tables().module_files if each.is_come_or_gone else tables().manifests)
+            for each in changes
+        ):
+            return None
         numbers = self._with(keys_of("n", [name for each in changes for name in each.defined]))
         for change in changes:
             asking = keys_of("o", [change.path])

@@ -72,22 +72,14 @@ class CRules(LanguageRules):
     def imported(self, outline: FileOutline, imported: Import) -> NameTarget | None:
         if imported.name and imported.name != "*":
             # ``using a::b``: namespaces are looked through, so that the last name says enough.
-            return self._from_includes(outline, imported.name)
+            return self.from_stars(outline, imported.name)
         return super().imported(outline, imported)
-
-    def _from_includes(self, outline: FileOutline, name: str) -> NameTarget | None:
-        for star in self.imports_of(outline)[1]:
-            module = self.find_module(outline, star)
-            found = self.attribute(module, name) if module is not None else None
-            if found is not None:
-                return found
-        return None
 
     def member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         if outline.kinds[place] == "module":
             # A namespace goes on in other files.
             if (inside := outline.members.get(place, {}).get(name)) is None:
-                return self._from_includes(outline, name)
+                return self.from_stars(outline, name)
             return NameTarget(outline, inside)
         if name == outline.names[place]:
             # A constructor is called by its class's name, and the class is what is meant.

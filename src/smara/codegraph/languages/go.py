@@ -55,7 +55,6 @@ class GoRules(LanguageRules):
         return self._name_of(self._outlines(package.folder), name)
 
     def _name_of(self, outlines: Iterable[FileOutline], name: str) -> NameTarget | None:
-        """Return a function, type or variable of a package's files."""
         for outline in outlines:
             if name in outline.top:
                 return NameTarget(outline, outline.top[name])

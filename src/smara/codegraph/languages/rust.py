@@ -92,7 +92,6 @@ class RustRules(LanguageRules):
         return self._crate(name)
 
     def _crate(self, name: str) -> NameTarget | None:
-        """Return a library crate of the workspace by its name in code."""
         root = self.project.once("rust", _crates, self.project).get(name)
         return self.file(root) if root is not None else None
 
@@ -134,7 +133,6 @@ class RustRules(LanguageRules):
 
 
 def _crates(project: ProjectFiles) -> dict[str, str]:
-    """Return the root file of each library crate by its name in code."""
     crates: dict[str, str] = {}
     for path in project.by_name.get("Cargo.toml", ()):
         text = project.text(path) or ""
@@ -147,7 +145,6 @@ def _crates(project: ProjectFiles) -> dict[str, str]:
 
 
 def _crate_root(project: ProjectFiles, path: str) -> str | None:
-    """Return the file at which the crate of a file begins."""
     folders, name = folders_above(path), path.rpartition("/")[2]
     is_program = folders[0].rpartition("/")[2] in _OWN_ROOTS
     if is_program or name in ("lib.rs", "main.rs", "build.rs"):

@@ -284,12 +284,9 @@ def _owners(definitions: Sequence[Definition], lines: Sequence[str]) -> list[int
     for place, definition in enumerate(definitions):
         while whole and definitions[whole[-1]].last_byte <= definition.first_byte:
             whole.pop()
-        if definition.kind not in _CONTAINERS and definition.kind not in _BODIES:
-            continue
-        if whole and not _is_open(definitions[whole[-1]]):
-            continue
         first, last = max(definition.first_line, 1), min(definition.last_line, len(lines))
-        if first > last:
+        is_inside = bool(whole) and not _is_open(definitions[whole[-1]])
+        if definition.kind not in _CONTAINERS | _BODIES or is_inside or first > last:
             continue
         # A definition that begins on the last line of another goes with it, so that both stay
         # whole. Any other begins with the comments right above it.
@@ -305,10 +302,8 @@ def _owners(definitions: Sequence[Definition], lines: Sequence[str]) -> list[int
 
 def _is_open(definition: Definition) -> bool:
     """Return True if what a definition holds is cut into pieces of its own."""
-    length = definition.last_line - definition.first_line + 1
-    return length > (
-        ENORMOUS_LINES if definition.kind in ("function", "method") else SMALL_CLASS_LINES
-    )
+    most = ENORMOUS_LINES if definition.kind in ("function", "method") else SMALL_CLASS_LINES
+    return definition.last_line - definition.first_line + 1 > most
 
 
 def _joined(runs: Sequence[Run], lines: Sequence[str]) -> list[Run]:

@@ -287,7 +287,6 @@ class DefinitionReader:
         self.scopes.owners.append(place)
 
     def _name(self, label: str, node: Node) -> tuple[str, int, int] | None:
-        """Return a definition's name and where it stands."""
         if label == "default":
             return "default", node.start_byte, node.start_byte
         if label == "case":
@@ -364,9 +363,7 @@ class DefinitionReader:
         if b"\n" in written:
             written = b" ".join(written.split())
         text = written.decode("utf-8", "replace").rstrip(" :{;=")
-        if text.endswith("=>"):
-            text = text[:-2].rstrip()
-        return shorten(text, LONGEST_SIGNATURE)
+        return shorten(text.removesuffix("=>").rstrip(), LONGEST_SIGNATURE)
 
     def _comment_before(self, start: int) -> str:
         """Return the first line of the comments that stand right above a definition."""

@@ -81,12 +81,9 @@ def parse(language: Language, data: bytes) -> tuple[Node, bool]:
 
     def read(offset: int, _point: object) -> bytes:
         nonlocal end
-        if offset >= end:
-            return b""
         if thread_time() > deadline:
-            end = offset
-            return b""
-        return data[offset : offset + _PIECE]
+            end = min(end, offset)
+        return data[offset : min(end, offset + _PIECE)]
 
     return parser(language).parse(read).root_node, end == len(data)
 
@@ -204,9 +201,8 @@ def _answers(reader: DefinitionReader, holder: Node, line: int, place: int) -> l
     arguments = holder.child_by_field_name("arguments")
     answers: list[Reference] = []
     for argument in arguments.named_children[1:] if arguments else ():
-        inner = argument
-        if argument.type in _CALLS:
-            inner = argument.child_by_field_name("function") or argument
+        called = argument.child_by_field_name("function") if argument.type in _CALLS else None
+        inner = called or argument
         spans = [(inner.start_byte, inner.end_byte)] if inner.type in _HANDLERS else []
         if argument.type in _INLINE:
             # A function written where the route is has no name: its calls are the route's.

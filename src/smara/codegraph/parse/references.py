@@ -138,10 +138,12 @@ def read_references(
         start = node.start_byte
         path = _PATH_BEFORE.search(source.data, max(0, start - LONGEST_USE), start)
         calls.append((path.start() if path else start, node.end_byte))
-    for start, end in source.spans("element"):
-        # A component of one's own, not one of the browser's.
-        if b"." in source.data[start:end] or source.data[start : start + 1].isupper():
-            calls.append((start, end))
+    # Components of one's own, not those of the browser.
+    calls += [
+        (start, end)
+        for start, end in source.spans("element")
+        if b"." in source.data[start:end] or source.data[start : start + 1].isupper()
+    ]
     calls.sort()
     collect("calls", calls)
     taken = bases

@@ -196,7 +196,14 @@ class Resolver:
         _add_imports(rules, facts, outline, edges=edges)
         precise = self._precise(facts.path) if self._precise is not None else None
         if precise:
-            facts = _add_precise(facts, precise, edges)
+            # Add the edges that a compiler's index tells, and leave the other references.
+            meanings = [(each, precise.get((each.line, each.name))) for each in facts.references]
+            for each, meant in meanings:
+                if meant is not None and meant != OUTSIDE:
+                    edge = NewEdge(each.scope, meant.no, each.kind, each.line, source="scip")
+                    edges.put(edge, meant.path)
+            left = tuple(each for each, meant in meanings if meant is None)
+            facts = facts._replace(references=left)
         walk = ReferenceWalk(rules, facts, outline)
         self._add_by_name(walk, _add_references(walk, facts, edges), edges)
         add_test_edges(self._table, self._project, outline, edges=edges)
@@ -272,21 +279,6 @@ def _add_imports(
         for no, path in ends:
             if path != outline.path:
                 edges.put(NewEdge(each.scope, no, "imports", each.line), path)
-
-
-def _add_precise(facts: FileFacts, precise: Precise, edges: EdgeSet) -> FileFacts:
-    """Add the edges that a compiler's index tells, and leave the references that it says nothing
-    about.
-    """
-    left = []
-    for each in facts.references:
-        if (meant := precise.get((each.line, each.name))) is None:
-            left.append(each)
-        elif meant != OUTSIDE:
-            edges.put(
-                NewEdge(each.scope, meant.no, each.kind, each.line, source="scip"), meant.path
-            )
-    return facts._replace(references=tuple(left))
 
 
 def _add_references(walk: ReferenceWalk, facts: FileFacts, edges: EdgeSet) -> list[Reference]:

@@ -179,13 +179,10 @@ class LanguageRules(ABC):
     def imports_of(self, outline: FileOutline) -> tuple[dict[str, Import], list[Import]]:
         """Return a file's imports by bound name, and the star imports."""
         if outline not in self._bound:
-            named: dict[str, Import] = {}
-            stars: list[Import] = []
-            for each in outline.imports:
-                if each.name == "*" and not each.alias:
-                    stars.append(each)
-                elif name := self.bound_name(each):
-                    named.setdefault(name, each)
+            stars = [each for each in outline.imports if each.name == "*" and not each.alias]
+            others = [each for each in outline.imports if each.name != "*" or each.alias]
+            # The first import of a name holds.
+            named = {name: each for each in others[::-1] if (name := self.bound_name(each))}
             self._bound[outline] = (named, stars)
         return self._bound[outline]
 
@@ -196,8 +193,7 @@ class LanguageRules(ABC):
         Its own, what it imports, what it passes on.
         """
         place = outline.top.get(name)
-        named, stars = self.imports_of(outline)
-        imported = named.get(name)
+        imported = self.imports_of(outline)[0].get(name)
         # ``const x = require("y")`` is a variable and an import, of which the import says more.
         if place is not None and (imported is None or outline.kinds[place] != "constant"):
             return NameTarget(outline, place)
@@ -208,11 +204,17 @@ class LanguageRules(ABC):
             return self.imported(outline, imported) or self.submodule(outline, name)
         if type_ := outline.fields.get(-1, {}).get(name):
             return self.instance(outline, type_)
-        for star in stars:
-            module = self.find_module(outline, star)
-            if module is not None and (target := self.attribute(module, name)) is not None:
-                return target
-        return self.submodule(outline, name) or self.beyond_file(outline, name)
+        return (
+            self.from_stars(outline, name)
+            or self.submodule(outline, name)
+            or self.beyond_file(outline, name)
+        )
+
+    def from_stars(self, outline: FileOutline, name: str) -> NameTarget | None:
+        """Return a name that a star import, or an include, brings in."""
+        modules = (self.find_module(outline, star) for star in self.imports_of(outline)[1])
+        targets = (self.attribute(module, name) for module in modules if module is not None)
+        return next(filter(None, targets), None)
 
     @once
     def imported(self, outline: FileOutline, imported: Import) -> NameTarget | None:
