@@ -1,4 +1,4 @@
-"""Hold the sixteen memory types, one spec each.
+"""Hold the memory types, one spec each.
 
 The order of the table is the order of telling, the steadiest types first: a prompt cache holds up
 to the first change. A *half-life* is the number of days without verified use after which a memory
