@@ -304,7 +304,6 @@ def split_variables(text: str) -> tuple[list[str], str]:
 
 
 def _purpose_of(text: str) -> Purpose:
-    """Return the purpose of one program with its arguments."""
     bare = _RUNNER.sub("", text)
     program = _program(bare)
     if program == "git" and not _SEARCH.match(bare):
@@ -386,7 +385,6 @@ def head_of(text: str) -> str:
 
 
 def _program(text: str) -> str:
-    """Return the name of the program that a command starts."""
     return _named(text.split(None, 1)[0]) if text.strip() else ""
 
 

@@ -51,14 +51,8 @@ def are_tests_green(output: str, failed: bool) -> bool | None:
     if failed:
         return False if _RED.search(ends) or not is_environment(telling_line(ends)) else None
     zero = re.sub(r"\b0 (?:failed|failing|failures?|errors?)\b", "", ends, flags=re.IGNORECASE)
-    is_red = bool(
-        re.search(
-            r"\b[1-9]\d* (?:failed|failing|failures)\b|test result: FAILED|^FAIL\b|--- FAIL",
-            zero,
-            re.MULTILINE,
-        )
-    )
-    if is_red:
+    red = r"\b[1-9]\d* (?:failed|failing|failures)\b|test result: FAILED|^FAIL\b|--- FAIL"
+    if re.search(red, zero, re.MULTILINE):
         return False
     return True if _GREEN.search(ends) or ends.strip() else None
 

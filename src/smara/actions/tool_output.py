@@ -241,9 +241,8 @@ def file_text(output: str) -> str:
     >>> file_text("     1→import os\\n     2→print()\\n\\n<system-reminder>Beware</system-reminder>")
     'import os\\nprint()'
     """  # noqa: E501
-    if not _LINE_NUMBERS.match(output):
-        return output
-    return _LINE_NUMBERS.sub("", _REMINDER.sub("", output))
+    is_numbered = _LINE_NUMBERS.match(output)
+    return _LINE_NUMBERS.sub("", _REMINDER.sub("", output)) if is_numbered else output
 
 
 def _first(response: Mapping[str, Any], names: tuple[str, ...]) -> Any:

@@ -527,8 +527,10 @@ def _cue_in(sentence: str, following: str) -> SpeechCue | None:
         ("correction", _HALF),
         ("dead_end", _GIVEN_UP),
     )
-    for kind, patterns in kinds:
-        for language, pattern in patterns:
-            if pattern.search(sentence):
-                return SpeechCue(kind, sentence[:_LONGEST_SENTENCE], "", "", language)
-    return None
+    cues = (
+        SpeechCue(kind, sentence[:_LONGEST_SENTENCE], "", "", language)
+        for kind, patterns in kinds
+        for language, pattern in patterns
+        if pattern.search(sentence)
+    )
+    return next(cues, None)

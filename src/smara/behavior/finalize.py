@@ -410,10 +410,8 @@ class Finalizer:
             "why": to_storable(done.why),
             "steps": done.steps,
         }
-        if is_over:
-            fields.update(state="final", finalized_at=now, work_unit=None)
-        else:
-            fields.update(subtasks=row.subtasks + 1)
+        final = {"state": "final", "finalized_at": now, "work_unit": None}
+        fields |= final if is_over else {"subtasks": row.subtasks + 1}
         if not self._store.put(session, row.no, fields, version=row.version):
             raise _Moved
         for each in done.judged:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any, Literal, Protocol, get_args
 
+from smara.behavior.models import non_empty
 from smara.errors import ConfigError, InvalidInputError, SmaraError
 from smara.knowledge.models import MemoryType, TypedMemory, WorkUnit
 
@@ -133,18 +134,13 @@ def work_state(output: str) -> dict[str, Any]:
     >>> work_state("- [x] schema\\n- [ ] migration\\nNext: write the migration")
     {'done': ['schema'], 'remaining': ['migration'], 'next_step': 'write the migration'}
     """
-    found: dict[str, Any] = {}
-    done, left = _DONE.findall(output)[:_MOST], _OPEN.findall(output)[:_MOST]
     following, branch = _NEXT.search(output), _BRANCH.search(output)
-    if done:
-        found["done"] = [each.strip() for each in done]
-    if left:
-        found["remaining"] = [each.strip() for each in left]
-    if following:
-        found["next_step"] = following[1].strip()
-    if branch and found:
-        found["branch"] = branch[1]
-    return found
+    found = non_empty(
+        done=[each.strip() for each in _DONE.findall(output)[:_MOST]],
+        remaining=[each.strip() for each in _OPEN.findall(output)[:_MOST]],
+        next_step=following and following[1].strip(),
+    )
+    return {**found, "branch": branch[1]} if branch and found else found
 
 
 def _native_unit(context: ExecutionContext) -> tuple[tuple[str, ...], str]:
@@ -384,8 +380,7 @@ def tell_sections(sections: Mapping[str, Sequence[TypedMemory]]) -> str:
     """Render memories below the titles of their sections."""
     lines: list[str] = []
     for title, memories in sections.items():
-        if memories:
-            lines.append(f"{title}:")
+        lines += [f"{title}:"] if memories else []
         for memory in memories:
             state = "" if memory.tier == "confirmed" else " (unconfirmed)"
             lines.append(f"- {memory.content}{state} [Memory #{memory.short_id}]")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from smara.actions.paths import is_config, is_prose, is_source, is_test
@@ -107,9 +108,9 @@ def passed_of(type_: SessionType, pads: Sequence[Pad]) -> tuple[Passed, str]:
         done = any(pad.facts.turns for pad in pads)
         return ("passed", "the review was given") if done else ("unproven", "no review was given")
     if type_ == "spec":
-        if any(pad.facts.accepted or pad.facts.last_commit for pad in pads):
-            return "passed", "the plan was accepted or committed"
-        return "unproven", "nobody accepted it"
+        done = any(pad.facts.accepted or pad.facts.last_commit for pad in pads)
+        proof = "the plan was accepted or committed"
+        return ("passed", proof) if done else ("unproven", "nobody accepted it")
     if type_ != "build":
         return "passed", "the session has ended"
     # Each agent of a session is judged by its own steps, and one that failed is enough.
@@ -174,11 +175,10 @@ def _alike(finding: SignalFinding, others: Iterable[SignalFinding]) -> SignalFin
     if finding.kind not in ("self_correction", "dead_end"):
         return None
     words = _words(finding.subject)
-    for other in others:
-        if other.kind == finding.kind:
-            others_words = _words(other.subject)
-            if len(words & others_words) > SAME * len(words | others_words):
-                return other
+    for other in (each for each in others if each.kind == finding.kind):
+        same = _words(other.subject)
+        if len(words & same) > SAME * len(words | same):
+            return other
     return None
 
 
@@ -287,13 +287,8 @@ def judge_within(
     cpu: Callable[[], float],
 ) -> list[FindingVerdict]:
     """Judge the most valuable findings within a processor-time limit."""
-    judged: list[FindingVerdict] = []
     until = cpu() + seconds
-    for finding in findings:
-        if cpu() > until:
-            break
-        judged.append(judge(finding))
-    return judged
+    return [judge(finding) for finding in takewhile(lambda _: cpu() <= until, findings)]
 
 
 def confidence_of(value: float, further_sessions: int) -> float:
@@ -367,8 +362,7 @@ def new_memory(
     """Build the new memory of a finding, evidence quoted, taint kept."""
     made: MemoryDraft = judged.draft  # type: ignore[assignment]  # only what has a draft is promoted
     evidence = [Evidence(quote=quote) for quote in made.quotes]
-    if made.commit:
-        evidence.append(Evidence(commit=made.commit))
+    evidence += [Evidence(commit=made.commit)] if made.commit else []
     return NewMemory(
         content,
         made.type,

@@ -26,6 +26,7 @@ from smara.behavior.scratchpad import (
 )
 from smara.behavior.signals import e2e
 from smara.core.events import HostEvent
+from smara.core.extract import distinct
 
 _TOGETHER_MS = 15 * 60_000
 """Files that are touched further apart are not touched together."""
@@ -129,7 +130,6 @@ def _tool(pad: Pad, event: HostEvent) -> None:
 
 
 def _act(pad: Pad, event: HostEvent, action: Action) -> None:
-    """Record an action that has worked."""
     facts, subject, output = pad.facts, action.subject, event.tool_output
     match action.verb:
         case "read":
@@ -247,12 +247,15 @@ def _answer(pad: Pad, path: str) -> None:
 
 def _paths_in(output: str, root: str) -> list[str]:
     """The files that a list of hits names, from the root of the project."""
-    found: dict[str, None] = {}
-    for line in output[:6_000].splitlines()[:80]:
-        path = line.split(":", 1)[0].strip().removeprefix(root + "/").removeprefix("./")
-        if 0 < len(path) <= 145 and ("/" in path or "." in path) and " " not in path:
-            found[path] = None
-    return list(found)
+    paths = (
+        line.split(":", 1)[0].strip().removeprefix(root + "/").removeprefix("./")
+        for line in output[:6_000].splitlines()[:80]
+    )
+    return distinct(
+        path
+        for path in paths
+        if 0 < len(path) <= 145 and ("/" in path or "." in path) and " " not in path
+    )
 
 
 def _chase(pad: Pad, path: str, content: str) -> None:

@@ -125,7 +125,6 @@ def _close(pad: Pad, command: Command, fix: str) -> None:
 
 
 def _resolution(failure: OpenFailure, command: Command, age: int, is_elsewhere: bool) -> str | None:
-    """Return how a working command resolves a failure, or None."""
     if command.text == failure.command:
         if failure.edits:
             return "edit"

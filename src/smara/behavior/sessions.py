@@ -216,7 +216,6 @@ class Watcher:
     def _take(
         self, session: Session, events: Sequence[HostEvent], live: _Live | None = None
     ) -> WatchResult:
-        """Take the events of one session in, within a transaction."""
         row = self._store.lock(session, events[0])
         fresh = self._keys.fresh(session, events)
         if not fresh:

@@ -354,10 +354,9 @@ def by_rule(stats: ModuleStats) -> Iterator[MemoryDraft]:
         evidence = f"read in more than 80 % of {total} sessions"
         yield prefetch_draft(stats.module, always, often, sessions=total, evidence=evidence)
     for edge in stats.pairs:
-        if edge.promoted_at is None and not is_test_of(edge.file_a, edge.file_b):
-            draft = _coupled(edge, stats.edit_sessions, stats.all_sessions)
-            if draft is not None:
-                yield draft
+        is_new = edge.promoted_at is None and not is_test_of(edge.file_a, edge.file_b)
+        if is_new and (draft := _coupled(edge, stats.edit_sessions, stats.all_sessions)):
+            yield draft
     for error in stats.errors:
         if (
             error.how in ("command", "first")

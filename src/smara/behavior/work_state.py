@@ -132,9 +132,9 @@ def read_open_list(pad: Pad, text: str) -> None:
 def state_of(pad: Pad, method: Methodology) -> dict[str, Any]:
     """Return what is done and left; empty if finished or unstarted."""
     facts = pad.facts
-    todos = facts.todos.values()
     done, begun, left = (
-        [each.text for each in todos if each.state == state] for state in (DONE, BEGUN, OPEN)
+        [each.text for each in facts.todos.values() if each.state == state]
+        for state in (DONE, BEGUN, OPEN)
     )
     left = begun + left
     if not done or left == begun[:1] or facts.todos_at < facts.prompts:

@@ -204,9 +204,7 @@ class Days:
 
     def render(self) -> str:
         """``2026-03-10``, or ``2026-03-02..2026-03-08``."""
-        if self.first == self.last:
-            return self.first.isoformat()
-        return f"{self.first.isoformat()}..{self.last.isoformat()}"
+        return "..".join(dict.fromkeys((self.first.isoformat(), self.last.isoformat())))
 
 
 @lru_cache(maxsize=64)
@@ -432,6 +430,5 @@ def parse_days(text: str, near: Collection[date] = ()) -> Days | None:
         year, month = int(match[2] or match[3]), int(match[4] or 0)
         month = _MONTHS.get(match[1].lower(), 0) if match[1] else month
         return _month(year, month) if 1900 <= year <= 2200 and 1 <= month <= 12 else None
-    if re.fullmatch(r"(?:19|20)\d\d|2100", bare):
-        return Days(date(int(bare), 1, 1), date(int(bare), 12, 31))
-    return None
+    is_year = re.fullmatch(r"(?:19|20)\d\d|2100", bare)
+    return Days(date(int(bare), 1, 1), date(int(bare), 12, 31)) if is_year else None

@@ -114,9 +114,8 @@ class Freshness:
         if self.verdict == "moved":
             moved = [each for each in self.anchors if each.verdict == "moved"]
             return "; ".join(each.told for each in moved[:3])
-        if self.verdict == "unknown":
-            return "whether the code is still the same is not known yet: it is being read again"
-        return None
+        why = "whether the code is still the same is not known yet: it is being read again"
+        return why if self.verdict == "unknown" else None
 
     @property
     def lines(self) -> list[str]:

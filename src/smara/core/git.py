@@ -88,9 +88,7 @@ class Repository:
         if not url:
             return None
         scheme, separator, rest = url.strip().partition("://")
-        if not separator:
-            return url.strip()
-        return f"{scheme}://{rest.rsplit('@', 1)[-1]}"
+        return f"{scheme}://{rest.rsplit('@', 1)[-1]}" if separator else url.strip()
 
 
 def find_repository(start: str | os.PathLike[str]) -> Repository | None:

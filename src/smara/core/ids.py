@@ -80,11 +80,7 @@ def length_for(count: int) -> int:
 def code_of(uuid: str, length: int) -> str:
     """The first characters of the hash of a UUID."""
     number = int.from_bytes(hashlib.sha256(uuid.encode("utf-8", "surrogatepass")).digest(), "big")
-    characters = []
-    for _ in range(length):
-        characters.append(ALPHABET[number & 31])
-        number >>= 5
-    return "".join(characters)
+    return "".join(ALPHABET[(number >> 5 * place) & 31] for place in range(length))
 
 
 def key_of(short_id: str) -> str:

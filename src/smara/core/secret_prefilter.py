@@ -94,7 +94,6 @@ def _without_ids(text: bytes) -> bytes:
 
 
 def _places(text: bytes, part: bytes) -> list[int]:
-    """Every place at which a part occurs."""
     places = []
     at = text.find(part)
     while at >= 0:

@@ -113,10 +113,9 @@ def counter_for(model: str | None = None) -> TokenCounter:
         return EstimatingCounter()
     if name.startswith("claude"):
         return EstimatingCounter(CLAUDE_FACTOR, "estimate/claude")
-    for prefix, encoding in _ENCODING_BY_MODEL_PREFIX:
-        if name.startswith(prefix):
-            return ExactCounter(encoding)
-    return EstimatingCounter()
+    encodings = (each for prefix, each in _ENCODING_BY_MODEL_PREFIX if name.startswith(prefix))
+    encoding = next(encodings, None)
+    return ExactCounter(encoding) if encoding is not None else EstimatingCounter()
 
 
 # Anthropic publishes no tokenizer. Public comparisons put Claude's counts of English and

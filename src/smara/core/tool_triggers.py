@@ -80,12 +80,12 @@ def file_trigger(path: str) -> str:
 
 def program_triggers(command: str) -> list[str]:
     """The triggers of a command line: every program that it names."""
-    found = []
-    for part in _JOINTS.split(command[:_MOST_CHARACTERS]):
-        words = _program_of(part)
-        if words:
-            found.append("program:" + words[0].strip("\"'`$").rpartition("/")[2])
-    return list(dict.fromkeys(found))
+    programs = [
+        words[0].strip("\"'`$").rpartition("/")[2]
+        for part in _JOINTS.split(command[:_MOST_CHARACTERS])
+        if (words := _program_of(part))
+    ]
+    return [f"program:{name}" for name in dict.fromkeys(programs)]
 
 
 def _program_of(part: str) -> list[str]:

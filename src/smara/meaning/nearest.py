@@ -258,7 +258,6 @@ class Nearest:
     def _candidates(
         self, session: Session, shelf: Shelf, query: Floats, limit: int
     ) -> Sequence[int]:
-        """Return rows among which the nearest are."""
         dims = len(query)
         numbers = self._database.vectors.count(session, shelf) * dims
         if not numbers:

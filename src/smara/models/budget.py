@@ -373,9 +373,8 @@ def _needed(limit: Limit, call: Reservation) -> int | None:
     if limit.unit != "dollars":
         is_counted_here = (call.purpose in READING) == (limit.unit == "embedding tokens")
         return call.tokens if is_counted_here else 0
-    if call.microdollars is None:
-        return None if limit.most == 0 else 0
-    return call.microdollars
+    is_unknown_cost = call.microdollars is None and limit.most
+    return 0 if is_unknown_cost else call.microdollars
 
 
 def _spent(

@@ -26,7 +26,7 @@ from smara.models.budget import (
     parse_prices,
     size_of,
 )
-from smara.models.chat import ChatModel, ChatReply, ChatRequest, Usage
+from smara.models.chat import ChatModel, ChatReply, ChatRequest, Usage, sendable
 from smara.models.embedder import Embedder
 from smara.models.failures import with_retries
 from smara.models.models import DAY_MS, HOUR_MS, ModelCall, Pause, Remaining, WindowUsage
@@ -120,13 +120,12 @@ class Models:
         ends_at = self._clock.monotonic() + (
             request.deadline_seconds or self._settings.model_deadline_seconds
         )
-        sendable = replace(
-            request, system=self._sendable(request.system), prompt=self._sendable(request.prompt)
-        )
-        size = size_of(sendable, self._counter)
+        system, prompt = (sendable(each, self._redact) for each in (request.system, request.prompt))
+        redacted = replace(request, system=system, prompt=prompt)
+        size = size_of(redacted, self._counter)
         model = model_for(self._tiers, size.tokens)
         return with_retries(
-            lambda: self._attempt(model, sendable, size, purpose, ends_at, abort),
+            lambda: self._attempt(model, redacted, size, purpose, ends_at, abort),
             ends_at,
             self._clock,
             abort=abort,
@@ -312,10 +311,6 @@ class Models:
         from smara.models.vendor import load_tiers
 
         return load_tiers(self._settings.model or "", self._settings.model_api_key)
-
-    def _sendable(self, text: str) -> str:
-        """A text as it may leave the house: without secrets, and in letters that can be sent."""
-        return self._redact(text).encode("utf-8", "replace").decode("utf-8")
 
     def _attempt(
         self,

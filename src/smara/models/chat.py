@@ -6,7 +6,7 @@ The protocol is synchronous. An implementation of :class:`ChatModel` must return
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -90,6 +90,11 @@ class ChatReply:
     usage: Usage = Usage()
     finish: Finish = "stop"
     model: str = ""
+
+
+def sendable(text: str, redact: Callable[[str], str]) -> str:
+    """Return a text without secrets that can be encoded."""
+    return redact(text).encode("utf-8", "replace").decode("utf-8")
 
 
 class ChatModel(Protocol):

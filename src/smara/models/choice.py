@@ -158,7 +158,8 @@ def open_reranker(settings: Settings) -> Reranker | None:
         raise ConfigError(f"The setting reranker cannot be read. {_RERANKER_FORMS}")
     if match["vendor"] == "cohere":
         return _cohere(match["model"], match["address"], settings)
-    from smara.models.rerankers.servers import OLLAMA_MODEL, OLLAMA_URL, OllamaReranker
+    from smara.models.embedders.servers import OLLAMA_URL
+    from smara.models.rerankers.servers import OLLAMA_MODEL, OllamaReranker
 
     return OllamaReranker(match["model"] or OLLAMA_MODEL, match["address"] or OLLAMA_URL)
 

@@ -24,7 +24,7 @@ from smara.errors import (
 )
 from smara.models import failures
 from smara.models.budget import ModelBudget, bound
-from smara.models.chat import Usage
+from smara.models.chat import Usage, sendable
 from smara.models.embedder import EMBEDDER_ADVICE, Embedder, Kind, check_rows
 from smara.models.failures import RetryRules, with_retries
 from smara.models.models import EMBED, RERANK
@@ -54,10 +54,6 @@ class _Guard:
         self._budget = budget
         self._redact = redact
         self._clock = clock
-
-    def _sendable(self, text: str) -> str:
-        """Return a text without secrets that can be encoded."""
-        return self._redact(text).encode("utf-8", "replace").decode("utf-8")
 
     def _within(self, work: Callable[[], T], seconds: float) -> T:
         """Return what ``work`` gives within the deadline; late work is left behind."""
@@ -133,12 +129,12 @@ class GuardedEmbedder(_Guard):
             import numpy as np
 
             rows = np.zeros((len(texts), self.dims), dtype=np.float32)
-            sendable = [
-                self._shortened(self._sendable(text).strip(), self._server.most_tokens)
+            inputs = [
+                self._shortened(sendable(text, self._redact).strip(), self._server.most_tokens)
                 for text in texts
             ]
-            for places in self._batches(sendable):
-                rows[places] = self._ask([sendable[place] for place in places], kind, ends_at)
+            for places in self._batches(inputs):
+                rows[places] = self._ask([inputs[place] for place in places], kind, ends_at)
             return rows
 
         return self._within(embed_all, seconds)
@@ -157,7 +153,6 @@ class GuardedEmbedder(_Guard):
         return counter_for(self.name.partition(":")[2])
 
     def _batches(self, texts: list[str]) -> Iterator[list[int]]:
-        """Yield the places of the texts of each request."""
         batch: list[int] = []
         tokens = 0
         for place, text in enumerate(texts):
@@ -270,8 +265,10 @@ class GuardedReranker(_Guard):
         self._budget.require_on()
 
         def send() -> list[float]:
-            pair = self._sendable(question), [self._sendable(text) for text in heads]
-            return self._retried(lambda: self._attempt(*pair, ends_at), ends_at, _RETRIES)
+            safe_query, *safe_texts = (sendable(text, self._redact) for text in (question, *heads))
+            return self._retried(
+                lambda: self._attempt(safe_query, safe_texts, ends_at), ends_at, _RETRIES
+            )
 
         return self._within(send, deadline_seconds)
 

@@ -115,7 +115,6 @@ class OnnxFolder:
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
-        """The session and the tokenizer."""
         import onnxruntime as runtime
         from tokenizers import Tokenizer
 
@@ -257,9 +256,8 @@ class OnnxEmbedder(_OnnxModel):
     @cached_property
     def _pooling(self) -> str:
         pooling = self._folder.read_json(_POOLING)
-        if pooling.get("pooling_mode_cls_token"):
-            return "cls"
-        return "last" if pooling.get("pooling_mode_lasttoken") else "mean"
+        modes = (("cls_token", "cls"), ("lasttoken", "last"))
+        return next((mode for name, mode in modes if pooling.get(f"pooling_mode_{name}")), "mean")
 
     @cached_property
     def _before(self) -> dict[str, str]:

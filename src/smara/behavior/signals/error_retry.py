@@ -137,10 +137,9 @@ class KnownFix(NamedTuple):
 
 def is_lasting(command: str, line: str, fix: str) -> bool:
     """Return True if an error and its fix will last."""
-    if is_of_the_moment(command) or is_of_the_moment(fix) or is_passing(line):
-        return False
-    # Whoever takes another program has not learned which options this one has.
-    return not is_option(line) or is_same_program(command, fix)
+    is_brief = is_of_the_moment(command) or is_of_the_moment(fix) or is_passing(line)
+    # Taking another program teaches nothing of the options that this one has.
+    return not is_brief and (not is_option(line) or is_same_program(command, fix))
 
 
 def _constant(texts: Sequence[str]) -> str:

@@ -48,7 +48,7 @@ def _is_alike(one: str, other: str) -> bool:
     first, second = stem_of(one).lower(), stem_of(other).lower()
     if is_test(one) != is_test(other) or one == other or min(len(first), len(second)) < 4:
         return False
-    return first == second or first.startswith(second) or second.startswith(first)
+    return first.startswith(second) or second.startswith(first)
 
 
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:

@@ -116,8 +116,7 @@ def _is_said_of_code(sentence: str, wrong: str, right: str) -> bool:
         return False  # the sentence was cut in the middle of something
     if _CUT.search(right) or _CUT.search(wrong):
         return False
-    if _ADMITTED.search(sentence):
-        return True
     return bool(
-        _ACTUALLY.match(sentence.strip()) and _NAMES_CODE.search(wrong) and _NAMED.match(right)
+        _ADMITTED.search(sentence)
+        or (_ACTUALLY.match(sentence.strip()) and _NAMES_CODE.search(wrong) and _NAMED.match(right))
     )

@@ -143,15 +143,11 @@ def facts_of(model: str) -> ModelFacts | None:
     (2560, 768, None)
     """  # noqa: E501
     name = model.lower().rpartition("/")[2]
-    for form in (
-        name,
-        name.partition(":")[0] if not name.startswith("qwen3") else name.removesuffix(":latest"),
-    ):
-        if form in _FACTS:
-            return _FACTS[form]
+    is_sized = name.startswith("qwen3")
+    plain = name.removesuffix(":latest") if is_sized else name.partition(":")[0]
     # qwen3-embedding:4b-q8_0 and its like: a quantization of a size that is known
-    sized = next((form for form in _FACTS if ":" in form and name.startswith(f"{form}-")), None)
-    return _FACTS[sized] if sized else None
+    sized = [form for form in _FACTS if ":" in form and name.startswith(f"{form}-")]
+    return next((_FACTS[form] for form in (name, plain, *sized) if form in _FACTS), None)
 
 
 OLLAMA_URL = "http://127.0.0.1:11434"
@@ -171,7 +167,7 @@ class OllamaEmbedder(ServerEmbedder):
 
     def __init__(self, model: str, address: str, settings: Settings) -> None:
         super().__init__("ollama", model, space_of(model, settings))
-        self._url = _endpoint(address, "/api/embed")
+        self._url = ollama_endpoint(address, "/api/embed")
         self._advice = {
             **EMBEDDER_ADVICE,
             "unknown_model": f"Fetch it with `ollama pull {model}`, or set embedder.",
@@ -211,7 +207,7 @@ def choose_model(
     """
     name = f"ollama:{OLLAMA_FAMILY}"
     reply = request_json(
-        _endpoint(address, "/api/tags"),
+        ollama_endpoint(address, "/api/tags"),
         model=name,
         deadline_seconds=deadline_seconds,
         advice=EMBEDDER_ADVICE,
@@ -264,12 +260,11 @@ def machine_memory_bytes() -> int | None:
         if library is None:
             return None
         kilobytes = ctypes.c_ulonglong()
-        if not library.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes)):
-            return None
-        return kilobytes.value * 1_024
+        is_given = library.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
+        return kilobytes.value * 1_024 if is_given else None
 
 
-def _endpoint(address: str, path: str) -> str:
+def ollama_endpoint(address: str, path: str) -> str:
     parts = parse_address(address)
     return parts._replace(path=parts.path.rstrip("/").removesuffix("/v1") + path).geturl()
 

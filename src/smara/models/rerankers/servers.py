@@ -20,6 +20,7 @@ from smara.core.escape import neutralize
 from smara.core.prompts import load_prompt
 from smara.errors import BadReplyError
 from smara.models import failures
+from smara.models.embedders.servers import OLLAMA_URL, ollama_endpoint
 from smara.models.http import bearer, parse_address, request_json
 from smara.models.reranker import RERANKER_ADVICE, bad_scores, check_scores, finite, sigmoid
 
@@ -108,7 +109,6 @@ def rerank_url(address: str) -> str:
 
 
 OLLAMA_MODEL = "hf.co/Mungert/Qwen3-Reranker-0.6B-GGUF:Q8_0"
-OLLAMA_URL = "http://127.0.0.1:11434"
 _PROMPTS = Path(__file__).parent / "prompts"
 _AT_ONCE = 4
 _OLLAMA_MOST_BYTES = 1_000_000
@@ -138,12 +138,9 @@ class OllamaReranker:
         clock: Clock | None = None,
         at_once: int = _AT_ONCE,
     ) -> None:
-        parts = parse_address(address)
         self._model = model
         self.name = f"ollama:{model}"
-        self._url = parts._replace(
-            path=parts.path.rstrip("/").removesuffix("/v1") + "/api/generate"
-        ).geturl()
+        self._url = ollama_endpoint(address, "/api/generate")
         self._clock = clock or SystemClock()
         self._at_once = at_once
         self._advice = {
