@@ -8,6 +8,8 @@ generated from the rules by `smara.secrets.openings`.
 
 import os
 
+from smara.core.veils import is_veiled, unveil
+
 MOST_BYTES = 128 << 10
 """A longer text is looked at properly: that is quicker then."""
 _WINDOW = 320
@@ -42,7 +44,29 @@ _VENDORS = b"""
     vercel vonage yandex zendesk zoom
 """  # noqa: E501
 _NAMES = (*_WORDS.split(), *_VENDORS.split())
-_PASSWORDS = (b"pass", b"pwd")
+_PASSWORDS = (
+    b"pass", b"pwd", b"pw", b"contrase\xc3\xb1a", b"contrase\\u00f1a", b"senha", b"wachtwoord",
+    b"kennwort",
+    # пароль, hasło, şifre, 密码, 密碼, 口令, パスワード, 비밀번호, in UTF-8 and as JSON writes them
+    b"\xd0\xbf\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb\xd1\x8c",
+    b"\\u043f\\u0430\\u0440\\u043e\\u043b\\u044c",
+    b"has\xc5\x82o", b"has\\u0142o", b"\xc5\x9fifre", b"\\u015fifre",
+    b"\xe5\xaf\x86\xe7", b"\\u5bc6\\u7", b"\xe5\x8f\xa3\xe4\xbb\xa4", b"\\u53e3\\u4ee4",
+    b"\xe3\x83\x91\xe3\x82\xb9\xe3\x83\xaf", b"\\u30d1\\u30b9\\u30ef",
+    b"\xeb\xb9\x84\xeb\xb0\x80", b"\\ube44\\ubc00",
+)  # fmt: skip
+_COMMANDS = (
+    (b"mysql", b" -p"), (b"mariadb", b" -p"), (b"7z", b" -p"), (b"sshpass", b"-p"),
+    (b" login", b" -p"), (b" login", b"--pass"), (b"-cli", b" -a"), (b"-cli", b"--pass"),
+    (b"mongo", b" -p"), (b"mongo", b"--pass"), (b"sqlcmd", b" -P"), (b"bcp", b" -P"),
+    (b"zip", b" -P"), (b"ldap", b" -w"), (b"twine", b" -p"), (b"svn", b"--pass"),
+    (b"wget", b"password"), (b"hg ", b"--pass"), (b"twine", b"--pass"), (b"gh ", b" -b"),
+    (b"gh ", b"--body"), (b"aws configure", b"aws_s"), (b"openssl", b"pass:"), (b"htpasswd", b" -"),
+    (b"smbclient", b" -U"), (b"rpcclient", b" -U"), (b"mount.cifs", b" -U"), (b"svn", b" -p"),
+    (b"poetry config", b"http-basic"), (b"password-stdin", b"echo"), (b"password-stdin", b"printf"),
+    (b"wget", b" -p"), (b"hg ", b" -p"),
+)  # fmt: skip
+"""Programs that take a password, and the option before it."""
 _PROSE_WORDS = (b"pass", b"pwd", b"secret", b"token", b"key")
 _VERBS = (b"is", b"was", b"are", b"for", b"to", b"of", b"on", b"in")
 _ESCAPED = tuple(b"\\u00%d" % number for number in range(2, 8))
@@ -77,7 +101,13 @@ def may_hold_secret(text: bytes) -> bool:
     if len(text) > MOST_BYTES or any(each in text for each in _ESCAPED):
         return True  # letters written as numbers: what they say is for a reader of JSON
     text = _without_ids(text)
-    return _has_opening(text) or _is_other_carrier(text) or _has_named(text, text.lower())
+    texts = [unveil(text)[0]] if is_veiled(text) else [text]
+    if b"\x1b]" in text or b"u001b]" in text.lower():
+        texts.append(text)  # titles and links of a terminal hold words of their own
+    return any(
+        _has_opening(each) or _is_other_carrier(each) or _has_named(each, each.lower())
+        for each in texts
+    )
 
 
 def _without_ids(text: bytes) -> bytes:
@@ -140,6 +170,10 @@ def _is_other_carrier(text: bytes) -> bool:
     """What is known by what carries it: addresses with a name in them, and lines of files."""
     if b":5432:" in text or (b"curl" in text and (b" -u" in text or b"--user" in text)):
         return True
+    if any(program in text and option in text for program, option in _COMMANDS):
+        return True
+    if any(sign in text for sign in (b"%3A%2F%2F", b"%3a%2f%2f", b"%3A%2f%2f", b"%3a%2F%2F")):
+        return True
     bars = _places(text, b"|") + _places(text, b"%7C")
     return any(at >= 15 and text[at - 15 : at].isdigit() for at in bars) or any(
         b"@" in text[at + 3 : at + 260].split(b"/", 1)[0] for at in _places(text, b"://")
@@ -150,7 +184,7 @@ def _has_named(text: bytes, lowered: bytes) -> bool:
     """Whether a name of a secret is given something that may be one."""
     if b"authorization" in lowered and b"basic" in lowered:
         return True
-    if any(_is_given(lowered, word) for word in _PASSWORDS) or any(
+    if any(_is_given(text, lowered, word) for word in _PASSWORDS) or any(
         _is_in_prose(lowered, word) for word in _PROSE_WORDS
     ):
         return True
@@ -193,10 +227,8 @@ def _is_random(run: bytes) -> bool:
     )
 
 
-def _is_given(lowered: bytes, word: bytes) -> bool:
-    """Whether a word for a password is assigned, or passed with, something that has a digit or a
-    sign.
-    """
+def _is_given(text: bytes, lowered: bytes, word: bytes) -> bool:
+    """Return True if a word for a password is assigned, or passed with, what may be one."""
     for at in _places(lowered, word):
         end = at + len(word)
         limit = end + 24
@@ -204,11 +236,13 @@ def _is_given(lowered: bytes, word: bytes) -> bool:
             end < len(lowered) and end < limit and (lowered[end] in _WORD or lowered[end] in b"_.-")
         ):
             end += 1
-        rest = lowered[end : end + 200].lstrip(b"\\\"'`*]")
+        rest = text[end : end + 200].lstrip(b"\\\"'`*]")
         blank = rest[:1] in (b" ", b"\t") or rest[:2] == b"\\t"
         rest = rest.lstrip(b" \t")
         is_given = (
-            blank or rest.startswith(b"value") or (rest[:1] != b"" and rest[:1] in b":=!?|>,(")
+            blank
+            or rest[:5].lower() == b"value"
+            or (rest[:1] != b"" and rest[:1] in b":=!?|>,(\xef")
         )
         if is_given and _has_value(rest):
             return True
@@ -230,11 +264,16 @@ def _is_in_prose(lowered: bytes, word: bytes) -> bool:
 
 
 def _has_value(rest: bytes) -> bool:
-    """Whether something of six bytes or more follows that has a digit or a sign in it, and a
-    letter.
+    """Return True if six bytes or more follow that a password may be.
+
+    They have a digit, a sign, or small and capital letters mixed as in no name.
     """
     for piece in rest.replace(b"\\n", b" ").replace(b'"', b" ").replace(b"'", b" ").split()[:12]:
         value = piece.lstrip(b":=!?|>,(\\`*").rstrip(b"\\,;:)]}>`*")
-        if len(value) >= 6 and any(each in _SIGNS or 48 <= each <= 57 for each in value):
-            return True
+        if len(value) >= 6:
+            kinds = value.translate(_KINDS)
+            if any(each in _SIGNS for each in value) or any(
+                mix in kinds for mix in (b"0", b"AaA", b"aAA")
+            ):
+                return True
     return False

@@ -138,7 +138,11 @@ class Engine:
         else:
             head = data[start:end].decode("latin-1")
         if not shape.is_secret(
-            head, rule, data[opening:start].decode("latin-1"), is_quoted=is_quoted
+            head,
+            rule,
+            data[opening:start].decode("latin-1"),
+            is_quoted=is_quoted,
+            ends_line=data[end : end + 2].strip(b" ")[:1] in (b"", b"\n", b"\r", b"\\"),
         ):
             return None
         return Span(

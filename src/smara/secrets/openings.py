@@ -35,7 +35,7 @@ _CATEGORIES = {
 }
 _BY_CARRIER = (
     "url-password", "url-token-user", "curl-user", "netrc-password", "docker-config-auth",
-    "facebook-app-token", "pgpass-line",
+    "facebook-app-token", "pgpass-line", "command-", "url-password-encoded",
 )  # fmt: skip
 """Rules that the prefilter knows by the signs around a secret."""
 Places = list[frozenset[int]]
@@ -71,7 +71,7 @@ def _openings() -> set[Opening]:
     found: set[Opening] = set()
     for rule in RULES:
         for keyword in rule.keywords:
-            if "(?i" not in keyword and rule.name not in _BY_CARRIER:
+            if "(?i" not in keyword and not rule.name.startswith(_BY_CARRIER):
                 for places in _spelled_out(_places(parser.parse(keyword))):
                     found.add(_opening(places, rule.is_bounded))
         if encoded := encoded_opening(rule.literal):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from smara.core.scope import require_id
 from smara.core.validate import invalid
+from smara.core.veils import is_veiled, unveil
 from smara.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -52,12 +53,12 @@ def scan(text: str) -> tuple[SecretFinding, ...]:
     Never raises for any text. A placeholder of an earlier redaction is not a finding.
     """
     data = text.encode("utf-8", "surrogatepass")
-    spans = _engine().spans(data)
+    spans = _spans(data)
     if not spans:
         return ()
     for _ in range(_MAX_ROUNDS):  # scan what redaction would leave until nothing more appears
         redacted, shifts = _redacted_bytes(data, spans)
-        more = _engine().spans(redacted)
+        more = _spans(redacted)
         if not more:
             break
         # Spans never touch a placeholder, so one shift moves both ends.
@@ -76,6 +77,27 @@ def scan(text: str) -> tuple[SecretFinding, ...]:
             position, characters = span.end, end
         findings.append(SecretFinding(span.rule.name, span.rule.label, start, end=end))
     return tuple(findings)
+
+
+def _spans(data: bytes) -> list[Span]:
+    """Return the secrets in bytes, also those that colors or invisible signs run through."""
+    spans = _engine().spans(data)
+    if not is_veiled(data):
+        return spans
+    plain, moves = unveil(data)
+    starts = [start for start, _ in moves]
+    for span in _engine().spans(plain):
+        first, last = (
+            place + moves[bisect_right(starts, place) - 1][1] for place in (span.start, span.end - 1)
+        )
+        spans.append(span._replace(start=first, end=last + 1))
+    joined: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        if joined and span.start < joined[-1].end:
+            joined[-1] = joined[-1]._replace(end=max(joined[-1].end, span.end))
+        else:
+            joined.append(span)
+    return joined
 
 
 def _redacted_bytes(data: bytes, spans: list[Span]) -> tuple[bytes, list[tuple[int, int]]]:

@@ -65,6 +65,7 @@ def prefixed(
     least: int,
     tail: str = "",
     min_entropy: float = 2.6,
+    shape: Shape = "format",
 ) -> Rule:
     """Return the rule of a token with a prefix and an alphabet.
 
@@ -78,6 +79,7 @@ def prefixed(
         label,
         keywords=(opening,),
         pattern=f"({prefix}{alphabet}{{{least},}}{tail})",
+        shape=shape,
         min_entropy=min_entropy,
         literal=plain if len(plain) >= 3 and not set("()[]?*+|{") & set(plain) else "",
     )

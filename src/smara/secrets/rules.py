@@ -7,13 +7,16 @@ earlier rule names it.
 
 from __future__ import annotations
 
+import re
+
 from smara.secrets.rule import BASE64, Rule, Shape
 from smara.secrets.vendors import VENDORS
 
 # The body of a key block runs to its END line and holds no five dashes, whatever prefixes its lines
 # have: indentation, diff signs, line numbers, string concatenation, an escaped "\n".
 _BLOCK_BODY = r"(?:-{0,4}[^-])*?"
-_BLOCK_LINES = r"(?:(?:\\+[nr]|[\s\"'+>|,;#*]){1,16}[A-Za-z0-9+/=]{16,})+"
+_BLOCK_JOINT = r"(?:\\+[nr]|[\s\"'+>|,;#*]){1,16}(?:[0-9]{1,6}(?:[:|]|\t|- |  ?)[ \t+>|-]{0,4})?"
+_BLOCK_LINES = rf"(?:{_BLOCK_JOINT}[A-Za-z0-9+/=]{{16,}})+"
 
 
 def _key_block(name: str, label: str, kind: str) -> Rule:
@@ -30,9 +33,19 @@ def _key_block(name: str, label: str, kind: str) -> Rule:
     )
 
 
+_KEY_END = "-----END (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+
 KEY_BLOCKS = (
     _key_block("pem-private-key", "private-key", "(?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY"),
     _key_block("pgp-private-key", "private-key", "PGP PRIVATE KEY BLOCK"),
+    Rule(
+        "private-key-tail",
+        "private-key",
+        (_KEY_END,),
+        pattern=rf"([A-Za-z0-9+/=]{{24,}}(?:{_BLOCK_LINES})?(?:{_BLOCK_JOINT})?{_KEY_END})",
+        is_bounded=False,
+        lookback_bytes=8192,
+    ),
     Rule(
         "ssh2-private-key",
         "private-key",
@@ -70,7 +83,17 @@ URLS = (
         "url-password",
         "password",
         (r"://[^\s/:@?#\"'<>`\\]{0,80}:[^\s/@\"'<>`\\]{1,160}@",),
-        pattern=r"://[^\s/:@?#\"'<>`\\]{0,80}:([^\s/@\"'<>`\\]{1,160})@[A-Za-z0-9\[]",
+        # A password may hold an at sign of its own, but no host and no query follows it then.
+        pattern=r"://[^\s/:@?#\"'<>`\\]{0,80}:"
+        r"([^\s/@\"'<>`\\]{1,160}(?:@[^\s/@.:?&=,\"'<>`\\]{0,64}){0,4})@[A-Za-z0-9\[]",
+        shape="url",
+        is_bounded=False,
+    ),
+    Rule(
+        "url-password-encoded",
+        "password",
+        (r"%3[Aa]%2[Ff]%2[Ff][^\s%\"'&<>]{0,80}%3[Aa]",),
+        pattern=r"%3[Aa]%2[Ff]%2[Ff][^\s%\"'&<>]{0,80}%3[Aa]([^\s\"'&<>]{1,160}?)%40",
         shape="url",
         is_bounded=False,
     ),
@@ -198,14 +221,63 @@ FILES = (
     ),
 )
 
-CARRIERS: tuple[Rule, ...] = (*KEY_BLOCKS, *URLS, *HEADERS, *FILES)
+# Programs, and the option after which they take a password. It may be anything but a variable.
+_COMMANDS = (
+    ("mysql(?:dump|admin|import|show)?|mariadb(?:-dump|-admin)?|7z|7za", "-p"),
+    ("sshpass", "-p ?"),
+    (
+        "(?:docker|podman|nerdctl|helm registry|oras|crane auth|az acr|skopeo) login",
+        "(?:-p|--password)[ =]",
+    ),
+    ("redis-cli|valkey-cli", "(?:-a|--pass)[ =]"),
+    ("mongo|mongosh|mongodump|mongorestore|mongoimport|mongoexport", "(?:-p|--password)[ =]"),
+    ("sqlcmd|bcp|zip|unzip", "-P ?"),
+    ("ldap(?:search|add|modify|delete|whoami)", "-w ?"),
+    ("twine upload|svn|wget|hg", "(?:-p|--password|--http-password|--ftp-password)[ =]"),
+    ("gh (?:secret|variable) set", "(?:-b|--body)[ =]"),
+    ("aws configure set", "(?:aws_secret_access_key|aws_session_token) "),
+    ("openssl", "-pass(?:in|out)? pass:"),
+    ("htpasswd", r"-[a-zA-Z]*b[a-zA-Z]* \S{1,128} \S{1,64} "),
+    ("smbclient|rpcclient|mount.cifs", r"-U ?[\"']?[^\s%\"']{1,64}%"),
+    ("poetry config", r"http-basic\.\S{1,64} \S{1,64} "),
+)  # fmt: skip
+_ARGUMENT_VALUE = r"\\{0,2}[\"']?([^\s\"'\\;|&<>]{4,128})"
+
+COMMANDS = (
+    *(
+        Rule(
+            f"command-{re.split(r'[^a-z]', programs)[0] or 'login'}",
+            "password",
+            (rf"(?:{programs})[ ]",),
+            pattern=rf"(?:{programs})[ ](?:[^\n|;]{{0,300}}?[ ])?{given}{_ARGUMENT_VALUE}",
+            shape="url",
+            reach_bytes=1024,
+        )
+        for programs, given in _COMMANDS
+    ),
+    Rule(
+        "command-stdin",
+        "password",
+        (r"(?:echo|printf)[ ]",),
+        pattern=r"(?:echo|printf)[ ](?:-[neE]{1,3} |[\"']?%s[\"']? )?"
+        r"[\"']?([^\s\"'|]{4,128})[\"']?[ ]?\|[^\n|]{0,80}--password-stdin",
+        shape="url",
+        reach_bytes=1024,
+    ),
+)
+
+CARRIERS: tuple[Rule, ...] = (*KEY_BLOCKS, *URLS, *HEADERS, *FILES, *COMMANDS)
 
 
 _REACH_BYTES = 256
 # The rest of the name, then what may close it: quotes, brackets, Markdown stars.
 _NAME_REST = r"[\w.-]{0,24}[\\\"'`*\]]{0,4}[ \t]{0,6}"
 # `=`, `:`, `:=`, `=>`, `==`, `||`, `?=`, `>`, and a typed declaration: `token: str =`.
-_ASSIGN = r"(?::[ ]{0,2}[&'\w<>\[\]. |]{1,24}=|[:=!?]{1,3}={0,2}>?[*]{0,2}|\|\||>)[ \t]{0,8}"
+# and the colon and the equals sign of full width.
+_ASSIGN = (
+    r"(?::[ ]{0,2}[&'\w<>\[\]. |]{1,24}=|[:=!?]{1,3}={0,2}>?[*]{0,2}|\|\||>|\xef\xbc[\x9a\x9d])"
+    r"[ \t]{0,8}"
+)
 # `("token", "…")`, `set_token("…")`, `key="token" value="…"`.
 _ARGUMENT = r"(?:,[ \t\n]{0,4}|\([ ]?|value[ ]?=[ ]?)"
 _QUOTE = r"\\{0,3}[\"'`]"
@@ -263,7 +335,15 @@ def prose_rule(name: str, label: str, word: str) -> Rule:
     )
 
 
-PASSWORD = "passw(?:or)?d|passwd|passphrase|passwort|passcode|pwd"  # noqa: S105  # words that announce a secret
+# Words that announce a secret, also in other languages: bytes of UTF-8, for the engine reads bytes.
+_ABROAD = "|".join(
+    "".join(chr(byte) if byte < 128 else f"\\x{byte:02x}" for byte in word.encode())
+    for word in (
+        "contraseña", "mot de passe", "senha", "wachtwoord", "kennwort", "hasło", "пароль", "şifre",
+        "密码", "密碼", "口令", "パスワード", "비밀번호",
+    )
+)  # fmt: skip
+PASSWORD = f"passw(?:or)?d|passwd|passphrase|passwort|passcode|pwd|{_ABROAD}"
 SECRET = "secret"  # noqa: S105  # words that announce a secret
 TOKEN = "token"  # noqa: S105  # words that announce a secret
 KEY = (
@@ -320,7 +400,7 @@ ASSIGNMENTS: tuple[Rule, ...] = (
     assignment_rule(
         "assigned-pass",
         "password",
-        r"(?:\b|[_-])pass",
+        r"(?:\b|[_-])(?:pass|pw)",
         shape="password",
         rest=r"[\\\"'\]]{0,4}[ \t]{0,3}",
     ),

@@ -137,10 +137,10 @@ def trim(value: str, rule: Rule, is_quoted: bool) -> str:
     return value
 
 
-def is_secret(value: str, rule: Rule, name: str, is_quoted: bool) -> bool:
+def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: bool = False) -> bool:
     """Judge a value by its rule's shape.
 
-    `name` is the text before the value.
+    `name` is the text before the value; `ends_line` says that nothing follows it in its line.
     """
     if rule.shape == "format":
         return entropy(value) >= rule.min_entropy and not _EXAMPLE_IN_FORMAT.search(value)
@@ -168,9 +168,13 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool) -> bool:
     if rule.shape == "password":
         if is_passed and not is_quoted:
             return False
-        return _is_password(
-            value, (is_quoted and not is_passed) or _ENVIRONMENT_NAME.search(name) is not None
+        is_deliberate = (
+            (is_quoted and not is_passed)
+            or _ENVIRONMENT_NAME.search(name) is not None
+            # A line of YAML; a parameter's type is followed by something.
+            or (ends_line and name.rstrip(" \t").endswith((":", "\xef\xbc\x9a")))
         )
+        return _is_password(value, is_deliberate)
     return _is_prose_secret(value, name)
 
 
@@ -203,11 +207,9 @@ def _is_password(value: str, is_deliberate: bool) -> bool:
     has_digit = any(sign.isdigit() for sign in value)
     signs = sum(sign in _STRONG_SIGNS for sign in value)
     if is_deliberate:
-        return (
-            has_letter
-            and (has_digit or 0 < signs < len(value) / 2)
-            and (signs > 0 or len(value) >= 7)
-        )
+        # Letters alone are a word, or a name, unless small and capital ones are mixed as in none.
+        is_mixed = has_digit or 0 < signs < len(value) / 2 or _UNWORDLY.search(value) is not None
+        return has_letter and is_mixed and (signs > 0 or len(value) >= 7)
     return has_letter and has_digit and (signs > 0 or len(_SWITCH.findall(value)) >= 2)
 
 

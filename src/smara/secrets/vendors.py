@@ -555,6 +555,28 @@ TOOLS = (
     prefixed(
         "aws-bedrock-short-lived", "aws-bedrock-key", "bedrock-api-key-", alphabet=BASE64, least=20
     ),
+    prefixed("google-auth-key", "google-api-key", r"AQ\.Ab", alphabet=WORD, least=30),
+    prefixed("posthog-personal", "posthog-key", "phx_", alphabet=ALNUM, least=30),
+    prefixed("firecrawl-key", "firecrawl-key", "fc-", alphabet=HEX, least=32),
+    prefixed("e2b-key", "e2b-key", "e2b_", alphabet=HEX, least=32),
+    prefixed("cursor-key", "cursor-key", "key_", alphabet=HEX, least=40),
+    prefixed(
+        "stytch-secret",
+        "stytch-secret",
+        "secret-(?:live|test)-",
+        alphabet="[A-Za-z0-9_=-]",
+        least=24,
+    ),
+    prefixed("cloudflare-token", "cloudflare-token", "cf(?:ut|at|k)_", alphabet=WORD, least=30),
+    prefixed("coderabbit-key", "coderabbit-key", "cr-", alphabet=HEX, least=40),
+    prefixed("modal-secret", "modal-token", "as-", alphabet=ALNUM, least=20, shape="random"),
+    Rule(
+        "password-hash",
+        "password-hash",
+        (r"\$2[abxy]?\$[0-9]{2}\$[./A-Za-z0-9]{6}",),
+        pattern=r"(\$2[abxy]?\$[0-9]{2}\$[./A-Za-z0-9]{53})",
+        is_bounded=False,
+    ),
     prefixed("polar-token", "polar-token", "polar_(?:oat|pat)_", alphabet=WORD, least=30),
     prefixed(
         "settlemint-token", "settlemint-token", "sm_(?:aat|pat|sat)_", alphabet=ALNUM, least=16

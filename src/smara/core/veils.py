@@ -1,0 +1,76 @@
+"""See through the marks that hide words from a scanner: colors, and signs without width.
+
+`grep --color` writes an escape between a name and its value, a web page a zero-width space
+inside a word. A person does not see them; whoever compares bytes must not either. On the hooks'
+path: `re` is loaded only for a text that has such a mark.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+
+# Soft hyphen, Mongolian vowel separator, zero-width and directional signs, invisible operators,
+# variation selectors, byte order mark: as UTF-8.
+_WIDTHLESS = (
+    b"\xc2\xad", b"\xcd\x8f", b"\xe1\xa0\x8e",
+    *(b"\xe2\x80" + bytes([last]) for last in (*range(0x8B, 0x90), *range(0xAA, 0xAF))),
+    *(b"\xe2\x81" + bytes([last]) for last in (*range(0xA0, 0xA5), *range(0xA6, 0xB0))),
+    *(b"\xef\xb8" + bytes([last]) for last in range(0x80, 0x90)),
+    b"\xef\xbb\xbf",
+)  # fmt: skip
+# The escape character and the single-byte CSI, raw and as programs and JSON write them.
+_ESCAPES = (
+    b"\x1b", b"\xc2\x9b", b"u001b", b"u001B", b"u009b", b"u009B", b"\\x1b", b"\\x1B", b"\\033",
+    b"\\e[",
+)  # fmt: skip
+# Signs without width as JSON writes them.
+_WRITTEN = (
+    b"\\u00ad", b"\\u00AD", b"\\u034f", b"\\u180e", b"\\u200", b"\\u202", b"\\u206", b"\\ufe0",
+    b"\\ufeff", b"\\uFEFF",
+)  # fmt: skip
+_MARKS = (*_ESCAPES, *_WRITTEN, *_WIDTHLESS)
+_pattern: "re.Pattern[bytes] | None" = None
+
+
+def is_veiled(data: bytes) -> bool:
+    """Return True if a text has marks that hide words."""
+    return any(mark in data for mark in _MARKS)
+
+
+def unveil(data: bytes) -> tuple[bytes, list[tuple[int, int]]]:
+    """Return a text without its marks, and where its pieces stood.
+
+    Returns:
+        The text, and for each piece that is left its start there and how far it was moved.
+    """
+    global _pattern  # compiled once, for the first text that has a mark
+    if _pattern is None:
+        import re
+
+        escape = rb"(?:\x1b|\\+(?:u001[bB]|x1[bB]|033|e(?=\[)))"
+        single = rb"(?:\xc2\x9b|\\+u009[bB])"
+        # A sequence that sets colors or moves the cursor, one that gives a title or a link, and a
+        # short one; nothing in them is longer than terminals read.
+        tail = rb"[0-?]{0,64}[ -/]{0,8}[@-~]"
+        title = rb"\][^\x07\x1b\n]{0,2048}?(?:\x07|\x1b\\|\\+u0007|\\+u001[bB]\\+)"
+        widthless = b"|".join(map(re.escape, _WIDTHLESS))
+        written = (
+            rb"\\+u(?:00[aA][dD]|034[fF]|180[eE]|200[b-fB-F]|202[a-eA-E]|206[0-9a-fA-F]"
+            rb"|[fF][eE]0[0-9a-fA-F]|[fF][eE][fF][fF])"
+        )
+        _pattern = re.compile(
+            rb"%s(?:\[%s|%s|[ -/]{0,4}[0-~])?|%s%s|%s|%s"
+            % (escape, tail, title, single, tail, widthless, written)
+        )
+    pieces: list[bytes] = []
+    moves: list[tuple[int, int]] = []
+    size = position = 0
+    for match in _pattern.finditer(data):
+        if match.start() > position:
+            moves.append((size, position - size))
+            pieces.append(data[position : match.start()])
+            size += match.start() - position
+        position = match.end()
+    moves.append((size, position - size))
+    pieces.append(data[position:])
+    return b"".join(pieces), moves
