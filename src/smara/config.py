@@ -251,9 +251,16 @@ def default_actor() -> str:
 
 
 def environment_for_git() -> dict[str, str]:
-    """Return the environment for non-interactive git in its own folder."""
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return {**variables, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    """Return the environment for git that asks nothing and fetches nothing."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {
+        **others,
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        # An object that is missing would be fetched by a program that the repository names.
+        "GIT_ALLOW_PROTOCOL": "none",
+        "GIT_NO_LAZY_FETCH": "1",
+    }
 
 
 def local_timezone() -> str:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
-from smara.core.git import ask_git, find_repository, git_text
+from smara.core.git import ask_git, find_repository, git_text, is_blob
 
 _SMALL = 4_096
 _PACKED = 8 * 1024 * 1024
@@ -244,8 +244,8 @@ class GitFiles:
         """Return a file's present path by git, with its changes."""
         if (head := self.head()) is None:
             return None
-        options = ("--name-status", "-M", "-l400", "--diff-filter=R", "-z", "--relative")
-        output = self._cached("diff", *options, commit, head) or b""
+        options = ("-r", "--name-status", "-M", "-l400", "--diff-filter=R", "-z", "--relative")
+        output = self._cached("diff-tree", *options, commit, head) or b""
         pieces = output.decode("utf-8", "surrogateescape").split("\0")
         return dict(zip(pieces[1::3], pieces[2::3], strict=False)).get(path)
 
@@ -253,10 +253,9 @@ class GitFiles:
         """Return True if a file differs from its content at a commit."""
         if (whole := self.commit(commit)) is None:
             return None
-        answer = ask_git(
-            self.root, "diff", "--quiet", whole, "--", path, timeout_seconds=self._seconds
-        )
-        return None if answer is None or answer.code not in (0, 1) else bool(answer.code)
+        place = os.path.join(self.root, path)
+        blob = self._line(self._git("rev-parse", "--verify", "--quiet", f"{whole}:./{path}"))
+        return os.path.lexists(place) if blob is None else not is_blob(place, blob)
 
     def knows(self, path: str) -> bool | None:
         """Return True if the checked-out commit has this file.

@@ -1,7 +1,9 @@
 """Run git commands and find the repository of a folder.
 
-Commands run without the user's hooks, pagers and prompts. Worktrees of one repository
-share its common directory.
+A repository's own configuration may name programs: hooks, filters, helpers, transports. None of
+them is run here: only commands that read the index and the objects are allowed, never one that
+compares the working tree, and no object is fetched. Worktrees of one repository share its common
+directory.
 """
 
 from __future__ import annotations
@@ -19,8 +21,25 @@ _SAFE = (
     f"core.hooksPath={os.devnull}",
     "-c", "core.untrackedCache=false", "-c", "core.quotePath=false", "-c",
     "log.showSignature=false",
-    "-c", "diff.renameLimit=1000",
+    "-c", "diff.renameLimit=1000", "-c", "protocol.allow=never",
 )  # fmt: skip
+_COMMANDS = frozenset(
+    {
+        "cat-file",
+        "config",
+        "diff-tree",
+        "log",
+        "ls-files",
+        "ls-tree",
+        "merge-base",
+        "rev-list",
+        "rev-parse",
+    }
+)
+"""What is asked of git: none of these reads a file of the working tree, so none runs a filter."""
+
+
+_MOST_COMPARED = 64 << 20
 
 
 class GitAnswer(NamedTuple):
@@ -38,7 +57,9 @@ def ask_git(folder: str, *arguments: str, timeout_seconds: float = 5.0) -> GitAn
     """Run git in a folder; ``None`` without git or in time."""
     import subprocess
 
-    guard = ("--no-ext-diff", "--no-textconv") if arguments[0] == "diff" else ()
+    if arguments[0] not in _COMMANDS:
+        raise ValueError(f"git {arguments[0]} may run programs that a repository names")
+    guard = ("--no-ext-diff", "--no-textconv") if arguments[0] in ("diff-tree", "log") else ()
     try:
         done = subprocess.run(  # noqa: S603 - fixed arguments, no shell
             ["git", *_SAFE, arguments[0], *guard, *arguments[1:]],  # noqa: S607 - git is where the user has it
@@ -58,6 +79,30 @@ def git_text(folder: str, *arguments: str, timeout_seconds: float = 5.0) -> str 
     """Run git and return its text; ``None`` on failure too."""
     answer = ask_git(folder, *arguments, timeout_seconds=timeout_seconds)
     return answer.text if answer is not None and answer.code == 0 else None
+
+
+def is_blob(path: str, blob: str) -> bool:
+    """Return True if a file holds what a blob of git holds, whichever way its lines end.
+
+    Compared here and not by git, which would run the filters that a repository names.
+
+    Args:
+        path: The file.
+        blob: The blob's name, by SHA-1 or SHA-256.
+    """
+    import hashlib
+
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MOST_COMPARED)
+    except OSError:
+        return False
+    algorithm = "sha256" if len(blob) == 64 else "sha1"
+    return any(
+        hashlib.new(algorithm, b"blob %d\0" % len(each) + each, usedforsecurity=False).hexdigest()
+        == blob
+        for each in (data, data.replace(b"\r\n", b"\n"))
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,8 @@ def _spans(data: bytes) -> list[Span]:
     starts = [start for start, _ in moves]
     for span in _engine().spans(plain):
         first, last = (
-            place + moves[bisect_right(starts, place) - 1][1] for place in (span.start, span.end - 1)
+            place + moves[bisect_right(starts, place) - 1][1]
+            for place in (span.start, span.end - 1)
         )
         spans.append(span._replace(start=first, end=last + 1))
     joined: list[Span] = []

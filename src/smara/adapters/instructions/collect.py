@@ -21,7 +21,7 @@ from smara.adapters.host import glob_sorted
 from smara.adapters.instructions.markdown import InstructionFile, Parsed
 from smara.adapters.instructions.parse import parse_instructions
 from smara.core.extract import word_set
-from smara.core.git import find_repository, git_text
+from smara.core.git import find_repository, git_text, is_blob
 from smara.core.host_table import INSTRUCTION_FILES
 from smara.core.paths import GENERATED_FOLDERS, OUTPUT_FOLDERS, host_of
 from smara.errors import InvalidInputError, NotFoundError
@@ -78,9 +78,15 @@ def commits_of(root: str, paths: Iterable[str]) -> dict[str, str]:
     head = (git("rev-parse", "--verify", "-q", "HEAD") or "").strip()
     if not head or not names:
         return {}
-    tracked = (git("ls-files", "-z", "--", *names) or "").split("\0")
-    changed = (git("status", "--porcelain=v1", "-z", "--", *names) or "").split("\0")
-    return dict.fromkeys(set(names).intersection(tracked) - {line[3:] for line in changed}, head)
+    # `git status` would run the filters that a repository names, so contents are compared here.
+    entries = (git("ls-tree", "-z", "HEAD", "--", *names) or "").split("\0")
+    facts = [entry.partition("\t") for entry in entries if entry]
+    blobs = {path: about.split()[-1] for about, _, path in facts}
+    return {
+        name: head
+        for name in names
+        if name in blobs and is_blob(os.path.join(root, name), blobs[name])
+    }
 
 
 def as_instruction_file(root: str, path: str | os.PathLike[str]) -> InstructionFile:
