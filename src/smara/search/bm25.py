@@ -77,7 +77,7 @@ def lookup_terms(query: Query, weights: WordWeights) -> dict[str, LookupTerm]:
         term.text: LookupTerm(
             (weights.part_weight if term.kind == "part" else 1.0)
             * (weights.weak_weight if term.is_weak else 1.0),
-            term.word,
+            term.shown,
             term.is_prefix,
         )
         for term in query.telling

@@ -287,7 +287,7 @@ class CodeFinder:
             {*shares, *close}, key=lambda no: (-(shares.get(no, 0.0) + close.get(no, 0.0)), -no)
         )
         defined = self._defined(session, tree, intent)
-        words = {term.text: term.word for term in intent.query.telling}
+        words = {term.text: term.shown for term in intent.query.telling}
         found = []
         for no, hit in self._load(session, best[: max(LOADED, filters.limit)], tree).items():
             if filters.includes(hit):

@@ -20,7 +20,7 @@ from smara.database.database import Session
 from smara.errors import InvalidInputError
 from smara.search.bm25 import IndexMatches, LookupTerm, RowScore
 from smara.search.code import MOST_ROWS, CodeFileRow, CodeTrees, TreeChunks
-from smara.search.query import STOP_WORDS
+from smara.search.query import STOP_WORDS, shown_term
 from smara.search.weights import WEIGHTS, IssueWeights, Weights
 
 LONGEST = 100_000
@@ -112,7 +112,8 @@ def _counted(text: str, words: dict[str, str]) -> Counter[tuple[str, str]]:
         for term, kind in expand(word).terms:
             if not _says_nothing(term):
                 counted[term, kind] += 1
-                words.setdefault(term, word[:_LONGEST_SHOWN])
+                shown = word[:_LONGEST_SHOWN]
+                words.setdefault(term, shown_term(term, kind, shown))
     return counted
 
 

@@ -91,6 +91,22 @@ _ASKS_WHICH = re.compile(r"\b(?:what|which|how (?:many|much))\b", re.IGNORECASE)
 _TELLS = {"identifier": 4, "path": 4, "cjk": 3, "number": 2, "word": 1, "part": 0}
 
 
+_LONGEST_ENDING = 4
+
+
+def shown_term(text: str, kind: str, word: str) -> str:
+    """Return a term as a reason may name it: of a name that was found in part, the part.
+
+    >>> shown_term("hang", "word", "hangs"), shown_term("schema", "part", "LoginSchema")
+    ('hangs', 'schema of LoginSchema')
+    >>> shown_term("validatetotal", "identifier", "Order.validate_total")
+    'validatetotal of Order.validate_total'
+    """
+    letters = sum(letter.isalnum() for letter in word)
+    is_whole = kind != "part" and letters - len(text) <= _LONGEST_ENDING
+    return word if is_whole or " (contains " in word else f"{text} of {word}"
+
+
 class QueryTerm(NamedTuple):
     """One term to look for.
 
@@ -109,6 +125,11 @@ class QueryTerm(NamedTuple):
     is_weak: bool = False
     is_prefix: bool = False
     closeness: float = 1.0
+
+    @property
+    def shown(self) -> str:
+        """The term in a reason: of a name of which only a part was found, that part."""
+        return shown_term(self.text, self.kind, self.word)
 
 
 @dataclass(frozen=True, slots=True)

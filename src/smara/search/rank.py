@@ -313,9 +313,8 @@ class Ranking:
             term = terms.terms[number]
             if term.group not in groups:
                 groups.add(term.group)
-                part = f"{term.text} of " if term.kind == "part" else ""
                 name = " (name)" if number in each.in_code else ""
-                matches.append(f"matches {part}{term.word}{name}")
+                matches.append(f"matches {term.shown}{name}")
         near: list[str] = []
         for step, place in _PLACES:
             beside = self._context.get(each.row.place + step)
@@ -323,7 +322,7 @@ class Ranking:
                 term = terms.terms[number]
                 if term.group not in groups:
                     groups.add(term.group)
-                    near.append(f"near: {term.word} {place}")
+                    near.append(f"near: {term.shown} {place}")
         found = [*matches[:_MOST_MATCHES], *near[:_MOST_NEAR]]
         found += [
             f"phrase '{needle.strip()}'" for needle in terms.phrases if each.row.holds(needle)
