@@ -154,18 +154,44 @@ def find_repository(start: str | os.PathLike[str]) -> Repository | None:
 
 
 def _common_dir_of_worktree(marker: Path) -> str | None:
-    """Follow ``gitdir: …`` and then ``commondir``, as git does for worktrees and submodules."""
+    """Follow ``gitdir: …`` and then ``commondir``, as git does for worktrees and submodules.
+
+    Anyone can write such a file and name somebody's repository in it. So the repository must know
+    the folder: a worktree by the path that it notes, a submodule by its setting; a ``.git`` folder
+    belongs to the folder around it.
+    """
     try:
         text = marker.read_text(encoding="utf-8").strip()
         if not text.startswith("gitdir:"):
             return None
         git_dir = marker.parent / text.removeprefix("gitdir:").strip()
-        pointer = git_dir / "commondir"
+        pointer, back = git_dir / "commondir", git_dir / "gitdir"
         if pointer.is_file():
-            git_dir = git_dir / pointer.read_text(encoding="utf-8").strip()
-        return os.path.realpath(git_dir)
+            noted = back.read_text(encoding="utf-8").strip()
+            place = os.path.realpath(git_dir / noted)
+            # One that was moved by hand is noted where it was, and nothing is there any more.
+            if os.path.exists(place) and place != os.path.realpath(marker):
+                return None
+            return os.path.realpath(git_dir / pointer.read_text(encoding="utf-8").strip())
+        worktree = _setting(git_dir / "config", "worktree")
+        if worktree is not None:
+            is_ours = os.path.realpath(git_dir / worktree) == os.path.realpath(marker.parent)
+            return os.path.realpath(git_dir) if is_ours else None
+        return None if git_dir.resolve().name == ".git" else os.path.realpath(git_dir)
     except (OSError, ValueError):
         return None
+
+
+def _setting(config: Path, name: str) -> str | None:
+    """Return a setting of a repository's ``[core]``, without asking git."""
+    section = ""
+    for line in config.read_text(encoding="utf-8", errors="replace").splitlines():
+        key, _, value = line.strip().partition("=")
+        if line.strip().startswith("["):
+            section = line.strip().strip("[]").lower()
+        elif section == "core" and key.strip().lower() == name:
+            return value.strip().strip('"')
+    return None
 
 
 def _git(common_dir: str, *arguments: str) -> str:

@@ -114,3 +114,48 @@ def test_without_git_the_facts_are_unknown_and_nothing_breaks(repository, monkey
     monkeypatch.setenv("PATH", "")
     found = find_repository(repository)
     assert (found.first_commit, found.remote) == (None, None)
+
+
+def test_a_forged_pointer_does_not_make_a_folder_part_of_a_repository(repository, tmp_path):
+    forged = tmp_path / "stranger"
+    forged.mkdir()
+    for target in ("../app/.git", str(repository / ".git"), "../app/.git/../.git"):
+        (forged / ".git").write_text(f"gitdir: {target}\n")
+        assert find_repository(forged) is None
+
+
+def test_a_forged_pointer_to_the_worktree_of_another_is_refused(repository, tmp_path):
+    git(repository, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    forged = tmp_path / "stranger"
+    forged.mkdir()
+    (forged / ".git").write_text(f"gitdir: {repository}/.git/worktrees/side\n")
+    assert find_repository(forged) is None
+    assert find_repository(tmp_path / "side").common_dir == find_repository(repository).common_dir
+
+
+def test_a_worktree_that_was_moved_by_hand_keeps_its_repository(repository, tmp_path):
+    git(repository, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    (tmp_path / "side").rename(tmp_path / "moved")
+    assert find_repository(tmp_path / "moved").common_dir == find_repository(repository).common_dir
+
+
+def test_a_forged_pointer_to_the_submodule_of_another_is_refused(repository, tmp_path):
+    library = tmp_path / "library"
+    library.mkdir()
+    git(library, "init", "-q")
+    git(library, "commit", "-q", "--allow-empty", "-m", "first")
+    allow = ("-c", "protocol.file.allow=always")
+    git(repository, *allow, "submodule", "--quiet", "add", str(library), "lib")
+    inside = find_repository(repository / "lib")
+    assert inside.common_dir.endswith("modules/lib")
+    forged = tmp_path / "stranger"
+    forged.mkdir()
+    (forged / ".git").write_text(f"gitdir: {inside.common_dir}\n")
+    assert find_repository(forged) is None
+
+
+def test_a_repository_whose_git_folder_lies_elsewhere_is_found(tmp_path):
+    folder = tmp_path / "app"
+    folder.mkdir()
+    git(folder, "init", "-q", "--separate-git-dir", str(tmp_path / "app.git"))
+    assert find_repository(folder).common_dir == str(tmp_path / "app.git")
