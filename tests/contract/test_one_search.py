@@ -167,3 +167,26 @@ def test_as_many_as_are_asked_for_are_given_whatever_their_source(place, source)
             )
             memory.tasks.add(f"Teach the parser number {number}")
         assert len(memory.search("parser", limit=50, sources=[source])) == 50
+
+
+def test_a_past_question_that_asks_the_same_ranks_below_its_answer(memory):
+    question = "The sync test fails again. How did we fix the duplicate messages?"
+    answer = "The duplicate messages came from the retry; an idempotency key fixed them in sync."
+    memory.messages.add(thread_id="old", role="user", content="sync writes every row twice")
+    memory.messages.add(thread_id="old", role="assistant", content=answer)
+    memory.messages.add(thread_id="new", role="user", content=question)
+    memory.messages.add(
+        thread_id="new", role="user", content="How did we fix duplicate messages in sync?"
+    )
+    found = memory.search("how did we fix the duplicate messages in sync")
+    assert found[0].content == answer
+    factors = {hit.content: dict(hit.stages.factors) for hit in found}
+    assert "asks the same" in factors[question]
+    assert "asks the same" not in factors[answer]
+
+
+def test_a_question_about_something_else_keeps_its_place(memory):
+    about = "Which port does staging use? We moved it to 5433 last week."
+    memory.messages.add(thread_id="a", role="user", content=about)
+    [hit] = memory.search("staging port moved")
+    assert dict(hit.stages.factors) == {}

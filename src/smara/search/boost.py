@@ -7,11 +7,12 @@ answer about equally well; it makes no poor hit a good one.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 
 from smara.knowledge.kinds import KINDS
 from smara.search.models import PHASES, SearchCandidate
-from smara.search.query import QueryIntent
+from smara.search.query import STOP_WORDS, QueryIntent
 from smara.search.weights import WEIGHTS, BoostWeights
 
 PHASE_WEIGHTS: dict[str, dict[str, float]] = {
@@ -21,6 +22,10 @@ PHASE_WEIGHTS: dict[str, dict[str, float]] = {
 """How much each type of memory helps in a phase of the work; 1 where nothing is said."""
 
 _DAY_MS = 86_400_000
+_LONGEST_QUESTION = 400
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])(?=.)")
+_SAME_QUESTION = 0.6
+"""A question of which so much stands in the query asks the same."""
 
 Volatility = Callable[[Sequence[str]], float]
 """How often files changed lately, as changes a month; 0 for what is not known."""
@@ -43,6 +48,7 @@ class Boost:
     ) -> None:
         self._phase = intent.hints.phase
         self._files = intent.hints.files
+        self._words = frozenset(intent.query.texts)
         self._now_ms = now_ms
         self._volatility = volatility
         self._weights = weights
@@ -66,10 +72,23 @@ class Boost:
         elif hit.source in weights.derived:
             reason = "the code itself" if hit.source == "code" else "a note of what was said"
             candidate.multiply(reason, weights.derived[hit.source])
+        elif hit.role == "user" and self._asks_the_same(hit.content):
+            candidate.multiply("asks the same", weights.same_question)
         if hit.files and self._files and _touches(hit.files, self._files):
             candidate.multiply("about a file in play", weights.in_play)
         if candidate.kind != "message":  # messages are ranked with their age already
             candidate.multiply("recent", self._freshness(hit.created_at, hit.files))
+
+    def _asks_the_same(self, content: str) -> bool:
+        """Return True if a message ends in a question that says little beyond the query."""
+        from smara.core.text import analyze
+
+        text = content[-_LONGEST_QUESTION:].rstrip()
+        if not text.endswith(("?", "？")):
+            return False
+        terms = analyze(_SENTENCE_END.split(text)[-1])
+        words = {word for word in f"{terms.prose} {terms.code}".split() if word not in STOP_WORDS}
+        return bool(words) and len(words & self._words) >= _SAME_QUESTION * len(words)
 
     def _freshness(self, created_at: int, files: Sequence[str]) -> float:
         """Return 1.03 for what is new, 1.015 after a half-life.

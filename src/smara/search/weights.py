@@ -126,6 +126,8 @@ class BoostWeights:
     unconfirmed: float = 0.85
     tainted: float = 0.7
     least_confident: float = 0.3
+    # A question of the past that asks the same is no answer to it.
+    same_question: float = 0.4
     # About a file that the caller works on.
     in_play: float = 1.2
     # What is new gains 3 %, half of it after a half-life, which changes of its files shorten.
