@@ -82,8 +82,9 @@ def git_text(folder: str, *arguments: str, timeout_seconds: float = 5.0) -> str 
 
 
 def is_blob(path: str, blob: str) -> bool:
-    """Return True if a file holds what a blob of git holds, whichever way its lines end.
+    """Return True if a file holds what a blob of git holds.
 
+    Lines may end either way.
     Compared here and not by git, which would run the filters that a repository names.
 
     Args:
@@ -156,7 +157,7 @@ def find_repository(start: str | os.PathLike[str]) -> Repository | None:
 def _common_dir_of_worktree(marker: Path) -> str | None:
     """Follow ``gitdir: …`` and then ``commondir``, as git does for worktrees and submodules.
 
-    Anyone can write such a file and name somebody's repository in it. So the repository must know
+    Anyone can write such a file and name another's repository in it. So the repository must know
     the folder: a worktree by the path that it notes, a submodule by its setting; a ``.git`` folder
     belongs to the folder around it.
     """

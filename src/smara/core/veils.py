@@ -1,7 +1,7 @@
-"""See through the marks that hide words from a scanner: colors, and signs without width.
+"""See through colors and signs without width, which hide words from a scanner.
 
 `grep --color` writes an escape between a name and its value, a web page a zero-width space
-inside a word. A person does not see them; whoever compares bytes must not either. On the hooks'
+inside a word. A person does not see them; a comparison of bytes must not either. On the hooks'
 path: `re` is loaded only for a text that has such a mark.
 """
 

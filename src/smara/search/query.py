@@ -95,7 +95,7 @@ _LONGEST_ENDING = 4
 
 
 def shown_term(text: str, kind: str, word: str) -> str:
-    """Return a term as a reason may name it: of a name that was found in part, the part.
+    """Return a term as a reason names it: a part as a part.
 
     >>> shown_term("hang", "word", "hangs"), shown_term("schema", "part", "LoginSchema")
     ('hangs', 'schema of LoginSchema')
@@ -128,7 +128,7 @@ class QueryTerm(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The term in a reason: of a name of which only a part was found, that part."""
+        """The term as a reason names it."""
         return shown_term(self.text, self.kind, self.word)
 
 
