@@ -1,4 +1,4 @@
-"""See through colors and signs without width, which hide words from a scanner.
+"""See through colors and signs without width in a text.
 
 `grep --color` writes an escape between a name and its value, a web page a zero-width space
 inside a word. A person does not see them; a comparison of bytes must not either. On the hooks'

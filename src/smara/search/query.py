@@ -95,7 +95,7 @@ _LONGEST_ENDING = 4
 
 
 def shown_term(text: str, kind: str, word: str) -> str:
-    """Return a term as a reason names it: a part as a part.
+    """Return a term as a reason names it.
 
     >>> shown_term("hang", "word", "hangs"), shown_term("schema", "part", "LoginSchema")
     ('hangs', 'schema of LoginSchema')
