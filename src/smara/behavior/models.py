@@ -46,6 +46,10 @@ class Signal:
     """Whether its memories quote what agents, tools or pages said. Names of files and numbers
     cannot carry an order.
     """
+    is_observation: bool = False
+    """Whether several agents who see it in one session are enough. Which files a task takes is no
+    observation: its agents share the task.
+    """
 
     @property
     def value(self) -> float:

@@ -135,18 +135,6 @@ def gate_for(type_: SessionType, passed: Passed) -> tuple[Gate, SessionType]:
 
 SAME = 0.85
 QUORUM = 2
-_OBSERVED = frozenset(
-    {
-        "error_retry",
-        "self_correction",
-        "repeated_grep",
-        "read_abandon",
-        "glob_ignore",
-        "backtrack",
-        "dead_end",
-        "e2e",
-    }
-)
 
 
 def merge(findings: Iterable[SignalFinding]) -> list[SignalFinding]:
@@ -259,8 +247,7 @@ class Judge(NamedTuple):
         if memory_id is not None or is_told:
             why = "it was promoted before"
             return replace(valid, verdict="known", why=why, memory_id=memory_id)
-        # Which files a task takes is no observation: its agents share the task.
-        is_quorum = finding.agents >= QUORUM and finding.kind in _OBSERVED
+        is_quorum = finding.agents >= QUORUM and signal.is_observation
         needed = 1 if is_quorum else signal.least_sessions
         if seen.sessions < needed:
             why = f"seen in {seen.sessions} of the {needed} sessions that it takes"

@@ -16,6 +16,7 @@ SIGNAL = Signal(
     false_positives=0.35,
     targets=("gotcha",),
     least_sessions=2,
+    is_observation=True,
 )
 
 

@@ -21,6 +21,7 @@ SIGNAL = Signal(
     false_positives=0.30,
     targets=("dead_end",),
     least_sessions=1,
+    is_observation=True,
 )
 
 _IMPOSSIBLE = re.compile(

@@ -87,6 +87,7 @@ SIGNAL = Signal(
     false_positives=0.30,
     targets=("e2e_observation",),
     least_sessions=1,
+    is_observation=True,
 )
 _OFTEN = 2
 _TOLD = {

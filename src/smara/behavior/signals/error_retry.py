@@ -19,6 +19,7 @@ SIGNAL = Signal(
     false_positives=0.20,
     targets=("error_pattern", "gotcha"),
     least_sessions=2,
+    is_observation=True,
 )
 _OFTEN = 2
 """Failing so often in one session, before something worked, counts as having failed in two."""

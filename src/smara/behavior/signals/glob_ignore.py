@@ -19,6 +19,7 @@ SIGNAL = Signal(
     targets=("gotcha",),
     least_sessions=2,
     has_text=False,
+    is_observation=True,
 )
 
 

@@ -17,6 +17,7 @@ SIGNAL = Signal(
     targets=("gotcha",),
     least_sessions=3,
     has_text=False,
+    is_observation=True,
 )
 _STEPS = 6
 """The right file is opened at most so many steps after the wrong one."""

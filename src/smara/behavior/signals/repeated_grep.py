@@ -19,6 +19,7 @@ SIGNAL = Signal(
     targets=("module_insight", "gotcha"),
     least_sessions=2,
     has_text=False,
+    is_observation=True,
 )
 _LEAST_LETTERS = 4
 _TIMES = 2

@@ -18,6 +18,7 @@ SIGNAL = Signal(
     false_positives=0.10,
     targets=("gotcha", "module_insight"),
     least_sessions=1,
+    is_observation=True,
 )
 _NAMES_CODE = re.compile(
     r"`[^`]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\b[\w-]+/[\w./-]+|\b\w+\.(?:py|[jt]sx?|go|rs|exs?|json"

@@ -283,8 +283,8 @@ def import_command(
 ) -> Reply:
     """Import past sessions of agents, and conversations in JSON.
 
-    Without FILE it imports the sessions of this repository that Claude Code,
-    Codex, Gemini, Copilot, OpenCode and Pi have stored. FILE may be a folder. It
+    Without FILE it imports the sessions of this repository that coding agents
+    have stored; --from names one of them. FILE may be a folder. It
     is safe to repeat, and every line is counted: stored, known or skipped with
     the reason.
 
