@@ -44,8 +44,11 @@ def record_run(pad: Pad, event: HostEvent, command: Command, failed: bool) -> No
     facts = pad.facts
     facts.runs += 1
     began = facts.starts.pop(event.tool_use_id[:64], None) if event.tool_use_id else None
-    if began is not None and event.at_ms >= began:
-        seconds = (event.at_ms - began) / 1000
+    took_ms = event.duration_ms
+    if took_ms is None and began is not None and event.at_ms >= began:
+        took_ms = event.at_ms - began
+    if took_ms is not None:
+        seconds = took_ms / 1000
         rounded = round(seconds, 1)
         facts.run_seconds = [*facts.run_seconds, rounded][-64:]
         times = pad.durations.count(command.text, pad.step)

@@ -232,11 +232,8 @@ def switch(call: Invocation, embedder: str, later: bool) -> Reply:
     complete, and are kept, so that you can switch back.
     """
     with call.memory() as memory:
-        done = (
-            EmbeddingProgress(memory.embeddings.switch(embedder).model_id, stopped="limit")
-            if later
-            else _run(memory, None, None)
-        )
+        model_id = memory.embeddings.switch(embedder).model_id
+        done = EmbeddingProgress(model_id, stopped="limit") if later else _run(memory, None, None)
         is_kept = memory.embeddings.is_kept(embedder)
     if not is_kept:
         call.warnings.append(
