@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 # Soft hyphen, Mongolian vowel separator, zero-width and directional signs, invisible operators,
 # variation selectors, byte order mark: as UTF-8.
 _WIDTHLESS = (
-    b"\xc2\xad", b"\xcd\x8f", b"\xe1\xa0\x8e",
+    b"\xc2\xad", b"\xc2\x9b", b"\xcd\x8f", b"\xe1\xa0\x8e",
     *(b"\xe2\x80" + bytes([last]) for last in (*range(0x8B, 0x90), *range(0xAA, 0xAF))),
     *(b"\xe2\x81" + bytes([last]) for last in (*range(0xA0, 0xA5), *range(0xA6, 0xB0))),
     *(b"\xef\xb8" + bytes([last]) for last in range(0x80, 0x90)),
@@ -28,13 +28,18 @@ _WRITTEN = (
     b"\\u00ad", b"\\u00AD", b"\\u034f", b"\\u180e", b"\\u200", b"\\u202", b"\\u206", b"\\ufe0",
     b"\\ufeff", b"\\uFEFF",
 )  # fmt: skip
-_MARKS = (*_ESCAPES, *_WRITTEN, *_WIDTHLESS)
+_SPELLED = (*_ESCAPES, *_WRITTEN)
+_LEADS = (b"\xc2", b"\xcd\x8f", b"\xe1\xa0\x8e", b"\xe2\x80", b"\xe2\x81", b"\xef\xb8", b"\xef\xbb")
 _pattern: "re.Pattern[bytes] | None" = None
 
 
 def is_veiled(data: bytes) -> bool:
     """Return True if a text has marks that hide words."""
-    return any(mark in data for mark in _MARKS)
+    if b"\x1b" in data or (b"\\" in data and any(mark in data for mark in _SPELLED)):
+        return True
+    return not data.isascii() and any(
+        lead in data and any(mark in data for mark in _WIDTHLESS) for lead in _LEADS
+    )
 
 
 def unveil(data: bytes) -> tuple[bytes, list[tuple[int, int]]]:

@@ -258,11 +258,12 @@ COMMANDS = (
     Rule(
         "command-stdin",
         "password",
-        (r"(?:echo|printf)[ ]",),
+        ("--password-stdin",),
         pattern=r"(?:echo|printf)[ ](?:-[neE]{1,3} |[\"']?%s[\"']? )?"
         r"[\"']?([^\s\"'|]{4,128})[\"']?[ ]?\|[^\n|]{0,80}--password-stdin",
         shape="url",
-        reach_bytes=1024,
+        is_bounded=False,
+        lookback_bytes=300,
     ),
 )
 
