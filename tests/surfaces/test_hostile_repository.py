@@ -186,3 +186,16 @@ def test_a_file_is_compared_with_its_blob_whichever_way_its_lines_end(tmp_path: 
     file.write_bytes(b"one\nthree\n")
     assert not is_blob(str(file), blob)
     assert not is_blob(str(tmp_path / "gone"), blob)
+
+
+def test_a_link_is_compared_by_where_it_leads_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    (tmp_path / "link").symlink_to("elsewhere")
+    subprocess.run(["git", "add", "link"], cwd=tmp_path, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-s", "link"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    blob = listed.stdout.split()[1]
+    assert is_blob(str(tmp_path / "link"), blob)
+    os.mkfifo(tmp_path / "pipe")
+    assert not is_blob(str(tmp_path / "pipe"), blob)

@@ -9,6 +9,7 @@ directory.
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -84,8 +85,8 @@ def git_text(folder: str, *arguments: str, timeout_seconds: float = 5.0) -> str 
 def is_blob(path: str, blob: str) -> bool:
     """Return True if a file holds what a blob of git holds.
 
-    Lines may end either way.
-    Compared here and not by git, which would run the filters that a repository names.
+    Lines may end either way. Compared here and not by git, which would run the filters that a
+    repository names.
 
     Args:
         path: The file.
@@ -94,8 +95,14 @@ def is_blob(path: str, blob: str) -> bool:
     import hashlib
 
     try:
-        with open(path, "rb") as file:
-            data = file.read(_MOST_COMPARED)
+        mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode):
+            data = os.fsencode(os.readlink(path))  # git keeps a link as the path it leads to
+        elif stat.S_ISREG(mode):  # a pipe or a device would be waited for
+            with open(path, "rb") as file:
+                data = file.read(_MOST_COMPARED)
+        else:
+            return False
     except OSError:
         return False
     algorithm = "sha256" if len(blob) == 64 else "sha1"

@@ -9,8 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
 
-# Soft hyphen, Mongolian vowel separator, zero-width and directional signs, invisible operators,
-# variation selectors, byte order mark: as UTF-8.
+# Soft hyphen, the single-byte CSI, Mongolian vowel separator, zero-width and directional signs,
+# invisible operators, variation selectors, byte order mark: as UTF-8.
 _WIDTHLESS = (
     b"\xc2\xad", b"\xc2\x9b", b"\xcd\x8f", b"\xe1\xa0\x8e",
     *(b"\xe2\x80" + bytes([last]) for last in (*range(0x8B, 0x90), *range(0xAA, 0xAF))),
@@ -18,15 +18,15 @@ _WIDTHLESS = (
     *(b"\xef\xb8" + bytes([last]) for last in range(0x80, 0x90)),
     b"\xef\xbb\xbf",
 )  # fmt: skip
-# The escape character and the single-byte CSI, raw and as programs and JSON write them.
+# The escape character and the single-byte CSI as programs and JSON write them.
 _ESCAPES = (
-    b"\x1b", b"\xc2\x9b", b"u001b", b"u001B", b"u009b", b"u009B", b"\\x1b", b"\\x1B", b"\\033",
+    b"u001b", b"u001B", b"u009b", b"u009B", b"\\x1b", b"\\x1B", b"\\033",
     b"\\e[",
 )  # fmt: skip
 # Signs without width as JSON writes them.
 _WRITTEN = (
-    b"\\u00ad", b"\\u00AD", b"\\u034f", b"\\u180e", b"\\u200", b"\\u202", b"\\u206", b"\\ufe0",
-    b"\\ufeff", b"\\uFEFF",
+    b"\\u00ad", b"\\u00AD", b"\\u034f", b"\\u034F", b"\\u180e", b"\\u180E", b"\\u200", b"\\u202",
+    b"\\u206", b"\\ufe0", b"\\uFE0", b"\\ufeff", b"\\uFEFF",
 )  # fmt: skip
 _SPELLED = (*_ESCAPES, *_WRITTEN)
 _LEADS = (b"\xc2", b"\xcd\x8f", b"\xe1\xa0\x8e", b"\xe2\x80", b"\xe2\x81", b"\xef\xb8", b"\xef\xbb")
@@ -37,8 +37,10 @@ def is_veiled(data: bytes) -> bool:
     """Return True if a text has marks that hide words."""
     if b"\x1b" in data or (b"\\" in data and any(mark in data for mark in _SPELLED)):
         return True
-    return not data.isascii() and any(
-        lead in data and any(mark in data for mark in _WIDTHLESS) for lead in _LEADS
+    return (
+        not data.isascii()
+        and any(lead in data for lead in _LEADS)
+        and any(mark in data for mark in _WIDTHLESS)
     )
 
 

@@ -60,6 +60,7 @@ def test_what_a_carrier_holds_is_found_through_colors(name: str) -> None:
         f"\x1b]0;title\x07{TOKEN[:9]}\x1b]0;other\x07{TOKEN[9:]}",
         json.dumps({"output": f"\x1b[01;31mghp_\x1b[m{TOKEN[4:]}"}),
         json.dumps({"output": json.dumps({"inner": f"ghp_\u200b{TOKEN[4:]}"})}),
+        rf'{{"text": "ghp_\uFE0F{TOKEN[4:]}"}}',
         rf"printf '\e[31mghp_\e[0m{TOKEN[4:]}'",
     ],
 )
