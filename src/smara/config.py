@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from smara.environment import SERVERS, store_file
 from smara.errors import ConfigError
 
 AUTO_PROJECT = "auto"
@@ -295,7 +296,8 @@ def store_exists(settings: Settings) -> bool:
     """Return True if the store exists; a server is assumed to."""
     if settings.db is None:
         return default_store().exists()
-    return "://" in settings.db or os.path.exists(os.path.expanduser(settings.db))
+    file = store_file(settings.db)
+    return file is None or os.path.exists(file)
 
 
 def _user_folder(environment: Mapping[str, str], kind: Literal["config", "data"]) -> Path:
@@ -368,6 +370,12 @@ def _check(name: str, value: Any, source: str) -> Any:
         raise ConfigError(f"{source}: {name} must be true or false, not {value!r}.")
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise ConfigError(f"{source}: {name} must be {kind.__name__}, not {type(value).__name__}.")
+    if name == "db" and not (value.startswith(SERVERS) or (value and store_file(value))):
+        # Not the whole address: it may hold a password.
+        raise ConfigError(
+            f"{source}: {value.partition(':')[0]!r} is no kind of store. Give a path (notes.db, "
+            "./notes.db), sqlite:///PATH, :memory:, or postgresql://USER@HOST/NAME."
+        )
     if name in _CHOICES and value not in _CHOICES[name]:
         raise ConfigError(
             f"{source}: {name} must be one of {', '.join(_CHOICES[name])}, not {value!r}."

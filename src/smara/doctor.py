@@ -19,6 +19,7 @@ from smara.config import Settings, default_store
 from smara.database.database import Database
 from smara.database.filesystem import network_filesystem
 from smara.database.migrate import HEAD, schema_version
+from smara.environment import store_file
 from smara.errors import SmaraError
 from smara.memory import Memory, open_database, open_memory
 
@@ -53,11 +54,8 @@ def examine(settings: Settings, fix: bool = False) -> list[Finding]:
     Permissions, the write-ahead log and the index.
     """
     found: list[Finding] = []
-    is_postgres = settings.db is not None and settings.db.startswith(
-        ("postgresql://", "postgres://")
-    )
-    if not is_postgres and settings.db != ":memory:":
-        path = os.path.expanduser((settings.db or str(default_store())).removeprefix("sqlite:///"))
+    path = store_file(settings.db or str(default_store()))
+    if path is not None and path != ":memory:":
         found += _file_findings(path, fix)
         if not os.path.exists(path) or any(finding.check == "access" for finding in found):
             return found

@@ -33,14 +33,38 @@ def spool_folder() -> str:
     """
     home, store = os.environ.get("SMARA_HOME"), os.environ.get("SMARA_DB")
     if store:
-        if "://" in store and not store.startswith("sqlite:///"):
-            from zlib import crc32  # a name for an address that may hold a password
+        file = store_file(store)
+        if file is not None:
+            return os.path.abspath(file) + "-spool"
+        from zlib import crc32  # a name for an address that may hold a password
 
-            return os.path.join(
-                home or data_folder(), f"spool-{crc32(store.encode('utf-8', 'replace')):08x}"
-            )
-        return os.path.abspath(os.path.expanduser(store.removeprefix("sqlite:///"))) + "-spool"
+        return os.path.join(
+            home or data_folder(), f"spool-{crc32(store.encode('utf-8', 'replace')):08x}"
+        )
     return os.path.join(home or data_folder(), "spool")
+
+
+SERVERS = ("postgresql://", "postgres://")
+"""The beginnings of a server's address."""
+_NEVER_FILES = ("file", "sqlite", "postgres", "postgresql")
+
+
+def store_file(address: str) -> str | None:
+    """Return the file that a store's address names; ``None`` for a URL.
+
+    A single letter before a colon is a drive of Windows; ``./a:/b`` is a path that would look
+    like a URL.
+
+    >>> [store_file(each) for each in ("a.db", "sqlite:///a.db", "C:/a.db", "mysql://x")]
+    ['a.db', 'a.db', 'C:/a.db', None]
+    """
+    if address.startswith("sqlite:///"):
+        return os.path.expanduser(address.removeprefix("sqlite:///"))
+    scheme, colon, rest = address.partition(":")
+    is_scheme = len(scheme) > 1 and scheme.translate({43: "", 45: "", 46: ""}).isalnum()
+    if colon and is_scheme and (rest[:1] in ("/", "\\") or scheme.lower() in _NEVER_FILES):
+        return None
+    return os.path.expanduser(address)
 
 
 def data_folder() -> str:

@@ -21,6 +21,7 @@ from smara.core.tokens import counter_for
 from smara.database.database import Database
 from smara.database.migrate import migrate
 from smara.database.projects import ProjectContext, Projects
+from smara.environment import store_file
 from smara.rooms import Overrides, Rooms, redacted
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
         ThreadHit,
     )
 
-_POSTGRES = ("postgresql://", "postgres://")
 T = TypeVar("T")
 
 
@@ -599,15 +599,16 @@ def open_database(settings: Settings, vfs: str | None = None) -> Database:
     Raises:
         DatabaseError: If the database cannot be opened.
     """
-    if settings.db is not None and settings.db.startswith(_POSTGRES):
+    address = settings.db or str(default_store())
+    path = store_file(address)
+    if path is None:
         from smara.database.postgres import PostgresDatabase
 
-        return PostgresDatabase(settings.db, settings.durability, settings.busy_timeout_seconds)
+        return PostgresDatabase(address, settings.durability, settings.busy_timeout_seconds)
     from smara.database.sqlite import SqliteDatabase
 
-    path = (settings.db or str(default_store())).removeprefix("sqlite:///")
     return SqliteDatabase(
-        path if path == ":memory:" else os.path.expanduser(path),
+        path,
         settings.durability,
         settings.busy_timeout_seconds,
         vfs=vfs,

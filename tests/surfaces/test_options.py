@@ -4,8 +4,12 @@ wins.
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from smara.errors import ConfigError
+from smara.memory import open_memory
 from tests.surfaces.shell import smara, spawn
 
 ADD = ("messages", "add", "--thread", "t", "--role", "user", "--content")
@@ -81,6 +85,43 @@ def test_path_may_be_written_as_a_url(db, form):
         each["check"]
         for each in smara("doctor", "--json", "--db", form.format(db)).data["findings"]
     ]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "mysql://x/y", "mysql:/x/y", "http://localhost/db", "postgresql+psycopg://x/y", "file:a.db",
+        "file:///tmp/a.db?mode=ro", "sqlite:a.db", "sqlite://a.db", "POSTGRESQL://x/y", "redis:\\x",
+    ],
+)  # fmt: skip
+def test_address_of_another_kind_is_refused_at_every_door_and_makes_no_file(
+    address, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"Give a path .*postgresql://USER@HOST/NAME"):
+        open_memory(address)
+    refused = smara("status", "--db", address)
+    assert refused.code == 5
+    assert "is no kind of store. Give a path" in refused.err
+    monkeypatch.setenv("SMARA_DB", address)
+    assert smara("status").code == smara("mcp").code == 5
+    assert spawn("hook", "claude", "SessionStart", stdin=b"{}").code == 0
+    monkeypatch.delenv("SMARA_DB")
+    (tmp_path / "smara.toml").write_text(f"db = {json.dumps(address)}\n")
+    monkeypatch.setenv("SMARA_CONFIG", str(tmp_path / "smara.toml"))
+    assert smara("status").code == 5
+    assert [each.name for each in tmp_path.iterdir()] == ["smara.toml"]
+
+
+def test_refused_address_is_not_repeated_with_its_password():
+    assert "hunter22" not in smara("status", "--db", "mysql://ann:hunter22@host/db").err
+
+
+@pytest.mark.parametrize("name", ["C:\\notes.db", "c:/notes.db", "./odd:/notes.db", "a b:c.db"])
+def test_drive_and_a_colon_in_a_name_are_paths(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    open_memory(name).close()
+    assert (tmp_path / name).exists()
 
 
 def test_tilde_is_the_home_folder(monkeypatch, tmp_path):

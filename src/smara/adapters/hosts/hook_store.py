@@ -39,7 +39,7 @@ from smara.config import default_store, load_settings, store_exists
 from smara.core import log
 from smara.core.background import Background
 from smara.core.events import HostEvent
-from smara.environment import patience
+from smara.environment import patience, store_file
 from smara.errors import SmaraError
 from smara.memory import Memory, open_memory
 
@@ -79,7 +79,7 @@ def speak(agent: str, name: str, payload: bytes, folder: str) -> bytes:
             return b""  # it would be the project of another folder that speaks
         settings = load_settings()
         if not store_exists(settings):
-            store = os.path.abspath(os.path.expanduser(settings.db or str(default_store())))
+            store = os.path.abspath(store_file(settings.db or str(default_store())) or "")
             write_absence(folder, event.cwd, store)
             return b""
         with open_memory(
