@@ -135,7 +135,7 @@ def _one(folder: Path, report: Report, name: str, root: Path) -> None:
     alone = _bare_parse(root, paths)
     with smara.open(store, **_OPENED) as memory:
         status = memory.code.status(root)
-        memory.shrink_log()
+        memory.internals.database.shrink_log()
         label = f"{name} ({status.files:,} files, {status.nodes:,} nodes, {status.edges:,} edges)"
         told = f"{bare.own:.1f} s of processor time beside another, {alone.own:.1f} alone"
         report.add(f"{label}: bare parse of {len(paths):,} files", told)

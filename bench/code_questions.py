@@ -108,7 +108,7 @@ def grow(folder: Path, report: Report, sizes: Sequence[int]) -> None:
             found = memory.code.index(root, workers=0)
             spent = time.process_time() - used
             name = f"{size:,} files ({found.nodes:,} nodes)"
-            memory.shrink_log()
+            memory.internals.database.shrink_log()
             stored = f"{store.stat().st_size / found.nodes:,.0f} bytes a node"
             report.add(f"{name}: indexed, a file", f"{spent / size * 1000:.2f} ms, {stored}")
             ask(memory, root, report, name=name)

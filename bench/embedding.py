@@ -47,11 +47,11 @@ def _made(path: Path, report: Report) -> None:
                 thread_id=f"thread-{size // 5_000}", messages=corpus.messages(_BATCH, size)
             )
         added = time.perf_counter() - started
-        memory.shrink_log()
+        memory.internals.database.shrink_log()
         before, started = os.stat(path).st_size, time.perf_counter()
         done = memory.embeddings.embed_pending()
         embedded = time.perf_counter() - started
-        memory.shrink_log()
+        memory.internals.database.shrink_log()
         if done.embedded != EMBEDDED or not done.is_done:
             sys.exit(f"the benchmark is wrong: {done}")
         report.add(f"{EMBEDDED:,} messages: embedded per second", f"{EMBEDDED / embedded:,.0f}/s")
@@ -98,7 +98,7 @@ def _searched(path: Path, report: Report, size: int, dims: int) -> None:
     with smara.open(path, durability="normal", embed_in_background=False) as memory:
         store = VectorStore(memory._rooms.database, memory._rooms.scope)
         _stock(store, size, dims, centers=centers)
-        memory.shrink_log()
+        memory.internals.database.shrink_log()
         what = f"{size:,} vectors of {dims}"
         with memory._rooms.database.read() as session:
             space = store.spaces(session)[0]

@@ -51,7 +51,7 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
             rate = (target - (sizes[sizes.index(target) - 1] if target != sizes[0] else 0)) / (
                 time.perf_counter() - started
             )
-            memory.shrink_log()
+            memory.internals.database.shrink_log()
             report.add(f"{target:,} messages: added per second", f"{rate:,.0f}/s")
             report.add(f"{target:,} messages: bytes each", f"{os.stat(path).st_size / target:,.0f}")
             _names(memory, path, corpus, report=report, size=target)
@@ -146,7 +146,7 @@ def _everything(
         report.add(f"{size:,} messages: embedded per second", f"{rate:,.0f}/s")
         taken = (os.stat(path).st_size - before) / done.embedded
         report.add(f"{size:,} messages: bytes each of vectors", f"{taken:,.0f}")
-    memory.shrink_log()
+    memory.internals.database.shrink_log()
     questions, bare = corpus.questions(QUESTIONS), _bare(path)
 
     def naive(number: int) -> None:

@@ -39,7 +39,7 @@ def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
                 f"{size:,} tasks with {imported.dependencies:,} dependencies: imported",
                 f"{rate:,.0f}/s",
             )
-            memory.shrink_log()
+            memory.internals.database.shrink_log()
             for verb, value in _verbs(memory, path, size, report=report).items():
                 found.setdefault(verb, []).append(value)
     for verb, values in found.items():

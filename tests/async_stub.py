@@ -195,7 +195,7 @@ def stub() -> str:
 
 def formatted(text: str) -> str:
     """Return the text of a stub with sorted imports, in ruff's layout."""
-    for command in (["format", "-"], ["check", "--select", "I", "--fix", "-q", "-"]):
+    for command in (["format", "-"], ["check", "--select", "I,F401", "--fix", "-q", "-"]):
         done = subprocess.run(
             [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(STUB)],
             input=text,

@@ -248,7 +248,7 @@ def _content_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
             yield finding
     if not fix or memory.path is None:
         return
-    if memory.shrink_log():
+    if memory.internals.database.shrink_log():
         yield Finding("write-ahead log", "ok", "It was moved into the store.")
         return
     yield Finding(
@@ -261,7 +261,7 @@ def _content_findings(memory: Memory, fix: bool) -> Iterator[Finding]:
 
 def _integrity_finding(memory: Memory, index_damage: list[str]) -> Finding:
     """Return what is wrong with the file; damage to the index is left to the next check."""
-    damage = memory.integrity()
+    damage = memory.internals.database.integrity()
     # SQLite counts a wrong index as damage too, but it is made again without a backup.
     index_damage += [each for each in damage if "FTS5 table" in each]
     in_the_file = [each for each in damage if each not in index_damage]
@@ -272,13 +272,13 @@ def _integrity_finding(memory: Memory, index_damage: list[str]) -> Finding:
 
 
 def _index_finding(memory: Memory, damage: list[str], fix: bool) -> Finding:
-    problems = memory.index.problems(deep=True) or [
+    problems = memory.internals.index.problems(deep=True) or [
         f"The search index is damaged ({each})." for each in damage
     ]
     return _repaired(
         Finding("search index", "ok", "It agrees with the messages."),
         problems,
-        memory.index.rebuild if fix else None,
+        memory.internals.index.rebuild if fix else None,
         done="It was rebuilt from {} messages.",
         repair="it is rebuilt from the messages; nothing is lost.",
     )

@@ -6,8 +6,7 @@ No logic of its own; the rooms are wired in ``rooms``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -27,7 +26,6 @@ from smara.rooms import Overrides, Rooms, redacted
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from smara.database.probe import SessionProbe
     from smara.knowledge.models import State, TrustTier
     from smara.messages.compaction import Summarizer
     from smara.models.chat import ChatModel
@@ -78,18 +76,13 @@ class Memory:
     behavior = Room(Rooms.behavior, "What agents do, the signals in it, and what it teaches.")
     code = Room(Rooms.code, "What the code is: indexed, kept up to date, queried.")
     code_knowledge = Room(Rooms.code_knowledge, "Memories as nodes that are linked to the code.")
-    upkeep = Room(Rooms.upkeep, "Keeps memories and the code they name together.")
     links = Room(Rooms.links, "Where tasks and messages meet.")
     context = Room(Rooms.context, "What an agent gets, step by step.")
     moments = Room(Rooms.moments, "What agents are told unasked, when, and what came of it.")
     embeddings = Room(Rooms.embeddings, "The vectors: their state, making them, changing models.")
-    index = Room(Rooms.index, "The search index: checked and rebuilt.")
     models = Room(Rooms.models, "Language models, within their budget.")
-    intake = Room(Rooms.intake, "What hosts reported, ingested exactly once.")
-    leases = Room(Rooms.leases, "The right to do a piece of work, granted to one at a time.")
     projects = Room(Rooms.projects, "The projects of this store.")
     worker = Room(Rooms.worker, "Observes the idle threads of this project.")
-    workers = Room(Rooms.workers, "Observes the idle threads of every project of this store.")
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
@@ -108,6 +101,11 @@ class Memory:
     def path(self) -> str | None:
         """The file of the store; ``None`` for a server."""
         return getattr(self._rooms.database, "path", None)
+
+    @property
+    def internals(self) -> Rooms:
+        """The wiring of the rooms, for the doors alone."""
+        return self._rooms
 
     @property
     def used_rooms(self) -> frozenset[str]:
@@ -441,36 +439,6 @@ class Memory:
             keep=keep,
             is_when_due=is_when_due,
         )
-
-    def integrity(self) -> list[str]:
-        """Return what the store's own full check finds wrong.
-
-        Returns:
-            One line for each problem.
-        """
-        return self._rooms.database.integrity()
-
-    def shrink_log(self) -> bool:
-        """Move SQLite's write-ahead log into the file.
-
-        Returns:
-            False while a reader holds it.
-        """
-        return self._rooms.database.shrink_log()
-
-    @contextmanager
-    def probe(self) -> Iterator[SessionProbe]:
-        """Open a view of this project for precomputed briefs.
-
-        It answers single numbers.
-
-        Returns:
-            A probe that is valid inside the block.
-        """
-        from smara.database.probe import SessionProbe
-
-        with self._rooms.database.read() as session:
-            yield SessionProbe(session, self._rooms.scope)
 
     def with_settings(self, **changes: Any) -> Memory:
         """Return the same store under other settings; closing either closes both.

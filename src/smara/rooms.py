@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from smara.core.scope import Scope
     from smara.database.database import Session
     from smara.database.leases import Leases
+    from smara.database.probe import SessionProbe
     from smara.knowledge.memories import Memories
     from smara.knowledge.store import KnowledgeStore
     from smara.links.code import CodeKnowledge, CodeUpkeep
@@ -105,6 +107,14 @@ class Rooms:
             for embedding in self.background_embeddings:
                 embedding.close()
             self.database.close()
+
+    @contextmanager
+    def probe(self) -> Iterator[SessionProbe]:
+        """Open a view that answers single numbers, for precomputed briefs."""
+        from smara.database.probe import SessionProbe
+
+        with self.database.read() as session:
+            yield SessionProbe(session, self.scope)
 
     # Modules are imported inside: a search should not pay for what writes. `Memory` says what
     # each room is.

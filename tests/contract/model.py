@@ -86,8 +86,8 @@ class ModelMemory:
         **settings: Any,
     ) -> None:
         self.project = require_id(project, "project")
-        self._rooms = SimpleNamespace(database=store)
-        self.leases = Leases(store, clock, new_id)
+        self._rooms = SimpleNamespace(database=store, leases=Leases(store, clock, new_id))
+        self.internals = self._rooms
         kept = store.projects.setdefault(project, Project())
         counter = counter_for(settings.get("token_model"))
         self.threads = Threads(kept, clock, new_id, resource=settings.get("resource", "default"))

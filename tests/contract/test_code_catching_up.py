@@ -121,7 +121,7 @@ def test_a_tree_is_not_looked_through_again_at_once(memory, root, clock):
 def test_a_comparison_that_fails_is_told_and_breaks_no_answer(memory, root):
     memory.code.index(root)
     (root / ".git" / "HEAD").write_text("ref: refs/heads/unborn\n")
-    lease = memory.leases.acquire(memory.code.tree(root).lease_name, "elsewhere:1:x", 600)
+    lease = memory.internals.leases.acquire(memory.code.tree(root).lease_name, "elsewhere:1:x", 600)
     assert lease is not None
     assert memory.code.catch_up() == UNSURE
     assert memory.code.find("price")

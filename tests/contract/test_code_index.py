@@ -334,7 +334,9 @@ def test_the_lease_of_a_process_that_died_is_taken_over_at_once(memory, root):
     )
     owner = f"{socket.gethostname()}:{gone.stdout.strip()}:x"
     write(root, APP)
-    assert memory.leases.acquire(memory.code.tree(root).lease_name, owner, 3600) is not None
+    assert (
+        memory.internals.leases.acquire(memory.code.tree(root).lease_name, owner, 3600) is not None
+    )
     assert memory.code.index(root, wait_seconds=0).files == 6
 
 

@@ -185,8 +185,8 @@ def test_without_an_index_locating_says_what_to_do_and_search_finds_nothing(memo
 
 
 def test_a_rebuilt_text_index_finds_code_again(indexed):
-    indexed.index.rebuild()
-    assert indexed.index.problems(deep=True) == []
+    indexed.internals.index.rebuild()
+    assert indexed.internals.index.problems(deep=True) == []
     assert indexed.search("refresh_token", sources=["code"])[0].files == ("app/session.py",)
 
 

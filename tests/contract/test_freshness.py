@@ -557,7 +557,7 @@ def noted(memory, repository):
         content="Remember: `Session.login` in src/auth.py must never print the token.",
     )
     assert memory.observations.observe("t").success
-    assert memory.upkeep.anchor_pending() > 0
+    assert memory.internals.upkeep.anchor_pending() > 0
     return "never print the token"
 
 
@@ -587,9 +587,9 @@ def test_an_observation_that_is_listed_tells_what_became_of_its_code(memory, rep
 
 
 def test_what_was_anchored_once_is_not_looked_at_again(memory, noted):
-    assert memory.upkeep.anchor_pending() == 0
+    assert memory.internals.upkeep.anchor_pending() == 0
     memory.code.index()
-    assert memory.upkeep.anchor_pending() == 0
+    assert memory.internals.upkeep.anchor_pending() == 0
 
 
 # what agents are told unasked

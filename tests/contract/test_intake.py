@@ -26,12 +26,13 @@ def prompt(words: str, at_ms: int = 1_000, **more: object) -> HostEvent:
 
 
 def take(memory, *events: HostEvent, jobs=()) -> list[HostEvent]:
-    lease = memory.leases.acquire("spool", "me")
-    fresh = memory.intake.fresh(events)
+    lease = memory.internals.leases.acquire("spool", "me")
+    fresh = memory.internals.intake.fresh(events)
     memory.behavior.observe_batch(
-        fresh, also=lambda session: memory.intake.end(session, events, fresh, jobs, lease=lease)
+        fresh,
+        also=lambda session: memory.internals.intake.end(session, events, fresh, jobs, lease=lease),
     )
-    memory.leases.release(lease)
+    memory.internals.leases.release(lease)
     return fresh
 
 
@@ -39,9 +40,9 @@ def test_an_event_that_was_taken_in_is_not_fresh_again(memory):
     event = prompt("a\x00\ud800", key="s1:prompt:\x00x")
     assert take(memory, event, replace(event)) == [event]
     assert take(memory, event) == []
-    assert [(each.kind, each.event_count, each.repeat_count) for each in memory.intake.heard()] == [
-        ("prompt", 3, 2)
-    ]
+    assert [
+        (each.kind, each.event_count, each.repeat_count) for each in memory.internals.intake.heard()
+    ] == [("prompt", 3, 2)]
 
 
 def test_the_same_words_are_one_event_at_nearly_the_same_time_only(memory):
@@ -55,40 +56,43 @@ def test_one_project_does_not_know_the_events_of_another(memory):
     event = prompt("a")
     other = memory.in_project("other")
     assert take(memory, event) == take(other, event) == [event]
-    assert len(other.intake.heard()) == 1
+    assert len(other.internals.intake.heard()) == 1
 
 
 def test_nothing_is_noted_under_a_lost_lease(memory, clock):
-    lease = memory.leases.acquire("spool", "me", 1.0)
+    lease = memory.internals.leases.acquire("spool", "me", 1.0)
     clock.advance(5)
     told, jobs = [prompt("a")], [Job("finalize", "s1")]
     with pytest.raises(LeaseLostError):
         memory.behavior.observe_batch(
-            told, also=lambda session: memory.intake.end(session, told, told, jobs, lease=lease)
+            told,
+            also=lambda session: memory.internals.intake.end(
+                session, told, told, jobs, lease=lease
+            ),
         )
-    assert memory.intake.fresh(told) == told
+    assert memory.internals.intake.fresh(told) == told
     assert memory.behavior.sessions() == []
-    assert memory.intake.heard() == []
-    assert memory.intake.jobs() == []
+    assert memory.internals.intake.heard() == []
+    assert memory.internals.intake.jobs() == []
 
 
 def test_a_job_waits_for_its_time_and_is_done_once(memory, clock):
     due = clock.now_ms() + 60_000
     take(memory, prompt("a"), jobs=[Job("finalize", "s1", {"reason": "é"}, due_at=due)])
-    assert memory.intake.due() == []
+    assert memory.internals.intake.due() == []
     clock.advance(61)
-    (job,) = memory.intake.due()
+    (job,) = memory.internals.intake.due()
     assert job == Job("finalize", "s1", {"reason": "é"}, due_at=due)
-    memory.intake.done(job)
-    assert memory.intake.jobs() == []
+    memory.internals.intake.done(job)
+    assert memory.internals.intake.jobs() == []
 
 
 def test_a_job_that_is_asked_for_again_while_it_runs_stays(memory, clock):
     take(memory, prompt("a"), jobs=[Job("transcript", "s1", {}, due_at=1)])
-    (job,) = memory.intake.due()
+    (job,) = memory.internals.intake.due()
     take(memory, prompt("b"), jobs=[Job("transcript", "s1", {}, due_at=2)])
-    memory.intake.done(job)
-    assert [each.due_at for each in memory.intake.jobs()] == [2]
+    memory.internals.intake.done(job)
+    assert [each.due_at for each in memory.internals.intake.jobs()] == [2]
 
 
 def test_a_transcript_is_read_before_its_session_is_ended(memory):
@@ -97,23 +101,23 @@ def test_a_transcript_is_read_before_its_session_is_ended(memory):
         prompt("a"),
         jobs=[Job("finalize", "s1", {}, due_at=5), Job("transcript", "s1", {}, due_at=5)],
     )
-    assert [job.kind for job in memory.intake.due()] == ["transcript", "finalize"]
+    assert [job.kind for job in memory.internals.intake.due()] == ["transcript", "finalize"]
 
 
 def test_a_job_that_fails_is_tried_five_times_at_growing_distances(memory, clock):
     take(memory, prompt("a"), jobs=[Job("finalize", "s1", {}, due_at=0)])
     waits = []
-    while due := memory.intake.due():
-        memory.intake.failed(due[0], "no model")
-        waits.append((memory.intake.jobs()[0].due_at - clock.now_ms()) // 60_000)
+    while due := memory.internals.intake.due():
+        memory.internals.intake.failed(due[0], "no model")
+        waits.append((memory.internals.intake.jobs()[0].due_at - clock.now_ms()) // 60_000)
         clock.advance(waits[-1] * 60)
     assert waits == [1, 4, 16, 64, 256]
-    assert memory.intake.jobs()[0].error == "no model"
+    assert memory.internals.intake.jobs()[0].error == "no model"
 
 
 def test_keys_are_forgotten_after_a_month(memory, clock):
     event = prompt("a")
     take(memory, event)
     clock.advance(31 * 86_400)
-    assert memory.intake.prune() == 1
+    assert memory.internals.intake.prune() == 1
     assert take(memory, event) == [event]

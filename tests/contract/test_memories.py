@@ -360,11 +360,11 @@ def test_search_follows_every_change_and_a_rebuilt_index_says_the_same(place):
     before = [
         (hit.memory.id, hit.score) for hit in memory.search_memories("sings noon", state="all")
     ]
-    memory.index.rebuild()
+    memory.internals.index.rebuild()
     assert [
         (hit.memory.id, hit.score) for hit in memory.search_memories("sings noon", state="all")
     ] == before
-    assert memory.index.problems(deep=True) == []
+    assert memory.internals.index.problems(deep=True) == []
     memory.memories.restore(gone.id, by="person")
     assert len(memory.search_memories("pelican")) == 1
 

@@ -171,7 +171,7 @@ def test_cursor_moves_only_with_the_rows(memory: Any) -> None:
     memory._rooms.project = replace(project, new_id=lambda: taken)
     broken = watch(memory)
     memory._rooms.project = project
-    memory.leases._new_id = project.new_id
+    memory.internals.leases._new_id = project.new_id
     with pytest.raises(Exception, match=r"(?i)unique|duplicate|exists"):
         broken.observe("t")
     assert (rows(memory), cursors(memory)) == before
@@ -211,7 +211,7 @@ def test_takeover_of_an_expired_lease_reports_what_it_cleared(
     room.buffer("t")
     fill(memory, 2)
     name = f"observations:{memory._rooms.scope.project_no}:thread:t"
-    assert memory.leases.acquire(name, "the dead one", 60)
+    assert memory.internals.leases.acquire(name, "the dead one", 60)
     assert room.observe("t").code == "in_progress"
     clock.advance(61)
     recovered = room.observe("t").recovered

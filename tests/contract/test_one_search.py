@@ -115,7 +115,7 @@ def test_neighbors_walls_and_pages_hold_for_all_sources(everything, place):
 
 def test_rebuilt_index_finds_the_same(everything):
     before = [(hit.source, hit.id) for hit in everything.search("walrus cache", 20)]
-    everything.index.rebuild()
+    everything.internals.index.rebuild()
     assert [(hit.source, hit.id) for hit in everything.search("walrus cache", 20)] == before
 
 

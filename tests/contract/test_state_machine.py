@@ -167,13 +167,13 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(owner=st.sampled_from(["w1", "w2"]), seconds=st.sampled_from([1.0, 30.0]))
     def acquire(self, owner: str, seconds: float) -> None:
-        self.both(lambda m: m.leases.acquire("job", owner, seconds))
+        self.both(lambda m: m.internals.leases.acquire("job", owner, seconds))
 
     @rule(verb=st.sampled_from(["renew", "release"]))
     def renew_or_release(self, verb: str) -> None:
-        held = self.model.leases.find("job")
+        held = self.model.internals.leases.find("job")
         if held:
-            self.both(lambda m: getattr(m.leases, verb)(held))
+            self.both(lambda m: getattr(m.internals.leases, verb)(held))
 
     @rule(seconds=st.sampled_from([-3600.0, 0.001, 1.0, 31.0, 86_400.0]))
     def pass_time(self, seconds: float) -> None:
@@ -196,7 +196,10 @@ class Comparison(RuleBasedStateMachine):
 
 def readable(memory: Any) -> dict[str, Any]:
     """All that a caller can read, in a form that can be compared."""
-    seen: dict[str, Any] = {"threads": memory.threads.list(), "lease": memory.leases.find("job")}
+    seen: dict[str, Any] = {
+        "threads": memory.threads.list(),
+        "lease": memory.internals.leases.find("job"),
+    }
     for thread in seen["threads"]:
         seen[thread.id] = (
             memory.messages.list(thread_id=thread.id),

@@ -49,7 +49,7 @@ def looked_at(memory: Any, project: str, order: list[str]) -> None:
 
 def serving(memory: Any, projects: dict[str, Any]) -> StoreWorker:
     """The worker of all projects, with these memories in the place of its own."""
-    workers = memory.workers
+    workers = memory.internals.workers
     workers._worker_of = lambda project_id: (
         (projects.get(project_id) or memory.in_project(project_id)).worker
     )
@@ -58,13 +58,13 @@ def serving(memory: Any, projects: dict[str, Any]) -> StoreWorker:
 
 def test_round_observes_the_threads_of_every_project(memory: Any) -> None:
     projects = filled(memory, shop=2, blog=3, empty=0)
-    done = memory.workers.run_once()
+    done = memory.internals.workers.run_once()
     assert (done.looked_at, done.observed, done.failed, done.projects) == (5, 5, 0, 2)
     for each in projects.values():
         assert problems(each) == []
     assert {row.thread_id for row in projects["shop"].observations.list()} == {"shop-0", "shop-1"}
     assert memory.observations.list() == [], "the walls stand"
-    assert memory.workers.run_once().is_idle
+    assert memory.internals.workers.run_once().is_idle
 
 
 def test_project_with_one_thread_does_not_wait_for_one_with_many(memory: Any) -> None:
@@ -105,8 +105,8 @@ def test_trouble_with_one_project_does_not_keep_the_others_waiting(memory: Any) 
             raise ModelUnavailableError("away")
         return (projects.get(project_id) or memory.in_project(project_id)).worker
 
-    memory.workers._worker_of = worker_of
-    done = memory.workers.run_once()
+    memory.internals.workers._worker_of = worker_of
+    done = memory.internals.workers.run_once()
     assert (done.observed, done.failed) == (1, 1)
 
 
@@ -117,7 +117,7 @@ def test_model_that_hangs_is_waited_for_once_and_not_by_each_project(
     memory = place.open(**QUIET, chat_model=model)
     filled(memory, a=2, b=2, c=2)
     asked = len(model.requests)
-    done = memory.workers.run_once()
+    done = memory.internals.workers.run_once()
     assert (done.looked_at, done.failed) == (6, 6)
     assert len(model.requests) - asked <= 3, "one job with its retries"
 
@@ -126,12 +126,14 @@ def test_threads_of_two_workers_are_observed_once(place: Any, memory: Any) -> No
     projects = filled(memory, shop=6, blog=6)
     other = place.open(**QUIET)
     done: list[Any] = []
-    second = threading.Thread(target=lambda: done.append(other.workers.run_once()), daemon=True)
+    second = threading.Thread(
+        target=lambda: done.append(other.internals.workers.run_once()), daemon=True
+    )
     second.start()
-    done.append(memory.workers.run_once())
+    done.append(memory.internals.workers.run_once())
     second.join(600)
     assert len(done) == 2
-    memory.workers.run_once()
+    memory.internals.workers.run_once()
     for each in projects.values():
         assert problems(each) == []
         assert all(
@@ -144,7 +146,7 @@ def test_idle_round_asks_a_few_questions_however_many_projects_and_threads_there
 ) -> None:
     for number in range(30):
         filled(memory, **{f"project-{number}": 2})
-    while not memory.workers.run_once().is_idle:
+    while not memory.internals.workers.run_once().is_idle:
         pass
     reads: list[Any] = []
     really = memory._rooms.database.read
@@ -154,5 +156,5 @@ def test_idle_round_asks_a_few_questions_however_many_projects_and_threads_there
         return really(*given)
 
     memory._rooms.database.read = counted
-    assert memory.workers.run_once().is_idle
+    assert memory.internals.workers.run_once().is_idle
     assert len(reads) < 30

@@ -19,7 +19,7 @@ INDEX_ROWS = {
 
 def problems(memory: Memory) -> list[str]:
     """Everything that does not add up; empty for a store that is whole."""
-    found = memory.integrity() + memory.index.problems(deep=True)
+    found = memory.internals.database.integrity() + memory.internals.index.problems(deep=True)
     with memory._rooms.database.snapshot() as session:
         found += (
             _sequences(session)

@@ -41,7 +41,7 @@ def assert_mended(store: str, root: Path) -> None:
         fresh = memory.in_project(f"fresh{random.random()}")
         fresh.code.index(root, workers=0)
         assert picture(memory, root) == picture(fresh, root)
-        assert memory.index.problems(deep=True) == []
+        assert memory.internals.index.problems(deep=True) == []
         fresh.code.forget(root)
 
 

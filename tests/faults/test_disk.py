@@ -48,7 +48,7 @@ def compact(memory: smara.Memory, name: str) -> list[str]:
 
 
 def rebuild(memory: smara.Memory, name: str) -> list[str]:
-    memory.index.rebuild()
+    memory.internals.index.rebuild()
     return []
 
 
@@ -197,7 +197,7 @@ def _write_until_the_power_fails(
             elif kind < 0.85:
                 acknowledged += add_many(memory, f"p{step}")
             elif kind < 0.95:
-                memory.shrink_log()
+                memory.internals.database.shrink_log()
             elif acknowledged:
                 memory.compactions.compact("t")
         disk.crash(folder, rng)
@@ -263,7 +263,7 @@ except errors.DatabaseError as error:
 hits = memory.search("zebrafinch", limit=5)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 memory.messages.add(thread_id="t", role="user", content="zebrafinch after the disk has room again")
-print(code, stored + 1, memory.threads.get("t").message_count, len(hits), memory.index.problems(deep=True))
+print(code, stored + 1, memory.threads.get("t").message_count, len(hits), memory.internals.index.problems(deep=True))
 """  # noqa: E501
 
 

@@ -162,8 +162,8 @@ def test_strange_characters_come_back_as_they_were(where: str) -> None:
             assert again.parts == called.parts
             assert again.parts[0].arguments == part["arguments"]
         if memory._rooms.database.kind == "sqlite":
-            assert memory.integrity() == []
-        assert memory.index.problems(deep=True) == []
+            assert memory.internals.database.integrity() == []
+        assert memory.internals.index.problems(deep=True) == []
 
 
 def test_strange_characters_in_summaries_and_titles_come_back_as_they_were(store: str) -> None:

@@ -124,7 +124,7 @@ def test_damage_that_only_reading_everything_shows_is_named_and_repaired_by_the_
     ]
     assert [finding for finding in examine(settings) if finding.level != "ok"] == []
     with smara.open(filled) as memory:
-        assert memory.index.problems(deep=True) == []
+        assert memory.internals.index.problems(deep=True) == []
         assert {f"h{number}" for number in range(MESSAGES)} <= set(recount.contents(memory))
 
 
@@ -266,7 +266,7 @@ def _survives(path: str, case: str) -> bool:
     with smara.open(path) as memory:
         texts = {f"h{number}": text_of(f"h{number}") for number in range(MESSAGES)}
         assert recount.contents(memory) == texts, case
-        assert memory.index.problems(deep=True) == [], case
+        assert memory.internals.index.problems(deep=True) == [], case
         assert "handle_h7(" in memory.search("handle_h7", limit=1)[0].content, case
     return was_seen or was_named
 
@@ -284,7 +284,7 @@ def test_search_that_meets_a_damaged_index_answers_from_the_newest_messages_and_
             answer = other.search("handle_h7")
             assert "handle_h7(" in answer[0].content
     with smara.open(filled) as memory:
-        memory.index.rebuild()
+        memory.internals.index.rebuild()
         assert_whole(memory)
 
 
@@ -313,7 +313,7 @@ def test_locked_store_is_no_damaged_store(filled: str, start: Start) -> None:
         with pytest.raises(BusyError):
             memory.messages.add(thread_id="t", role="user", content="later")
         with pytest.raises(BusyError):
-            memory.index.rebuild()
+            memory.internals.index.rebuild()
     holder.pipe.send("done")
     holder.rest()
     with smara.open(filled) as memory:
@@ -359,7 +359,7 @@ def test_a_message_appended_while_the_index_is_looked_at_is_no_damage(
     with smara.open(store) as memory:
         writer = start(workers.append_until_told, store)
         assert writer.pipe.recv() == "ready"
-        found = [memory.index.problems() for _ in range(count(300, 5_000))]
+        found = [memory.internals.index.problems() for _ in range(count(300, 5_000))]
         writer.pipe.send("stop")
         assert writer.rest() == ["done"]
     assert found == [[]] * len(found)

@@ -256,10 +256,12 @@ def test_killed_migration_is_whole_or_absent(
             assert recount.contents(memory) == expected, (
                 f"trial {trial}, version {version}, seed {SEED}"
             )
-            assert memory.index.problems(deep=True) == [], (
+            assert memory.internals.index.problems(deep=True) == [], (
                 f"trial {trial}, version {version}, seed {SEED}"
             )
-            assert memory.integrity() == [], f"trial {trial}, version {version}, seed {SEED}"
+            assert memory.internals.database.integrity() == [], (
+                f"trial {trial}, version {version}, seed {SEED}"
+            )
             assert not expected or "handle_m7(" in memory.search("handle_m7", limit=1)[0].content
         Path(path).unlink()
 
@@ -285,5 +287,5 @@ def test_migration_killed_before_each_of_its_writes_is_whole_or_absent(
         )
         with smara.open(path) as memory:
             assert memory.threads.totals()["messages"] == 80
-            assert memory.index.problems(deep=True) == [], f"killed at write {at}"
+            assert memory.internals.index.problems(deep=True) == [], f"killed at write {at}"
         Path(path).unlink()

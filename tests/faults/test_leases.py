@@ -45,7 +45,7 @@ def go_on(worker: Worker) -> None:
 
 def takes_over(memory: smara.Memory) -> Lease:
     """The lease, asked for until its holder's time is up."""
-    while (lease := memory.leases.acquire("work", "second", lease_seconds=60)) is None:
+    while (lease := memory.internals.leases.acquire("work", "second", lease_seconds=60)) is None:
         os.sched_yield()
     return lease
 

@@ -24,7 +24,7 @@ def filled(store: str) -> str:
 
 
 def assert_whole(memory: smara.Memory) -> None:
-    assert memory.index.problems(deep=True) == []
+    assert memory.internals.index.problems(deep=True) == []
     assert memory.search_tasks("handle_7")[0].task.title == "Mend gate 7"
     assert memory.search_tasks("fence", limit=100).total_hits == TASKS
     assert memory.tasks.problems() == []
@@ -57,8 +57,8 @@ def test_the_doctor_finds_a_task_that_the_index_holds_wrongly(filled):
         "record_index_content)",
     )
     with smara.open(filled) as memory:
-        assert memory.index.problems(deep=True) != []
-        memory.index.rebuild()
+        assert memory.internals.index.problems(deep=True) != []
+        memory.internals.index.rebuild()
         assert_whole(memory)
 
 

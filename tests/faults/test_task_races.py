@@ -133,7 +133,7 @@ def broken_history(task: Task, history: list[TaskEvent]) -> list[str]:
 def wrong(memory: smara.Memory) -> list[str]:
     """Everything that does not add up; empty for a store that is whole."""
     tasks = list(memory.tasks.export())
-    found = memory.integrity()
+    found = memory.internals.database.integrity()
     if memory.tasks.totals() != recounted(tasks):
         found.append(f"totals say {memory.tasks.totals()}, a recount {recounted(tasks)}")
     if circle(waiting(tasks)):

@@ -187,7 +187,7 @@ def checkpoint_until_told(pipe: Connection, where: str) -> None:
         with smara.open(where) as memory:
             pipe.send(READY)
             while not pipe.poll():
-                memory.shrink_log()
+                memory.internals.database.shrink_log()
                 times += 1
         pipe.recv()
         pipe.send(("done", times))
@@ -198,7 +198,9 @@ def checkpoint_until_told(pipe: Connection, where: str) -> None:
 def hold(pipe: Connection, where: str, is_fenced: bool) -> None:
     """Take the lease, say so, wait for the word, then write under it; say what came of it."""
     with smara.open(where) as memory:
-        lease = memory.leases.acquire("work", f"holder-{os.getpid()}", lease_seconds=LEASE_SECONDS)
+        lease = memory.internals.leases.acquire(
+            "work", f"holder-{os.getpid()}", lease_seconds=LEASE_SECONDS
+        )
         pipe.send(lease is not None)
         believed_until = lease.expires_at if lease else 0
         pipe.recv()
@@ -221,7 +223,8 @@ def hold_long(pipe: Connection, where: str) -> None:
     """Ask for the lease for an hour; say whether it was granted, and live on."""
     with smara.open(where) as memory:
         pipe.send(
-            memory.leases.acquire("work", f"holder-{os.getpid()}", lease_seconds=3600) is not None
+            memory.internals.leases.acquire("work", f"holder-{os.getpid()}", lease_seconds=3600)
+            is not None
         )
         pipe.recv()
 
@@ -239,7 +242,7 @@ def write_under(
     """
     with memory._rooms.database.write() as session:
         if is_fenced:
-            memory.leases.guard(session, lease)
+            memory.internals.leases.guard(session, lease)
         elif not believed_until:
             raise AssertionError("the mutant trusts the time it was told")
         session.run("INSERT INTO results (worker, fence) VALUES (?, ?)", (who, lease.fence))

@@ -22,5 +22,5 @@ def test_a_rebuilt_store_has_the_schema_of_a_fresh_one(address):
     with smara.open(address) as memory:
         memory.messages.add(thread_id="t", role="user", content="handle_it in src/auth.ts")
         fresh = objects(memory)
-        memory.index.rebuild()
+        memory.internals.index.rebuild()
         assert objects(memory) == fresh

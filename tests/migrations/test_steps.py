@@ -134,7 +134,7 @@ def test_an_event_that_was_ingested_before_the_keys_were_one_table_stays_known(
     database.close()
     with smara.open(address, embedder="off") as memory:
         assert memory.behavior.observe_batch([event]).known == 1
-        assert memory.intake.fresh([event]) == []
+        assert memory.internals.intake.fresh([event]) == []
 
 
 def put_a_thread_inside(database):

@@ -184,4 +184,4 @@ def test_an_epic_is_handed_on_from_an_agent_that_was_cut_off_to_one_that_finishe
         epic.tree_is_told(memory)
         epic.history_is_told(memory)
         epic.words_are_found(memory)
-        assert memory.integrity() == []
+        assert memory.internals.database.integrity() == []

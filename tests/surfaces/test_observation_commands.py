@@ -360,7 +360,7 @@ def test_where_nothing_may_be_observed_the_setting_is_named(
 def test_thread_that_is_being_observed_is_busy(store):
     with library.open(store) as memory:
         place = memory.observations.place("login")
-        lease = memory.leases.acquire(
+        lease = memory.internals.leases.acquire(
             f"observations:{memory._rooms.scope.project_no}:{place.lookup_key}", "somebody", 60
         )
         said = smara("observe", "login", "--json")

@@ -284,7 +284,7 @@ class Learner:
         pending, self._pending = self._pending, []
         for session_id, events in by_session(pending).items():
             try:
-                fresh = self._memory.intake.fresh(events)
+                fresh = self._memory.internals.intake.fresh(events)
                 done, rest = end_at_silences(self._memory, session_id, fresh)
                 done.events += self._memory.behavior.observe_batch(rest).taken
             except SmaraError as error:
@@ -331,7 +331,9 @@ class Learner:
             return _Watched(is_left_out=True)
         if known.state == "final":
             return _Watched(after_ms=known.last_event_at)
-        is_hooked = bool(self._memory.intake.fresh([first]))  # no transcript of it was read yet
+        is_hooked = bool(
+            self._memory.internals.intake.fresh([first])
+        )  # no transcript of it was read yet
         return _Watched(is_open=True, hooked_ms=known.last_event_at if is_hooked else -1)
 
     def _wants(self, watched: _Watched, event: HostEvent) -> bool:

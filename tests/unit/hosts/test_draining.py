@@ -111,13 +111,13 @@ def test_a_session_is_ended_when_it_says_so_and_when_it_has_been_silent(tmp_path
             folder, claude("Stop", last_assistant_message="x"), claude("SessionEnd", reason="other")
         )
         assert drain(memory, folder).jobs_done == 1
-        assert memory.intake.jobs() == []
+        assert memory.internals.intake.jobs() == []
         spooled(
             folder,
             ("codex", "Stop", {"session_id": "s2", "turn_id": "t", "last_assistant_message": "y"}),
         )
         assert drain(memory, folder).jobs_done == 1  # on this clock the event was hours ago
-        assert memory.intake.jobs() == []
+        assert memory.internals.intake.jobs() == []
 
 
 def test_behavior_sees_the_events(memory, folder):
@@ -187,9 +187,9 @@ def test_events_that_nobody_has_a_use_for_are_taken_away(memory, folder):
 
 def test_while_another_process_drains_nothing_is_done(memory, folder):
     spooled(folder, claude("UserPromptSubmit", prompt="x"))
-    lease = memory.leases.acquire(lease_name(folder), f"{host_name()}:{os.getpid()}")
+    lease = memory.internals.leases.acquire(lease_name(folder), f"{host_name()}:{os.getpid()}")
     assert drain(memory, folder).is_busy
-    memory.leases.release(lease)
+    memory.internals.leases.release(lease)
     assert drain(memory, folder).taken == 1
 
 
@@ -201,13 +201,15 @@ def test_nobody_waits_for_a_drain_whose_process_was_killed(memory, folder):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     spooled(folder, claude("UserPromptSubmit", prompt="x"))
-    assert memory.leases.acquire(lease_name(folder), f"{host_name()}:{gone.pid}") is not None
+    assert (
+        memory.internals.leases.acquire(lease_name(folder), f"{host_name()}:{gone.pid}") is not None
+    )
     assert drain(memory, folder).taken == 1
 
 
 def test_a_drain_of_another_machine_is_waited_for(memory, folder):
     spooled(folder, claude("UserPromptSubmit", prompt="x"))
-    assert memory.leases.acquire(lease_name(folder), "elsewhere:1") is not None
+    assert memory.internals.leases.acquire(lease_name(folder), "elsewhere:1") is not None
     assert drain(memory, folder).is_busy
 
 

@@ -78,14 +78,14 @@ def drain(
     """
     done = DrainReport()
     name, owner = lease_name(folder), f"{host_name()}:{os.getpid()}"
-    lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
+    lease = memory.internals.leases.acquire(name, owner, LEASE_SECONDS)
     if lease is None:
         # Hosts that leave kill what runs in their background, so a lease of a dead process is
         # not waited for.
-        holder = memory.leases.find(name)
+        holder = memory.internals.leases.find(name)
         if holder is not None and is_gone(holder.owner):
-            memory.leases.release(holder)
-            lease = memory.leases.acquire(name, owner, LEASE_SECONDS)
+            memory.internals.leases.release(holder)
+            lease = memory.internals.leases.acquire(name, owner, LEASE_SECONDS)
     if lease is None:
         done.is_busy = True
         return done
@@ -107,14 +107,14 @@ def drain(
                 if project_id not in projects:
                     projects[project_id] = memory.in_project(project_id)
                 _take(projects[project_id], files, transcripts, done=done, lease=lease)
-            lease = memory.leases.renew(lease, LEASE_SECONDS)
+            lease = memory.internals.leases.renew(lease, LEASE_SECONDS)
         for project in projects.values():
             run_jobs(project, done, lambda: clock() < until, is_quick=is_quick)
             if not is_quick and clock() < until:
                 project.behavior.run_due()
         sweep(folder, time.time())
     finally:
-        memory.leases.release(lease)
+        memory.internals.leases.release(lease)
     return done
 
 
@@ -264,7 +264,7 @@ def _take_in(
         replace(event, key=f"hook:{event.key}") if transcripts(event.transcript_path) else event
         for event in located
     ]
-    fresh = project.intake.fresh(events)
+    fresh = project.internals.intake.fresh(events)
     hooked = [event for event in fresh if not transcripts(event.transcript_path)]
     done.messages += store_turns(project, hooked)
     for file in files:  # before the events: these may show that what was said is used
@@ -285,7 +285,10 @@ def _take_in(
     for session_id, group in by_session(hooked).items():
         rest += end_at_silences(project, session_id, group)[1]
     project.behavior.observe_batch(
-        rest, also=lambda session: project.intake.end(session, events, fresh, jobs, lease=lease)
+        rest,
+        also=lambda session: project.internals.intake.end(
+            session, events, fresh, jobs, lease=lease
+        ),
     )
     for file in files:
         with suppress(OSError):  # a missing one is fine

@@ -48,7 +48,7 @@ def host_findings(
                 settings.db, project=settings.project, check_index=False, embed_in_background=False
             ) as memory,
         ):
-            contacts, jobs = memory.intake.heard(), memory.intake.jobs()
+            contacts, jobs = memory.internals.intake.heard(), memory.internals.intake.jobs()
     findings: list[Finding] = []
     for host in hosts:
         own = [each for each in contacts if each.agent == host.agent]

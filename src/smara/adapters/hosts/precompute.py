@@ -48,7 +48,7 @@ def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brie
     ``files`` has, by agent, the instruction files that it reads by itself.
     """
     # How things stood before the room was asked: what changes then is seen.
-    with memory.probe() as look:
+    with memory.internals.probe() as look:
         head = {
             "store": store_of(memory),
             "project_no": look.project_no,
@@ -197,7 +197,7 @@ def has_aged(memory: Memory, head: Mapping[str, Any] | None) -> bool:
     """Return True if a brief of this project is out of date."""
     if head is None or head["is_same"] or head["store"] != store_of(memory):
         return False
-    with memory.probe() as look:
+    with memory.internals.probe() as look:
         return head.get("project_no") == look.project_no and _has_changed(look, head)
 
 

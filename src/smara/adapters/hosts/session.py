@@ -199,7 +199,7 @@ def run_jobs(
     with them the end of their sessions: what they tell would come too late for it.
     """
     postponed: set[str] = set()
-    for job in memory.intake.due():
+    for job in memory.internals.intake.due():
         if not has_time():
             return
         session_id = job.session_id.partition("/agent-")[0]
@@ -218,10 +218,12 @@ def run_jobs(
             raise  # the store itself has trouble: nothing else would go better
         except Exception as error:  # noqa: BLE001 - one bad job must not hold up the others
             reason = f"{type(error).__name__}: {log.redact_text(str(error))}"[:500]
-            memory.intake.failed(job, str(error) if isinstance(error, SmaraError) else reason)
+            memory.internals.intake.failed(
+                job, str(error) if isinstance(error, SmaraError) else reason
+            )
             report.jobs_failed += 1
         else:
-            memory.intake.done(job)
+            memory.internals.intake.done(job)
             report.jobs_done += 1
 
 

@@ -89,7 +89,7 @@ def check(call: Invocation) -> Reply:
     The exit code is 8 if they differ.
     """
     with call.memory() as memory:
-        problems = memory.index.problems(deep=True)
+        problems = memory.internals.index.problems(deep=True)
     call.exit_code = 8 if problems else 0
     yield {"problems": problems}
     for problem in problems or ["The search index matches the messages."]:
@@ -101,7 +101,7 @@ def check(call: Invocation) -> Reply:
 def rebuild(call: Invocation) -> Reply:
     """Rebuild the index from the messages."""
     with call.memory() as memory, output.bar("Rebuilding") as progress:
-        count = memory.index.rebuild(progress)
+        count = memory.internals.index.rebuild(progress)
     yield {"messages": count}
     output.say(f"Rebuilt the search index from {output.count(count, 'message')}.")
 
@@ -111,6 +111,6 @@ def rebuild(call: Invocation) -> Reply:
 def optimize(call: Invocation) -> Reply:
     """Compact the index; useful after a large import."""
     with call.memory() as memory:
-        memory.index.optimize()
+        memory.internals.index.optimize()
     yield {"optimized": True}
     output.say("Optimized the search index.")

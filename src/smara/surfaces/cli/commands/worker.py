@@ -48,16 +48,16 @@ def hold_instance(
     """
     machine = socket.gethostname()
     name = f"{kind}:{machine}" + ("" if project is None else f":{project}")
-    lease = memory.leases.acquire(name, f"{machine}:{os.getpid()}", LEASE_SECONDS)
+    lease = memory.internals.leases.acquire(name, f"{machine}:{os.getpid()}", LEASE_SECONDS)
     if lease is None:
-        holder = memory.leases.find(name)
+        holder = memory.internals.leases.find(name)
         until = f", lease until {output.moment(holder.expires_at)}" if holder else ""
         whose = "all projects of this store" if project is None else f"the project {project!r}"
         raise BusyError(
             f"A {kind} for {whose} runs on this machine already"
             f" ({holder.owner if holder else 'just started'}{until}). One is enough."
         )
-    with memory.leases.hold(lease, LEASE_SECONDS, on_lost=stop.set):
+    with memory.internals.leases.hold(lease, LEASE_SECONDS, on_lost=stop.set):
         yield
 
 
@@ -131,7 +131,7 @@ def worker_command(
     with call.memory() as memory:
         require_writing(memory)
         project = None if all_projects or memory.settings.project is None else memory.project
-        worker = memory.workers if project is None else memory.worker
+        worker = memory.internals.workers if project is None else memory.worker
         if once:
             tell(worker.run_once())
             turned = 1
