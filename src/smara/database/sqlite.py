@@ -206,11 +206,13 @@ class SqliteDatabase:
         self._vfs = vfs
         self._idle: list[apsw.Connection] = []
         self._pool_lock = threading.Lock()
-        self._write_lock = threading.Lock()
+        # Reentrant: a store in memory has one connection, and a read within a read uses it too.
+        self._write_lock = threading.RLock()
         self._pid = os.getpid()
         self._is_closed = False
         self._writes = 0
         self._is_memory = self.path == ":memory:"
+        self._only_connection = self._write_lock if self._is_memory else nullcontext()
         self.journal_mode = self._choose_journal_mode()
         if not self._is_memory:
             _create_private_file(self.path)
@@ -335,7 +337,11 @@ class SqliteDatabase:
             self._idle = []
             self._pid = os.getpid()
             self._pool_lock = threading.Lock()
-            self._write_lock = threading.Lock()
+            self._write_lock = threading.RLock()
+        if self._is_memory:
+            # A second connection would open a second, empty store.
+            yield self._idle[0]
+            return
         with self._pool_lock:
             connection = self._idle.pop() if self._idle else None
         if connection is None:
@@ -358,7 +364,7 @@ class SqliteDatabase:
 
         A statement that runs past the deadline is stopped with ``DeadlineError``.
         """
-        with self._write_lock if self._is_memory else nullcontext(), self._borrow() as connection:
+        with self._only_connection, self._borrow() as connection:
             if deadline_seconds is None:
                 yield SqliteSession(connection)
                 return
@@ -372,16 +378,21 @@ class SqliteDatabase:
                 stop_at = time.monotonic() + deadline_seconds
                 return True
 
-            connection.set_progress_handler(is_over, _STEPS_BETWEEN_CHECKS)
+            connection.set_progress_handler(is_over, _STEPS_BETWEEN_CHECKS, id=is_over)
             try:
                 yield SqliteSession(connection)
             finally:
-                connection.set_progress_handler(None)
+                connection.set_progress_handler(None, id=is_over)
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
         """Open a read connection that sees one moment."""
-        with self._write_lock if self._is_memory else nullcontext(), self._borrow() as connection:
+        if self._is_memory:
+            # Its only connection is held, so that no other thread can write.
+            with self.read() as session:
+                yield session
+            return
+        with self._borrow() as connection:
             session = SqliteSession(connection)
             session.run("BEGIN")
             try:
@@ -471,7 +482,7 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Close every connection; safe to call twice."""
-        with self._pool_lock:
+        with self._only_connection, self._pool_lock:
             idle, self._idle, self._is_closed = self._idle, [], True
         for connection in idle if self._pid == os.getpid() else ():
             _close(connection)

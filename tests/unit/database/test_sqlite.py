@@ -4,15 +4,18 @@ fork.
 
 from __future__ import annotations
 
+import inspect
 import os
 import stat
+from contextlib import suppress
 
 import apsw
 import pytest
 
+import smara
 from smara.database.filesystem import filesystem_type, is_network_type
 from smara.database.sqlite import APPLICATION_ID, SqliteDatabase, wal_is_safe
-from smara.errors import BusyError, CannotOpenError, CorruptError
+from smara.errors import BusyError, CannotOpenError, CorruptError, SmaraError
 
 
 @pytest.fixture
@@ -103,6 +106,56 @@ def test_a_database_in_memory_is_one_database(tmp_path):
     with database.read() as session:
         assert session.all("SELECT x FROM t") == [(1,)]
     database.close()
+
+
+def test_a_read_within_a_read_or_a_write_of_a_store_in_memory_is_answered():
+    database = SqliteDatabase(":memory:")
+    with database.write() as session:
+        session.run("CREATE TABLE t (x)")
+        session.run("INSERT INTO t VALUES (1)")
+        with database.snapshot() as within:
+            assert within.one("SELECT x FROM t") == (1,)
+    with database.read(60), database.snapshot(), database.read(60) as session:
+        assert session.one("SELECT x FROM t") == (1,)
+    database.close()
+
+
+def test_every_public_call_on_a_store_in_memory_comes_back(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with smara.open(":memory:", token_model="estimate") as memory:
+        message = memory.messages.add(thread_id="t", role="user", content="Use tabs in cart.py.")
+        ids = {
+            "thread_id": "t", "message_id": message.id, "task_id": memory.tasks.add("Cart").id,
+            "memory_id": memory.memories.remember("Totals in `cart.py` are cents.").memory.id,
+            "session_id": "s", "query": "cents", "text": "the cart", "module": "shop",
+            "modules": ["shop"], "pattern": "cents", "prefix": "ca", "target": "cart.py",
+            "messages": [], "command": "make", "path": "cart.py", "observations": [],
+        }  # fmt: skip
+        rooms = [getattr(memory, name) for name in dir(memory) if not name.startswith("_")]
+        called = 0
+        for room in [memory, *(room for room in rooms if not callable(room))]:
+            for name in dir(room) if type(room).__module__.startswith("smara.") else ():
+                if name.startswith("_") or name in ("close", "watch", "run", "probe"):
+                    continue
+                called += _call(getattr(room, name), ids)
+        assert called > 140
+
+
+def _call(call, ids):
+    """Call with the arguments it needs; say whether these could be given."""
+    if not callable(call):
+        return False
+    needed = {
+        name: ids.get(name)
+        for name, parameter in inspect.signature(call).parameters.items()
+        if parameter.default is parameter.empty and parameter.kind not in (2, 4)
+    }
+    if None in needed.values():
+        return False
+    with suppress(SmaraError):
+        answer = call(**needed)
+        _ = list(answer) if inspect.isgenerator(answer) else answer
+    return True
 
 
 def test_a_closed_database_says_so(opened):
