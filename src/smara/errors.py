@@ -19,6 +19,7 @@ SmaraError
 │   ├── DiskFullError         no room left
 │   ├── ReadOnlyError         the file or folder cannot be written
 │   ├── DeadlineError         a read took longer than it was allowed to
+│   ├── ConnectionLostError   the server or the way to it went away; ask again
 │   └── CannotOpenError       the database cannot be opened at all
 └── ModelError              the model gave no usable answer; the memory is unchanged
     ├── ModelUnavailableError it timed out, was overloaded or could not be reached
@@ -162,6 +163,13 @@ class DeadlineError(DatabaseError):
     """A read took longer than it was allowed to and was stopped."""
 
     code = "deadline"
+    is_retryable = True
+
+
+class ConnectionLostError(DatabaseError):
+    """The connection to PostgreSQL went away in the middle of a call."""
+
+    code = "connection_lost"
     is_retryable = True
 
 

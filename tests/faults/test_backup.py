@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,7 +39,19 @@ def by_vacuum(source: str, target: str) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("back_up", [by_api, by_vacuum])
+def as_documented(source: str, target: str) -> None:
+    """The lines of the guide, with the two paths in place of its own."""
+    guide = (Path(__file__).parents[2] / "docs/guide/storage.md").read_text()
+    lines = guide.partition("## Backup")[2].partition("```python")[2].partition("```")[0]
+    former = os.umask(0o022)
+    try:
+        exec(lines.replace("smara.db", source).replace("copy.db", target), {})
+    finally:
+        os.umask(former)
+    assert stat.S_IMODE(os.stat(target).st_mode) == 0o600
+
+
+@pytest.mark.parametrize("back_up", [by_api, by_vacuum, as_documented])
 def test_backup_under_load_is_a_consistent_beginning(
     store: str, tmp_path: Path, start: Start, back_up: Callable[[str, str], None]
 ) -> None:

@@ -16,6 +16,7 @@ from smara.database.vectors import PostgresVectors
 from smara.errors import (
     BusyError,
     CannotOpenError,
+    ConnectionLostError,
     DatabaseError,
     DeadlineError,
     DiskFullError,
@@ -35,10 +36,14 @@ _TRANSLATIONS: tuple[tuple[tuple[str, ...], type[DatabaseError], str], ...] = (
     (("25006",), ReadOnlyError, "PostgreSQL is read-only: {}. Connect to the primary."),
     (
         ("08", "57P"),
-        CannotOpenError,
+        ConnectionLostError,
         "The connection to PostgreSQL is gone: {}. Check the server; try again.",
     ),
+    (("closed",), CannotOpenError, "This memory is closed. Open it again with smara.open()."),
 )
+# An error without a state is of the connection: the pool is busy or closed, or the server is gone.
+_STATES = {"PoolTimeout": "55P03", "TooManyRequests": "55P03", "PoolClosed": "closed"}
+_MOST_CONNECTIONS = 8
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
@@ -50,9 +55,8 @@ def translated_errors() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        # An error without a state is of the connection: the pool is busy, or the server is gone.
-        is_waiting = type(error).__name__ in ("PoolTimeout", "TooManyRequests")
-        state, reason = error.sqlstate or ("55P03" if is_waiting else "08"), _reason(error)
+        reason = _reason(error)
+        state = error.sqlstate or _STATES.get(type(error).__name__, "08")
         for states, target, advice in _TRANSLATIONS:
             if state.startswith(states):
                 raise target(advice.format(reason), reason=reason) from error
@@ -147,21 +151,45 @@ class PostgresDatabase:
         return ConnectionPool(
             self.conninfo,
             min_size=1,
-            max_size=8,
+            max_size=_MOST_CONNECTIONS,
             open=True,
             configure=configure,
             timeout=self._busy_timeout_ms / 1000,
             kwargs={"autocommit": True},
         )
 
-    def _connection(self) -> Any:
+    @contextmanager
+    def _connection(self) -> Iterator[Any]:
         if self._pid != os.getpid():
             # After a fork both sides would speak over the same sockets; the parent's are left
             # alone.
             self._abandoned = self._pool
             self._pool = self._make_pool()
             self._pid = os.getpid()
-        return self._pool.connection()
+        pool = self._pool
+        connection = self._answering(pool)
+        try:
+            with connection:
+                yield connection
+        finally:
+            pool.putconn(connection)
+
+    def _answering(self, pool: Any) -> Any:
+        """Take a connection that answers.
+
+        A restart or an idle timeout of the server ends those that wait in the pool. Nothing has
+        been sent over them yet, so that another can be taken without a word.
+        """
+        import psycopg
+
+        for _ in range(_MOST_CONNECTIONS):
+            connection = pool.getconn()
+            try:
+                pool.check_connection(connection)
+                return connection
+            except psycopg.OperationalError:
+                pool.putconn(connection)
+        return pool.getconn()
 
     @contextmanager
     def read(self, deadline_seconds: float | None = None) -> Iterator[Session]:

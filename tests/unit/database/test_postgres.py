@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 
+import smara
 from smara.database.postgres import (
     PostgresDatabase,
     split_schema,
     with_dollar_marks,
     without_password,
 )
-from smara.errors import CannotOpenError, DatabaseError, InvalidInputError
+from smara.errors import CannotOpenError, ConnectionLostError, InvalidInputError
 
 
 @pytest.mark.parametrize(
@@ -104,5 +107,59 @@ def test_two_schemas_of_one_server_do_not_see_each_other(postgres_url):
 def test_a_closed_database_says_so(postgres_url):
     database = PostgresDatabase(postgres_url)
     database.close()
-    with pytest.raises(DatabaseError), database.read():
+    with pytest.raises(CannotOpenError, match="closed"), database.read():
         pass
+
+
+@pytest.fixture
+def lost(postgres_url):
+    """A URL whose connections a function ends, as a restart or an idle timeout does."""
+    import psycopg
+
+    conninfo, name = split_schema(postgres_url)
+
+    def end_all():
+        with psycopg.connect(conninfo) as connection:
+            return connection.execute(
+                "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 10000))"
+                " FROM pg_stat_activity WHERE application_name = %s",
+                (name,),
+            ).fetchone()[0]
+
+    return f"{postgres_url}&application_name={name}", end_all
+
+
+@pytest.mark.postgres
+def test_calls_after_a_restart_of_the_server_are_answered_and_stored_once(lost):
+    url, end_all = lost
+    with smara.open(url, token_model="estimate") as memory:
+        memory.messages.add(thread_id="t", role="user", content="before")
+        with ExitStack() as stack:
+            for _ in range(5):
+                stack.enter_context(memory._rooms.database.read())
+        for act in range(4):
+            assert end_all() > (4 if act == 0 else 0)
+            memory.messages.add(thread_id="t", role="user", content=f"after {act}")
+            end_all()
+            assert len(memory.messages.list(thread_id="t")) == act + 2
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("mode", ["read", "snapshot", "write"])
+def test_a_connection_lost_in_the_middle_may_be_tried_again_and_stored_nothing(lost, mode):
+    url, end_all = lost
+    database = PostgresDatabase(url)
+    with database.write() as session:
+        session.run("CREATE TABLE t (x integer)")
+    with pytest.raises(ConnectionLostError) as caught, getattr(database, mode)() as session:
+        session.all("SELECT x FROM t")
+        if mode == "write":
+            session.run("INSERT INTO t VALUES (1)")
+        end_all()
+        session.all("SELECT x FROM t")
+    assert caught.value.is_retryable
+    with database.write() as session:
+        session.run("INSERT INTO t VALUES (2)")
+    with database.read() as session:
+        assert session.all("SELECT x FROM t") == [(2,)]
+    database.close()
