@@ -1,4 +1,9 @@
-"""Small projects written in one text file each, with the edges that a reader sees in them."""
+"""The fixture of each language: one text of files, with what has to be read from them.
+
+A line ``==> PATH`` begins a file. ``==> facts of PATH`` begins the facts expected of that file,
+which is then read by itself; all others are one small project, and ``==> expected`` begins its
+edges.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from smara.codegraph.parse.extract import extract
 from smara.codegraph.resolve.resolver import Resolver
 from smara.codegraph.resolve.symbols import FileOutline, MemoryTable, ProjectFiles, outline_of
 
-PROJECTS = Path(__file__).parents[2] / "fixtures" / "projects"
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "languages"
 
 
 class Tree:
@@ -53,14 +58,36 @@ class Tree:
         return f"{edge.kind} {start} -> {self.labels[edge.to_no]}{guess}"
 
 
-def read_project(name: str) -> tuple[dict[str, str], set[str]]:
-    """The files of a project by path, and its expected edges."""
-    files: dict[str, str] = {}
-    path = ""
-    for line in (PROJECTS / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+def sections(name: str) -> dict[str, str]:
+    """Return the parts of a language's fixture by their headings."""
+    parts: dict[str, str] = {}
+    heading = ""
+    for line in (FIXTURES / f"{name}.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("==> "):
-            path = line.removeprefix("==> ")
-            files[path] = ""
+            heading = line.removeprefix("==> ")
+            parts[heading] = ""
         else:
-            files[path] += line + "\n"
-    return files, {line for line in files.pop("expected").splitlines() if line}
+            parts[heading] += line + "\n"
+    return parts
+
+
+def read_project(name: str) -> tuple[dict[str, str], set[str]]:
+    """Return the files of a project by path, and its expected edges."""
+    parts = sections(name)
+    for heading in list(parts):
+        if heading.startswith(FACTS):
+            del parts[heading], parts[heading.removeprefix(FACTS)]
+    return parts, {line for line in parts.pop("expected").splitlines() if line}
+
+
+FACTS = "facts of "
+NAMES = sorted(path.stem for path in FIXTURES.glob("*.txt"))
+PROJECTS = [name for name in NAMES if "expected" in sections(name)]
+SOURCES = {
+    f"{name}/{heading.removeprefix(FACTS)}": (parts[heading.removeprefix(FACTS)], facts)
+    for name in NAMES
+    for parts in [sections(name)]
+    for heading, facts in parts.items()
+    if heading.startswith(FACTS)
+}
+"""The text of each file that is read by itself, and the facts expected of it, by path."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from smara.codegraph.language import language_of, languages
 from smara.codegraph.models import FileFacts
 from smara.codegraph.parse.extract import extract
 from smara.core.paths import is_test_path
-
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "code"
-SOURCES = sorted(path for path in FIXTURES.glob("*/*") if path.suffix != ".facts")
+from tests.unit.codegraph.projects import SOURCES
 
 
 def rendered(facts: FileFacts) -> str:
@@ -42,33 +38,32 @@ def rendered(facts: FileFacts) -> str:
     return "\n".join(lines) + "\n"
 
 
-def facts_of(path: Path) -> FileFacts:
-    name = path.relative_to(FIXTURES).as_posix()
-    language = language_of(name)
+def facts_of(path: str) -> FileFacts:
+    language = language_of(path)
     assert language is not None
-    return extract(name, path.read_bytes(), language)
+    return extract(path, SOURCES[path][0].encode(), language)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(FIXTURES).as_posix())
-def test_a_fixture_says_what_is_expected_of_it(path: Path) -> None:
+@pytest.mark.parametrize("path", SOURCES)
+def test_a_fixture_says_what_is_expected_of_it(path: str) -> None:
     facts = facts_of(path)
-    assert rendered(facts) == path.with_name(path.name + ".facts").read_text(encoding="utf-8")
+    found = rendered(facts)
+    assert found == SOURCES[path][1], f"read from {path}:\n{found}"
     assert not facts.has_errors
 
 
 def test_every_language_has_a_fixture() -> None:
-    assert {path.parent.name for path in SOURCES} == set(languages())
+    assert {language_of(path) for path in SOURCES} == set(languages())
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(FIXTURES).as_posix())
-def test_reading_a_file_twice_gives_the_same_facts_in_the_same_order(path: Path) -> None:
+@pytest.mark.parametrize("path", SOURCES)
+def test_reading_a_file_twice_gives_the_same_facts_in_the_same_order(path: str) -> None:
     assert facts_of(path) == facts_of(path)
 
 
 def test_a_definition_lies_within_the_one_around_it_and_spans_are_those_of_the_text() -> None:
-    path = FIXTURES / "python" / "shop.py"
-    data = path.read_bytes()
-    facts = facts_of(path)
+    data = SOURCES["python/shop.py"][0].encode()
+    facts = facts_of("python/shop.py")
     for each in facts.definitions:
         text = data[each.first_byte : each.last_byte].decode()
         assert text.count("\n") == each.last_line - each.first_line

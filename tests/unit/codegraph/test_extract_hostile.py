@@ -12,6 +12,7 @@ from smara.codegraph.models import FileFacts, Language
 from smara.codegraph.parse.chunks import chunk_file
 from smara.codegraph.parse.extract import extract
 from smara.codegraph.parse.source import readable
+from tests.unit.codegraph.projects import SOURCES
 
 DEEP = 100_000
 NESTED = {
@@ -99,9 +100,7 @@ def test_what_stands_before_an_error_is_still_told(language: Language) -> None:
     "path", ["python/shop.py", "rust/shop.rs", "typescript/shop.ts", "cpp/shop.cpp"]
 )
 def test_a_file_cut_off_anywhere_is_read(path: str) -> None:
-    from tests.unit.codegraph.test_extract import FIXTURES
-
-    data = (FIXTURES / path).read_bytes()
+    data = SOURCES[path][0].encode()
     language: Language = path.partition("/")[0]  # type: ignore[assignment]
     for end in range(0, len(data), 23):
         read(data[:end], language)
