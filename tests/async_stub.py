@@ -16,9 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from smara.codegraph.queries import CodeQueries
 from smara.memory import Memory, Room, open_memory
 
 STUB = Path(__file__).parents[1] / "src" / "smara" / "aio.pyi"
+ROOMS = {"CodeQueries": CodeQueries}
+"""What a room returns whose methods are awaited, too (``is_room``)."""
 HEAD = '"""The types of the async face. Written by ``python -m tests.async_stub``."""\n'
 TAIL = """
 
@@ -149,8 +152,8 @@ def members(kind: type, imports: Imports) -> Iterator[str]:
         elif inspect.isfunction(value):
             module = importlib.import_module(value.__module__)
             parameters, result = signature(value, module, imports)
-            if kind is Memory and result == "Memory":
-                result = "AsyncMemory"
+            if (kind is Memory and result == "Memory") or result in ROOMS:
+                result = f"Async{result}"
             is_stream = inspect.isgeneratorfunction(inspect.unwrap(value))
             if is_stream and value is inspect.unwrap(value):
                 imports.add("collections.abc", "AsyncIterator")
@@ -179,6 +182,8 @@ def stub() -> str:
         body = "\n".join(members(kind, imports))
         classes.append(f"class Async{room}:\n{body}\n")
         attributes.append(f"    {name}: Async{room}")
+    for name, kind in ROOMS.items():
+        classes.append(f"class Async{name}:\n" + "\n".join(members(kind, imports)) + "\n")
     memory = "\n".join([*attributes, ENTER, *members(Memory, imports)])
     parameters, _ = signature(open_memory, importlib.import_module("smara.memory"), imports)
     return "\n".join(

@@ -92,7 +92,9 @@ def derived(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     async def call(*args: Any, **kwargs: Any) -> Any:
         value = await asyncio.to_thread(method, *args, **kwargs)
-        return AsyncMemory(value) if isinstance(value, Memory) else value
+        if isinstance(value, Memory):
+            return AsyncMemory(value)
+        return AsyncRoom(value) if getattr(value, "is_room", False) else value
 
     return call
 

@@ -110,3 +110,14 @@ def test_plain_facts_are_not_awaited(run):
         return memory.project, memory.warnings
 
     assert run(story) == ("default", [])
+
+
+def test_the_questions_to_the_code_are_awaited(run, tmp_path):
+    (tmp_path / "shop.py").write_text("def price(): ...\n", encoding="utf-8")
+
+    async def story(memory):
+        await memory.code.index(tmp_path)
+        queries = await memory.code.asking(tmp_path)
+        return await queries.find("price")
+
+    assert [node.label for node in run(story)] == ["shop.py:price"]

@@ -57,7 +57,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def callers(memory: smara.Memory, name: str) -> list[str]:
-    return [each.node.label for each in memory.code.callers(name).reached]
+    return [each.node.label for each in memory.code.asking().callers(name).reached]
 
 
 def test_what_was_saved_since_is_read_before_a_question(memory, root):
@@ -78,12 +78,12 @@ def test_a_branch_that_was_switched_to_is_read_before_a_question(memory, root):
     write(root, {"shop/prices.py": "def cost():\n    return 2\n"})
     git(root, "commit", "-qam", "two")
     assert memory.code.catch_up() is None
-    assert memory.code.find("price") == []
+    assert memory.code.asking().find("price") == []
     status = memory.code.status()
     assert (status.branch, status.commit) == ("other", git(root, "rev-parse", "HEAD"))
     git(root, "switch", "-q", "main")
     assert memory.code.catch_up() is None
-    assert [node.label for node in memory.code.find("price")] == ["shop/prices.py:price"]
+    assert [node.label for node in memory.code.asking().find("price")] == ["shop/prices.py:price"]
 
 
 def test_much_that_has_changed_is_told_and_left_to_an_index(memory, root):
@@ -103,7 +103,7 @@ def test_of_a_very_large_tree_only_the_commit_is_compared(memory, root, monkeypa
     git(root, "add", "-A")
     git(root, "commit", "-qm", "two")
     assert memory.code.catch_up().startswith("another commit is checked out than was indexed")
-    assert memory.code.find("late") == []
+    assert memory.code.asking().find("late") == []
 
 
 @pytest.mark.parametrize("clock", [SlowClock()])
@@ -112,10 +112,10 @@ def test_a_tree_is_not_looked_through_again_at_once(memory, root, clock):
     assert memory.code.catch_up() is None
     write(root, {"shop/late.py": "def late(): ...\n"})
     memory.code.catch_up()
-    assert memory.code.find("late") == []
+    assert memory.code.asking().find("late") == []
     clock.advance(1_000)
     memory.code.catch_up()
-    assert memory.code.find("late")
+    assert memory.code.asking().find("late")
 
 
 def test_a_comparison_that_fails_is_told_and_breaks_no_answer(memory, root):
@@ -124,7 +124,7 @@ def test_a_comparison_that_fails_is_told_and_breaks_no_answer(memory, root):
     lease = memory.internals.leases.acquire(memory.code.tree(root).lease_name, "elsewhere:1:x", 600)
     assert lease is not None
     assert memory.code.catch_up() == UNSURE
-    assert memory.code.find("price")
+    assert memory.code.asking().find("price")
 
 
 def test_an_index_of_another_version_is_not_made_again_during_a_question(memory, root):
@@ -132,7 +132,7 @@ def test_an_index_of_another_version_is_not_made_again_during_a_question(memory,
     with memory._rooms.database.write() as session:
         session.run("UPDATE code_trees SET version = 1")
     assert "made by another version" in memory.code.catch_up()
-    assert memory.code.find("price")
+    assert memory.code.asking().find("price")
 
 
 def test_a_folder_that_is_gone_still_answers_and_says_so(memory, root, monkeypatch, tmp_path):
@@ -140,7 +140,7 @@ def test_a_folder_that_is_gone_still_answers_and_says_so(memory, root, monkeypat
     root.rename(tmp_path / "away")
     monkeypatch.chdir(tmp_path)
     assert "is gone" in memory.code.catch_up()
-    assert memory.code.find("price")
+    assert memory.code.asking().find("price")
 
 
 def test_another_working_folder_that_answers_is_named(memory, root, monkeypatch, tmp_path):
@@ -165,7 +165,7 @@ def test_the_index_of_a_folder_that_is_gone_is_asked_last_and_can_be_removed(
     assert memory.code.status().root == str(root), "the other was indexed later"
     assert memory.code.forget_gone() == [str(tmp_path.resolve() / "beside")]
     assert [status.root for status in memory.code.trees()] == [str(root)]
-    assert memory.code.find("price")
+    assert memory.code.asking().find("price")
     assert memory.code.forget_gone() == []
 
 
@@ -173,10 +173,10 @@ def test_a_path_up_from_the_folder_we_are_in_is_understood(memory, root, monkeyp
     memory.code.index(root)
     (root / "docs").mkdir()
     monkeypatch.chdir(root / "docs")
-    assert [node.label for node in memory.code.find("../shop/prices.py:price")] == [
+    assert [node.label for node in memory.code.asking().find("../shop/prices.py:price")] == [
         "shop/prices.py:price"
     ]
-    assert memory.code.find("../../elsewhere.py") == []
+    assert memory.code.asking().find("../../elsewhere.py") == []
 
 
 def test_everybody_who_asks_during_the_first_index_is_told(memory, root):
@@ -188,7 +188,7 @@ def test_everybody_who_asks_during_the_first_index_is_told(memory, root):
         session.run("UPDATE code_trees SET state = 'building'")
         session.run("UPDATE code_files SET stale_at = 1")
     with pytest.raises(NotFoundError, match="being indexed: it may not have been read yet"):
-        memory.code.impact("no_such_name")
+        memory.code.asking().impact("no_such_name")
     answer = memory.search("price", sources=["code"])
     assert answer.warnings == ("The code is being indexed: answers may be incomplete.",)
     assert answer.hits

@@ -136,7 +136,7 @@ def test_a_file_that_was_only_touched_stays_as_it_is(memory, app):
 def test_a_saved_file_is_read_again_and_its_nodes_keep_their_numbers(memory, app):
     before = {
         node.qualname: node.no
-        for node in memory.code.find("Client.get") + memory.code.find("fetch_raw")
+        for node in memory.code.asking().find("Client.get") + memory.code.asking().find("fetch_raw")
     }
     text = (
         APP["app/client.py"].replace("return url", "return url.strip()")
@@ -147,7 +147,7 @@ def test_a_saved_file_is_read_again_and_its_nodes_keep_their_numbers(memory, app
     assert (report.indexed, report.removed) == (1, 0)
     after = {
         node.qualname: node
-        for node in memory.code.find("Client.get") + memory.code.find("fetch_raw")
+        for node in memory.code.asking().find("Client.get") + memory.code.asking().find("fetch_raw")
     }
     assert {name: node.no for name, node in after.items()} == before
     assert after["fetch_raw"].first_line == 8
@@ -208,7 +208,7 @@ def test_secrets_in_code_are_never_stored(memory, root):
     told = str(picture(memory, root))
     assert secret not in told
     assert "REDACTED" in told
-    assert next(node for node in memory.code.find("use")).first_line == 4
+    assert next(node for node in memory.code.asking().find("use")).first_line == 4
 
 
 def test_chunks_that_stay_the_same_keep_their_numbers(memory, app):
@@ -288,7 +288,7 @@ def test_projects_do_not_see_each_others_code(memory, app):
     other = memory.in_project("elsewhere")
     assert other.code.status(app).state == "none"
     with pytest.raises(NotFoundError):
-        other.code.find("Client")
+        other.code.asking().find("Client")
     other.code.index(app)
     assert memory.code.forget(app)
     assert other.code.status(app).files == 6

@@ -108,15 +108,15 @@ def test_an_invented_language_is_indexed_asked_about_and_searched(db, root, add_
         report = memory.code.index(root)
         assert (report.indexed, report.skipped) == (4, {})
         assert memory.code.status(root).languages == {"brew": 4}
-        assert [node.label for node in memory.code.find("boil")] == ["kettle.brew:boil"]
-        callers = {each.node.label for each in memory.code.callers("boil").reached}
+        assert [node.label for node in memory.code.asking().find("boil")] == ["kettle.brew:boil"]
+        callers = {each.node.label for each in memory.code.asking().callers("boil").reached}
         assert callers == {"cup.brew:fill", "tests/test_kettle.brew:check"}
-        reached = {each.node.label for each in memory.code.impact("boil").reached}
+        reached = {each.node.label for each in memory.code.asking().impact("boil").reached}
         assert {"cup.brew:fill", "start.brew:serve"} <= reached
-        assert [each.node.path for each in memory.code.tests_for("boil").reached] == [
+        assert [each.node.path for each in memory.code.asking().tests_for("boil").reached] == [
             "tests/test_kettle.brew"
         ]
-        assert [each.why for each in memory.code.entry_points()] == ["the first cup"]
+        assert [each.why for each in memory.code.asking().entry_points()] == ["the first cup"]
         hits = memory.search("water that boils", sources=["code"]).hits
         assert hits[0].metadata["path"] == "kettle.brew"
 
@@ -134,7 +134,9 @@ def test_a_saved_file_of_an_invented_language_is_read_again(db, root, add_langua
         memory.code.index(root)
         (root / "cup.brew").write_text("from kettle import boil\n\nboil(3)\n", encoding="utf-8")
         memory.code.update(["cup.brew"], root)
-        assert "cup.brew" in {each.node.label for each in memory.code.callers("boil").reached}
+        assert "cup.brew" in {
+            each.node.label for each in memory.code.asking().callers("boil").reached
+        }
 
 
 def test_a_first_line_names_an_invented_language(add_language):

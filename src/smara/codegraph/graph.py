@@ -7,35 +7,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smara.codegraph.index.indexer import IndexTree, Progress, index
 from smara.codegraph.index.update import CatchUp, differences, get_ready, update, watch
 from smara.codegraph.language import languages
 from smara.codegraph.lookup import CodeLookup
-from smara.codegraph.models import DEPTH, LIMIT, IndexReport, TreeStatus
+from smara.codegraph.models import IndexReport, TreeStatus
 from smara.codegraph.store import CodeStore, TreeRow
 from smara.core.git import find_repository
 from smara.database.projects import ProjectContext
 from smara.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from smara.codegraph.history import HistoryReport
-    from smara.codegraph.models import (
-        CoChange,
-        CodeLocation,
-        CodeMap,
-        CodeModule,
-        CodePiece,
-        Edge,
-        EntryPoint,
-        HotSpot,
-        ImpactWalk,
-        ImportCycle,
-        Node,
-        SymbolCard,
-    )
+    from smara.codegraph.models import CodeLocation, CodePiece
     from smara.codegraph.queries import CodeQueries
 
 
@@ -336,193 +322,6 @@ class CodeGraph:
         with self.store.database.read() as session:
             lookup = CodeLookup(self.store.database, self.store.scope, row.no)
             return lookup.piece(session, path, int(first), int(last))
-
-    # The questions of ``Asking``, to the tree around the current folder.
-
-    def find(self, target: str) -> list[Node]:
-        """Return every node that an expression may mean.
-
-        Args:
-            target: A path, a name, ``path:name`` or ``path:line``.
-
-        Returns:
-            The nodes, the likeliest first; none when nothing is called so.
-        """
-        return self.asking().find(target)
-
-    def impact(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> ImpactWalk:
-        """Return who depends on a target, directly or through others.
-
-        Args:
-            target: A path, a name, ``path:name`` or ``path:line``.
-            depth: How many steps are followed, three if not given.
-            limit: How many results are returned at most.
-
-        Returns:
-            What is reached, the nearest first, each with its path to the target.
-
-        Raises:
-            NotFoundError: If the code is not indexed, or the target is not in the index.
-            InvalidInputError: If the target may mean several things; they are named.
-        """
-        return self.asking().impact(target, depth, limit)
-
-    def deps(self, target: str, depth: int = 1, limit: int = LIMIT) -> ImpactWalk:
-        """Return what a target depends on.
-
-        Args:
-            target: A path, a name, ``path:name`` or ``path:line``.
-            depth: How many steps are followed, one if not given.
-            limit: How many results are returned at most.
-
-        Returns:
-            What is reached, the nearest first.
-
-        Raises:
-            NotFoundError: If the code is not indexed, or the target is not in the index.
-            InvalidInputError: If the target may mean several things; they are named.
-        """
-        return self.asking().deps(target, depth, limit)
-
-    def callers(self, target: str, depth: int = 1, limit: int = LIMIT) -> ImpactWalk:
-        """Return who calls a target.
-
-        Args:
-            target: A path, a name, ``path:name`` or ``path:line``.
-            depth: How many steps are followed, one if not given.
-            limit: How many results are returned at most.
-
-        Returns:
-            The callers, the nearest first.
-
-        Raises:
-            NotFoundError: If the code is not indexed, or the target is not in the index.
-            InvalidInputError: If the target may mean several things; they are named.
-        """
-        return self.asking().callers(target, depth, limit)
-
-    def tests_for(self, target: str, depth: int = DEPTH, limit: int = LIMIT) -> ImpactWalk:
-        """Return the tests that come to a target.
-
-        Args:
-            target: A path, a name, ``path:name`` or ``path:line``.
-            depth: How many steps are followed, three if not given.
-            limit: How many results are returned at most.
-
-        Returns:
-            The tests, the nearest first.
-
-        Raises:
-            NotFoundError: If the code is not indexed, or the target is not in the index.
-            InvalidInputError: If the target may mean several things; they are named.
-        """
-        return self.asking().tests_for(target, depth, limit)
-
-    def symbol(self, target: str) -> SymbolCard:
-        """Return all there is to say of one file or symbol.
-
-        Args:
-            target: A path, a name, ``path:name`` or ``path:line``.
-
-        Returns:
-            Its members, callers, callees, tests, dependents and history.
-
-        Raises:
-            NotFoundError: If the code is not indexed, or the target is not in the index.
-            InvalidInputError: If the target may mean several things; they are named.
-        """
-        return self.asking().symbol(target)
-
-    def edges(self, path: str) -> list[tuple[Node, Edge, Node]]:
-        """Return the edges that start in a file.
-
-        Args:
-            path: The path of the file, relative to the root.
-
-        Returns:
-            Start, edge and end of each; that one thing lies in another is left out.
-        """
-        return self.asking().edges(path)
-
-    def map(
-        self, budget: int = 1_024, files: Collection[str] = (), names: Collection[str] = ()
-    ) -> CodeMap:
-        """Return the most important names of the tree as a text.
-
-        Args:
-            budget: How many tokens the text has at most.
-            files: Files in play; what they use comes first.
-            names: Names in play.
-
-        Returns:
-            The text, with how much of the tree it shows.
-        """
-        return self.asking().map(budget, files, names)
-
-    def modules(self, only: Collection[str] = ()) -> list[CodeModule]:
-        """Return the folders of the program, the most central first.
-
-        Args:
-            only: Folders to return; all if empty.
-
-        Returns:
-            Each with its purpose, its central names and its neighbors.
-        """
-        return self.asking().modules(only)
-
-    def cycles(self, limit: int = 50, *, with_lazy: bool = False) -> list[ImportCycle]:
-        """Return the files that import each other in a circle.
-
-        Args:
-            limit: How many circles are returned at most.
-            with_lazy: True to count imports inside of functions too.
-
-        Returns:
-            The smallest circles first.
-        """
-        return self.asking().cycles(limit, with_lazy=with_lazy)
-
-    def entry_points(self, limit: int = 50) -> list[EntryPoint]:
-        """Return where the program is entered.
-
-        Args:
-            limit: How many are returned at most.
-
-        Returns:
-            The surest first, then those from which most is reached.
-        """
-        return self.asking().entry_points(limit)
-
-    def hotspots(self, limit: int = 20) -> list[HotSpot]:
-        """Return the files that much depends on and that change often.
-
-        Args:
-            limit: How many are returned at most.
-
-        Returns:
-            The hottest first.
-        """
-        return self.asking().hotspots(limit)
-
-    def read_history(self) -> HistoryReport:
-        """Read the commits since the last time; cheap when there are none.
-
-        Returns:
-            How many commits were read, and how many files they touched.
-        """
-        return self.asking().history.read()
-
-    def cochange(self, path: str, limit: int = 20) -> list[CoChange]:
-        """Return the files that change together with one.
-
-        Args:
-            path: The path of the file.
-            limit: How many are returned at most.
-
-        Returns:
-            The surest first.
-        """
-        return self.asking().cochange(path, limit)
 
     # which tree
 

@@ -98,6 +98,9 @@ class TreePaths:
 class CodeQueries:
     """The questions to one tree. Safe to use from several threads."""
 
+    is_room = True
+    """An async program awaits its methods."""
+
     def __init__(
         self, lookup: CodeLookup, root: str, counter: TokenCounter, clock: Clock | None = None
     ) -> None:

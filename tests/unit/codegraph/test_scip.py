@@ -171,7 +171,7 @@ def test_damaged_bytes_are_read_or_refused_never_more() -> None:
 def calls_of(memory: Memory, path: str) -> list[tuple[str, str]]:
     return [
         (end.qualname, edge.source)
-        for _, edge, end in memory.code.edges(path)
+        for _, edge, end in memory.code.asking().edges(path)
         if edge.kind == "calls"
     ]
 

@@ -6,6 +6,7 @@ A search prints ranked hits, packed text or a trace; `complete` lists words with
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -13,7 +14,7 @@ import click
 from smara.core.extract import one_line
 from smara.core.text import spans
 from smara.messages.models import ROLES
-from smara.search.models import KINDS, PHASES, Hit
+from smara.search.models import KINDS, PHASES, Answer, Hit, PackedAnswer, ThreadHit
 from smara.shapes import Names, hit_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import (
@@ -100,121 +101,120 @@ def search_command(
     query: str,
     limit: int,
     thread_id: str | None,
-    resource_id: str | None,
     role: tuple[str, ...],
-    since: str | None,
-    until: str | None,
     task_id: str | None,
     sources: tuple[str, ...],
     by_thread: bool,
     phase: str | None,
     files: tuple[str, ...],
-    deep: bool,
     budget: int | None,
     full: bool,
     explain: bool,
+    **filters: Any,
 ) -> Reply:
     """Search everything Smara remembers.
 
     QUERY is words, a question, a name or a part of one, a path, or an "exact phrase".
     """
-    filters: dict[str, Any] = {
-        "resource_id": resource_id,
-        "role": role or None,
-        "since": since,
-        "until": until,
-        "deep": deep,
-    }
     with call.memory() as memory:
-        if deep:
+        if filters["deep"]:
             memory.embeddings.embed_pending(deadline_seconds=_DEEP_SECONDS)
-        threads = memory.search_threads(query, limit, **filters) if by_thread else []
-        answer = None
-        if not by_thread:
-            answer = memory.search(
-                query,
-                limit,
-                thread_id=thread_id,
-                task_id=find_task_id(memory, task_id),
-                neighbors=1,
-                sources=sources or None,
-                phase=phase,
-                files=files,
-                **filters,
-            )
-            call.warnings += answer.warnings
-        packed = memory.pack(answer, budget, phase=phase) if answer is not None and budget else None
+        if by_thread:
+            return _reply_threads(memory.search_threads(query, limit, role=role or None, **filters))
+        answer = memory.search(
+            query,
+            limit,
+            thread_id=thread_id,
+            task_id=find_task_id(memory, task_id),
+            neighbors=1,
+            sources=sources or None,
+            phase=phase,
+            files=files,
+            role=role or None,
+            **filters,
+        )
+        call.warnings += answer.warnings
+        packed = memory.pack(answer, budget, phase=phase) if budget else None
         names = Names(memory.tasks.find)
-        results = [
-            hit_json(hit, names) for hit in (packed.hits if packed is not None else answer or ())
-        ]
-    if answer is None:
-        yield {
-            "results": [
-                {
-                    "threadId": each.thread_id,
-                    "resourceId": each.resource_id,
-                    "title": each.title,
-                    "rank": each.rank,
-                    "score": each.score,
-                    "why": list(each.why),
-                }
-                for each in threads
-            ],
-            "totalHits": len(threads),
-        }
-        output.table(
-            ("rank", "score", "thread", "title", "why"),
-            [
-                (
-                    each.rank,
-                    f"{each.score:.2f}",
-                    each.thread_id,
-                    one_line(each.title or "", 50),
-                    "; ".join(each.why),
-                )
-                for each in threads
-            ],
-            folding=("thread", "title", "why"),
-        )
-    elif packed is not None:
-        yield {
-            "text": packed.text,
-            "tokens": packed.tokens,
-            "budgetTokens": packed.budget_tokens,
-            "results": results,
-            "leftOut": [hit.id for hit in packed.left_out],
-            "repeated": [hit.id for hit in packed.repeated],
-        }
-        click.echo(output.printable(packed.text) if packed.text else "", nl=bool(packed.text))
-        click.echo(
-            f"{packed.tokens:,} of {packed.budget_tokens:,} tokens used; "
-            f"{output.count(len(packed.left_out), 'match', 'matches')} left out.",
-            err=True,
-        )
-    else:
-        trace = answer.trace
-        explained = {
-            "terms": trace.terms,
-            "postings": trace.postings,
-            "candidates": trace.candidates,
-            "isComplete": trace.is_complete,
-            "notes": list(trace.notes),
-            "queryType": trace.query_type,
-            "usedMeaning": trace.used_meaning,
-            "stages": list(trace.stages),
-        }
-        data = {"results": results, "totalHits": answer.total_hits}
-        yield data | ({"trace": explained} if explain else {})
-        if not answer:
-            click.echo(NOTHING_FOUND, err=True)
-        for hit, shape in zip(answer, results, strict=True):
-            _print_hit(hit, shape, full, explain=explain)
-        if explain:
-            for stage in trace.stages:
-                output.say(stage)
-            cut = "" if trace.is_complete else "; the search was cut short"
-            output.say(f"{output.count(answer.total_hits, 'match', 'matches')}{cut}.")
+        results = [hit_json(hit, names) for hit in (answer if packed is None else packed.hits)]
+    if packed is not None:
+        return _reply_packed(packed, results)
+    return _reply_hits(answer, results, full, explain=explain)
+
+
+def _reply_threads(threads: Sequence[ThreadHit]) -> Reply:
+    yield {
+        "results": [
+            {
+                "threadId": each.thread_id,
+                "resourceId": each.resource_id,
+                "title": each.title,
+                "rank": each.rank,
+                "score": each.score,
+                "why": list(each.why),
+            }
+            for each in threads
+        ],
+        "totalHits": len(threads),
+    }
+    output.table(
+        ("rank", "score", "thread", "title", "why"),
+        [
+            (
+                each.rank,
+                f"{each.score:.2f}",
+                each.thread_id,
+                one_line(each.title or "", 50),
+                "; ".join(each.why),
+            )
+            for each in threads
+        ],
+        folding=("thread", "title", "why"),
+    )
+
+
+def _reply_packed(packed: PackedAnswer, results: list[dict[str, Any]]) -> Reply:
+    yield {
+        "text": packed.text,
+        "tokens": packed.tokens,
+        "budgetTokens": packed.budget_tokens,
+        "results": results,
+        "leftOut": [hit.id for hit in packed.left_out],
+        "repeated": [hit.id for hit in packed.repeated],
+    }
+    click.echo(output.printable(packed.text) if packed.text else "", nl=bool(packed.text))
+    click.echo(
+        f"{packed.tokens:,} of {packed.budget_tokens:,} tokens used; "
+        f"{output.count(len(packed.left_out), 'match', 'matches')} left out.",
+        err=True,
+    )
+
+
+def _reply_hits(
+    answer: Answer, results: list[dict[str, Any]], full: bool, *, explain: bool
+) -> Reply:
+    trace = answer.trace
+    explained = {
+        "terms": trace.terms,
+        "postings": trace.postings,
+        "candidates": trace.candidates,
+        "isComplete": trace.is_complete,
+        "notes": list(trace.notes),
+        "queryType": trace.query_type,
+        "usedMeaning": trace.used_meaning,
+        "stages": list(trace.stages),
+    }
+    data = {"results": results, "totalHits": answer.total_hits}
+    yield data | ({"trace": explained} if explain else {})
+    if not answer:
+        click.echo(NOTHING_FOUND, err=True)
+    for hit, shape in zip(answer, results, strict=True):
+        _print_hit(hit, shape, full, explain=explain)
+    if explain:
+        for stage in trace.stages:
+            output.say(stage)
+        cut = "" if trace.is_complete else "; the search was cut short"
+        output.say(f"{output.count(answer.total_hits, 'match', 'matches')}{cut}.")
 
 
 def _print_hit(hit: Hit, shape: dict[str, Any], full: bool, explain: bool) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import click
 
@@ -180,30 +181,20 @@ def init_command(call: Invocation, yes: bool) -> Reply:
     hosts = find_hosts(root, journal)
     sessions, _ = find(tuple(TRANSCRIPTS), Here(os.getcwd()))
     if not call.as_json:
-        output.say(f"Store    {status['store']['path']}")
-        output.say(f"Project  {status['project']}")
-        messages, threads = (output.count(status[name], name[:-1]) for name in _COUNTED)
-        output.say(f"Stored   {messages} in {threads}")
-        names = {"project": "in this repository", "global": "for all repositories"}
-        for host in hosts:
-            places = [names[reach] for reach in host.set_up] + ["as a plug-in"] * host.has_plugin
-            where = f", set up {' and '.join(places)}" if places else ""
-            output.say(f"Found    {host.name}{where}")
-        if sessions:
-            output.say(f"Found    {output.count(len(sessions), 'past session')} of this repository")
+        _print_found(status, hosts, len(sessions))
     may_ask = not yes and not call.as_json and sys.stdin.isatty()
     done = [
         host.agent
         for host in hosts
         if not host.is_set_up and _set_up(host, root, journal, yes=yes, may_ask=may_ask)
     ]
-    imported = BulkReport()
     if sessions and may_ask:
         output.say()
         yes = click.confirm(
             f"Import {output.count(len(sessions), 'past session')} of this repository?",
             default=True,
         )
+    imported = BulkReport()
     if sessions and yes:
         try:
             with call.memory(models_enabled=False) as memory:
@@ -252,6 +243,21 @@ def init_command(call: Invocation, yes: bool) -> Reply:
     ]
     for position, (command, purpose) in enumerate(steps):
         output.say(f"{'Next:' if position == 0 else '     '}  {command:<26} {purpose}")
+
+
+def _print_found(status: dict[str, Any], hosts: Sequence[FoundHost], sessions: int) -> None:
+    """Print what was there before anything is set up."""
+    output.say(f"Store    {status['store']['path']}")
+    output.say(f"Project  {status['project']}")
+    messages, threads = (output.count(status[name], name[:-1]) for name in _COUNTED)
+    output.say(f"Stored   {messages} in {threads}")
+    names = {"project": "in this repository", "global": "for all repositories"}
+    for host in hosts:
+        places = [names[reach] for reach in host.set_up] + ["as a plug-in"] * host.has_plugin
+        where = f", set up {' and '.join(places)}" if places else ""
+        output.say(f"Found    {host.name}{where}")
+    if sessions:
+        output.say(f"Found    {output.count(sessions, 'past session')} of this repository")
 
 
 def _set_up(host: FoundHost, root: str, journal: SetupJournal, yes: bool, may_ask: bool) -> bool:
