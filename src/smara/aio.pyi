@@ -29,7 +29,7 @@ from smara.behavior.models import (
     Finalized,
     JobsDone,
     Noticed,
-    Passed,
+    Outcome,
     WatchedSession,
 )
 from smara.behavior.scratchpad import Pad
@@ -714,7 +714,7 @@ class AsyncBehavior:
     async def finalize(
         self,
         session_id: str,
-        outcome: Passed | None = ...,
+        outcome: Outcome | None = ...,
         *,
         type: SessionType | None = ...,
         work_unit: WorkUnit | None = ...,

@@ -61,7 +61,7 @@ def test_an_error_that_came_in_two_sessions_is_remembered_with_its_evidence_and_
         "waiting"
     ]
     second = finalize(memory, worked("s2", 1))
-    assert (second.type, second.outcome) == ("build", "passed")
+    assert (second.type, second.outcome) == ("build", "tested")
     (learned,) = [each for each in memory.memories.list() if each.type == "error_pattern"]
     assert (learned.content, learned.source, learned.tier) == (FIX, "observer_inferred", "observed")
     assert learned.taint == ("tool",)
@@ -173,7 +173,7 @@ def test_what_a_process_watched_is_there_for_the_next_one(place, memory):
     for event in script.events[6:]:
         other.behavior.observe(event)
     done = other.behavior.finalize("s1")
-    assert (done.outcome, done.steps) == ("passed", 7)
+    assert (done.outcome, done.steps) == ("tested", 7)
 
 
 def test_a_session_that_goes_on_after_it_was_decided_on_is_decided_on_again(memory):
@@ -185,7 +185,7 @@ def test_a_session_that_goes_on_after_it_was_decided_on_is_decided_on_again(memo
         for each in later.edit("src/mail/x.py").green().end().events
     ]
     again = finalize(memory, later)
-    assert (again.outcome, memory.behavior.session("s1").state) == ("passed", "final")
+    assert (again.outcome, memory.behavior.session("s1").state) == ("tested", "final")
 
 
 def test_a_session_end_only_enqueues_and_the_background_decides(memory, clock):
@@ -241,10 +241,12 @@ def test_of_work_that_nobody_proved_only_what_proves_itself_is_learned(memory):
     for number in range(3):
         script = Script(f"s{number}", number * DAY * 1000).edit("src/a/x.py").edit("src/a/y.py")
         script.fail("npm deploy", "bash: npm: command not found").run("pnpm deploy")
-        assert finalize(memory, script.end()).outcome == "unproven"
+        assert finalize(memory, script.end()).outcome == "unknown"
     assert [each.type for each in memory.memories.list()] == ["error_pattern"]
     waiting = [each.why for each in memory.behavior.noticed("s2") if each.kind == "co_access"]
-    assert waiting == ["nobody has proven the work of the session, and it does not prove itself"]
+    assert waiting == [
+        "nothing shows that the work of the session is right, nor does it show it itself"
+    ]
 
 
 def test_what_comes_after_a_web_page_is_quarantined(memory):
@@ -591,7 +593,7 @@ def test_a_store_that_cannot_be_written_to_does_not_stop_the_agent(memory):
     memory._rooms.database.write = really
     memory.behavior.checkpoint("s1")
     assert memory.behavior.session("s1").events == len(script.events)
-    assert memory.behavior.finalize("s1").outcome == "passed"
+    assert memory.behavior.finalize("s1").outcome == "tested"
 
 
 def test_closing_keeps_what_was_only_in_memory(place, memory):

@@ -38,10 +38,10 @@ def test_sessions_are_listed_with_type_outcome_and_reason(watched):
     assert (middle["sessionId"], middle["type"], middle["outcome"], middle["promoted"]) == (
         "s1",
         "build",
-        "passed",
+        "tested",
         1,
     )
-    assert "green after the last change" in smara("behavior", "sessions", "--limit", "2").out
+    assert "Tests after its last edit of code" in smara("behavior", "sessions", "--limit", "2").out
 
 
 def test_signals_say_what_was_learned_and_with_all_why_the_rest_was_not(watched):

@@ -180,6 +180,21 @@ def read_test_run(lines: Sequence[str]) -> TestRun | None:
     )
 
 
+_RED_COUNT = re.compile(r"fail|error")
+
+
+def count_tests(output: str, is_green: bool) -> str:
+    """Return the counts of a test run, such as ``2 failed, 10 passed``, or an empty text.
+
+    Numbers and the words of test programs only: nothing else that an output says.
+    """
+    report = read_test_run(output[-_SUMMARY:].splitlines())
+    counts = report.counts if report is not None else ()
+    red = any(number and _RED_COUNT.match(name) for name, number in counts)
+    # A report of another run, in a log that was shown with it, says nothing about this one.
+    return "" if red == is_green else ", ".join(f"{number} {name}" for name, number in counts)
+
+
 def _shown(text: str, longest: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= longest else line[: longest - 1].rstrip(" ,;:") + "…"

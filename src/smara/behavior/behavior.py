@@ -38,14 +38,14 @@ from smara.behavior.methodology import (
     tell_sections,
 )
 from smara.behavior.models import (
-    PASSED,
+    OUTCOMES,
     BehaviorStatus,
     EarlyTrigger,
     Finalized,
     FindingVerdict,
     JobsDone,
     Noticed,
-    Passed,
+    Outcome,
     Seen,
     WatchedSession,
 )
@@ -209,7 +209,7 @@ class Behavior(Habits):
     def finalize(
         self,
         session_id: str,
-        outcome: Passed | None = None,
+        outcome: Outcome | None = None,
         *,
         type: SessionType | None = None,
         work_unit: WorkUnit | None = None,
@@ -220,8 +220,8 @@ class Behavior(Habits):
         to repeat.
 
         Args:
-            outcome: ``passed``, ``failed`` or ``unproven``; without it, read from tests and
-                commands.
+            outcome: ``accepted``, ``failed`` or another outcome that you know; without it, read
+                from tests and commits.
             type: The type, as for :meth:`state_type`; without it, the stated or inferred one.
 
         Returns:
@@ -233,7 +233,7 @@ class Behavior(Habits):
         """
         require_id(session_id, "session_id")
         if outcome is not None:
-            _one_of(outcome, PASSED, "outcome")
+            _one_of(outcome, OUTCOMES, "outcome")
         if type is not None:
             _one_of(type, SESSION_TYPES, "type")
         return self._finalizer.finalize(session_id, FinalizeRequest(outcome, type, work_unit))
@@ -258,7 +258,7 @@ class Behavior(Habits):
                 self._store.put(session, row.no, {"subtasks": row.subtasks + 1})
                 return None
         return self._finalizer.finalize(
-            session_id, FinalizeRequest("passed", None, work_unit, is_over=False)
+            session_id, FinalizeRequest("accepted", None, work_unit, is_over=False)
         )
 
     def work_unit_done(

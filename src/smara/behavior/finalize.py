@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, Protocol, get_args
 from smara.behavior import work_state
 from smara.behavior.habits import RollingTables, SessionEnd
 from smara.behavior.methodology import NATIVE, Methodology, find_methodology
-from smara.behavior.models import Finalized, Passed, Seen, SignalFinding, Verdict
+from smara.behavior.models import Finalized, Outcome, Seen, SignalFinding, Verdict
+from smara.behavior.outcome import continued, work_of
 from smara.behavior.promote import (
     TOLD,
     FindingHistory,
@@ -29,7 +30,6 @@ from smara.behavior.promote import (
     judge_within,
     merge,
     new_memory,
-    passed_of,
     type_of,
 )
 from smara.behavior.scratchpad import Pad
@@ -39,7 +39,7 @@ from smara.behavior.signals.registry import detect_all
 from smara.behavior.store import BehaviorStore, WatchedSessionRow
 from smara.core import log
 from smara.core.clock import Clock
-from smara.core.escape import to_storable
+from smara.core.escape import from_storable, to_storable
 from smara.core.prompts import load_prompt
 from smara.database.database import Session
 from smara.environment import patience
@@ -77,7 +77,7 @@ class _Moved(Exception):
 class FinalizeRequest(NamedTuple):
     """The request to decide on a session."""
 
-    outcome: Passed | None = None
+    outcome: Outcome | None = None
     type: SessionType | None = None
     work_unit: WorkUnit | None = None
     is_over: bool = True
@@ -251,16 +251,18 @@ class Finalizer:
         """Steps one to five, without writing anything."""
         stated: Any = request.type or row.stated_type
         type_, why_type = type_of(pads, stated)
-        passed, why = (
-            passed_of(type_, pads)
-            if request.outcome is None
-            else (request.outcome, "it was stated")
-        )
-        gate, _ = gate_for(type_, passed)
+        work = work_of(type_, pads)
+        if row.finalized_at is not None:
+            before = from_storable(row.evidence).splitlines()
+            work = work._replace(evidence=continued(before, work.evidence))
+        why = (why_type, *work.evidence)
+        if request.outcome is not None:
+            work, why = work._replace(outcome=request.outcome), (*why, "its outcome was stated")
+        gate, _ = gate_for(type_, work.outcome)
         findings = merge(detect_all(pads))[:_MOST_FINDINGS]
         changing = self._store.changing_sessions(session) + 1
         judge = Judge(
-            passed,
+            work.outcome,
             gate,
             type_,
             pads=pads,
@@ -274,8 +276,9 @@ class Finalizer:
         return Finalized(
             session_id,
             type_,
-            passed,
-            why=f"{why_type}; {why}",
+            work.outcome,
+            why="; ".join(each.rstrip(".") for each in why),
+            evidence=work.evidence,
             judged=tuple(choose(judged, max(0, gate.most - row.promoted), memories)),
             steps=sum(pad.step for pad in pads),
         )
@@ -379,7 +382,9 @@ class Finalizer:
         ]
         if not state:
             is_done = work_state.is_all_done(pad)
-            return [], {each.id: "the work was finished" for each in before if is_done}
+            return [], {
+                each.id: "every step of its list was ticked off" for each in before if is_done
+            }
         taint = tuple(sorted(pad.facts.outside))
         memory = work_state.memory_of(
             state,
@@ -407,6 +412,7 @@ class Finalizer:
             "model_calls": done.model_calls,
             "type": done.type,
             "outcome": done.outcome,
+            "evidence": to_storable("\n".join(done.evidence)),
             "why": to_storable(done.why),
             "steps": done.steps,
         }

@@ -123,6 +123,8 @@ class CommitEntry(Entry):
 
     message: str = ""
     files: list[str] = field(default_factory=list)
+    at_ms: int = 0
+    """When it was made; 0 once the session has replaced or dropped it."""
 
 
 @dataclass(slots=True)
@@ -185,6 +187,9 @@ class FileLedgerEntry(Entry):
     first_edit_step: int = 0
     first_edit_at: int = 0
     last_edit_at: int = 0
+    last_edit_step: int = 0
+    standing: int = 0
+    """Edits that were not taken back."""
 
 
 EntryT = TypeVar("EntryT", bound=Entry, covariant=True)

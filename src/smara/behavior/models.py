@@ -16,9 +16,12 @@ from smara.knowledge.models import MemorySource, MemoryType
 
 Kind = str
 """The kind of a signal: the name in its specification, see ``signals.registry``."""
-Passed = Literal["passed", "failed", "unproven"]
-"""What came of the work of a session: proven right, proven wrong, or nobody looked."""
-PASSED: tuple[Passed, ...] = get_args(Passed)
+Outcome = Literal["tested", "committed", "accepted", "failed", "unknown"]
+"""What came of a session, by its evidence: tests were green after the last edit of code; it was
+committed after the last edit; a person or the calling program accepted it; the last tests were red,
+or the caller says that it failed; or nothing shows it.
+"""
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 Verdict = Literal["promoted", "known", "waiting", "discarded", "refused"]
 """``waiting`` for more sessions; ``known`` already; ``refused`` by the gate of knowledge."""
 SessionState = Literal["open", "ended", "final"]
@@ -144,7 +147,9 @@ class WatchedSession:
     last_event_at: int
     finalized_at: int | None = None
     type: SessionType | None = None
-    outcome: Passed | None = None
+    outcome: Outcome | None = None
+    evidence: tuple[str, ...] = ()
+    """What its events show of its work, in sentences."""
     why: str = ""
     methodology: str = "native"
     subtasks: int = 0
@@ -175,8 +180,9 @@ class Finalized:
 
     session_id: str
     type: SessionType
-    outcome: Passed
+    outcome: Outcome
     why: str
+    evidence: tuple[str, ...] = ()
     judged: tuple[FindingVerdict, ...] = ()
     steps: int = 0
     model_calls: int = 0

@@ -14,7 +14,8 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from smara.actions.paths import is_config, is_prose, is_source, is_test
-from smara.behavior.models import FindingVerdict, Kind, MemoryDraft, Passed, Seen, SignalFinding
+from smara.behavior.models import FindingVerdict, Kind, MemoryDraft, Outcome, Seen, SignalFinding
+from smara.behavior.outcome import SOUND
 from smara.behavior.scratchpad import Pad
 from smara.behavior.signals.co_access import is_implied
 from smara.behavior.signals.registry import draft_of, signal_of
@@ -93,42 +94,20 @@ def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[Ses
     if not sources and "roadmap" in cues:
         return "roadmap", "a roadmap was asked for, and no code was changed"
     if edited:
-        return "build", f"{len(edited)} files were changed"
+        return "build", f"{len(edited)} files were edited"
     steps, runs = sum(pad.step for pad in pads), sum(pad.facts.runs for pad in pads)
     if runs and runs >= steps / 2:
-        return "terminal", f"nothing was changed, and {runs} of {steps} tool calls were commands"
-    return "insights", "nothing was changed"
+        return "terminal", f"no edit was seen, and {runs} of {steps} tool calls were commands"
+    return "insights", "no edit was seen"
 
 
-def passed_of(type_: SessionType, pads: Sequence[Pad]) -> tuple[Passed, str]:
-    """Return the outcome of a session's work, and its proof."""
-    if type_ == "pr_review":
-        if any(pad.facts.reviewed for pad in pads):
-            return "passed", "the review was submitted"
-        done = any(pad.facts.turns for pad in pads)
-        return ("passed", "the review was given") if done else ("unproven", "no review was given")
-    if type_ == "spec":
-        done = any(pad.facts.accepted or pad.facts.last_commit for pad in pads)
-        proof = "the plan was accepted or committed"
-        return ("passed", proof) if done else ("unproven", "nobody accepted it")
-    if type_ != "build":
-        return "passed", "the session has ended"
-    # Each agent of a session is judged by its own steps, and one that failed is enough.
-    found: tuple[Passed, str] | None = None
-    for facts in (pad.facts for pad in pads):
-        last_change = facts.last_source_edit or facts.last_edit
-        if facts.last_test_ok and facts.last_test > last_change:
-            found = found or ("passed", "the tests were green after the last change")
-        elif facts.last_test_ok is False:
-            return "failed", "the last tests were red"
-        elif facts.last_commit > last_change and (facts.edits or facts.test_runs):
-            found = found or ("passed", "it was committed after the last change")
-    return found or ("unproven", "no test ran and no commit was made after the last change")
+_PROVABLE = ("build", "spec")
+"""The types of sessions that make something; the others have no work to prove."""
 
 
-def gate_for(type_: SessionType, passed: Passed) -> tuple[Gate, SessionType]:
+def gate_for(type_: SessionType, outcome: Outcome) -> tuple[Gate, SessionType]:
     """Return a session's gate, and its type in knowledge."""
-    if type_ in ("build", "spec", "pr_review") and passed != "passed":
+    if outcome == "failed" or (type_ in _PROVABLE and outcome not in SOUND):
         return GATES["terminal"], "terminal"
     return GATES[type_], type_
 
@@ -224,7 +203,7 @@ class FindingHistory(NamedTuple):
 class Judge(NamedTuple):
     """Everything a verdict depends on, beside the finding."""
 
-    passed: Passed
+    outcome: Outcome
     gate: Gate
     type_name: str
     pads: Sequence[Pad]
@@ -233,10 +212,11 @@ class Judge(NamedTuple):
     def judge(self, finding: SignalFinding) -> FindingVerdict:
         """Judge one finding; ``promoted`` if nothing speaks against it."""
         signal = signal_of(finding.kind)
-        if self.passed == "failed" and finding.kind != "dead_end":
+        if self.outcome == "failed" and finding.kind != "dead_end":
             return FindingVerdict(finding, "discarded", "the work of the session failed")
-        if self.passed == "unproven" and not finding.is_proven:
-            why = "nobody has proven the work of the session, and it does not prove itself"
+        is_shown = self.outcome in SOUND or self.type_name not in _PROVABLE
+        if not is_shown and not finding.is_proven:
+            why = "nothing shows that the work of the session is right, nor does it show it itself"
             return FindingVerdict(finding, "discarded", why)
         taint = taint_of(finding, None, self.pads)
         valid = FindingVerdict(finding, "discarded", "", taint=taint, is_valid=True)

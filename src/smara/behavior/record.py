@@ -10,7 +10,7 @@ import re
 
 from smara.actions.failures import has_failed, is_absent, is_harness, was_changed_by_others
 from smara.actions.models import Action
-from smara.actions.paths import is_config, is_source, is_test, module_of, root_of, stem_of
+from smara.actions.paths import is_config, is_prose, is_source, is_test, module_of, root_of, stem_of
 from smara.actions.tool_calls import actions_of
 from smara.behavior import runs, work_state
 from smara.behavior.cues import listen
@@ -22,6 +22,7 @@ from smara.behavior.scratchpad import (
     Pad,
     RecentEdit,
     RecentFile,
+    When,
     quote,
 )
 from smara.behavior.signals import e2e
@@ -169,7 +170,9 @@ def _act(pad: Pad, event: HostEvent, action: Action) -> None:
 def _edit(pad: Pad, event: HostEvent, path: str) -> None:
     facts, step = pad.facts, pad.step
     facts.edits += 1
-    facts.last_edit = step
+    facts.edit = When(event.at_ms, step)
+    if not is_prose(path):
+        facts.code_edit = facts.edit
     facts.open_list = ""  # nor is what was left before further changes were made
     if is_test(path):
         facts.first_test_edit = facts.first_test_edit or step
@@ -187,6 +190,7 @@ def _edit(pad: Pad, event: HostEvent, path: str) -> None:
             if (earlier.path, earlier.before, earlier.after) == (path, after, before):
                 runs.record_backtrack(pad, path, earlier.step, what=quote(old, 160))
                 facts.recent_edits.remove(earlier)
+                pad.files.entries[path].standing -= 2  # this edit and the one it takes back
                 break
         else:
             edit = RecentEdit(path, step, before, after)
@@ -203,7 +207,8 @@ def _touch(pad: Pad, path: str, now: int, is_edit: bool) -> None:
         if not entry.edits:
             entry.first_edit_step, entry.first_edit_at = step, now
         entry.edits += 1
-        entry.last_edit_at = now
+        entry.standing += 1
+        entry.last_edit_at, entry.last_edit_step = now, step
     else:
         entry.reads += 1
     others, pairs = facts.recent_files, pad.pairs

@@ -19,9 +19,9 @@ from smara.actions.failures import (
 )
 from smara.actions.models import LOOKING, Command
 from smara.actions.paths import stem_of
-from smara.actions.reports import are_tests_green, failed_tests, has_run_tests
+from smara.actions.reports import are_tests_green, count_tests, failed_tests, has_run_tests
 from smara.behavior.ledger import ErrorEntry
-from smara.behavior.scratchpad import QUOTE, OpenFailure, Pad, quote
+from smara.behavior.scratchpad import QUOTE, OpenFailure, Pad, When, quote
 from smara.core.events import HostEvent
 from smara.core.tool_triggers import looks_elsewhere
 from smara.secrets import redact
@@ -33,6 +33,10 @@ _OPEN_STEPS = 60
 _MOST_BETWEEN = 4
 _CHAIN = 5
 _PATHS = re.compile(r"[\w./@+-]+")
+_MOVES = re.compile(r"^git (?:pull|merge|rebase|stash|cherry-pick|am|apply|reset)\b")
+"""Commands after which the files are not those that were tested."""
+_DROPS = re.compile(r"^git (?:revert|rebase)\b|^git reset\b.*(?:--hard|[~^]|\borigin/)")
+"""Commands after which a commit of the session may be gone."""
 _WORK = frozenset({"test", "check"})
 """Commands that take as long as their work takes; others wait for a person's leave, or for a
 network.
@@ -43,6 +47,7 @@ def record_run(pad: Pad, event: HostEvent, command: Command, failed: bool) -> No
     """Record that a command has run."""
     facts = pad.facts
     facts.runs += 1
+    facts.changing_runs += any(part.purpose not in LOOKING for part in command.parts)
     began = facts.starts.pop(event.tool_use_id[:64], None) if event.tool_use_id else None
     took_ms = event.duration_ms
     if took_ms is None and began is not None and event.at_ms >= began:
@@ -58,13 +63,18 @@ def record_run(pad: Pad, event: HostEvent, command: Command, failed: bool) -> No
         times.timeouts += "timed out" in (event.error or event.tool_output)[:600].lower()
     output = (event.error or "") + "\n" + event.tool_output if event.error else event.tool_output
     if command.purpose == "test":
-        _record_tests(pad, command, output, failed=failed)
+        _record_tests(pad, event, command, output=output, failed=failed)
     if failed:
         facts.chain = []
         _open(pad, command, output)
         return
-    if command.has("commit"):
-        _record_commit(pad, event)
+    for part in command.parts:
+        if part.purpose == "revert" or _MOVES.match(part.text):
+            facts.edit = facts.code_edit = When(event.at_ms, pad.step)
+        if _DROPS.match(part.text):
+            _drop_commits(pad)
+        if part.purpose == "commit":
+            _record_commit(pad, event, is_amended="--amend" in part.text)
     if command.has("review"):
         facts.reviewed = True
     if command.has("revert"):
@@ -73,6 +83,7 @@ def record_run(pad: Pad, event: HostEvent, command: Command, failed: bool) -> No
         for path, entry in list(pad.files):
             if entry.edits and (is_all or path in words or path.rsplit("/", 1)[-1] in words):
                 record_backtrack(pad, path, entry.first_edit_step, what=command.text[:160])
+                entry.standing = 0
     if command.purpose not in LOOKING:
         where = looks_elsewhere(str(event.tool_input.get("command", ""))[:QUOTE])
         where = "" if where in command.text else where  # a variable is part of the command
@@ -181,7 +192,9 @@ def record_edit(pad: Pad, path: str) -> None:
 # tests
 
 
-def _record_tests(pad: Pad, command: Command, output: str, failed: bool) -> None:
+def _record_tests(
+    pad: Pad, event: HostEvent, command: Command, *, output: str, failed: bool
+) -> None:
     facts = pad.facts
     is_green = are_tests_green(output, failed)
     if is_green is None:
@@ -190,6 +203,8 @@ def _record_tests(pad: Pad, command: Command, output: str, failed: bool) -> None
     is_counted = facts.last_source_edit > facts.green_step
     facts.runs_so_far = facts.runs_so_far + 1 if is_counted else 0
     facts.last_test, facts.last_test_ok = pad.step, is_green
+    facts.test, facts.test_command = When(event.at_ms, pad.step), quote(command.text, 120)
+    facts.test_counts = count_tests(output, is_green)
     if is_green:
         if is_counted:
             facts.green_after = [*facts.green_after, facts.runs_so_far][-20:]
@@ -218,9 +233,17 @@ def _record_tests(pad: Pad, command: Command, output: str, failed: bool) -> None
 # commits, what was taken back
 
 
-def _record_commit(pad: Pad, event: HostEvent) -> None:
+def _drop_commits(pad: Pad, newest: int | None = None) -> None:
+    """Note that the newest commits, or all, were replaced or taken back."""
+    for _, entry in [each for each in pad.commits if each[1].at_ms][-(newest or 0) :]:
+        entry.at_ms = 0
+
+
+def _record_commit(pad: Pad, event: HostEvent, is_amended: bool) -> None:
     facts = pad.facts
-    facts.last_commit = pad.step
+    facts.commit = When(event.at_ms, pad.step)
+    if is_amended:
+        _drop_commits(pad, newest=1)
     commit = read_commit(str(event.tool_input.get("command") or ""), event.tool_output)
     if not commit.sha:
         return
@@ -229,6 +252,7 @@ def _record_commit(pad: Pad, event: HostEvent) -> None:
     message = (commit.message or commit.subject).replace("\\n", "\n")
     entry.message = quote(message.replace("\n", " ¶ "), 3 * QUOTE)
     entry.files = pad.edited_files(facts.commit_step)[:12]
+    entry.at_ms = event.at_ms
     facts.commit_step = pad.step
 
 

@@ -72,6 +72,16 @@ class Todo(NamedTuple):
     state: str
 
 
+class When(NamedTuple):
+    """A place in a session: by time, and within a millisecond by step."""
+
+    at_ms: int = 0
+    step: int = 0
+
+
+NEVER = When()
+
+
 class RecentFile(NamedTuple):
     """A file that was touched a short time ago."""
 
@@ -150,14 +160,23 @@ class PadFacts:
     edits: int = 0
     runs: int = 0
     failures: int = 0
-    last_edit: int = 0
+    changing_runs: int = 0
+    """Commands that may have changed something."""
+    edit: When = NEVER
+    """The last edit, or command that took edits back."""
+    code_edit: When = NEVER
+    """The same, of anything but prose."""
     last_source_edit: int = 0
     first_source_edit: int = 0
     first_test_edit: int = 0
     test_runs: int = 0
     last_test: int = 0
     last_test_ok: bool | None = None
-    last_commit: int = 0
+    test: When = NEVER
+    test_command: str = ""
+    test_counts: str = ""
+    """How many tests passed and failed in the last run, as far as it said."""
+    commit: When = NEVER
     green_after: list[int] = field(default_factory=list)
     """How many test runs it took until each green one."""
     green_step: int = 0
@@ -221,7 +240,10 @@ class PadFacts:
                 setattr(self, name, value)
 
 
-_RECORDS = {"open_search": OpenSearch, "open_glob": OpenSearch, "e2e_failed": E2eFailure}
+_RECORDS = {
+    "open_search": OpenSearch, "open_glob": OpenSearch, "e2e_failed": E2eFailure,
+    "edit": When, "code_edit": When, "test": When, "commit": When,
+}  # fmt: skip
 _RECORD_LISTS = {
     "plans": PlanSize, "recent_files": RecentFile, "recent_edits": RecentEdit,
     "open_failures": OpenFailure, "imports": ImportChain,
@@ -323,8 +345,10 @@ class Pad:
         return total
 
     def edited_files(self, after_step: int = -1) -> list[str]:
-        """Return the edited files that were last touched after a step."""
-        return [path for path, each in self.files if each.edits and each.last_step > after_step]
+        """Return the files that were last edited after a step."""
+        return [
+            path for path, each in self.files if each.edits and each.last_edit_step > after_step
+        ]
 
     def make_room(self) -> None:
         """Drop the least valuable entries until within the limit."""

@@ -39,6 +39,8 @@ class WatchedSessionRow(NamedTuple):
     model_calls: int
     subtasks: int
     agent: str
+    finalized_at: int | None
+    evidence: str
 
 
 class SignalRow(NamedTuple):
@@ -79,7 +81,7 @@ class BehaviorStore(ProjectStore):
         row = session.one(
             self.sql(
                 "SELECT no, version, state, stated_type, methodology, work_unit, promoted, "
-                "model_calls, subtasks, agent"
+                "model_calls, subtasks, agent, finalized_at, evidence"
                 " FROM behavior_sessions WHERE project_no = :project AND session_id = ?"
             ),
             (to_storable(session_id),),
@@ -135,6 +137,7 @@ class BehaviorStore(ProjectStore):
             columns = dict(zip(_SESSION_FIELDS, row, strict=True))
             for name in ("session_id", "why"):
                 columns[name] = from_storable(columns[name])
+            columns["evidence"] = tuple(from_storable(columns["evidence"]).splitlines())
             found.append(WatchedSession(**columns))
         return found
 

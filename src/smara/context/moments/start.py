@@ -48,13 +48,8 @@ _MESSAGES_LOOKED_AT = 2_000
 _REQUESTS_LOOKED_AT = 12
 _TELLING_WORDS = 4
 _LONGEST_REQUEST = 20_000
-_NO_WORDS = ("<", "/", "[Request interrupted", "Caveat:", "This session is being continued")
+_HOST_WORDS = ("[Request interrupted", "Caveat:", "This session is being continued")
 """How messages begin that a host wrote in the person's name."""
-_ENDED = {
-    "passed": "its work was proven (tests, a commit or a review)",
-    "failed": "its last tests or checks failed",
-    "unproven": "nothing had proven its work yet",
-}
 _CLAIMED, _READY = 3, 3
 _TELLING_ID = 12
 """A shorter name of a thread may be any word."""
@@ -107,7 +102,7 @@ class RecentWork:
     # where the last session left off
 
     def left_off(self, session_id: str, is_same_session: bool = False) -> list[InjectionLine]:
-        """Return what the last session was about and how it ended."""
+        """Return what the last session was about, and what its events show of its work."""
         if is_same_session:
             thread = self._rooms.threads().find(session_id) if is_id(session_id) else None
         else:
@@ -124,8 +119,9 @@ class RecentWork:
             store = self._rooms.behavior
             with store.database.read() as session:
                 watched = store.sessions(session, " AND session_id = ?", (thread.id,))
-            outcome = watched[0].outcome if watched else None
-            lines.append(f"It ended so: {_ENDED[outcome]}." if outcome in _ENDED else "")
+            # Of one that goes on it is not known yet.
+            known = [each.evidence for each in watched if each.state == "final"]
+            lines += [one_line(sentence) for each in known for sentence in each]
         summary = " ".join(filter(None, lines))
         host, branch = (
             one_line(str(thread.metadata.get(name) or ""), 60) for name in ("host", "git_branch")
@@ -167,19 +163,25 @@ class RecentWork:
                 if no is not None
                 else []
             )
-        own = (
-            each.raw_content[:_LONGEST_REQUEST]
-            for each in found
-            if LOCAL_TAINT.issuperset(taint_of([each]))
-        )
-        texts = [
-            words
-            for each in own
-            if (words := without_injected(each).strip()) and not words.startswith(_NO_WORDS)
-        ]
-        # "continue" and "yes, do" say nothing to whoever was not there.
-        telling = [words for words in texts if len(words.split()) >= _TELLING_WORDS] or texts
-        return f"the person's last request was {quoted(telling[0], 200)}." if telling else ""
+        texts: list[str] = []
+        is_last = True
+        for each in found:
+            words = without_injected(each.raw_content[:_LONGEST_REQUEST]).strip()
+            if words.startswith(_HOST_WORDS):
+                continue
+            if words and words[0] != "<" and LOCAL_TAINT.issuperset(taint_of([each])):
+                texts.append(words)
+            elif not texts:
+                is_last = False  # the person may have said something that cannot be quoted
+        if not texts:
+            return ""
+        # "continue" and "yes, do" say nothing to an agent that was not there.
+        telling = next((each for each in texts if len(each.split()) >= _TELLING_WORDS), texts[0])
+        if telling is texts[0]:
+            last = "the person's last request was" if is_last else "the person asked"
+            return f"{last} {quoted(telling, 200)}."
+        last = "last said" if is_last else "then said"
+        return f"the person asked {quoted(telling, 200)} and {last} {quoted(texts[0], 60)}."
 
     # what is to be done
 
