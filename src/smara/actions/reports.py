@@ -184,8 +184,9 @@ _RED_COUNT = re.compile(r"fail|error")
 
 
 def count_tests(output: str, is_green: bool) -> str:
-    """Return the counts of a test run, such as ``2 failed, 10 passed``, or an empty text.
+    """Return the counts of a test run, or an empty text.
 
+    Such as ``2 failed, 10 passed``.
     Numbers and the words of test programs only: nothing else that an output says.
     """
     report = read_test_run(output[-_SUMMARY:].splitlines())

@@ -1,4 +1,4 @@
-"""Read what came of a session from evidence: its edits, commits and tests.
+"""Read the outcome of a session from its edits, commits and tests.
 
 An outcome is named after the evidence it rests on, and is unknown without any. The sentences say
 no more than events show: a commit by its id, tests by their counts, and whether an edit of code
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from smara.behavior.models import Outcome
-from smara.behavior.scratchpad import NEVER, Pad, PadFacts, When, code, quote
+from smara.behavior.scratchpad import NEVER, EventPlace, Pad, PadFacts, code, quote
 from smara.knowledge.gate import SessionType
 
 SOUND: frozenset[Outcome] = frozenset({"tested", "committed", "accepted"})
@@ -21,7 +21,7 @@ _NAMED, _COMMITS, _SUBJECT = 3, 2, 100
 
 
 class SessionWork(NamedTuple):
-    """What came of a session, and the sentences that its events support."""
+    """The outcome of a session, and sentences that its events support."""
 
     outcome: Outcome
     evidence: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ def work_of(type_: SessionType, pads: Sequence[Pad]) -> SessionWork:
 
 
 def continued(before: Sequence[str], now: Sequence[str]) -> tuple[str, ...]:
-    """Return the evidence of a session that went on after it was decided on.
+    """Return the evidence of a session that was finalized before.
 
     The scratchpads hold its second part alone: that this edited no file says nothing of the first,
     which stands as long as the second is known to have edited nothing.
@@ -65,13 +65,13 @@ def continued(before: Sequence[str], now: Sequence[str]) -> tuple[str, ...]:
     return tuple(each for each in now if each not in (_NO_EDIT, _TAKEN_BACK))
 
 
-def _changes(pads: Sequence[Pad], committed: When) -> list[str]:
+def _changes(pads: Sequence[Pad], committed: EventPlace) -> list[str]:
     """Tell which edits stand, and which commits."""
-    standing: dict[str, When] = {}
+    standing: dict[str, EventPlace] = {}
     for pad in pads:
         for path, entry in pad.files:
             if entry.standing > 0:
-                edit = When(entry.last_edit_at, entry.last_edit_step)
+                edit = EventPlace(entry.last_edit_at, entry.last_edit_step)
                 standing[path] = max(edit, standing.get(path, edit))
     newest = sorted(standing, key=standing.__getitem__, reverse=True)
     commits = [

@@ -17,12 +17,12 @@ from smara.behavior.cues import listen
 from smara.behavior.scratchpad import (
     QUOTE,
     RECENT,
+    EventPlace,
     ImportChain,
     OpenSearch,
     Pad,
     RecentEdit,
     RecentFile,
-    When,
     quote,
 )
 from smara.behavior.signals import e2e
@@ -170,7 +170,7 @@ def _act(pad: Pad, event: HostEvent, action: Action) -> None:
 def _edit(pad: Pad, event: HostEvent, path: str) -> None:
     facts, step = pad.facts, pad.step
     facts.edits += 1
-    facts.edit = When(event.at_ms, step)
+    facts.edit = EventPlace(event.at_ms, step)
     if not is_prose(path):
         facts.code_edit = facts.edit
     facts.open_list = ""  # nor is what was left before further changes were made

@@ -21,7 +21,7 @@ from smara.actions.models import LOOKING, Command
 from smara.actions.paths import stem_of
 from smara.actions.reports import are_tests_green, count_tests, failed_tests, has_run_tests
 from smara.behavior.ledger import ErrorEntry
-from smara.behavior.scratchpad import QUOTE, OpenFailure, Pad, When, quote
+from smara.behavior.scratchpad import QUOTE, EventPlace, OpenFailure, Pad, quote
 from smara.core.events import HostEvent
 from smara.core.tool_triggers import looks_elsewhere
 from smara.secrets import redact
@@ -70,7 +70,7 @@ def record_run(pad: Pad, event: HostEvent, command: Command, failed: bool) -> No
         return
     for part in command.parts:
         if part.purpose == "revert" or _MOVES.match(part.text):
-            facts.edit = facts.code_edit = When(event.at_ms, pad.step)
+            facts.edit = facts.code_edit = EventPlace(event.at_ms, pad.step)
         if _DROPS.match(part.text):
             _drop_commits(pad)
         if part.purpose == "commit":
@@ -203,7 +203,7 @@ def _record_tests(
     is_counted = facts.last_source_edit > facts.green_step
     facts.runs_so_far = facts.runs_so_far + 1 if is_counted else 0
     facts.last_test, facts.last_test_ok = pad.step, is_green
-    facts.test, facts.test_command = When(event.at_ms, pad.step), quote(command.text, 120)
+    facts.test, facts.test_command = EventPlace(event.at_ms, pad.step), quote(command.text, 120)
     facts.test_counts = count_tests(output, is_green)
     if is_green:
         if is_counted:
@@ -241,7 +241,7 @@ def _drop_commits(pad: Pad, newest: int | None = None) -> None:
 
 def _record_commit(pad: Pad, event: HostEvent, is_amended: bool) -> None:
     facts = pad.facts
-    facts.commit = When(event.at_ms, pad.step)
+    facts.commit = EventPlace(event.at_ms, pad.step)
     if is_amended:
         _drop_commits(pad, newest=1)
     commit = read_commit(str(event.tool_input.get("command") or ""), event.tool_output)

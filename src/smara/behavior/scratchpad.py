@@ -72,14 +72,14 @@ class Todo(NamedTuple):
     state: str
 
 
-class When(NamedTuple):
-    """A place in a session: by time, and within a millisecond by step."""
+class EventPlace(NamedTuple):
+    """The place of an event: its time, then its step."""
 
     at_ms: int = 0
     step: int = 0
 
 
-NEVER = When()
+NEVER = EventPlace()
 
 
 class RecentFile(NamedTuple):
@@ -162,9 +162,9 @@ class PadFacts:
     failures: int = 0
     changing_runs: int = 0
     """Commands that may have changed something."""
-    edit: When = NEVER
+    edit: EventPlace = NEVER
     """The last edit, or command that took edits back."""
-    code_edit: When = NEVER
+    code_edit: EventPlace = NEVER
     """The same, of anything but prose."""
     last_source_edit: int = 0
     first_source_edit: int = 0
@@ -172,11 +172,11 @@ class PadFacts:
     test_runs: int = 0
     last_test: int = 0
     last_test_ok: bool | None = None
-    test: When = NEVER
+    test: EventPlace = NEVER
     test_command: str = ""
     test_counts: str = ""
     """How many tests passed and failed in the last run, as far as it said."""
-    commit: When = NEVER
+    commit: EventPlace = NEVER
     green_after: list[int] = field(default_factory=list)
     """How many test runs it took until each green one."""
     green_step: int = 0
@@ -242,7 +242,7 @@ class PadFacts:
 
 _RECORDS = {
     "open_search": OpenSearch, "open_glob": OpenSearch, "e2e_failed": E2eFailure,
-    "edit": When, "code_edit": When, "test": When, "commit": When,
+    "edit": EventPlace, "code_edit": EventPlace, "test": EventPlace, "commit": EventPlace,
 }  # fmt: skip
 _RECORD_LISTS = {
     "plans": PlanSize, "recent_files": RecentFile, "recent_edits": RecentEdit,
@@ -300,7 +300,7 @@ class Pad:
     """
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
-        # When memory is short, the ledgers lose entries in this order.
+        # EventPlace memory is short, the ledgers lose entries in this order.
         self.durations = Ledger(DurationEntry, 400)
         self.worked = Ledger(Entry, 400)
         self.chases = Ledger(ImportEntry, 100, 2 * 900)

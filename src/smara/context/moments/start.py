@@ -102,7 +102,7 @@ class RecentWork:
     # where the last session left off
 
     def left_off(self, session_id: str, is_same_session: bool = False) -> list[InjectionLine]:
-        """Return what the last session was about, and what its events show of its work."""
+        """Return the last session's request and the evidence of its work."""
         if is_same_session:
             thread = self._rooms.threads().find(session_id) if is_id(session_id) else None
         else:
@@ -120,8 +120,8 @@ class RecentWork:
             with store.database.read() as session:
                 watched = store.sessions(session, " AND session_id = ?", (thread.id,))
             # Of one that goes on it is not known yet.
-            known = [each.evidence for each in watched if each.state == "final"]
-            lines += [one_line(sentence) for each in known for sentence in each]
+            final = [each.evidence for each in watched if each.state == "final"]
+            lines += [one_line(sentence) for evidence in final for sentence in evidence]
         summary = " ".join(filter(None, lines))
         host, branch = (
             one_line(str(thread.metadata.get(name) or ""), 60) for name in ("host", "git_branch")
