@@ -196,17 +196,52 @@ def test_what_happened_before_it_was_said_is_no_use(memory):
     assert memory.moments.heed([early, replace(early, session_id="s2", at_ms=receipt.at + 1)]) == 0
 
 
-def test_a_warning_is_heeded_when_the_command_is_not_run_again(memory):
+def test_a_warned_command_that_ran_and_failed_was_not_avoided_and_saved_nothing(memory):
     fail_before(memory)
     memory.moments.before_tool("s1", "Bash", {"command": "npm test"})
     (receipt,) = memory.moments.receipts("s1")
     advised = ran(receipt, "npm test", 5, error="not found")
     assert memory.moments.heed([advised]) == 0
-    assert memory.moments.heed([advised]) == 0
-    assert memory.moments.heed([after(receipt, "session_end")]) == 1
+    assert memory.moments.heed([after(receipt, "session_end")]) == 0
     found = memory.moments.receipt(receipt.id)
-    assert (found.items[0].outcome, found.used_how) == ("used", "avoided")
-    assert found.saved_tokens > 0
+    assert (found.items[0].outcome, found.is_used, found.saved_tokens) == (None, False, 0)
+
+
+def test_a_command_that_did_not_come_again_shows_no_use(memory):
+    fail_before(memory)
+    memory.moments.before_tool("s1", "Bash", {"command": "npm test"})
+    (receipt,) = memory.moments.receipts("s1")
+    assert memory.moments.heed([ran(receipt, "ls", 5), after(receipt, "session_end")]) == 0
+    assert not memory.moments.receipt(receipt.id).is_used
+
+
+@pytest.mark.parametrize(("command", "saved"), [("npm test", 0), ("make other", 0), ("", 1)])
+def test_a_failed_call_is_saved_only_if_none_failed_before_the_advice_worked(
+    memory, command, saved
+):
+    fail_before(memory)
+    memory.moments.before_tool("s1", "Bash", {"command": "npm test"})
+    (receipt,) = memory.moments.receipts("s1")
+    if command:
+        memory.moments.heed([ran(receipt, command, 5, error="not found")])
+    assert memory.moments.heed([ran(receipt, "pnpm test", 9, tool_output="12 passed")]) == 1
+    found = memory.moments.receipt(receipt.id)
+    assert (found.items[0].outcome, found.used_how) == ("used", "ran")
+    assert found.saved_tokens == saved * (400 - found.items[0].tokens)
+    assert memory.moments.totals().saved_tokens == found.saved_tokens
+
+
+def test_a_name_or_a_file_of_a_memory_in_later_work_is_a_trace_and_no_use(memory):
+    taught(memory.memories, "Call `drain_queue()` before the rules change", files=["src/q.py"])
+    memory.moments.start("s1")
+    (receipt,) = memory.moments.receipts("s1")
+    opening = after(receipt, "tool_post", tool="Read", tool_input={"file_path": "src/q.py"})
+    assert memory.moments.heed([opening]) == 0
+    found = memory.moments.receipt(receipt.id)
+    assert (found.items[0].outcome, found.items[0].how, found.is_used) == (None, "opened", False)
+    cited = after(receipt, "turn_end", text=f"As {memory.memories.list()[0].short_id} says")
+    assert memory.moments.heed([cited]) == 1
+    assert memory.moments.receipt(receipt.id).items[0].how == "cited"
 
 
 def test_a_warning_is_ignored_when_the_command_is_run_again(memory):

@@ -88,7 +88,7 @@ everything.
 """
 ItemKind = Literal["memory", "failure", "task", "working", "left_off", "review", "file"]
 ItemOutcome = Literal["used", "repeated"]
-"""What became of something that was told: the agent used it, or did again what it was warned of."""
+"""What became of an item: the agent used it, or what it warns of was run again and failed."""
 
 POINTS: tuple[Point, ...] = get_args(Point)
 ASKED: tuple[Point, ...] = ("planner", "coder", "qa")
@@ -124,7 +124,7 @@ class InjectionItem:
     """One statement of an injection, its reason and signs of use.
 
     ``key`` is the same whenever the same thing would be said again. ``saved_tokens`` is an estimate
-    of the reading that knowing it spares, made by the method ``saved_how`` names. ``signs`` tell
+    of what heeding it spares, made by the method ``saved_how`` names. ``signs`` tell
     what to look for in what happens after, such as ``ran:npm ci``; see ``signs``.
     """
 
@@ -216,8 +216,8 @@ class ReceiptItem:
     saved_how: str
     outcome: ItemOutcome | None = None
     how: str = ""
-    """By what it is known: ``ran``, ``cited``, ``named``, ``opened``, ``avoided``, ``repeated``, or
-    somebody's word.
+    """By what it is known: ``ran``, ``cited``, ``repeated``, or a person's word. ``named`` and
+    ``opened`` come without an outcome: the work touched it, which shows no use.
     """
     settled_at: int | None = None
 
@@ -258,7 +258,7 @@ class Receipt:
 
     @property
     def saved_tokens(self) -> int:
-        """The reading that was spared, by estimate; never below 0."""
+        """The failed calls that were spared, by estimate; never below 0."""
         used = [each for each in self.items if each.outcome == "used"]
         return max(0, sum(each.saved_tokens for each in used) - sum(each.tokens for each in used))
 

@@ -24,7 +24,6 @@ from smara.context.moments.experiment import arm_of, may_say
 from smara.context.moments.usage import (
     names_of,
     runs_again,
-    saving_of_memory,
     seen_in,
     shows_use,
     signs_of_failure,
@@ -178,14 +177,6 @@ def test_what_is_searched_for_must_be_particular():
 def test_a_file_is_known_by_its_own_names_and_not_by_its_folders():
     assert file_names("src/mail/q.py", None) == {"src/mail/q.py"}
     assert "src/mail" not in file_names("/w/app/src/mail/q.py", None)
-
-
-def test_the_reading_saved_is_the_size_of_what_it_names(tmp_path):
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "q.py").write_text("x" * 4_000)
-    assert saving_of_memory(memory(), str(tmp_path)) == (1_000, "the size of the file it names")
-    assert saving_of_memory(memory(files=("gone.py",)), str(tmp_path)).tokens == 0
-    assert saving_of_memory(memory(), None).tokens == 0
 
 
 def test_arms_have_their_shares_and_a_session_always_the_same():

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from smara.behavior.habits import KnownFailure
 from smara.context.models import InjectionItem, PointBudget
-from smara.context.moments import usage
-from smara.context.moments.usage import signs_of_failure, signs_of_memory
+from smara.context.moments.usage import FAILED_CALL_TOKENS, signs_of_failure, signs_of_memory
 from smara.core.clock import Clock
 from smara.core.escape import neutralize
 from smara.core.extract import shorten
@@ -207,11 +206,11 @@ def make_draft(lines: Sequence[InjectionLine], budget: PointBudget) -> Injection
 
 
 def line_of_memory(
-    tellable: Tellable, why: str, root: str | None, *, is_about_file: bool = False, line: str = ""
+    tellable: Tellable, why: str, *, is_about_file: bool = False, line: str = ""
 ) -> InjectionLine:
     """Return a memory as a line of an injection."""
     memory = tellable.memory
-    spared, text = usage.saving_of_memory(memory, root), line or memory_line(tellable)
+    text = line or memory_line(tellable)
     item = InjectionItem(
         "memory",
         memory.id,
@@ -219,8 +218,6 @@ def line_of_memory(
         text=one_line(memory.label, 60),
         key=f"memory:{memory.id}",
         tokens=tokens_of(text),
-        saved_tokens=spared.tokens,
-        saved_how=spared.how,
         signs=signs_of_memory(memory, is_about_file),
     )
     return InjectionLine(text, item)
@@ -237,8 +234,8 @@ def line_of_failure(failure: KnownFailure, why: str, is_before: bool) -> Injecti
         text=one_line(failure.command, 60),
         key=key,
         tokens=tokens_of(line),
-        saved_tokens=usage.FAILED_CALL_TOKENS,
-        saved_how="one failed call and its output",
+        saved_tokens=FAILED_CALL_TOKENS if is_before else 0,
+        saved_how="one failed call and its output" if is_before else "",
         signs=signs_of_failure(failure, is_before),
     )
     return InjectionLine(line, item)

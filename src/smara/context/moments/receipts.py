@@ -24,7 +24,7 @@ from smara.context.models import (
 from smara.context.moments.draft import InjectionDraft
 from smara.context.moments.experiment import arm_of, may_say
 from smara.context.moments.store import MomentStore, OpenItem, SessionCounts
-from smara.context.moments.usage import ActionSign, runs_again, seen_in, shows_use
+from smara.context.moments.usage import PROOFS, ActionSign, runs_again, seen_in, shows_use
 from smara.core import log
 from smara.core.clock import Clock
 from smara.core.events import HostEvent
@@ -470,7 +470,7 @@ class UseDetector:
         settled = 0
         with self._store.database.write(is_derived=True) as session:
             for each in waiting:
-                settled += self._settle(session, each, sights, is_over, helped)
+                settled += self._settle(session, each, sights, helped)
             if is_over:
                 self._store.delete_before(session, self._clock.now_ms() - KEPT_DAYS * _DAY_MS)
         for memory_id in helped:
@@ -492,29 +492,30 @@ class UseDetector:
         session: Session,
         each: OpenItem,
         sights: Sequence[tuple[int, ActionSign]],
-        is_over: bool,
         helped: list[str],
     ) -> bool:
-        """Settle one item if it was used, avoided or repeated; return True if it is settled."""
+        """Settle one item if it was used or repeated; return True if it is settled."""
         after = [(at_ms, sight) for at_ms, sight in sights if at_ms >= each.made_at]
-        how = next((use for _, sight in after if (use := shows_use(each.signs, sight))), "")
+        uses = [(use, at_ms) for at_ms, sight in after if (use := shows_use(each.signs, sight))]
         now, place = self._clock.now_ms(), (each.receipt_no, each.position)
-        if how == "ran" and each.kind == "memory":
-            helped.append(each.item_id)
-        if not how:
-            if not any(sign.startswith("again:") for sign in each.signs):
-                return False
-            # The call that brought a warning up still runs: only a later one ignores it.
-            runs = [at_ms for at_ms, sight in after if runs_again(each.signs, sight)]
-            first = each.ran_at if each.ran_at is not None else min(runs, default=None)
-            if first is not None and any(at_ms > first for at_ms in runs):
-                self._store.settle(session, *place, "repeated", how="repeated", at_ms=now)
-                return True
-            if not is_over:
-                if first is not None and each.ran_at is None:
-                    self._store.put_run(session, *place, ran_at=first)
-                return False
-            how = "avoided"
-        self._store.settle(session, *place, "used", how=how, at_ms=now)
-        self._store.mark_used(session, each.receipt_no, how, now)
-        return True
+        is_warning = any(sign.startswith("again:") for sign in each.signs)
+        again = [(at_ms, sight) for at_ms, sight in after if runs_again(each.signs, sight)]
+        # Many hosts show a warning with the result of that very call: its failure was not spared.
+        failed = [at_ms for at_ms, sight in after if sight.is_run and not sight.worked]
+        first = min([at_ms for at_ms, _ in again] + failed, default=None) if is_warning else None
+        first = each.ran_at if each.ran_at is not None else first
+        how, used_at = next((use for use in uses if use[0] in PROOFS), ("", 0))
+        if how:
+            if how == "ran" and each.kind == "memory":
+                helped.append(each.item_id)
+            is_saving = is_warning and how == "ran" and (first is None or first > used_at)
+            self._store.settle(session, *place, "used", how=how, at_ms=now, is_saving=is_saving)
+            self._store.mark_used(session, each.receipt_no, how, now)
+            return True
+        if first is not None and any(at > first and not sight.worked for at, sight in again):
+            self._store.settle(session, *place, "repeated", how="repeated", at_ms=now)
+            return True
+        trace = each.how or next((use for use, _ in uses), "")
+        if (first, trace) != (each.ran_at, each.how):
+            self._store.put_trace(session, *place, ran_at=first, how=trace)
+        return False

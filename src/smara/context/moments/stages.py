@@ -64,10 +64,10 @@ def step_lines(
             break
     if not found and session_id is not None:
         # What the session has recorded itself, the newest first.
-        memories, root = finder.memories, finder.root()
+        memories = finder.memories
         page = memories.list(session_id=session_id, source="agent_explicit", limit=_MOST_NOTES)
         for tellable in memories.tellable(page):
-            line = line_of_memory(tellable, "this session noted it", root)
+            line = line_of_memory(tellable, "this session noted it")
             if line.item is not None:
                 found.setdefault(line.item.key, line)
     return list(found.values())[:_MOST_LINES]
@@ -101,8 +101,6 @@ def read_ahead(
                 text=path[:60],
                 key=f"file:{path}",
                 tokens=tokens,
-                saved_tokens=tokens,
-                saved_how="the file itself",
                 signs=(f"file:{path}",),
             )
             found.append(InjectionLine(line, item))
@@ -139,9 +137,8 @@ def inject_planner(
     context: PlannerContext, finder: MemoryFinder, keeper: ReceiptKeeper, session_id: str | None
 ) -> PlannerContext:
     """A planner's context with its text fenced."""
-    root = finder.root()
     lines = [
-        line_of_memory(tellable, "it is about the modules that are planned for", root)
+        line_of_memory(tellable, "it is about the modules that are planned for")
         for tellable in _asked_for(finder, context.memories)
     ]
     if context.factor > 1:
@@ -183,8 +180,6 @@ def inject_coder(
             text=each.path[:60],
             key=f"file:{each.path}",
             tokens=each.tokens,
-            saved_tokens=each.tokens,
-            saved_how="the file itself",
             signs=(f"file:{each.path}",),
         )
         for each in files
@@ -210,9 +205,8 @@ def inject_qa(
             finder.memories.list(type=kind, module=module, limit=_QA_LIMIT) for module in modules
         ] or [finder.memories.list(type=kind, limit=_QA_LIMIT)]
         found.update((memory.id, memory) for page in pages for memory in page)
-    root = finder.root()
     lines = [
-        line_of_memory(tellable, "testers ask for it", root)
+        line_of_memory(tellable, "testers ask for it")
         for tellable in _asked_for(finder, list(found.values()))
     ]
     draft = make_draft(lines, BUDGETS["qa"])

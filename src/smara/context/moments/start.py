@@ -289,7 +289,7 @@ def start_draft(
         if each.nearness is not None:
             place = "files" if each.nearness == 0 else "folder"
             why += f"; it is about the {place} at hand"
-        memories.append(line_of_memory(each.tellable, why, finder.root(), line=each.line))
+        memories.append(line_of_memory(each.tellable, why, line=each.line))
     if not memories and not volatile:
         return None
     deadline.check()

@@ -47,6 +47,7 @@ class OpenItem(NamedTuple):
     point: str
     signs: tuple[str, ...]
     ran_at: int | None
+    how: str
 
 
 class MomentStore(ProjectStore):
@@ -238,24 +239,33 @@ class MomentStore(ProjectStore):
         outcome: ItemOutcome,
         how: str,
         at_ms: int,
+        is_saving: bool = False,
     ) -> None:
-        """Record the outcome of an item, or of all open items."""
+        """Record the outcome of an item, or of all open items.
+
+        Args:
+            is_saving: Whether it spared a failed call; otherwise nothing counts as saved.
+        """
         where, more = ("", ()) if position is None else (" AND position = ?", (position,))
         session.run(
             self.sql(
-                "UPDATE moment_items SET outcome = ?, how = ?, settled_at = ?"
+                "UPDATE moment_items SET outcome = ?, how = ?, settled_at = ?,"
+                " saved_tokens = saved_tokens * ?"
                 f" WHERE project_no = :project AND receipt_no = ? AND outcome IS NULL{where}"
             ),
-            (outcome, to_storable(how), at_ms, receipt_no, *more),
+            (outcome, to_storable(how), at_ms, int(is_saving), receipt_no, *more),
         )
 
-    def put_run(self, session: Session, receipt_no: int, position: int, ran_at: int) -> None:
+    def put_trace(
+        self, session: Session, receipt_no: int, position: int, ran_at: int | None, how: str
+    ) -> None:
+        """Record a failed call, or a trace of an open item."""
         session.run(
             self.sql(
-                "UPDATE moment_items SET ran_at = ? WHERE project_no = :project AND receipt_no = "
-                "? AND position = ?"
+                "UPDATE moment_items SET ran_at = ?, how = ? WHERE project_no = :project"
+                " AND receipt_no = ? AND position = ?"
             ),
-            (ran_at, receipt_no, position),
+            (ran_at, how, receipt_no, position),
         )
 
     def waiting(self, session: Session, session_id: str) -> list[OpenItem]:
@@ -263,7 +273,7 @@ class MomentStore(ProjectStore):
         rows = session.all(
             self.sql(
                 "SELECT i.receipt_no, i.position, i.kind, i.item_id, r.made_at, r.point, i.signs, "
-                "i.ran_at"
+                "i.ran_at, i.how"
                 " FROM moment_receipts r JOIN moment_items i ON i.receipt_no = r.no"
                 " WHERE r.project_no = :project AND r.session_id = ? AND r.is_said = 1 AND "
                 "i.outcome IS NULL"
@@ -281,6 +291,7 @@ class MomentStore(ProjectStore):
                 point=row[5],
                 signs=tuple(json.loads(from_storable(row[6]))),
                 ran_at=row[7],
+                how=from_storable(row[8]),
             )
             for row in rows
         ]

@@ -140,7 +140,7 @@ class ToolCallLookup:
             if missing:
                 return missing[:1]
         return [
-            line_of_memory(each, "its error stands in what failed", self._finder.root())
+            line_of_memory(each, "its error stands in what failed")
             for each in self._finder.about_error(words)
         ][:1]
 
@@ -157,11 +157,11 @@ class ToolCallLookup:
             if is_edit
             else "it is about the file that was opened"
         )
-        return line_of_memory(tellable, why, self._finder.root(), is_about_file=True)
+        return line_of_memory(tellable, why, is_about_file=True)
 
     def of_search(self, tellable: Tellable) -> InjectionLine:
         """A memory that answers what is searched for."""
-        return line_of_memory(tellable, "it answers what is searched for", self._finder.root())
+        return line_of_memory(tellable, "it answers what is searched for")
 
     def _missing(self, path: str) -> list[InjectionLine]:
         """A file that was looked for there before, and is not there."""

@@ -76,10 +76,8 @@ def subjects(finder: MemoryFinder, tasks: Tasks) -> list[Subject]:
         page = tasks.list(limit=_LOOKED_AT)
         blocked = tasks.blocked(page)
         found += [_of_task(task, task.id in blocked) for task in page if task.status != "closed"]
-    root = finder.root()
     return found + [
-        _of_memory(tellable, root)
-        for tellable in finder.of_types(types_told_at("message"), _LOOKED_AT)
+        _of_memory(tellable) for tellable in finder.of_types(types_told_at("message"), _LOOKED_AT)
     ]
 
 
@@ -118,7 +116,7 @@ def _of_task(task: Task, is_blocked: bool) -> Subject:
     return Subject(frozenset({task.short_id.casefold()}), _words(task.title), with_line(item, line))
 
 
-def _of_memory(tellable: Tellable, root: str | None) -> Subject:
+def _of_memory(tellable: Tellable) -> Subject:
     memory = tellable.memory
     if memory.type != "work_state":
         subject = [
@@ -127,12 +125,12 @@ def _of_memory(tellable: Tellable, root: str | None) -> Subject:
         return Subject(
             frozenset(),
             _words(" ".join(subject) or memory.content),
-            line_of_memory(tellable, "it tells how such a task is done here", root),
+            line_of_memory(tellable, "it tells how such a task is done here"),
         )
     why = "the message is about this unfinished work"
     state = tell_work_state(memory.data, memory.methodology).replace("\n", "; ")
     detail = one_line(state, 300) if memory.tier == "confirmed" or not state else quoted(state, 300)
-    line = line_of_memory(tellable, why, root)
+    line = line_of_memory(tellable, why)
     if detail and line.item is not None:
         line = with_line(line.item, f"{line.line} {detail}")
     named: Sequence[str] = [

@@ -1,4 +1,4 @@
-"""Detect that an injection was used and estimate tokens saved.
+"""Detect that an injection was used.
 
 Only what a session does afterwards counts as use, never that the injection was shown.
 """
@@ -6,7 +6,6 @@ Only what a session does afterwards counts as use, never that the injection was 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -26,6 +25,8 @@ _LEAST_NAME = 5
 _MOST_TEXT = 20_000
 _TOUCHING = ("Read", "Edit", "Write")
 _HOW = {"ran": "ran", "id": "cited", "name": "named", "file": "opened"}
+PROOFS = ("ran", "cited")
+"""Signs that show a use; a name or a file may stand in the work without it."""
 
 
 class ActionSign(NamedTuple):
@@ -157,37 +158,5 @@ def runs_again(signs: Iterable[str], sight: ActionSign) -> bool:
 
 FAILED_CALL_TOKENS = 400
 """A command that fails, and its output: the middle of the 31 failed commands in the transcripts of
-evaluation.
+evaluation. Nothing else counts as saved: that a file was not read shows nothing.
 """
-_CHARACTERS_PER_TOKEN = 4
-_MOST_FILES = 3
-_MOST_TOKENS = 8_000
-
-
-class Saving(NamedTuple):
-    """Tokens that need not be read, and how that was estimated."""
-
-    tokens: int = 0
-    how: str = ""
-
-
-NO_SAVING = Saving(0, "none: nothing it names can be measured")
-
-
-def saving_of_memory(memory: TypedMemory, root: str | None) -> Saving:
-    """Estimate the reading that a memory spares: the files that it names."""
-    if root is None or not memory.files:
-        return NO_SAVING
-    sizes = []
-    for path in memory.files[:_MOST_FILES]:
-        try:
-            place = os.path.join(root, path)
-            sizes.append(os.stat(place).st_size if os.path.isfile(place) else 0)
-        except (OSError, ValueError):
-            sizes.append(0)
-    tokens = sum(sizes) // _CHARACTERS_PER_TOKEN
-    if not tokens:
-        return NO_SAVING
-    measured = sum(size > 0 for size in sizes)
-    named = "the file" if measured == 1 else f"{measured} files"
-    return Saving(min(tokens, _MOST_TOKENS), f"the size of {named} it names")

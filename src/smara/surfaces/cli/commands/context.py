@@ -227,9 +227,8 @@ _POINTS = {
 }  # fmt: skip
 _HOW = {
     "ran": "its command was run and worked", "cited": "the agent cited it",
-    "named": "the agent used a name from it", "opened": "a file from it was opened",
-    "avoided": "the command it warns of was not repeated",
-    "repeated": "the command it warns of was repeated",
+    "named": "a name from it was written later", "opened": "a file from it was opened later",
+    "repeated": "the command it warns of was run again and failed",
 }  # fmt: skip
 
 
@@ -306,7 +305,7 @@ def list_receipts(call: Invocation, session_id: str | None, limit: int, offset: 
             "",
             f"{output.count(totals.receipts, 'receipt')}: {totals.injected:,} injected with "
             f"{totals.tokens:,} tokens, {totals.used:,} used.\n"
-            f"About {totals.saved_tokens:,} tokens of reading saved, by estimate.",
+            f"About {totals.saved_tokens:,} tokens of failed calls saved, by estimate.",
         )
 
 
@@ -362,18 +361,16 @@ def show(call: Invocation, receipt_id: str) -> Reply:
             ("used", used),
             (
                 "saved",
-                f"about {found.saved_tokens:,} tokens of reading" if found.saved_tokens else "",
+                f"about {found.saved_tokens:,} tokens" if found.saved_tokens else "",
             ),
         ]
     )
     output.say("", "Items", bold=True)
     for each in found.items:
-        result = (
-            "" if each.outcome is None else f" — {each.outcome}: {_HOW.get(each.how, each.how)}"
-        )
-        saved = (
-            f" (saves about {each.saved_tokens:,}: {each.saved_how})" if each.saved_tokens else ""
-        )
+        state = each.outcome or ("no proof of use" if each.how else "")
+        result = f" — {state}: {_HOW.get(each.how, each.how)}" if state else ""
+        is_saving = each.outcome == "used" and each.saved_tokens
+        saved = f" (saved about {each.saved_tokens:,}: {each.saved_how})" if is_saving else ""
         output.say(f"  {each.kind:<8} {each.text}")
         output.say(f"           {each.why}; {each.tokens:,} tokens{saved}{result}")
     output.say("", "Text", bold=True)
