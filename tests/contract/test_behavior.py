@@ -20,7 +20,10 @@ from tests.contract.memory_place import DAY, contents
 pytestmark = EACH_DATABASE
 
 OFF = {"embedder": "off"}
-FIX = "Running `npm test` failed with `bash: npm: command not found`; what worked: `pnpm test`."
+FIX = (
+    "Running `npm test` failed (output said: `bash: npm: command not found`); "
+    "what worked: `pnpm test`."
+)
 SECRET = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
 
 
@@ -67,7 +70,7 @@ def test_an_error_that_came_in_two_sessions_is_remembered_with_its_evidence_and_
     assert learned.taint == ("tool",)
     assert learned.needs_review
     assert [each.quote for each in learned.evidence] == [
-        "$ npm test\nbash: npm: command not found",
+        "$ npm test\noutput said: bash: npm: command not found",
         "$ pnpm test\n(worked)",
     ]
     assert learned.session_ids == ("s2",)
@@ -539,8 +542,9 @@ def test_a_report_of_quality_becomes_memories_of_its_issues(memory):
     report += "FAILED tests/a.py::test_x - ValueError: no"
     added = memory.behavior.qa_report(report, session_id="s1")
     assert sorted(contents(each.memory for each in added)) == [
+        "Found by quality assurance: The test `tests/a.py::test_x` failed (output said: "
+        "`ValueError: no`).",
         "Found by quality assurance: `src/pay/card.py` accepts an expired card.",
-        "Found by quality assurance: tests/a.py::test_x failed: ValueError: no.",
     ]
     assert {each.memory.source for each in added} == {"qa_auto"}
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from smara.actions.error_quote import failed_words
 from smara.actions.intake import IntakeStore
 from smara.behavior.models import EarlyTrigger
 from smara.behavior.record import take
@@ -40,7 +41,9 @@ def triggers_of(pads: Sequence[Pad]) -> list[EarlyTrigger]:
                 found.append(EarlyTrigger("repeated_grep", 0.8, pattern))
         if len(pad.errors) >= _ERRORS:
             _, last = max(pad.errors, key=lambda item: item[1].last_step)
-            found.append(EarlyTrigger("error_retry", 0.75, f"{last.command}: {last.line}"))
+            found.append(
+                EarlyTrigger("error_retry", 0.75, f"{last.command} {failed_words(last.line)}")
+            )
         if len(pad.configs) and len(pad.edited_files()) >= _EDITS:
             found.append(EarlyTrigger("config_touch", 0.7, next(iter(pad.configs.entries))))
     return sorted(found, key=lambda each: -each.priority)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from smara.actions.error_quote import error_quote, evidence_words
 from smara.actions.paths import is_lock, is_test_of, module_of, modules_of
 from smara.behavior.finalize import PROMPTS, ModelAccess, read_items
 from smara.behavior.habits import FilePair, Habits, KnownFailure
@@ -241,7 +242,7 @@ class Synthesis:
                     f"`{e.file_a}` + `{e.file_b}`: {e.edit_session_count}" for e in stats.pairs
                 ),
                 "errors": _lines(
-                    f"`{e.command}`: `{e.error}`: {e.sessions}, {e.how} `{e.fix}`"
+                    f"`{e.command}`: `{error_quote(e.error)}`: {e.sessions}, {e.how} `{e.fix}`"
                     for e in stats.errors
                 ),
             }
@@ -364,7 +365,7 @@ def by_rule(stats: ModuleStats) -> Iterator[MemoryDraft]:
             and is_lasting(error.command, error.error, error.fix)
         ):
             fix = KnownFix(error.command, error.error, error.fix, error.tool, error.fingerprint)
-            quotes = (f"$ {error.command}\n{error.error}",)
+            quotes = (evidence_words(f"$ {error.command}", error.error),)
             is_first = error.how == "first"
             yield fix.draft(quotes, error.occurrences, is_first=is_first, taint=("tool",))
 

@@ -319,8 +319,8 @@ def test_a_dead_end_is_an_approach_that_failed_was_given_up_and_was_followed_by_
     script.say("This approach won't work. Redis is not available in this environment.")
     finding = script.edit("src/a/local.py").green().findings("dead_end")[0]
     assert content(finding) == (
-        "Given up: `make load`, which failed with `Error: connect ECONNREFUSED` (“This approach "
-        "won't work”). "
+        "Given up: `make load`, which failed (output said: `Error: connect ECONNREFUSED`) "
+        "(“This approach won't work”). "
         "What was done instead: changes of `src/a/local.py`, after which the tests were green."
     )
     words_alone = Script().say("This approach won't work.").edit("src/a/x.py").green()
@@ -343,7 +343,7 @@ def test_a_test_that_turned_green_again_names_what_guards_what():
         .run("pytest", "9 passed")
     )
     assert content(only(script, "qa_report")) == (
-        "The test `tests/test_cart.py::test_adds` failed with `AssertionError: 2 != 3`; "
+        "The test `tests/test_cart.py::test_adds` failed (output said: `AssertionError: 2 != 3`); "
         "it passed again after `src/a/price.py` changed."
     )
 
@@ -443,8 +443,8 @@ def test_an_order_of_steps_is_seen_by_what_then_worked():
     script = browser(browser(script, "fill", "Name"), "click", "Save")
     contents = [content(each) for each in script.findings("e2e")]
     assert (
-        "`click Save` works only after `fill Name`; before it, it failed with `no element found`."
-        in contents
+        "`click Save` works only after `fill Name`; before it, it "
+        "failed (output said: `no element found`)." in contents
     )
 
 
@@ -471,7 +471,7 @@ class Model:
         return ChatReply(self.text)
 
 
-COMPOSED = "Running `a` failed with `b`; what worked: `c`."
+COMPOSED = "Running `a` failed (output said: `b`); what worked: `c`."
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,8 @@ def test_a_command_that_failed_is_told_with_the_one_that_worked():
     finding = only(script, "error_retry")
     assert finding.is_proven
     assert content(finding, 2) == (
-        "Running `npm test` failed with `bash: npm: command not found`; what worked: `pnpm test`."
+        "Running `npm test` failed (output said: `bash: npm: command not found`); "
+        "what worked: `pnpm test`."
     )
 
 
@@ -171,8 +172,8 @@ def test_a_name_that_differs_from_session_to_session_is_left_open():
     assert one.key == two.key
     made = draft_of(two, Seen(2, (two.data, one.data)))
     assert made.content == (
-        "Running `git push` failed with `fatal: The current branch … has no upstream branch.`; "
-        "what worked: `git push -u origin …`."
+        "Running `git push` failed (output said: `fatal: The current branch … has no upstream "
+        "branch.`); what worked: `git push -u origin …`."
     )
 
 
@@ -197,7 +198,7 @@ def test_a_program_that_was_found_elsewhere_is_told_with_its_place():
     script = Script().fail("go build", "bash: go: command not found")
     script.run('export PATH="/opt/go/bin:$PATH" && go build', "")
     assert content(only(script, "error_retry"), 2) == (
-        "Running `go build` failed with `bash: go: command not found`; "
+        "Running `go build` failed (output said: `bash: go: command not found`); "
         'what worked: `PATH="/opt/go/bin:$PATH" go build`.'
     )
 
@@ -269,7 +270,9 @@ def test_a_change_that_is_taken_back_after_a_failure_is_a_trap():
         .fail("./check.sh", "Error: could not connect")
     )
     finding = only(script.edit("src/a/pool.py", "size = 9", "size = 1"), "backtrack")
-    assert "`./check.sh` had failed with `Error: could not connect`" in content(finding, 2)
+    assert "`./check.sh` had failed (output said: `Error: could not connect`)" in content(
+        finding, 2
+    )
 
 
 def test_a_change_that_is_taken_back_for_no_visible_reason_makes_no_memory():

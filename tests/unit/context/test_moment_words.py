@@ -116,9 +116,9 @@ def test_a_quotation_cannot_be_closed_from_inside(text):
 
 def test_a_failure_says_how_often_when_why_and_what_worked():
     assert failure_line(FAILURE) == (
-        "- `npm test` failed here before (4 times in 3 sessions, last on 2025-10-09): `npm: "
-        "command not found`."
-        " What worked instead: `pnpm test`. [Failure ab12]"
+        "- `npm test` failed here before (4 times in 3 sessions, last on 2025-10-09; output "
+        "said: `npm: command not found`). What worked instead: `pnpm test`. Not confirmed by a "
+        "person. [Failure ab12]"
     )
     assert "This error came here before" in failure_line(FAILURE, is_error=True)
     assert "It worked after `make up` had been run." in failure_line(
@@ -170,8 +170,8 @@ def test_a_draft_keeps_within_its_budget_and_ends_with_something_said(lines, tok
 
 def test_the_estimate_of_tokens_is_rather_too_high_on_what_is_really_said():
     texts = [
-        "- Running `npm test` failed with `bash: npm: command not found`; what worked: `pnpm "
-        "test`. [Memory #m-1a2b]",
+        "- Running `npm test` failed (output said: `bash: npm: command not found`); "
+        "what worked: `pnpm test`. [Memory #m-1a2b]",
         "The session store lives in Redis because the load balancer has no state, see "
         "src/auth/session.py:10-20.",
         "重跑测试之前必须先启动数据库。",

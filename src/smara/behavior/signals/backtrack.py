@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from smara.actions.error_quote import evidence_words, failed_words
 from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad, code
@@ -41,10 +42,10 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         return None
     content = (
         f"Changes of {code(path)} were taken back in {len(failed)} sessions; "
-        f"the last time {code(command)} had failed with {code(line)}."
+        f"the last time {code(command)} had {failed_words(line)}."
     )
-    data = {"symptom": f"{command}: {line}"}
-    quotes = (f"taken back: {finding.data.get('q', path)}", f"$ {command}\n{line}")
+    data = {"symptom": f"{command} {failed_words(line)}"}
+    quotes = (f"taken back: {finding.data.get('q', path)}", evidence_words(f"$ {command}", line))
     return MemoryDraft(
         "gotcha", content, quotes, files=(path,), modules=modules_of((path,)), data=data
     )

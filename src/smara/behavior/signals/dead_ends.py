@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from smara.actions.error_quote import UNQUOTED, error_quote, evidence_words, failed_words
 from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import Pad, code
@@ -75,13 +76,13 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     others = [path for path in after if path not in data.get("edited", ())] or after
     used = f"changes of {', '.join(map(code, others[:3]))}, after which the tests were green"
     content = (
-        f"Given up: {code(str(command))}, which failed with {code(str(line))} "
+        f"Given up: {code(str(command))}, which {failed_words(str(line))} "
         f"(“{str(data['q']).rstrip('.')}”)."
         f" What was done instead: {used}."
     )
     fields = {
         "approach_tried": tried[:400],
-        "why_it_failed": str(line),
+        "why_it_failed": error_quote(str(line)) or UNQUOTED,
         "alternative_used": used.replace("`", ""),
         "task_context": str(data.get("task") or "not said"),
     }
@@ -89,7 +90,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     return MemoryDraft(
         "dead_end",
         content,
-        (str(data["q"]), f"$ {command}\n{line}"),
+        (str(data["q"]), evidence_words(f"$ {command}", str(line))),
         files=files,
         modules=modules_of(files),
         data=fields,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from smara.actions.error_quote import evidence_words, failed_words
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
 from smara.behavior.scratchpad import E2eFailure, Pad, code, quote
 from smara.core.events import HostEvent
@@ -91,10 +92,10 @@ SIGNAL = Signal(
 )
 _OFTEN = 2
 _TOLD = {
-    "precondition": "{action} needs something first: {error}",
-    "timing": "{action} is a matter of time: {error}",
-    "ui_behavior": "{action} meets this behavior of the interface: {error}",
-    "mcp_gotcha": "{action} fails by the way the tool works: {error}",
+    "precondition": "{action} needs something first: it {error}",
+    "timing": "{action} is a matter of time: it {error}",
+    "ui_behavior": "{action} meets this behavior of the interface: it {error}",
+    "mcp_gotcha": "{action} fails by the way the tool works: it {error}",
 }
 
 
@@ -128,17 +129,17 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     if kind == "test_sequence":
         content = (
             f"{code(action)} works only after {code(str(data['first']))}; before it, it "
-            f"failed with {code(error)}."
+            f"{failed_words(error)}."
         )
     elif times < _OFTEN or len(seen.history) < _OFTEN:
         return None  # that something fails twice in a row may be the fault of the one who tries
     else:
-        content = _TOLD[kind].format(action=code(action), error=code(error)) + "."
+        content = _TOLD[kind].format(action=code(action), error=failed_words(error)) + "."
     fields = {"observation_type": kind, "tool": str(data["tool"])}
     return MemoryDraft(
         "e2e_observation",
         content,
-        (f"{action}: {error}",),
+        (evidence_words(action, error),),
         data=fields,
         tags=("e2e",),
         source="mcp_auto",

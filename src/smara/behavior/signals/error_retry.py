@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from smara.actions.commands import is_of_the_moment, is_same_program
+from smara.actions.error_quote import UNQUOTED, error_quote, evidence_words, failed_words
 from smara.actions.failures import is_option, is_passing
 from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, non_empty
@@ -59,7 +60,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         return MemoryDraft(
             "gotcha",
             f"There is no {code(command)}; the file is {code(fix)}.",
-            (f"{command}: {line}", f"found: {fix}"),
+            (evidence_words(command, line), f"found: {fix}"),
             files=(fix,),
             modules=modules_of((fix,)),
             data={"symptom": f"reading {command} fails", "workaround": f"read {fix}"},
@@ -74,14 +75,14 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
             return None
         path = same.pop()
         content = (
-            f"Running {code(command)} failed with {code(line)} in {len(changed)} sessions; each "
+            f"Running {code(command)} {failed_words(line)} in {len(changed)} sessions; each "
             f"time a change of {code(path)} mended it."
         )
         fields = failure._replace(fix=f"a change of {path}").fields(len(changed))
         return MemoryDraft(
             "error_pattern",
             content,
-            (f"$ {command}\n{line}",),
+            (evidence_words(f"$ {command}", line),),
             files=(path,),
             modules=modules_of((path,)),
             data=fields,
@@ -95,7 +96,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         return None
     failure = failure._replace(command=command, line=line, fix=fix)
     times = sum(int(each.get("times", 1)) for each in seen.history)
-    quotes = (f"$ {command}\n{line}", f"$ {fix}\n(worked)")
+    quotes = (evidence_words(f"$ {command}", line), f"$ {fix}\n(worked)")
     return failure.draft(quotes, times, is_first=how == "first")
 
 
@@ -111,7 +112,7 @@ class KnownFix(NamedTuple):
     def fields(self, occurrences: int) -> dict[str, object]:
         """Return the further fields of its memory."""
         return {
-            "error": self.line,
+            "error": error_quote(self.line) or UNQUOTED,
             "fix": self.fix,
             "tool": self.tool,
             "command": self.command,
@@ -129,9 +130,7 @@ class KnownFix(NamedTuple):
     ) -> MemoryDraft:
         """Draft its memory; ``is_first`` if the fix is run before the command."""
         worked = f"running {code(self.fix)} first" if is_first else code(self.fix)
-        content = (
-            f"Running {code(self.command)} failed with {code(self.line)}; what worked: {worked}."
-        )
+        content = f"Running {code(self.command)} {failed_words(self.line)}; what worked: {worked}."
         fields = self.fields(occurrences)
         return MemoryDraft("error_pattern", content, quotes, data=fields, taint=taint)
 

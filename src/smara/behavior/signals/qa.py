@@ -6,6 +6,13 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
+from smara.actions.error_quote import (
+    UNQUOTED,
+    error_quote,
+    evidence_words,
+    failed_words,
+    words_of_test,
+)
 from smara.actions.failures import constant_part, ends_of
 from smara.actions.paths import is_test, is_test_of, modules_of
 from smara.actions.reports import failed_tests
@@ -75,11 +82,12 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     else:
         name, files = data["test"], tuple(data["files"])
         content = (
-            f"The test {code(name)} failed with {code(why)}; it passed again after"
+            f"{words_of_test(name)} {failed_words(why)}; it passed again after"
             f" {' and '.join(map(code, files))} changed."
         )
         fix = f"a change of {' and '.join(files)}"
-        fields, evidence = {"error": why, "fix": fix, "tool": "tests"}, f"{name}: {why}"
+        fields = {"error": error_quote(why) or UNQUOTED, "fix": fix, "tool": "tests"}
+        evidence = evidence_words(words_of_test(name), why)
     digest = hashlib.sha256(f"{name}\0{constant_part(why)}".encode("utf-8", "replace"))
     return MemoryDraft(
         "error_pattern",
@@ -102,7 +110,7 @@ def read_report(text: str) -> list[SignalFinding]:
             f"{test.name}: {test.reason}"[:160],
             step=0,
             data={
-                "issue": quote(f"{test.name} failed: {test.reason}", 300),
+                "issue": quote(f"{words_of_test(test.name)} {failed_words(test.reason)}", 300),
                 "test": quote(test.name, 200),
                 "why": quote(test.reason, 240),
             },

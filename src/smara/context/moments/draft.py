@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from smara.actions.error_quote import error_quote, output_words
 from smara.behavior.habits import KnownFailure
 from smara.context.models import InjectionItem, PointBudget
 from smara.context.moments.usage import FAILED_CALL_TOKENS, signs_of_failure, signs_of_memory
@@ -105,6 +106,7 @@ def memory_line(tellable: Tellable, is_grouped: bool = False) -> str:
     proof = next((each.quote for each in memory.evidence if each.quote), None)
     shown = ""
     if proof:
+        proof = _reduced(memory, proof)
         start = one_line(proof, _QUOTE).rstrip("…").casefold()[:80]
         is_repeated = start in one_line(memory.content, 4 * _LONGEST).casefold()
         shown = "" if is_repeated else f" Seen: {quoted(proof, _QUOTE)}"
@@ -112,9 +114,18 @@ def memory_line(tellable: Tellable, is_grouped: bool = False) -> str:
     state = "" if is_grouped else ", not confirmed"
     return (
         f"- {name} (noted {day(memory.created_at)}{seen}{state}): "
-        f"{quoted(memory.content)}{shown}{hedge}"
+        f"{quoted(_reduced(memory, memory.content))}{shown}{hedge}"
         f" [Memory #{memory.short_id}{where}]"
     )
+
+
+def _reduced(memory: TypedMemory, text: str) -> str:
+    """Reduce the output in a text that was stored whole."""
+    for name in ("error", "why_it_failed"):
+        output = str(memory.data.get(name) or "")
+        for line in filter(None, {output, output.replace("`", "'")}):
+            text = text.replace(line, error_quote(line) or "an error")
+    return text
 
 
 def _places(memory: TypedMemory) -> str:
@@ -133,7 +144,8 @@ def failure_line(failure: KnownFailure, is_error: bool = False) -> str:
         subject = f"The file {as_code(failure.command)} was not found ({when})."
     else:
         subject = "This error came" if is_error else f"{as_code(failure.command)} failed"
-        subject += f" here before ({when}): {as_code(failure.error, 240)}."
+        quotation = output_words(failure.error)
+        subject += f" here before ({when}{quotation and f'; {quotation}'})."
     advice = "Nothing is known that worked."
     if failure.fix and failure.how == "command":
         advice = f"What worked instead: {as_code(failure.fix)}."
@@ -143,7 +155,7 @@ def failure_line(failure: KnownFailure, is_error: bool = False) -> str:
         advice = f"It is at {as_code(failure.fix)}."
     elif failure.how == "edit" and failure.files:
         advice = f"It worked after a change of {', '.join(map(as_code, failure.files[:3]))}."
-    return f"- {subject} {advice} [Failure {failure.fingerprint}]"
+    return f"- {subject} {advice} Not confirmed by a person. [Failure {failure.fingerprint}]"
 
 
 def fit(lines: Sequence[str], tokens: int, characters: int) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from smara.actions.commands import TELLING, WEIGHT, head_of, read_command, read_commit
+from smara.actions.error_quote import error_quote
 from smara.actions.failures import failure_in, was_not_run
 from smara.actions.models import Command, CommandPart, Failure, TestRun
 from smara.actions.reports import read_test_run
@@ -211,7 +212,7 @@ def outcome_words(run: Run) -> str:
 def _failed_words(run: Run) -> str:
     """How many tests failed, and the line that tells why."""
     counts = run.tests.summary if run.tests is not None else ""
-    line = run.failure.line if run.failure else ""
+    line = error_quote(run.failure.line) if run.failure else ""
     return "; ".join(dict.fromkeys(filter(None, (counts, line))))
 
 

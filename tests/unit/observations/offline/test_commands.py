@@ -21,11 +21,11 @@ def test_commands_that_went_well_are_one_line():
 def test_a_failure_keeps_its_line_its_type_and_its_place():
     output = (
         'Traceback (most recent call last):\n  File "src/api/users.py", line 45, in '
-        "get\nTypeError: user is None"
+        "get\nTypeError: value is None"
     )
     note = only(Talk().run("python src/main.py", output, is_error=True).notes())
     assert note.category == "error"
-    assert note.text == "python src/main.py failed: TypeError: user is None (src/api/users.py:45)"
+    assert note.text == "python src/main.py failed: TypeError: value is None (src/api/users.py:45)"
     assert (note.files, note.lines) == (("src/api/users.py",), (45,))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from smara.messages.models import Part
@@ -81,10 +83,10 @@ def test_a_command_is_run(name, arguments):
 
 
 def test_an_output_wrapped_in_json_is_unwrapped():
-    output = '{"output": "KeyError: x\\n", "metadata": {"exit_code": 1}}'
+    output = json.dumps({"output": "KeyError: 'x'\n", "metadata": {"exit_code": 1}})
     assert (
         Talk().call("shell", {"command": ["make", "run"]}, output).text("error")
-        == "make run failed: KeyError: x"
+        == "make run failed: KeyError: 'x'"
     )
 
 
