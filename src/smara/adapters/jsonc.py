@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from smara.core.files import read_regular
 from smara.errors import InvalidInputError, SmaraError
 
 _SPACE = " \t\r\n\ufeff"
@@ -126,8 +127,7 @@ def parse(text: str) -> Any:
 def read_object(path: str) -> dict[str, Any]:
     """Return the object in a file; empty if it cannot be read."""
     try:
-        with open(path, encoding="utf-8") as file:
-            content = parse(file.read())
+        content = parse(read_regular(path).decode())
     except (OSError, ValueError, SmaraError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from smara.adapters.records import Counted, Progress
+from smara.core.files import open_regular, read_regular
 from smara.errors import InvalidInputError, MissingExtraError, NotFoundError
 
 # Room for a message of 64 MiB together with its JSON escapes.
@@ -105,8 +106,7 @@ def read_whole(
 def is_database(path: str | os.PathLike[str]) -> bool:
     """Return True if a file is an SQLite database."""
     try:
-        with open(path, "rb") as file:
-            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+        return read_regular(path, len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
     except OSError:
         return False
 
@@ -159,7 +159,7 @@ class _ZstdFrames:
 def _open(path: Path, stack: ExitStack) -> tuple[IO[bytes], _Source, int]:
     """Return a file, its content unpacked, and its size."""
     try:
-        raw = stack.enter_context(open(path, "rb"))  # noqa: SIM115 (the stack closes it)
+        raw = stack.enter_context(open_regular(path))
     except FileNotFoundError:
         raise NotFoundError(f"There is no file {path}. Check the path.", path=str(path)) from None
     except OSError as error:

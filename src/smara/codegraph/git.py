@@ -14,6 +14,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
+from smara.core.files import read_regular
 from smara.core.git import ask_git, find_repository, git_text, is_blob
 
 _SMALL = 4_096
@@ -107,9 +108,7 @@ def index_stamp(root: str) -> tuple[int, int] | None:
 
 def _text(path: str, most: int) -> str:
     with suppress(OSError, ValueError):
-        if os.path.isfile(path):
-            with open(path, "rb") as file:
-                return file.read(most).decode("utf-8", "replace").strip()
+        return read_regular(path, most).decode("utf-8", "replace").strip()
     return ""
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from smara.config import environment_for_git
+from smara.core.files import read_regular
 from smara.environment import patience
 
 _SAFE = (
@@ -41,6 +42,7 @@ _COMMANDS = frozenset(
 
 
 _MOST_COMPARED = 64 << 20
+_GIT_FILES = ("HEAD", "config", "index", "packed-refs", "shallow", "info/exclude")
 
 
 class GitAnswer(NamedTuple):
@@ -60,6 +62,8 @@ def ask_git(folder: str, *arguments: str, timeout_seconds: float = 5.0) -> GitAn
 
     if arguments[0] not in _COMMANDS:
         raise ValueError(f"git {arguments[0]} may run programs that a repository names")
+    if not _is_readable(folder):
+        return None
     guard = ("--no-ext-diff", "--no-textconv") if arguments[0] in ("diff-tree", "log") else ()
     try:
         done = subprocess.run(  # noqa: S603 - fixed arguments, no shell
@@ -74,6 +78,15 @@ def ask_git(folder: str, *arguments: str, timeout_seconds: float = 5.0) -> GitAn
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
     return GitAnswer(done.returncode, done.stdout)
+
+
+def _is_readable(folder: str) -> bool:
+    """Return False if git would wait for ever on a pipe among its own files."""
+    start = Path(os.path.abspath(folder))
+    places = (candidate / ".git" for candidate in (start, *start.parents))
+    marker = next(filter(os.path.lexists, places), None)
+    names = [marker / name for name in _GIT_FILES] if marker and os.path.isdir(marker) else [marker]
+    return all(not each or os.path.isfile(each) or not os.path.exists(each) for each in names)
 
 
 def git_text(folder: str, *arguments: str, timeout_seconds: float = 5.0) -> str | None:
@@ -99,8 +112,7 @@ def is_blob(path: str, blob: str) -> bool:
         if stat.S_ISLNK(mode):
             data = os.fsencode(os.readlink(path))  # git keeps a link as the path it leads to
         elif stat.S_ISREG(mode):  # a pipe or a device would be waited for
-            with open(path, "rb") as file:
-                data = file.read(_MOST_COMPARED)
+            data = read_regular(path, _MOST_COMPARED)
         else:
             return False
     except OSError:
@@ -169,18 +181,18 @@ def _common_dir_of_worktree(marker: Path) -> str | None:
     belongs to the folder around it.
     """
     try:
-        text = marker.read_text(encoding="utf-8").strip()
+        text = _text(marker).strip()
         if not text.startswith("gitdir:"):
             return None
         git_dir = marker.parent / text.removeprefix("gitdir:").strip()
         pointer, back = git_dir / "commondir", git_dir / "gitdir"
         if pointer.is_file():
-            noted = back.read_text(encoding="utf-8").strip()
+            noted = _text(back).strip()
             place = os.path.realpath(git_dir / noted)
             # One that was moved by hand is noted where it was, and nothing is there any more.
             if os.path.exists(place) and place != os.path.realpath(marker):
                 return None
-            return os.path.realpath(git_dir / pointer.read_text(encoding="utf-8").strip())
+            return os.path.realpath(git_dir / _text(pointer).strip())
         worktree = _setting(git_dir / "config", "worktree")
         if worktree is not None:
             is_ours = os.path.realpath(git_dir / worktree) == os.path.realpath(marker.parent)
@@ -193,13 +205,17 @@ def _common_dir_of_worktree(marker: Path) -> str | None:
 def _setting(config: Path, name: str) -> str | None:
     """Return a setting of a repository's ``[core]``, without asking git."""
     section = ""
-    for line in config.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in _text(config).splitlines():
         key, _, value = line.strip().partition("=")
         if line.strip().startswith("["):
             section = line.strip().strip("[]").lower()
         elif section == "core" and key.strip().lower() == name:
             return value.strip().strip('"')
     return None
+
+
+def _text(path: Path) -> str:
+    return read_regular(path).decode("utf-8", "replace")
 
 
 def _git(common_dir: str, *arguments: str) -> str:

@@ -14,6 +14,7 @@ from weakref import WeakSet
 import apsw
 
 from smara.core import log
+from smara.core.files import make_private
 from smara.database.filesystem import network_filesystem
 from smara.database.fulltext_sqlite import SqliteFullText, SqliteRecordIndex, SqliteWords
 from smara.database.session import Row, Session
@@ -537,7 +538,7 @@ def _create_private_file(path: str) -> None:
     folder = Path(path).parent
     try:
         if not folder.exists():
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(str(folder))
         if os.path.isdir(path):
             raise IsADirectoryError
         # Only a new file is opened here: closing an existing one would drop the locks

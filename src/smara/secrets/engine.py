@@ -85,6 +85,14 @@ class Engine:
             opening = self._union.search(data, after)
         return self._apart(data, found) if found else []
 
+    def count_openings(self, data: bytes, most: int) -> tuple[int, int]:
+        """Return the number of openings up to ``most``, and where the next one begins."""
+        count, opening = 0, self._union.search(data)
+        while opening is not None and count < most:
+            count += 1
+            opening = self._union.search(data, opening.start() + 1)
+        return count, len(data) if opening is None else opening.start()
+
     def _rule_at(self, rule: Rule, data: bytes, start: int) -> Span | None:
         if rule.name not in self._patterns:
             bounded = f"{START}(?:{rule.pattern})" if rule.is_bounded else rule.pattern
@@ -154,13 +162,14 @@ class Engine:
         run = self._run.search(data, start, min(len(data), start + 8192))
         if run is None:
             return None
+        content = run.group()
         try:
-            encoded = run.group().rstrip(b"=").translate(bytes.maketrans(b"-_", b"+/"))
+            encoded = content.rstrip(b"=").translate(bytes.maketrans(b"-_", b"+/"))
             plain = base64.b64decode(encoded + b"=" * (-len(encoded) % 4))
         except binascii.Error:
             return None
         for opening, rule in self._encoded.items():
-            if run.group().startswith(opening.encode()):
+            if content.startswith(opening.encode()):
                 span = self._rule_at(rule, plain, 0)
                 if span and span.start == 0:
                     return Span(rule, run.start(), run.end())

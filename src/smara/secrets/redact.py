@@ -28,6 +28,8 @@ PLACEHOLDER_START = "[REDACTED:"
 # A redacted value gives its neighbors new borders, and a border may complete a pattern.
 # Ordinary texts settle in the second round; the limit keeps a hostile one linear.
 _MAX_ROUNDS = 6
+_STEP_CHARACTERS = 4096
+_LEFT_OUT = "…[{} characters left out: too much to scan]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,21 +156,26 @@ def redact(text: str) -> Redaction:
 Frame = tuple[Any, str, Iterator[tuple[Any, Any]], list[Any]]
 
 
-def redact_value(value: Any) -> tuple[Any, int]:
+def redact_value(value: Any, most_steps: int | None = None) -> tuple[Any, int]:
     """Return a copy without secrets and how many were replaced.
+
+    With ``most_steps``, a hostile value cannot take long: each text, each 4 KiB of it and each
+    place where a secret may begin is a step. What is left when they are used up is replaced by a
+    mark that says so; nothing that was not scanned is returned.
 
     Dicts, lists and tuples are walked to any depth without recursion; a part
     that occurs several times is walked once, and a part that contains itself
     ends in `[CYCLE]`. Anything else that is not a string is kept as it is.
     """
-    return _Walk().run(value)
+    return _Walk(most_steps).run(value)
 
 
 class _Walk:
     """One walk through a value, with an explicit stack."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_steps: int | None = None) -> None:
         self._count = 0
+        self._steps = self._most_steps = most_steps
 
     def run(self, value: Any) -> tuple[Any, int]:
         finished: dict[tuple[int, str], Any] = {}
@@ -206,15 +213,22 @@ class _Walk:
 
     def _dict(self, original: dict[Any, Any], values: list[Any]) -> dict[Any, Any]:
         built: dict[Any, Any] = {}
+        # The names of fields have steps of their own: without them no value could be found.
+        self._steps, spent = self._most_steps, self._steps
         for key, value in zip(original, values, strict=True):
             plain = unique = self._text(key, "") if isinstance(key, str) else key
             number = 2
             while unique in built:  # two keys that held different secrets of one kind
                 unique, number = f"{plain}#{number}", number + 1
             built[unique] = value
+        self._steps = spent
         return built
 
     def _text(self, text: str, name: str) -> str:
+        if self._steps is not None:
+            if self._steps <= 0:
+                return _LEFT_OUT.format(len(text))
+            text = self._scannable(text)
         redaction = redact(text)
         if redaction.findings:
             self._count += len(redaction.findings)
@@ -222,6 +236,15 @@ class _Walk:
         finding = _as_assignment(name, text) if text and _is_telling(name) else None
         self._count += finding is not None
         return finding.placeholder if finding else text
+
+    def _scannable(self, text: str) -> str:
+        """Return as much of a text as the steps allow to be scanned."""
+        steps = self._steps or 0
+        data = text[: steps * _STEP_CHARACTERS].encode("utf-8", "surrogatepass")
+        openings, end = _engine().count_openings(data, steps)
+        self._steps = steps - 1 - openings - len(text) // _STEP_CHARACTERS
+        scanned = data[:end].decode("utf-8", "ignore")
+        return scanned + _LEFT_OUT.format(len(text) - len(scanned)) if end < len(data) else text
 
 
 def _entries(container: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -14,6 +14,7 @@ import time
 from zlib import crc32
 
 from smara.adapters.hook_output import rule_content
+from smara.core.files import make_private, read_regular
 from smara.core.host_table import RULE_FILES
 from smara.environment import moment_variables
 
@@ -148,7 +149,7 @@ def write(
         "environment": moment_variables(),
     }
     try:
-        os.makedirs(os.path.join(folder, FOLDER), mode=0o700, exist_ok=True)
+        make_private(os.path.join(folder, FOLDER))
         for agent, said in words.items():
             stamped = {
                 "files": _stamps(said["files"]),
@@ -213,8 +214,8 @@ def has_rule(root: str, agent: str) -> bool:
         return False
     path, head = RULE_FILES[agent]
     try:
-        with open(os.path.join(root, *path.split("/")), encoding="utf-8", errors="replace") as file:
-            return file.read(len(head)) == head
+        start = read_regular(os.path.join(root, *path.split("/")), 4 * len(head))
+        return start.decode("utf-8", "replace").startswith(head)
     except OSError:
         return False
 
@@ -228,8 +229,7 @@ def refresh_rule(root: str, agent: str, text: str) -> bool:
     path = os.path.join(root, *place.split("/"))
     content = rule_content(head, text)
     try:
-        with open(path, encoding="utf-8") as file:
-            before = file.read()
+        before = read_regular(path).decode()
         if not before.startswith(head) or before == content:
             return False
         hidden = f"{path}.{os.getpid()}"

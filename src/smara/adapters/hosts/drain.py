@@ -35,6 +35,7 @@ from smara.adapters.replay import end_at_silences
 from smara.behavior.store import by_session
 from smara.core import log
 from smara.core.events import HostEvent
+from smara.core.files import is_ours, make_private, open_regular
 from smara.database.leases import Lease, host_name, is_gone
 from smara.errors import DatabaseError, SmaraError
 from smara.memory import Memory
@@ -77,6 +78,9 @@ def drain(
     what is not urgent for another time.
     """
     done = DrainReport()
+    if os.path.isdir(folder):
+        with suppress(OSError):
+            make_private(folder)
     name, owner = lease_name(folder), f"{host_name()}:{os.getpid()}"
     lease = memory.internals.leases.acquire(name, owner, LEASE_SECONDS)
     if lease is None:
@@ -128,8 +132,10 @@ def read(folder: str, limit: int, already: set[str]) -> tuple[list[SpoolFile], i
     for name in [each for each in names(folder) if each not in already][:limit]:
         path = os.path.join(folder, name)
         try:
-            with open(path, "rb") as file:
-                content = file.read()
+            with open_regular(path) as file:
+                # Anyone who could write here might speak in the person's name.
+                is_foreign = not is_ours(os.fstat(file.fileno()))
+                content = b"" if is_foreign else file.read()
         except OSError:
             continue  # another process has taken it in meanwhile, or it is not ours to read
         spooled = parse(path, content)
@@ -175,7 +181,7 @@ def quarantine(path: str) -> None:
     """Put aside a file that cannot be taken in; drop the oldest."""
     folder = os.path.join(os.path.dirname(path), ASIDE)
     with suppress(OSError):  # it stays where it is, and is tried again
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private(folder)
         os.replace(path, os.path.join(folder, os.path.basename(path)))
         for name in sorted(os.listdir(folder))[:-_MOST_ASIDE]:
             os.unlink(os.path.join(folder, name))

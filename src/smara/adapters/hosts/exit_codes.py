@@ -111,16 +111,11 @@ def _code_in(line: bytes, call_id: str) -> int | None:
 
 def _end_of(path: str, most: int) -> bytes:
     """Return the end of a file from a whole line on; empty if it is unreadable or no file."""
-    from stat import S_ISREG
+    from smara.core.files import open_regular
 
     try:
-        # Without waiting: a pipe that bears the name would hold the hook up for ever.
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        with open(os.open(path, flags), "rb") as file:
-            facts = os.fstat(file.fileno())
-            if not S_ISREG(facts.st_mode):
-                return b""
-            start = max(0, facts.st_size - most)
+        with open_regular(path) as file:
+            start = max(0, os.fstat(file.fileno()).st_size - most)
             file.seek(start)
             content = file.read(most)
     except (OSError, ValueError):

@@ -19,6 +19,7 @@ from smara.adapters.hosts.brief import FAILED, refresh_rule
 from smara.config import config_path, load_settings, store_exists
 from smara.context.models import Injection, PrecomputedInjections, ToolTrigger
 from smara.context.moments import experiment
+from smara.core.files import read_regular
 from smara.core.host_table import RULE_FILES
 from smara.core.tool_triggers import file_trigger, program_triggers
 from smara.database.migrate import HEAD
@@ -294,9 +295,6 @@ def texts_of(paths: Iterable[str]) -> list[str]:
     """Return the content of files; those that cannot be read are skipped."""
     texts = []
     for path in paths:
-        with (
-            suppress(OSError, ValueError),
-            open(path, encoding="utf-8", errors="replace") as file,
-        ):
-            texts.append(file.read(_MOST_INSTRUCTIONS))
+        with suppress(OSError, ValueError):
+            texts.append(read_regular(path, _MOST_INSTRUCTIONS).decode("utf-8", "replace"))
     return texts

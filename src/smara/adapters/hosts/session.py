@@ -23,6 +23,7 @@ from smara.adapters.lines import mapping_in, milliseconds
 from smara.adapters.replay import Learner
 from smara.core import log
 from smara.core.events import HostEvent
+from smara.core.files import open_regular
 from smara.core.memory_block import CLOSING, OPENING
 from smara.errors import ConflictError, DatabaseError, SmaraError
 from smara.memory import Memory
@@ -148,7 +149,7 @@ def blocks_in(path: str) -> list[tuple[int, str]]:
     """Return the blocks of memory in a transcript, each with its time."""
     blocks: list[tuple[int, str]] = []
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             for line in file:
                 if len(line) > _MOST_LINE or not any(mark in line for mark in _MARKS):
                     continue

@@ -13,6 +13,7 @@ import time
 from zlib import crc32
 
 from smara.adapters.hosts.spool import put
+from smara.core.files import make_private
 from smara.environment import named_project
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
@@ -42,7 +43,7 @@ def claim_round(folder: str) -> bool:
     except OSError:
         pass
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        make_private(os.path.dirname(path))
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
         os.utime(path)
     except OSError:
@@ -65,7 +66,7 @@ def leave_mark(folder: str, name: str, good_seconds: float | None = None) -> boo
             break
         except FileNotFoundError:
             try:
-                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+                make_private(os.path.dirname(path))
             except OSError:
                 return True
         except OSError:
@@ -126,7 +127,7 @@ class SessionLog:
             + "\n"
         )
         try:
-            os.makedirs(os.path.join(folder, MARKS), mode=0o700, exist_ok=True)
+            make_private(os.path.join(folder, MARKS))
             file = os.open(
                 _path(folder, session_id, LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
             )

@@ -24,6 +24,7 @@ from zlib import crc32
 from smara.adapters import jsonc
 from smara.adapters.host import Block, Reach, SetupTarget
 from smara.adapters.host_specs import HOSTS, host_named
+from smara.core.files import make_private, read_regular
 from smara.errors import InvalidInputError, SmaraError
 
 _BLOCK_MARKS: dict[Block, tuple[str, str]] = {
@@ -90,7 +91,7 @@ class SetupJournal:
 
     def put(self, entry: JournalEntry) -> None:
         """Store an entry on disk before its file is touched."""
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        make_private(str(self._folder))
         told = {
             "path": entry.path,
             "before": None if entry.before is None else base64.b64encode(entry.before).decode(),
@@ -301,8 +302,7 @@ def _naming(path: str) -> Iterator[None]:
 
 def _read(path: str) -> bytes | None:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return read_regular(path)
     except FileNotFoundError:
         return None
     except OSError as error:

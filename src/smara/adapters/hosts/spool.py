@@ -46,14 +46,13 @@ def put(
     nanoseconds = time_ns()
     facts = (agent, event, str(nanoseconds // 1_000_000), project, cwd)
     head = b"\t".join(
-        [
-            FORMAT,
-            *(
-                fact.replace("\t", " ").replace("\n", " ").encode("utf-8", "surrogateescape")
-                for fact in facts
-            ),
-        ]
+        fact.replace("\t", " ").replace("\n", " ").encode("utf-8", "surrogateescape")
+        for fact in (FORMAT.decode(), *facts)
     )
+    if may_hold_secret(head):
+        from smara.secrets import redact
+
+        head = redact(head.decode("utf-8", "replace")).text.encode()
     name = f"{nanoseconds:020d}-{os.getpid()}"
     hidden, path = os.path.join(folder, f".{name}"), os.path.join(folder, name + ENDING)
     _write(folder, hidden, head + b"\n" + payload)
@@ -67,7 +66,9 @@ def _write(folder: str, path: str, content: bytes) -> None:
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileNotFoundError:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        from smara.core.files import make_private
+
+        make_private(folder)
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         rest = memoryview(content)

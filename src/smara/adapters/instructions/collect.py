@@ -21,6 +21,7 @@ from smara.adapters.host import glob_sorted
 from smara.adapters.instructions.markdown import InstructionFile, Parsed
 from smara.adapters.instructions.parse import parse_instructions
 from smara.core.extract import word_set
+from smara.core.files import read_regular
 from smara.core.git import find_repository, git_text, is_blob
 from smara.core.host_table import INSTRUCTION_FILES
 from smara.core.paths import GENERATED_FOLDERS, OUTPUT_FOLDERS, host_of
@@ -261,8 +262,7 @@ def read_text(place: str) -> str:
     Raises ``InvalidInputError`` for a file that is no text.
     """
     try:
-        with open(place, "rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+        data = read_regular(place, MAX_BYTES + 1)
     except OSError as error:
         raise InvalidInputError(
             f"It cannot be read: {error.strerror}. Check its permissions."

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
+from smara.core.files import open_regular
 from smara.errors import DatabaseError, InvalidInputError, MissingExtraError, NotFoundError
 
 THREADS, MESSAGES = "mastra_threads", "mastra_messages"
@@ -230,7 +231,7 @@ def _file(where: str) -> Iterator[MastraSource]:
     path = os.path.expanduser(path)
     place = os.path.realpath(path)
     try:
-        with open(place, "rb") as stream:
+        with open_regular(place) as stream:
             head = stream.read(100)
     except FileNotFoundError:
         raise NotFoundError(f"There is no file {place}. Check the path.", path=place) from None

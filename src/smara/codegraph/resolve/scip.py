@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from smara.core.files import read_regular
 from smara.errors import InvalidInputError
 
 INDEX_NAME = "index.scip"
@@ -125,7 +126,7 @@ def read_scip(path: Path) -> ScipIndex:
             raise InvalidInputError(
                 f"{path} is larger than 1 GiB; index parts of the tree on their own"
             )
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError as error:
         raise InvalidInputError(
             f"{path} cannot be read ({error.strerror}); give the path of a SCIP index"

@@ -35,6 +35,7 @@ from smara.context.moments.receipts import ReceiptKeeper
 from smara.context.moments.tool_calls import ToolCallLookup, call_of
 from smara.core.escape import neutralize
 from smara.core.events import HostEvent
+from smara.core.files import read_regular
 from smara.knowledge.kinds import types_told_at
 from smara.knowledge.models import TypedMemory
 from smara.knowledge.trust import Tellable, Verdict
@@ -112,8 +113,8 @@ def _content(root: str, path: str) -> str | None:
     from smara.secrets import redact
 
     try:
-        with open(os.path.join(root, path), encoding="utf-8") as file:
-            return redact(file.read(MOST_FILE_CHARACTERS)).text
+        content = read_regular(os.path.join(root, path), MOST_FILE_CHARACTERS)
+        return redact(content.decode()).text
     except (OSError, UnicodeDecodeError, ValueError):
         return None
 

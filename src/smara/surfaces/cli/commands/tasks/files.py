@@ -199,7 +199,8 @@ def _replaced(path: Path) -> Iterator[TextIO]:
     target = path.resolve()  # a link stays a link
     fresh = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with open(fresh, "wb") as raw:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+        with open(os.open(fresh, flags, 0o600), "wb") as raw:
             packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
             with io.TextIOWrapper(packed, "utf-8") as text:
                 yield text
