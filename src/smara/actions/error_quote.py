@@ -1,7 +1,6 @@
 """Reduce a line of output to the words that identify a failure.
 
-Whoever controls a program's output controls its errors, and an agent reads what memory tells
-it. So a quotation is built from what is allowed, not by removing what is forbidden: names of
+A program's errors may be written by an attacker, and an agent reads what memory tells it. So a quotation is built from what is allowed, not by removing what is forbidden: names of
 errors, codes, paths, options, numbers, single names, and the words with which programs
 describe a failure. It ends at the first other word. No verb in that vocabulary stands where
 it could be read as an order, and none of it speaks to the reader.
@@ -167,7 +166,9 @@ _MOST_NAMES, _LEAST_SENSE = 4, 3
 
 @lru_cache(maxsize=512)
 def error_quote(line: str) -> str:
-    """Return the part of an error that may be quoted; empty if none.
+    """Return the part of an error that may be quoted.
+
+    It is empty if nothing identifies the failure.
 
     Applying it twice gives the same text as once.
 
@@ -245,7 +246,7 @@ def _is_name(name: str) -> bool:
 
 
 def output_words(line: str) -> str:
-    """Return an error as a quotation that says whose words they are; empty if none may be."""
+    """Return an error as a quotation marked as output, or nothing."""
     quotation = error_quote(line).replace("`", "'")
     return f"{_OUTPUT_SAID}`{quotation}`" if quotation else ""
 
@@ -270,7 +271,7 @@ def evidence_words(what: str, line: str) -> str:
 
 
 def words_of_test(name: str) -> str:
-    """Name a failed test in a sentence; a name in prose is left out.
+    """Name a failed test in a sentence; leave out prose.
 
     >>> words_of_test("tests/test_cart.py::test_adds[1-2]"), words_of_test("cart › run zq.sh")
     ('The test `tests/test_cart.py::test_adds[1-2]`', 'A test')

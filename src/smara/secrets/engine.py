@@ -86,7 +86,7 @@ class Engine:
         return self._apart(data, found) if found else []
 
     def count_openings(self, data: bytes, most: int) -> tuple[int, int]:
-        """Return the number of openings up to ``most``, and where the next one begins."""
+        """Count openings up to ``most``; return where the next begins."""
         count, opening = 0, self._union.search(data)
         while opening is not None and count < most:
             count += 1
