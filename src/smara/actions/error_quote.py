@@ -1,9 +1,10 @@
 """Reduce a line of output to the words that identify a failure.
 
-A program's errors may be written by an attacker, and an agent reads what memory tells it. So a quotation is built from what is allowed, not by removing what is forbidden: names of
-errors, codes, paths, options, numbers, single names, and the words with which programs
-describe a failure. It ends at the first other word. No verb in that vocabulary stands where
-it could be read as an order, and none of it speaks to the reader.
+A program's errors may be written by an attacker, and an agent reads what memory tells it. So a
+quotation is built from what is allowed, not by removing what is forbidden: names of errors,
+codes, paths, options, numbers, single names, and the words with which programs describe a
+failure. It ends at the first other word. No verb in that vocabulary stands where it could be
+read as an order, and none of it speaks to the reader.
 """
 
 from __future__ import annotations
