@@ -1,0 +1,340 @@
+"""What Smara states about sessions is so: each statement is held against what hosts sent.
+
+Sessions with known outcomes are played through the hooks; real ones are found through
+SMARA_EVAL_DATA. After each, the pack of the next session, the warnings before commands, the
+receipts and the lists on the command line are read by `tests.truth`, which shares nothing with
+what wrote them. A statement that it cannot read counts as false, and so do planted ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import smara
+from smara.adapters.hosts.drain import drain
+from smara.adapters.hosts.spool import put
+from smara.testing import FakeClock
+from tests.faults.sizes import count
+from tests.hook_replay import read_session
+from tests.surfaces.shell import smara as call
+from tests.truth import World, false_of_session, false_statements
+
+REAL = Path(os.environ.get("SMARA_EVAL_DATA", "/nonexistent")) / "transcripts" / "claude_code"
+BEGAN_MS = 1_790_000_000_000
+HOUR_MS = 3_600_000
+
+
+@dataclass
+class Stage:
+    """A repository, its store, and everything that was sent from it."""
+
+    folder: Path
+    memory: smara.Memory
+    clock: FakeClock
+    world: World
+    send: Callable[[int, str, dict[str, Any]], None]
+
+    def told(self) -> str:
+        """What a new session would be told."""
+        with sqlite3.connect(self.folder / "store.db") as raw:
+            (self.world.to_review,) = raw.execute(
+                "SELECT count(*) FROM memories WHERE needs_review = 1 AND deprecated_at IS NULL"
+            ).fetchone()
+        return self.memory.moments.preview().text
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    monkeypatch.setenv("SMARA_DB", str(tmp_path / "store.db"))
+    monkeypatch.setenv("SMARA_PROJECT", "shop")
+    monkeypatch.setenv("SMARA_DURABILITY", "normal")
+    clock, world, spool = FakeClock(BEGAN_MS), World(), str(tmp_path / "spool")
+    with smara.open(
+        tmp_path / "store.db", project="shop", durability="normal", embedder="off", clock=clock
+    ) as memory:
+
+        def send(at_ms: int, event: str, payload: dict[str, Any]) -> None:
+            clock.advance(max(0, at_ms - clock.now_ms()) / 1000)
+            world.add(at_ms, event, payload)
+            name = partial(int, at_ms * 1_000_000 + len(list(world.all())))
+            monkeypatch.setattr("smara.adapters.hosts.spool.time_ns", name)
+            put(spool, "claude", event, json.dumps(payload).encode(), cwd=str(tmp_path / "shop"))
+            if event in ("Stop", "SessionEnd"):
+                clock.advance(0.001)
+                done = drain(memory, spool)
+                assert (done.unreadable, done.jobs_failed) == (0, 0)
+
+        yield Stage(tmp_path, memory, clock, world, send)
+
+
+class Play:
+    """An invented session, played as hooks tell it."""
+
+    def __init__(self, stage: Stage, session_id: str, *prompts: str) -> None:
+        self._stage, self.id, self._calls = stage, session_id, 0
+        self.agent = ""
+        self._hook("SessionStart", source="startup")
+        for prompt in prompts:
+            self.say(prompt)
+
+    def _hook(self, event: str, **fields: Any) -> Play:
+        common = {"session_id": self.id, "cwd": str(self._stage.folder / "shop"), **fields}
+        if self.agent:
+            common["agent_id"] = self.agent
+        self._stage.send(self._stage.clock.now_ms() + 1_000, event, common)
+        return self
+
+    def say(self, prompt: str) -> Play:
+        self._calls += 1
+        key = f"{self.id}-p{self._calls}"
+        return self._hook("UserPromptSubmit", prompt=prompt, prompt_id=key)
+
+    def call(self, tool: str, *, output: str = "", error: str = "", **given: Any) -> Play:
+        self._calls += 1
+        fields = {
+            "tool_name": tool, "tool_input": given, "tool_use_id": f"{self.id}-{self._calls}",
+        }  # fmt: skip
+        if error:
+            return self._hook("PostToolUseFailure", **fields, error=f"Exit code 1\n{error}")
+        return self._hook("PostToolUse", **fields, tool_response={"stdout": output})
+
+    def run(self, command: str, output: str = "ok") -> Play:
+        return self.call("Bash", output=output, command=command)
+
+    def fail(self, command: str, error: str) -> Play:
+        return self.call("Bash", error=error, command=command)
+
+    def edit(self, path: str, old: str = "", new: str = "") -> Play:
+        place = str(self._stage.folder / "shop" / path)
+        old, new = old or f"a{self._calls}", new or f"b{self._calls}"
+        return self.call("Edit", file_path=place, old_string=old, new_string=new)
+
+    def read(self, path: str) -> Play:
+        return self.call("Read", output="x = 1", file_path=str(self._stage.folder / "shop" / path))
+
+    def green(self) -> Play:
+        return self.run("pytest -q", "....\n41 passed in 3.10s")
+
+    def red(self) -> Play:
+        return self.fail("pytest -q", "E assert 1 == 2\n2 failed, 39 passed in 3.10s")
+
+    def commit(self, sha: str = "3f2a9c1", subject: str = "Round totals last") -> Play:
+        return self.run(f'git commit -am "{subject}"', f"[main {sha}] {subject}\n 1 file changed")
+
+    def end(self, last: str = "Done.") -> Play:
+        return self._hook("Stop", last_assistant_message=last)._hook("SessionEnd", reason="other")
+
+
+ASK = "Please make the totals of the cart round last"
+STORIES: dict[str, tuple[Callable[[Play], Any], str, tuple[str, ...]]] = {
+    "nothing changed and given up": (
+        lambda play: play.read("src/cart.py").say("no, that is wrong, try again").end(
+            "I could not find out."
+        ),
+        "unknown",
+        ("It edited no file.", 'last request was "no, that is wrong, try again"'),
+    ),
+    "changed, tested and committed": (
+        lambda play: play.edit("src/cart.py").green().commit().end(),
+        "tested",
+        ("It edited `src/cart.py`.", '3f2a9c1 "Round totals last"', "after its last edit of code"),
+    ),
+    "red at the end": (
+        lambda play: play.edit("src/cart.py").green().edit("src/cart.py").red().end("All fine!"),
+        "failed",
+        ("`pytest -q`, 2 failed, 39 passed.",),
+    ),
+    "changed after the last green run": (
+        lambda play: play.edit("src/cart.py").green().edit("src/tax.py").end("All tests pass."),
+        "unknown",
+        ("Tests before its last edit of code: `pytest -q`, 41 passed.",),
+    ),
+    "committed and not tested": (
+        lambda play: play.edit("src/cart.py").commit().end(),
+        "committed",
+        ("It committed 3f2a9c1",),
+    ),
+    "edited after the commit": (
+        lambda play: play.edit("src/cart.py").commit().edit("src/tax.py").end(),
+        "unknown",
+        ("Edited after its last commit: `src/tax.py`.",),
+    ),
+    "reverted by git": (
+        lambda play: play.edit("src/cart.py").red().run("git checkout -- src/cart.py").end(),
+        "failed",
+        ("Its edits were taken back.",),
+    ),
+    "reverted by an edit": (
+        lambda play: play.edit("src/cart.py", "1", "2").edit("src/cart.py", "2", "1").end(),
+        "unknown",
+        ("Its edits were taken back.",),
+    ),
+    "commit reset": (
+        lambda play: play.edit("src/cart.py").commit().run("git reset --hard HEAD~1").end(),
+        "unknown",
+        ("Its edits were taken back.",),
+    ),
+    "commit amended": (
+        lambda play: play.edit("src/cart.py").commit().run(
+            'git commit --amend -m "Round last"', "[main 7777777] Round last\n 1 file changed"
+        ).end(),
+        "committed",
+        ('It committed 7777777 "Round last".',),
+    ),
+    "interrupted": (
+        lambda play: play.edit("src/cart.py").say("[Request interrupted by user]").end(""),
+        "unknown",
+        (f'last request was "{ASK}"', "It edited `src/cart.py`."),
+    ),
+    "the person is content": (
+        lambda play: play.edit("src/cart.py").say("perfect, works").end(),
+        "unknown",
+        ('and last said "perfect, works"',),
+    ),
+    "the person says it is wrong": (
+        lambda play: play.edit("src/cart.py").green().say("that is wrong").end(),
+        "tested",
+        ('and last said "that is wrong"', "41 passed"),
+    ),
+    "several requests": (
+        lambda play: play.edit("src/cart.py").say("Now rename the tax module too").edit(
+            "src/tax.py"
+        ).green().say("push the branch").fail("git push", "fatal: no upstream branch").end(),
+        "tested",
+        ('asked "Now rename the tax module too" and last said "push the branch"',),
+    ),
+    "a helper edits after the tests": (
+        lambda play: (
+            play.edit("src/cart.py").green(), setattr(play, "agent", "a1"), play.edit("src/tax.py"),
+            play._hook("SubagentStop", last_assistant_message="Renamed."),
+            setattr(play, "agent", ""), play.end(),
+        ),
+        "unknown",
+        ("Tests before its last edit of code",),
+    ),
+    "only commands": (lambda play: play.run("make deploy").end(), "unknown", ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_what_is_told_of_a_session_is_what_its_events_show(stage, name):
+    play, outcome, told = STORIES[name]
+    play(Play(stage, "session-one-1234", ASK))
+    text = stage.told()
+    assert false_statements(stage.world, text) == []
+    assert [each for each in told if each not in text] == []
+    assert "proven" not in text
+    (session,) = call("behavior", "sessions", "--json").data
+    assert session["outcome"] == outcome
+    assert false_of_session(stage.world, "session-one-1234", " ".join(session["evidence"])) == []
+
+
+@pytest.mark.parametrize(
+    ("true", "false"),
+    [
+        ("41 passed", "40 passed"),
+        ("after its last edit", "before its last edit"),
+        ("3f2a9c1", "3f2a9c2"),
+        ("Round totals last", "Round totals first"),
+        ("`src/cart.py`", "`src/tax.py`"),
+        ("It edited", "Its work was proven. It edited"),
+        ("round last", "round first"),
+        ("`pytest -q`", "`make check`"),
+        ("It edited `src/cart.py`.", "It edited no file."),
+    ],
+)
+def test_a_false_statement_is_caught(stage, true, false):
+    Play(stage, "session-one-1234", ASK).edit("src/cart.py").green().commit().end()
+    text = stage.told()
+    assert false_statements(stage.world, text) == []
+    assert len(false_statements(stage.world, text.replace(true, false))) == 1
+
+
+def test_a_session_that_goes_on_is_not_told_as_it_was_before(stage):
+    play = Play(stage, "session-one-1234", ASK).edit("src/cart.py").green().end()
+    stage.memory.behavior.run_due()
+    play.say("And the taxes, please, also in the cart").read("src/tax.py").end()
+    assert false_statements(stage.world, stage.told()) == []
+    assert "It edited no file" not in stage.told()
+    play.say("Once more, from the start").edit("src/tax.py").end()
+    assert false_statements(stage.world, stage.told()) == []
+
+
+def meet(stage: Stage, session_id: str) -> Play:
+    """A session in which a command fails and another one works."""
+    play = Play(stage, session_id, "Run the tests of the cart, please")
+    return play.fail("npm test", "Error: Cannot find module 'left-pad'")
+
+
+@pytest.mark.parametrize(
+    ("after", "state", "saves"),
+    [
+        (lambda play: play.fail("npm test", "Error: Cannot find module 'left-pad'"), "", False),
+        (lambda play: play.run("npm ci"), "used (ran)", True),
+        (
+            lambda play: play.fail("npm test", "Cannot find module 'left-pad'").run("npm ci"),
+            "used (ran)",
+            False,
+        ),
+        (lambda play: play.read("src/cart.py"), "", False),
+    ],
+)  # fmt: skip
+def test_receipts_state_what_happened_after_a_warning(stage, after, state, saves):
+    for number in (1, 2):
+        meet(stage, f"session-no-{number}").run("npm ci").run("npm test", "31 passed").end()
+    assert false_statements(stage.world, stage.told()) == []
+    play = Play(stage, "session-no-3", "Run the tests of the cart again, please")
+    warning = stage.memory.moments.before_tool("session-no-3", "Bash", {"command": "npm test"})
+    assert false_statements(stage.world, warning.text) == []
+    after(play).end()
+    (row,) = [each for each in call("receipts").rows if each[4] == "session-no-3"]
+    assert row[7].startswith("used") == bool(state)
+    assert row[7] == (state or "injected")
+    assert (row[8] != "") == saves
+    shown = call("receipts", "show", row[0]).out
+    assert ("saved about" in shown) == saves
+    assert "avoided" not in shown
+
+
+def test_status_counts_what_is_there(stage):
+    STORIES["several requests"][0](Play(stage, "session-one-1234", ASK))
+    rows = dict(line.split("\t", 1) for line in call("status").out.splitlines()[0:])
+    with sqlite3.connect(stage.folder / "store.db") as raw:
+
+        def number(table: str) -> str:
+            return f"{raw.execute(f'SELECT count(*) FROM {table}').fetchone()[0]:,}"
+
+        assert rows["threads"] == number("threads")
+        assert rows["messages"] == number("messages")
+
+
+def real() -> list[Any]:
+    """Return real sessions, the smallest few; all of them in a large run."""
+    found = sorted(path for path in REAL.glob("*.gz") if not path.name.startswith("agent-"))
+    some = sorted(found, key=lambda path: path.stat().st_size)[: count(4, len(found))]
+    return [pytest.param(path, id=path.name[:8]) for path in some]
+
+
+@pytest.mark.parametrize("path", real())
+def test_what_is_told_of_a_real_session_is_what_its_events_show(stage, path):
+    session = read_session(path)
+    for each in session.sent():
+        stage.send(each.at_ms, each.event, each.payload)
+    stage.clock.advance(3 * HOUR_MS / 1000)
+    stage.memory.behavior.run_due()
+    text = stage.told()
+    assert false_statements(stage.world, text) == []
+    (watched,) = [
+        each for each in stage.memory.behavior.sessions() if each.session_id == session.id
+    ]
+    assert false_of_session(stage.world, session.id, " ".join(watched.evidence)) == []
