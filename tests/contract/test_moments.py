@@ -41,7 +41,7 @@ def test_a_session_begins_with_what_is_known_steady_things_first(memory):
     wanted = [
         "Decided:",
         "Traps:",
-        '<working-memory scope="resource" version="1">',
+        '<working-memory scope="resource" version="1" written-by="a person">',
         "The last session",
         "Tasks that",
     ]

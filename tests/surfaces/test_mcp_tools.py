@@ -350,5 +350,5 @@ def test_prompt_to_hand_over_tells_the_task_its_history_and_what_was_said(conver
 
     text = in_process(ask, conversation, actor="ada")
     assert "with Zod" in text
-    assert "created by ada" in text
+    assert "created by agent:ada" in text
     assert "LoginSchema" in text

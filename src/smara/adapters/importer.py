@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from smara.adapters.host import Here, TranscriptFile, walk, written_at
-from smara.adapters.host_specs import TRANSCRIPTS
+from smara.adapters.host_specs import HOSTS, TRANSCRIPTS
 from smara.adapters.lines import (
     JsonLine,
     decode,
@@ -160,6 +160,7 @@ class Importer:
         self._hooked: dict[str, Counter[tuple[str, str]]] = {}
         self._report = ImportReport("", "jsonl")
         self._batch: list[Imported] = []
+        self._is_foreign = False
         self._batch_size = 0
         self._threads: dict[str, NewThread] = {}
 
@@ -170,9 +171,14 @@ class Importer:
         format: str | None = None,
         *,
         only: str | None = None,
+        is_foreign: bool = False,
     ) -> ImportReport:
-        """Import a file, or ``only`` one of its sessions; safe to repeat."""
+        """Import a file, or ``only`` one of its sessions; safe to repeat.
+
+        Anyone can write a file that says ``user``: the messages of a foreign one are tainted.
+        """
         chosen = format or sniff(path)
+        self._is_foreign = is_foreign
         self._report = ImportReport(os.fspath(path), chosen)
         self._threads = {}
         if self._learner is not None:
@@ -204,6 +210,9 @@ class Importer:
         if self._batch and self._batch[0].thread.id != record.thread.id:
             self._flush()
         self._threads[record.thread.id] = record.thread
+        if self._is_foreign:
+            metadata = {**(record.message.metadata or {}), "taint": "import"}
+            record = replace(record, message=replace(record.message, metadata=metadata))
         self._batch.append(record)
         self._report.repaired += bool(record.repairs)
         content = record.message.content
@@ -423,10 +432,16 @@ class BulkImport:
         done = BulkReport()
         files = expand(paths)
         importer = self._importer("")
+        homes = [host.setup.home.path for host in HOSTS if host.setup and host.setup.home]
         for number, path in enumerate(files, 1):
+            # Only an agent writes below its own folder.
+            place = os.path.realpath(path)
+            is_own = any(place.startswith(os.path.realpath(home) + os.sep) for home in homes)
             name = os.path.basename(path)
             with bar(name if len(files) == 1 else f"{number}/{len(files)} {name}") as progress:
-                done.reports.append(importer.import_file(path, progress, format))
+                done.reports.append(
+                    importer.import_file(path, progress, format, is_foreign=not is_own)
+                )
         self._finish(done, bar)
         return done
 

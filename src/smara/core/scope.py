@@ -12,6 +12,25 @@ from smara.errors import InvalidInputError
 DEFAULT_RESOURCE = "default"
 DEFAULT_PROJECT = "default"
 MAX_ID_LENGTH = 512
+AGENT = "agent"
+"""How the actor of an agent's tools is called, or begins: ``agent:ada``."""
+WRITTEN_BY = {
+    "person": "a person",
+    "agent": "an agent, not confirmed by a person",
+    "import": "an import of unknown origin, not confirmed by a person",
+}
+
+
+def author_of(actor: str | None) -> str:
+    """Return who wrote by the actor's name: a key of `WRITTEN_BY`.
+
+    Every door names its kind of author: tools begin with ``agent``, importers with ``import``.
+
+    >>> author_of("agent:ada"), author_of("mastra"), author_of("ada")
+    ('agent', 'import', 'person')
+    """
+    kind = (actor or "").partition(":")[0]
+    return AGENT if kind == AGENT else "import" if kind in ("import", "mastra") else "person"
 
 
 @dataclass(frozen=True, slots=True)

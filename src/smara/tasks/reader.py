@@ -11,6 +11,7 @@ from typing import Any
 
 from smara.core import log
 from smara.core.escape import to_storable
+from smara.core.scope import author_of
 from smara.core.validate import check_page, one_of
 from smara.database.database import Session, marks, parts
 from smara.errors import DatabaseError
@@ -329,6 +330,24 @@ class TaskReader:
             no, task = self._store.require(session, task_id)
             events = self._store.history(session, no, limit)
         return [TaskEvent(task_id=task.id, **event.facts) for event in events]
+
+    def author(self, task_id: str) -> str:
+        """Return who wrote a task's title.
+
+        Args:
+            task_id: The task.
+
+        Returns:
+            ``person``, ``agent`` or ``import``.
+
+        Raises:
+            NotFoundError: If there is no such task.
+        """
+        events = self.history(task_id, limit=100)
+        titled = next((each for each in events if "title" in each.after), None)
+        if titled is None:
+            return "person"
+        return "import" if titled.kind == "imported" else author_of(titled.actor)
 
     def export(self) -> Iterator[Task]:
         """Yield every task, the oldest first, a few hundred at a time."""

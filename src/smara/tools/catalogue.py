@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
+from smara.core.scope import AGENT, author_of
 from smara.errors import InvalidInputError
 from smara.knowledge.kinds import KINDS
 from smara.tasks.models import (
@@ -38,6 +39,12 @@ class ToolContext:
     """Who stands in a task's history."""
     is_shared: bool = False
     """Whether several agents call through the same door, so that a claim must say whose it is."""
+
+    @property
+    def author(self) -> str:
+        """The actor under whose name an agent's own words are stored."""
+        name = self.actor or AGENT
+        return name if author_of(name) == AGENT else f"{AGENT}:{name}"
 
     def over(self, other: ToolContext) -> ToolContext:
         """This context, and where it says nothing, the other."""

@@ -124,7 +124,8 @@ def create(memory: Memory, arguments: Json, context: ToolContext) -> Json:
         assignee=arguments.get("assignee") or None,
         parent=arguments.get("parent"),
         depends_on=[each for each in needs if each],
-        **_who(context),
+        actor=context.author,
+        session_id=context.session_id,
     )
     return _task(task)
 
@@ -187,7 +188,8 @@ def update(memory: Memory, arguments: Json, context: ToolContext) -> Json:
             f"update: nothing to change was given. Give one or more of {', '.join(_UPDATED)}.",
             hint='For example: {"action": "update", "id": "t-k3f9", "priority": 1}',
         )
-    return _task(memory.tasks.update(arguments["id"], **fields, **_who(context)))
+    who: Json = {"actor": context.author, "session_id": context.session_id}
+    return _task(memory.tasks.update(arguments["id"], **fields, **who))
 
 
 def dep(memory: Memory, arguments: Json, context: ToolContext) -> Json:
@@ -227,8 +229,7 @@ def update_context(memory: Memory, arguments: Json, context: ToolContext) -> Jso
         "thread_id": context.thread_id if is_thread else None,
         "expected_version": arguments.get("expectedVersion"),
     }
-    if context.actor is not None:
-        place["actor"] = context.actor
+    place["actor"] = context.author
     if "section" in arguments:
         page = memory.working.update(arguments["section"], arguments["content"], **place)
     else:

@@ -47,14 +47,17 @@ def for_injection(memory: WorkingMemory | str, limit: int = INJECTION_CHARACTERS
     return "\n".join(filter(None, (shown, open_fence(shown.split("\n")), note)))
 
 
-def render_block(memory: WorkingMemory, limit: int = INJECTION_CHARACTERS) -> str:
+def render_block(
+    memory: WorkingMemory, limit: int = INJECTION_CHARACTERS, written_by: str = ""
+) -> str:
     """Render a page as a block for a model; empty if empty."""
     text = for_injection(memory, limit)
     if not text.strip():
         return ""
+    author = f' written-by="{written_by}"' if written_by else ""
     return (
         f'<working-memory scope="{memory.scope}" '
-        f'version="{memory.version}">\n{text}\n</working-memory>'
+        f'version="{memory.version}"{author}>\n{text}\n</working-memory>'
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from smara.core.scope import require_id
+from smara.core.scope import WRITTEN_BY, author_of, require_id
 from smara.database.projects import ProjectContext
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.secrets import redact
@@ -311,6 +312,42 @@ class Working:
         """
         found = self.find(scope, resource_id, thread_id)
         return render_block(found, limit) if found else ""
+
+    def render_by_author(self, limits: Mapping[str, int]) -> str:
+        """Render the page in one block for each kind of author.
+
+        A line belongs to the author of the version in which it appeared. Headings stand in
+        every block that has lines of theirs.
+
+        Args:
+            limits: The most characters of each kind of author; see `core.scope.WRITTEN_BY`.
+
+        Returns:
+            The blocks; empty if the page is.
+        """
+        page = self.find()
+        if page is None:
+            return ""
+        authors: dict[str, str] = {}
+        before: set[str] = set()
+        for version in reversed(self.history(limit=100)):
+            lines = set(version.content.split("\n"))
+            authors.update(dict.fromkeys(lines - before, author_of(version.actor)))
+            before = lines
+        blocks = []
+        for author, limit in limits.items():
+            shown: list[str] = []
+            for line in page.content.split("\n"):
+                is_heading = line.startswith("#")
+                if is_heading and shown and shown[-1].startswith("#"):
+                    shown.pop()  # nothing of this author stands below it
+                if is_heading or (line.strip() and authors.get(line, author) == author):
+                    shown.append(line)
+            if shown and shown[-1].startswith("#"):
+                shown.pop()
+            part = replace(page, format="markdown", content="\n".join(shown))
+            blocks.append(render_block(part, limit, WRITTEN_BY[author]))
+        return "\n".join(filter(None, blocks))
 
     def _change(
         self,

@@ -29,7 +29,7 @@ from smara.context.moments.draft import (
     with_line,
 )
 from smara.core.memory_block import CLOSING, OPENING
-from smara.core.scope import is_id
+from smara.core.scope import WRITTEN_BY, is_id
 from smara.knowledge.gate import without_injected
 from smara.knowledge.kinds import KINDS
 from smara.knowledge.models import LOCAL_TAINT
@@ -42,7 +42,8 @@ from smara.tasks.models import Task
 from smara.tasks.tasks import Tasks
 from smara.working.working import Working
 
-_WORKING_CHARACTERS = 1_600
+_WORKING_CHARACTERS = {"person": 1_600, "agent": 800, "import": 400}
+_TITLE_CHARACTERS = {"person": 90, "agent": 60, "import": 60}
 _THREADS_LOOKED_AT = 8
 _MESSAGES_LOOKED_AT = 2_000
 _REQUESTS_LOOKED_AT = 12
@@ -84,7 +85,7 @@ class RecentWork:
             return []
         text = (
             self._rooms.working()
-            .render(limit=_WORKING_CHARACTERS)
+            .render_by_author(_WORKING_CHARACTERS)
             .replace("[Memory #", "(Memory #")
         )
         if not text.strip():
@@ -205,12 +206,17 @@ class RecentWork:
             )
         return found
 
+    def _titled(self, task: Task) -> str:
+        """A task by its title, with who wrote that if it was not a person."""
+        author = self._rooms.tasks().author(task.id)
+        mark = "" if author == "person" else f" (written by {WRITTEN_BY[author]})"
+        return f"{task.short_id} {quoted(task.title, _TITLE_CHARACTERS[author])}{mark}"
+
     def _tasks_line(
         self, head: str, tasks: Sequence[Task], total: int, rest: str = ""
     ) -> InjectionLine:
         named = "; ".join(
-            f"{task.short_id} {quoted(task.title, 90)}"
-            + (f" (held by {one_line(task.holder, 40)})" if task.holder else "")
+            self._titled(task) + (f" (held by {one_line(task.holder, 40)})" if task.holder else "")
             for task in tasks
         )
         more = f"; {total - len(tasks)} more" if total > len(tasks) else ""

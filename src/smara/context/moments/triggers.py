@@ -43,6 +43,7 @@ from smara.context.moments.tool_calls import (
     wanted,
 )
 from smara.context.moments.usage import names_of
+from smara.core.scope import WRITTEN_BY
 from smara.core.tool_triggers import words_of
 from smara.knowledge.kinds import KINDS, types_told_at
 from smara.knowledge.statements import parse_statement
@@ -75,7 +76,11 @@ def subjects(finder: MemoryFinder, tasks: Tasks) -> list[Subject]:
     if totals.open + totals.in_progress:
         page = tasks.list(limit=_LOOKED_AT)
         blocked = tasks.blocked(page)
-        found += [_of_task(task, task.id in blocked) for task in page if task.status != "closed"]
+        found += [
+            _of_task(task, task.id in blocked, tasks.author(task.id))
+            for task in page
+            if task.status != "closed"
+        ]
     return found + [
         _of_memory(tellable) for tellable in finder.of_types(types_told_at("message"), _LOOKED_AT)
     ]
@@ -97,10 +102,12 @@ def matching(subjects: Iterable[Subject], message: str) -> list[InjectionLine]:
     return [each[3] for each in sorted(scored, key=lambda each: each[:3], reverse=True)[:_MOST]]
 
 
-def _of_task(task: Task, is_blocked: bool) -> Subject:
+def _of_task(task: Task, is_blocked: bool, author: str) -> Subject:
     state = "blocked" if is_blocked else task.status.replace("_", " ")
     holder = f", held by {one_line(task.holder, 40)}" if task.holder else ""
-    about = f": {quoted(task.description, 300)}" if task.description.strip() else "."
+    longest = 300 if author == "person" else 120
+    about = f": {quoted(task.description, longest)}" if task.description.strip() else "."
+    about += "" if author == "person" else f" Written by {WRITTEN_BY[author]}."
     line = (
         f"- Task {task.short_id} ({state}{holder}, since {day(task.created_at)}) "
         f"{quoted(task.title, 120)}{about}"
