@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import signal
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 import pytest
+import uvicorn
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from smara.errors import InvalidInputError
+from smara.surfaces.mcp.connections import (
+    BoundedProtocol,
+    ConnectionLimits,
+    Connections,
+    OncePerMinute,
+)
 from smara.surfaces.mcp.transport import Guard, is_loopback, parse_address
 from tests.surfaces.mcp_server import INITIALIZE, http_server
 from tests.surfaces.shell import DEADLINE_SECONDS, spawn
@@ -145,6 +157,11 @@ def test_token_comes_from_the_environment(db):
         ({"Authorization": bearer(), "Host": "evil.example:80"}, 403),
         ({"Authorization": bearer(), "Host": "localhost.evil.example"}, 403),
         ({"Authorization": bearer(), "Host": "127.0.0.1.evil.example"}, 403),
+        ({"Authorization": bearer(), "Host": "127.0.0.1:80@evil.example"}, 403),
+        ({"Authorization": bearer(), "Host": "[::1]@evil.example"}, 403),
+        ({"Authorization": bearer(), "Host": "localhost:80/x"}, 403),
+        ({"Authorization": bearer(), "Origin": "http://127.0.0.1:1@evil.example"}, 403),
+        ({"Authorization": bearer(), "Origin": "http://[::1]evil.example"}, 403),
         ({"Authorization": bearer(), "Origin": "https://evil.example"}, 403),
         ({"Authorization": bearer(), "Origin": "null"}, 403),
         ({"Authorization": bearer(), "Origin": "http://localhost.evil.example"}, 403),
@@ -197,6 +214,109 @@ def test_guard_stands_before_the_server(db):
         assert post(url.replace("/mcp", "/elsewhere"), Authorization=bearer())[0] == 404
         status, body = post(url, Authorization=bearer())
         assert (status, json.loads(body)["result"]["serverInfo"]["name"]) == (200, "smara")
+
+
+def test_server_that_listens_everywhere_takes_no_host_that_is_not_a_host():
+    strange = {"Authorization": bearer(), "Host": "box.example:80@evil.example"}
+    assert guarded(strange, "0.0.0.0") == 403
+
+
+def test_stream_for_unasked_words_is_refused_since_there_are_none(db):
+    with http_server("--token", TOKEN) as (url, _, _):
+        parts = urlsplit(url)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port)
+        headers = {"Authorization": bearer(), "Accept": "text/event-stream"}
+        connection.request("GET", parts.path, headers=headers)
+        answer = connection.getresponse()
+        assert (answer.status, answer.headers["Allow"]) == (405, "POST")
+        connection.close()
+
+
+def test_lone_surrogate_is_mended_as_on_the_standard_streams(db):
+    with http_server("--token", TOKEN) as (url, _, _):
+        call = request("tools/call", {"name": "memory-search", "arguments": {"query": "half @"}})
+        broken = json.dumps(call).replace("@", r"\ud83d").encode()
+        for body in (broken, broken.replace(rb"\ud83d", b"\xff")):
+            status, answer = post(url, body, Authorization=bearer())
+            assert status == 200
+            assert "error" not in json.loads(answer)
+
+
+def test_client_that_asks_at_once_is_answered_among_many_that_hold_back():
+    """Real sockets: ten that never end their request, and no room for more than four."""
+    connections = Connections(ConnectionLimits(connections=4, per_peer=3))
+    with served(connections) as port:
+        held = [half_open(port) for _ in range(10)]
+        assert [received(each) for each in held[:7]] == [b""] * 7
+        assert post(f"http://127.0.0.1:{port}/")[0] == 200
+        assert connections.dropped == 8
+        for each in held:
+            each.close()
+
+
+def test_request_that_does_not_arrive_in_time_ends_its_connection():
+    limits = ConnectionLimits(connections=4, per_peer=4, request_seconds=0.05)
+    with served(Connections(limits)) as port:
+        for opening in (b"", b"GET / HTTP/1.1\r\nHost: x", b"POST / HTTP/1.1\r\nHost: x\r\n"):
+            with half_open(port, opening) as held:
+                assert held.recv(1) == b""
+        with half_open(
+            port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf"
+        ) as held:
+            received = b"".join(iter(lambda: held.recv(4096), b""))
+        assert received.startswith(b"HTTP/1.1 200")
+
+
+def test_message_of_a_library_is_logged_once_a_minute():
+    now = [0.0]
+    once = OncePerMinute(lambda: now[0])
+
+    def passes(text):
+        return once.filter(logging.LogRecord("asyncio", 40, "", 0, text, (), None))
+
+    assert [passes("socket.accept() failed\nfd=1"), passes("socket.accept() failed\nfd=2")] == [
+        True,
+        False,
+    ]
+    now[0] = 61.0
+    assert passes("socket.accept() failed\nfd=3")
+
+
+def half_open(port: int, opening: bytes = b"GET / HTTP/1.1\r\nX-a: ") -> socket.socket:
+    held = socket.create_connection(("127.0.0.1", port), DEADLINE_SECONDS)
+    held.sendall(opening)
+    return held
+
+
+def received(connection: socket.socket) -> bytes:
+    """Everything until the server ends the connection, in whichever way."""
+    received = b""
+    with suppress(ConnectionResetError):
+        while part := connection.recv(4096):
+            received += part
+    return received
+
+
+@contextmanager
+def served(connections: Connections) -> Iterator[int]:
+    """A server in this process that answers 200 to everything."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    bounded: Any = partial(BoundedProtocol, connections=connections)
+    config = uvicorn.Config(app, http=bounded, lifespan="off", ws="none", log_config=None)
+    server = uvicorn.Server(config)
+    bound = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, args=([bound],))
+    thread.start()
+    try:
+        yield bound.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
+        bound.close()
 
 
 def test_body_that_is_too_large_is_refused(db):

@@ -11,6 +11,7 @@ import asyncio
 import hmac
 import ipaddress
 import json
+import logging
 import os
 import re
 import secrets
@@ -41,6 +42,12 @@ from smara.errors import ConfigError, InvalidInputError
 from smara.memory import Memory
 from smara.shapes import encodable
 from smara.surfaces.hooks import write_output
+from smara.surfaces.mcp.connections import (
+    BoundedProtocol,
+    ConnectionLimits,
+    Connections,
+    OncePerMinute,
+)
 from smara.surfaces.mcp.server import build_server
 from smara.surfaces.mcp.store import Store
 from smara.tools import Profile, ToolContext
@@ -222,6 +229,9 @@ PATH = "/mcp"
 MOST_BODY_BYTES = 4 * 1024 * 1024
 _CLOSING_SECONDS = 3
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - to recognise it, not to bind it
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::\d{1,5})?")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_HEADERS = {401: [(b"www-authenticate", b"Bearer")], 405: [(b"allow", b"POST")]}
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -257,8 +267,12 @@ async def _serve_http(server: Server[Any], bound: socket.socket, host: str, toke
             enable_dns_rebinding_protection=False
         ),  # Guard does it
     )
+    limits = ConnectionLimits.of_process()
     config = uvicorn.Config(
         Guard(inner, host, token),
+        http=partial(BoundedProtocol, connections=Connections(limits)),  # type: ignore[arg-type]
+        # So many are accepted before the first of them is looked at.
+        backlog=limits.per_peer,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -266,6 +280,8 @@ async def _serve_http(server: Server[Any], bound: socket.socket, host: str, toke
         timeout_graceful_shutdown=_CLOSING_SECONDS,
         ws="none",
     )
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(OncePerMinute())
     running = _Quiet(config)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_on_signal, partial(setattr, running, "should_exit", True))
@@ -292,12 +308,12 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = self._refused(scope) if scope["type"] == "http" else None
         if refused is None:
-            await self._app(scope, receive, send)
+            is_post = scope.get("method") == "POST"
+            await self._app(scope, await _mended(receive) if is_post else receive, send)
         else:
             status, text = refused
             headers = [(b"content-type", b"text/plain; charset=utf-8")]
-            if status == 401:
-                headers.append((b"www-authenticate", b"Bearer"))
+            headers += _HEADERS.get(status, [])
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": text.encode()})
 
@@ -308,7 +324,8 @@ class Guard:
         hosts, origins = headers.get(b"host", []), headers.get(b"origin", [])
         # Who listens everywhere is reached under names that cannot be known here; the token
         # decides.
-        if len(hosts) != 1 or not (self._is_ours(_host_of(hosts[0])) or self._host in _EVERYWHERE):
+        host = _host_of(hosts[0]) if len(hosts) == 1 else ""
+        if not host or not (self._is_ours(host) or self._host in _EVERYWHERE):
             return 403, "The Host header does not name this server."
         if any(not self._is_ours(_host_of(origin.partition(b"://")[2])) for origin in origins):
             return 403, "The Origin header names a foreign page."
@@ -316,6 +333,9 @@ class Guard:
         kind, _, token = sent[0].partition(b" ") if len(sent) == 1 else (b"", b"", b"")
         if kind.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self._token):
             return 401, "A token is needed: Authorization: Bearer TOKEN."
+        if scope.get("method") == "GET" and scope.get("path") == PATH:
+            # A stream for what a server says unasked; this one never does, and it would stay open.
+            return 405, "This server sends nothing unasked. Use POST."
         return None
 
     def _is_ours(self, host: str) -> bool:
@@ -323,11 +343,29 @@ class Guard:
 
 
 def _host_of(value: bytes) -> str:
-    """The host of ``host:port``, without the port and the brackets of IPv6."""
-    text = value.decode("latin-1").strip().lower()
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.partition(":")[0]
+    """The host of ``host:port``, without the port and the brackets of IPv6; empty if invalid."""
+    parts = _HOST.fullmatch(value.decode("latin-1").strip().lower())
+    return (parts[1] or parts[2]) if parts else ""
+
+
+async def _mended(receive: Receive) -> Receive:
+    """A body as the standard streams read it: without lone surrogates and broken UTF-8."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body") or len(body) > MOST_BODY_BYTES:
+            break
+    text = body.decode("utf-8", "replace")
+    with suppress(ValueError, RecursionError):  # whoever parses it says what is wrong
+        if _SURROGATE.search(text):
+            text = json.dumps(encodable(json.loads(text)))
+    first = [message if message["type"] != "http.request" else {**message, "body": text.encode()}]
+
+    async def receive_mended() -> MutableMapping[str, Any]:
+        return first.pop() if first else await receive()
+
+    return receive_mended
 
 
 @dataclass(frozen=True, slots=True)
