@@ -540,7 +540,7 @@ def test_a_person_who_confirmed_what_is_left_is_not_overruled(memory):
 def test_a_report_of_quality_becomes_memories_of_its_issues(memory):
     report = "## QA\n- Issue: `src/pay/card.py` accepts an expired card\n- Note: looks nice\n"
     report += "FAILED tests/a.py::test_x - ValueError: no"
-    added = memory.behavior.qa_report(report, session_id="s1")
+    added = memory.behavior.qa_report(report, session_id="s1").added
     assert sorted(contents(each.memory for each in added)) == [
         "Found by quality assurance: The test `tests/a.py::test_x` failed (output said: "
         "`ValueError: no`).",
@@ -565,6 +565,85 @@ def test_plans_are_scaled_constrained_and_widened_by_what_is_known(memory):
     files = memory.behavior.coder_files(["mail"], lambda path: f"text of {path}")
     assert [each.path for each in files] == ["src/mail/queue.py", "src/mail/rules.py"]
     assert "npm: command not found" in memory.behavior.qa_context()
+
+
+def test_what_a_report_says_and_is_not_understood_is_told(memory):
+    report = "- src/pay/card.py:4 - the limit is ignored\n- The login page feels slow on a phone"
+    result = memory.behavior.qa_report(report, session_id="s1")
+    assert contents(each.memory for each in result.added) == [
+        "Found by quality assurance: the limit is ignored (`src/pay/card.py:4`)."
+    ]
+    assert (result.unread_count, result.unread_lines) == (
+        1,
+        ("- The login page feels slow on a phone",),
+    )
+    many = "\n".join(f"src/a{number}.py:1: wrong {number}" for number in range(33))
+    result = memory.behavior.qa_report(many, session_id="s2")
+    assert (len(result.added), result.left_out_count) == (30, 3)
+
+
+def add(memory, content, type, **fields):
+    return memory.memories.add(content, type=type, session_id="s1", **fields).memory
+
+
+def test_what_holds_for_the_whole_project_is_told_to_the_tester_of_a_module(memory):
+    add(memory, "The cookie banner covers the buy button.", "e2e_observation")
+    add(memory, "`make seed` fails without a database.", "error_pattern")
+    add(memory, "The tax of `src/tax/rate.py` is cached.", "error_pattern", modules=["shop/tax"])
+    for told in (
+        memory.behavior.qa_context(["shop/billing"]),
+        memory.moments.for_qa(["shop/billing"], session_id="q"),
+    ):
+        assert "cookie banner" in told
+        assert "make seed" in told
+        assert "tax" not in told
+
+
+def test_stale_and_very_unsure_memories_are_no_constraints(memory):
+    tried = {"approach_tried": "a cron job", "why_it_failed": "it ran twice"}
+    kept = add(memory, "A cron job ran twice.", "dead_end", modules=["queue"], data=tried)
+    stale = add(memory, "Redis streams lost entries here.", "dead_end", modules=["queue"])
+    memory.memories.mark_stale(stale.id, "the file is gone")
+    new = {"by": "system", "source": "observer_inferred", "confidence": 0.2}
+    guess = {"approach_tried": "one worker", "why_it_failed": "too slow"}
+    add(
+        memory,
+        "Perhaps one worker was too slow for the queue.",
+        "dead_end",
+        modules=["queue"],
+        evidence=["src/q.py:1"],
+        data=guess,
+        **new,
+    )
+    for plan in (
+        memory.behavior.planner_context(["queue"]),
+        memory.moments.for_planner(["queue"], "x", session_id="p"),
+    ):
+        assert plan.constraints == ("Not again: a cron job (it ran twice)",)
+        assert [each.id for each in plan.memories] == [kept.id]
+        assert "streams" not in plan.text
+        assert "one worker" not in plan.text
+
+
+def test_a_plan_is_not_widened_by_files_that_are_only_read(memory):
+    for reason, dependent in (("imports", "src/a/base.py"), ("changed together", "src/a/api.py")):
+        data = {"trigger_file": "src/a/x.py", "dependent_files": [dependent], "reason": reason}
+        words = f"`src/a/x.py` goes with `{dependent}`, as was seen."
+        add(memory, words, "causal_dependency", modules=["a"], data=data)
+    plan = memory.behavior.planner_context(["a"])
+    assert plan.further_files == ("src/a/api.py",)
+    assert "base.py" not in plan.text
+
+
+def test_files_that_memories_warn_of_are_not_read_ahead(memory):
+    for number in range(3):
+        finalize(memory, worked(f"s{number}", number).end())
+    assert len(memory.behavior.coder_files(["mail"], lambda path: "x")) == 2
+    add(memory, "Reading it takes 21,000 tokens.", "context_cost", files=["src/mail/rules.py"])
+    symptom = {"symptom": "src/mail/queue.py is read and left"}
+    add(memory, "`src/mail/queue.py` is opened by mistake.", "gotcha",
+        files=["src/mail/queue.py"], data=symptom)  # fmt: skip
+    assert memory.behavior.coder_files(["mail"], lambda path: "x") == []
 
 
 def test_what_cannot_be_is_refused_with_what_is_allowed(memory):

@@ -6,6 +6,7 @@ import builtins
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from smara.actions.intake import KEEP_KEYS_MS, SILENT_SESSION_MS, IntakeStore
@@ -20,10 +21,15 @@ from smara.behavior.finalize import (
 from smara.behavior.habits import (
     Habits,
     RollingTables,
+    worth_reading,
 )
 from smara.behavior.methodology import (
     CODER_FILES,
     CODER_TOKENS,
+    FOLLOWERS,
+    MOST_FOR_QA,
+    MOST_ISSUES,
+    MOST_LOOKED_AT,
     MOST_RECIPES,
     MOST_STEPS,
     PLANNER_SECTIONS,
@@ -42,18 +48,16 @@ from smara.behavior.models import (
     BehaviorStatus,
     EarlyTrigger,
     Finalized,
-    FindingVerdict,
     JobsDone,
     Noticed,
     Outcome,
-    Seen,
+    QaReportResult,
     WatchedSession,
 )
 from smara.behavior.promote import new_memory
 from smara.behavior.scratchpad import Pad
 from smara.behavior.sessions import Watcher, WatchResult, triggers_of
-from smara.behavior.signals import qa
-from smara.behavior.signals.registry import draft_of
+from smara.behavior.signals import import_chase, qa
 from smara.behavior.store import BehaviorStore
 from smara.behavior.synthesis import WEEK_MS, Synthesis, Synthesized
 from smara.behavior.work_state import outcome_of
@@ -449,43 +453,35 @@ class Behavior(Habits):
 
     def qa_report(
         self, text: str, *, session_id: str, work_unit: WorkUnit | None = None
-    ) -> builtins.list[AddResult]:
+    ) -> QaReportResult:
         """Remember the issues of a quality report.
 
-        Each issue that names a place or a test becomes a memory (source ``qa_auto``).
+        Each issue that names a file or a test becomes a memory (source ``qa_auto``), at most 30.
+        Reports of linters and test runs, JSON, SARIF, JUnit, lists, tables and blocks of fields are
+        understood.
 
         Args:
-            text: The report, as the tester wrote it.
+            text: The report, as the tester or the tool wrote it.
             session_id: The session of the tester.
 
         Returns:
-            The result for each issue, in their order; empty if the report has none.
+            The result for each issue, in their order, and what of the report was not understood.
         """
         methodology = work_unit.methodology if work_unit is not None else "native"
-        new = []
-        for finding in qa.read_report(redact(text).text):
-            draft = draft_of(finding, Seen(1, (finding.data,)))
-            if draft is not None:
-                judged = FindingVerdict(
-                    finding,
-                    "promoted",
-                    "it was reported",
-                    draft=draft,
-                    confidence=qa.SIGNAL.value,
-                    taint=("tool",),
-                )
-                new.append(
-                    new_memory(
-                        judged,
-                        draft.content,
-                        session_id,
-                        work_unit=work_unit,
-                        methodology=methodology,
-                    )
-                )
-        if not new:
-            return []
-        return self._memories.add_many(new, by="system", actor="smara", session_id=session_id)
+        verdicts, read = qa.read_report(redact(text).text)
+        build = partial(new_memory, work_unit=work_unit, methodology=methodology)
+        new = [
+            build(verdict, verdict.draft.content, session_id)
+            for verdict in verdicts[:MOST_ISSUES]
+            if verdict.draft is not None
+        ]
+        added = self._memories.add_many(new, by="system", actor="smara", session_id=session_id)
+        return QaReportResult(
+            tuple(added),
+            left_out_count=len(verdicts[MOST_ISSUES:]),
+            unread_count=read.unread_count,
+            unread_lines=read.unread_lines,
+        )
 
     # for each stage of the work
 
@@ -501,6 +497,10 @@ class Behavior(Habits):
             title: self._memories_of(modules, limit, type=kind)
             for kind, (title, limit) in PLANNER_SECTIONS.items()
         }
+        # Files that one reads to understand another need not change with it.
+        sections[FOLLOWERS] = [
+            each for each in sections[FOLLOWERS] if each.data.get("reason") != import_chase.REASON
+        ]
         # The recipes that have most words in common with the task.
         words = {word.lower() for word in find_words(task)}
         recipes = [
@@ -516,7 +516,7 @@ class Behavior(Habits):
         ]
         files = [
             str(path)
-            for each in sections[PLANNER_SECTIONS["causal_dependency"][0]]
+            for each in sections[FOLLOWERS]
             for path in each.data.get("dependent_files", ())
         ]
         estimates = [self.calibration(module, methodology) for module in modules]
@@ -534,6 +534,7 @@ class Behavior(Habits):
         """Return the files such work reads, within 32,000 tokens, 12 files.
 
         Those that more than 80 % of the sessions on a module read, then those of more than 50 %.
+        Not what a memory warns of: files that cost much, and files opened by mistake.
 
         Args:
             modules: The modules; one with fewer than three sessions adds no file.
@@ -544,7 +545,7 @@ class Behavior(Habits):
         paths += [path for each in habits for path in each.frequently]
         found: list[PrefetchedFile] = []
         left = CODER_TOKENS
-        for path in dict.fromkeys(paths):
+        for path in worth_reading(self._memories, paths):
             text = read(path) if len(found) < CODER_FILES else None
             tokens = self._counter.count(text).tokens if text else 0
             if text and tokens <= left:
@@ -552,21 +553,29 @@ class Behavior(Habits):
                 left -= tokens
         return found
 
+    def qa_memories(self, modules: Sequence[str] = ()) -> dict[str, builtins.list[TypedMemory]]:
+        """Return what is known to fail, by type, the most fleeting first."""
+        kinds = reversed(types_told_at("qa"))
+        return {kind: self._memories_of(modules, MOST_FOR_QA, type=kind) for kind in kinds}
+
     def qa_context(self, modules: Sequence[str] = ()) -> str:
         """Return a tester's context before the first look."""
-        kinds = reversed(types_told_at("qa"))  # the most fleeting first
-        return tell_sections(
-            {kind.replace("_", " "): self._memories_of(modules, 12, type=kind) for kind in kinds}
-        )
+        found = self.qa_memories(modules)
+        return tell_sections({kind.replace("_", " "): found[kind] for kind in found})
 
     def _memories_of(
         self, modules: Sequence[str], limit: int, **filters: Any
     ) -> builtins.list[TypedMemory]:
-        """Return memories of modules, or of all, without quarantine."""
+        """Return memories of modules, then those of no module, which hold for all.
+
+        None of them is quarantined, stale or too unsure to be told.
+        """
         pages = [self._memories.list(**filters, module=each, limit=limit) for each in modules]
-        pages = pages or [self._memories.list(**filters, limit=limit)]
-        found = {each.id: each for page in pages for each in page if each.tier != "quarantined"}
-        return list(found.values())[:limit]
+        found = {each.id: each for page in pages for each in page}
+        general = self._memories.list(**filters, limit=MOST_LOOKED_AT if modules else limit)
+        found.update((each.id, each) for each in general if not (modules and each.modules))
+        tellable = self._memories.tellable(list(found.values()), is_requested=True)
+        return [each.memory for each in tellable[:limit]]
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
         """Return the step limit for work on a module, at most 400.

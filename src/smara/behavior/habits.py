@@ -17,17 +17,20 @@ from smara.actions.paths import modules_of
 from smara.behavior.ledger import FileLedgerEntry, PairEntry
 from smara.behavior.scratchpad import Pad, quote
 from smara.behavior.signals.file_access import ALWAYS, FREQUENT
+from smara.behavior.signals.read_abandon import symptom_of
 from smara.behavior.signals.step_overrun import main_module
 from smara.behavior.store import BehaviorStore
 from smara.core.escape import from_storable, to_storable
 from smara.core.ids import IdMaker
 from smara.core.tool_triggers import program_triggers, starts
 from smara.database.database import Row, Session, marks, parts
+from smara.knowledge.memories import Memories
 
 LEAST_SESSIONS = 3
 ERROR_LENGTH = 240
 """So much of the line that tells an error is kept, and compared; see ``running``."""
 _MOST_PROGRAMS, _MOST_OF_A_PROGRAM = 6, 50
+_MOST_WARNINGS = 200
 _MOST_RATIO = 2.0
 """However badly plans went, nobody is told to plan for more than twice as much."""
 
@@ -576,3 +579,15 @@ class RollingTables:
                 ),
                 (now_ms, *part),
             )
+
+
+def worth_reading(memories: Memories, paths: Sequence[str]) -> list[str]:
+    """Return the paths without those that memories warn of reading."""
+    warnings = memories.for_files(paths, types=("context_cost", "gotcha"), limit=_MOST_WARNINGS)
+    costly = {path for each in warnings if each.type == "context_cost" for path in each.files}
+    symptoms = {str(each.data.get("symptom")) for each in warnings}
+    return [
+        path
+        for path in dict.fromkeys(paths)
+        if path not in costly and symptom_of(path) not in symptoms
+    ]

@@ -12,7 +12,7 @@ from math import sqrt
 from typing import Any, Literal, get_args
 
 from smara.knowledge.gate import SessionType
-from smara.knowledge.models import MemorySource, MemoryType
+from smara.knowledge.models import AddResult, MemorySource, MemoryType
 
 Kind = str
 """The kind of a signal: the name in its specification, see ``signals.registry``."""
@@ -217,6 +217,19 @@ class BehaviorStatus:
     errors: int = 0
     modules: int = 0
     by_kind: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QaReportResult:
+    """The memories of a quality report, and what of it became none."""
+
+    added: tuple[AddResult, ...] = ()
+    left_out_count: int = 0
+    """Issues beyond the most that one report may add."""
+    unread_count: int = 0
+    """Lines that were not understood: they name no file or test, or their shape is unknown."""
+    unread_lines: tuple[str, ...] = ()
+    """The first of these lines, at most three."""
 
 
 @dataclass(frozen=True, slots=True)

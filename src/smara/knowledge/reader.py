@@ -407,11 +407,15 @@ class MemoryReader:
         worth = confidence_now(memory, self._journal.project.clock.now_ms(), *stale.telling_factors)
         return may_inject(memory, worth.value, level, is_gone=stale.is_gone)
 
-    def tellable(self, memories: Sequence[TypedMemory]) -> builtins.list[Tellable]:
+    def tellable(
+        self, memories: Sequence[TypedMemory], *, is_requested: bool = False
+    ) -> builtins.list[Tellable]:
         """Return the memories that may be injected without being asked for.
 
         Args:
             memories: The candidates; their order is kept.
+            is_requested: Also those that are told when asked for: unconfirmed ones that are
+                neither stale nor very unsure.
 
         Returns:
             In their order, each with the reservation that has to stand beside it.
@@ -420,7 +424,10 @@ class MemoryReader:
         with self._store.database.read() as session:
             level = self._store.state(session).trust_level
             code = self._freshness(session, [memory.id for memory in memories])
-        found = (find_tellable(memory, now, level, code=code.get(memory.id)) for memory in memories)
+        found = (
+            find_tellable(memory, now, level, code=code.get(memory.id), is_requested=is_requested)
+            for memory in memories
+        )
         return [tellable for tellable in found if tellable is not None]
 
     def audit(self, *, examples: int = 5) -> Audit:

@@ -359,14 +359,27 @@ def record_level(turn: MemoryChange, level: int, because: str) -> None:
 
 
 def find_tellable(
-    memory: TypedMemory, now_ms: int, level: int, code: Freshness | None
+    memory: TypedMemory,
+    now_ms: int,
+    level: int,
+    code: Freshness | None,
+    *,
+    is_requested: bool = False,
 ) -> Tellable | None:
-    """Return a memory as it may be injected now, or None."""
+    """Return a memory as it may be told now, or None.
+
+    On request also what no person has confirmed is told; nothing from outside, nothing that is
+    stale, and nothing so unsure that no level of trust would tell it.
+    """
     stale = staleness_of(memory, now_ms, None, code=code)
     worth = confidence_now(memory, now_ms, *stale.telling_factors).value
     verdict = may_inject(memory, worth, level, is_gone=stale.is_gone)
     if not verdict.allowed:
-        return None
+        is_out = not memory.is_active or memory.is_stale or stale.is_gone
+        is_unsure = memory.tier != "confirmed" and worth <= LEVELS[-1].inject_above
+        if not is_requested or is_out or is_unsure or memory.tier == "quarantined":
+            return None
+        verdict = Verdict(True, False, "it was asked for")
     return Tellable(
         memory,
         verdict,

@@ -20,6 +20,9 @@ SIGNAL = Signal(
     has_text=False,
 )
 
+REASON = "imports"
+"""Why the files belong together: they are read with the first, not changed with it."""
+
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     for pad in pads:
@@ -48,7 +51,7 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     data = {
         "trigger_file": first,
         "dependent_files": always,
-        "reason": "imports",
+        "reason": REASON,
         "session_count": total,
         "strength": round(min(counted[path] for path in always) / total, 2),
     }

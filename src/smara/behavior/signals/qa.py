@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from smara.actions.error_quote import (
     UNQUOTED,
@@ -13,10 +13,17 @@ from smara.actions.error_quote import (
     failed_words,
     words_of_test,
 )
-from smara.actions.failures import constant_part, ends_of
+from smara.actions.failures import constant_part
+from smara.actions.issues import QaIssues, read_issues
 from smara.actions.paths import is_test, is_test_of, modules_of
-from smara.actions.reports import failed_tests
-from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding
+from smara.behavior.models import (
+    FindingVerdict,
+    MemoryDraft,
+    Seen,
+    Signal,
+    SignalFinding,
+    non_empty,
+)
 from smara.behavior.scratchpad import Pad, code, quote
 
 SIGNAL = Signal(
@@ -29,18 +36,6 @@ SIGNAL = Signal(
     least_sessions=2,
 )
 _MOST = 3
-_MOST_ISSUES = 10
-_ISSUE = re.compile(
-    r"^\s*(?:[-*]|\d+[.)]|#{2,4})\s*(?:\[(?: |x|critical|major|minor|high|medium"
-    r"|low)\]\s*)?(?:\*\*)?"
-    r"(?:issue|bug|fail(?:ed|ure)?|error|critical|major|blocker|✗|❌"
-    r"|FAIL)\b[^:\n]{0,40}:(?:\*\*)?\s*(?P<text>[^\n]{12,300})",
-    re.IGNORECASE | re.MULTILINE,
-)
-_PLACE = re.compile(
-    r"`?(?P<path>[\w./@+-]+/[\w.@+-]+\.\w{1,5}|[\w@+-]+\.(?:py|[jt]sx?|go|rs|exs?|java|rb|php|sql"
-    r"|css|html))`?(?::\d+)?"
-)
 
 
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
@@ -75,10 +70,10 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     data = finding.data
     why = str(data["why"])
     if data.get("issue"):
-        path = str(data.get("path") or str(data.get("test", "")).split("::", 1)[0])
-        name, files = str(data.get("test", path)), (path,) if "/" in path or "." in path else ()
+        path = str(data["path"])
+        name, files = str(data.get("test", path)), (path,) if path else ()
         content = f"Found by quality assurance: {data['issue'].rstrip('.')}."
-        fields, evidence = {"error": why, "tool": "qa"}, str(data["issue"])
+        fields, evidence = non_empty(error=why, fix=data.get("fix"), tool="qa"), str(data["issue"])
     else:
         name, files = data["test"], tuple(data["files"])
         content = (
@@ -101,37 +96,28 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     )
 
 
-def read_report(text: str) -> list[SignalFinding]:
-    """Read a report's issues: failed tests, and named places."""
-    found = [
-        SignalFinding(
-            "qa_report",
-            f"{test.name}|{constant_part(test.reason)}"[:280],
-            f"{test.name}: {test.reason}"[:160],
-            step=0,
-            data={
-                "issue": quote(f"{words_of_test(test.name)} {failed_words(test.reason)}", 300),
-                "test": quote(test.name, 200),
-                "why": quote(test.reason, 240),
-            },
-            is_proven=True,
-        )
-        for test in failed_tests(ends_of(text))
-        if test.reason
-    ]
-    for match in _ISSUE.finditer(text[:40_000]):
-        issue = quote(match["text"].strip("* "), 300)
-        place = _PLACE.search(issue)
-        if place is not None:
-            data = {"issue": issue, "path": place["path"], "why": issue}
-            found.append(
-                SignalFinding(
-                    "qa_report",
-                    constant_part(issue),
-                    issue[:160],
-                    step=0,
-                    data=data,
-                    is_proven=True,
-                )
-            )
-    return found[:_MOST_ISSUES]
+def read_report(text: str) -> tuple[list[FindingVerdict], QaIssues]:
+    """Draft a report's issues, and say what was not understood."""
+    read = read_issues(text)
+    found = []
+    for issue in read.issues:
+        place = issue.test or f"{issue.path}:{issue.line}" * bool(issue.line) or issue.path
+        words = issue.text
+        if issue.test:
+            words = f"{words_of_test(issue.test)} {failed_words(issue.text)}"
+        elif issue.path not in words:
+            words = f"{words.rstrip('.')} ({code(place)})"
+        why = quote(issue.text, 240)
+        data = {
+            "issue": quote(f"{words.rstrip('.')}. Fix: {issue.fix}" if issue.fix else words, 300),
+            "path": issue.path,
+            "why": why,
+            "fix": quote(issue.fix, 240),
+        }
+        if issue.test:
+            data["test"] = quote(issue.test, 200)
+        key = f"{issue.test or issue.path}|{constant_part(why)}"[:280]
+        finding = SignalFinding("qa_report", key, words[:160], 0, data, is_proven=True)
+        verdict = FindingVerdict(finding, "promoted", "it was reported", draft(finding, Seen()))
+        found.append(replace(verdict, confidence=SIGNAL.value, taint=("tool",)))
+    return found, read

@@ -52,13 +52,18 @@ def _is_alike(one: str, other: str) -> bool:
     return first.startswith(second) or second.startswith(first)
 
 
+def symptom_of(path: str) -> str:
+    """Return what is noticed of a file that is opened by mistake."""
+    return f"{path} is read and left"
+
+
 def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     wrong, right = finding.data["wrong"], finding.data["right"]
     content = (
         f"{code(wrong)} is opened by mistake: in {len(seen.history)} sessions the change "
         f"belonged into {code(right)}."
     )
-    data = {"symptom": f"{wrong} is read and left", "workaround": f"go to {right}"}
+    data = {"symptom": symptom_of(wrong), "workaround": f"go to {right}"}
     quotes = (f"read and left: {wrong}; then changed: {right}",)
     files = (wrong, right)
     return MemoryDraft("gotcha", content, quotes, files=files, modules=modules_of(files), data=data)

@@ -516,7 +516,9 @@ class Moments(ReceiptKeeper):
         """
         from smara.context.moments.stages import inject_qa
 
-        return inject_qa(self._finder, modules, self, session_id=session_id)
+        found = self._parts.behavior().qa_memories(modules).values()
+        memories = [memory for each in found for memory in each]
+        return inject_qa(self._finder, memories, self, session_id=session_id)
 
     def step_limit(self, base: int, module: str, methodology: str = "native") -> int:
         """Return how many steps work on a module may take.

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from smara.actions.paths import module_of, project_path
-from smara.behavior.habits import Habits
+from smara.behavior.habits import Habits, worth_reading
 from smara.behavior.methodology import (
     CODER_FILES,
     CODER_TOKENS,
@@ -36,9 +36,7 @@ from smara.context.moments.tool_calls import ToolCallLookup, call_of
 from smara.core.escape import neutralize
 from smara.core.events import HostEvent
 from smara.core.files import read_regular
-from smara.knowledge.kinds import types_told_at
 from smara.knowledge.models import TypedMemory
-from smara.knowledge.trust import Tellable, Verdict
 
 MOST_RECENT = 5
 MOST_FILE_CHARACTERS = 60_000
@@ -89,7 +87,7 @@ def read_ahead(
         return []
     found: list[InjectionLine] = []
     left = CODER_TOKENS
-    for path in usual.always[:CODER_FILES]:
+    for path in worth_reading(finder.memories, usual.always)[:CODER_FILES]:
         text = _content(root, path) if path not in inside else None
         line = f"- {as_code(path)} as it is now:\n{neutralize(text)}" if text else ""
         tokens = tokens_of(line) if line else 0
@@ -131,16 +129,13 @@ def _parts(each: Mapping[str, Any] | HostEvent) -> tuple[str, Mapping[str, Any],
     )
 
 
-_QA_LIMIT = 12
-
-
 def inject_planner(
     context: PlannerContext, finder: MemoryFinder, keeper: ReceiptKeeper, session_id: str | None
 ) -> PlannerContext:
     """A planner's context with its text fenced."""
     lines = [
         line_of_memory(tellable, "it is about the modules that are planned for")
-        for tellable in _asked_for(finder, context.memories)
+        for tellable in finder.memories.tellable(context.memories, is_requested=True)
     ]
     if context.factor > 1:
         lines.insert(
@@ -154,19 +149,6 @@ def inject_planner(
         text=draft.text if draft is not None else "",
         constraints=tuple(one_line(each) for each in context.constraints),
     )
-
-
-def _asked_for(finder: MemoryFinder, memories: Sequence[TypedMemory]) -> list[Tellable]:
-    """Return what may be told on request.
-
-    Unconfirmed memories too, marked as such; nothing from outside.
-    """
-    allowed = {tellable.memory.id: tellable for tellable in finder.memories.tellable(memories)}
-    shown = [memory for memory in memories if memory.tier != "quarantined" and not memory.is_stale]
-    verdict = Verdict(True, False, "it was asked for")
-    return [
-        allowed.get(memory.id) or Tellable(memory, verdict, memory.confidence) for memory in shown
-    ]
 
 
 def inject_coder(
@@ -197,18 +179,15 @@ def inject_coder(
 
 
 def inject_qa(
-    finder: MemoryFinder, modules: Sequence[str], keeper: ReceiptKeeper, session_id: str | None
+    finder: MemoryFinder,
+    memories: Sequence[TypedMemory],
+    keeper: ReceiptKeeper,
+    session_id: str | None,
 ) -> str:
     """Return what a tester should know before the first look."""
-    found: dict[str, TypedMemory] = {}
-    for kind in reversed(types_told_at("qa")):  # the most fleeting first
-        pages = [
-            finder.memories.list(type=kind, module=module, limit=_QA_LIMIT) for module in modules
-        ] or [finder.memories.list(type=kind, limit=_QA_LIMIT)]
-        found.update((memory.id, memory) for page in pages for memory in page)
     lines = [
         line_of_memory(tellable, "testers ask for it")
-        for tellable in _asked_for(finder, list(found.values()))
+        for tellable in finder.memories.tellable(memories, is_requested=True)
     ]
     draft = make_draft(lines, BUDGETS["qa"])
     _keep(keeper, "qa", session_id, draft=draft)

@@ -26,7 +26,7 @@ _MOST_CONNECTIONS = 256
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How many connections are open at once, and how long a request may take to arrive."""
+    """The bounds on connections and on the arrival of a request."""
 
     connections: int
     per_peer: int
@@ -34,7 +34,7 @@ class ConnectionLimits:
 
     @classmethod
     def of_process(cls) -> ConnectionLimits:
-        """Leave three quarters of the file descriptors to the store and to what is accepted."""
+        """Choose limits that leave file descriptors for the store."""
         soft = 4 * _MOST_CONNECTIONS
         if sys.platform != "win32":
             import resource
@@ -45,7 +45,7 @@ class ConnectionLimits:
 
 
 class Connections:
-    """The open connections of one server, in the order in which they began to wait."""
+    """The open connections of a server, longest wait first."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
@@ -54,7 +54,7 @@ class Connections:
         self._logged_at = float("-inf")
 
     def add(self, connection: BoundedProtocol) -> None:
-        """Admit a connection; drop the one that has waited longest if there are too many."""
+        """Admit a connection; above a limit, drop the longest waiting."""
         self.wait(connection)
         of_peer = [each for each in self._timers if each.peer == connection.peer]
         if len(of_peer) > self.limits.per_peer:
@@ -125,7 +125,7 @@ class BoundedProtocol(H11Protocol):
 
 
 class OncePerMinute(logging.Filter):
-    """A filter that lets each message of a library through once a minute."""
+    """A filter that passes each message once a minute."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
