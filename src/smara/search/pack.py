@@ -15,6 +15,7 @@ from smara.core.extract import shorten
 from smara.core.tokens import TokenCounter
 from smara.errors import InvalidInputError
 from smara.knowledge.kinds import KINDS
+from smara.knowledge.statements import Statement, is_repeated_in, parse_statement
 from smara.search.models import PHASES, Hit, PackedAnswer
 
 BUDGETS: dict[str, int] = {
@@ -30,7 +31,6 @@ ALLOCATIONS: dict[str, dict[str, float]] = {
 DEFAULT_BUDGET_TOKENS = 2_000
 SMALLEST_BUDGET_TOKENS = 100
 _LONGEST_ENTRY_SHARE = 0.5
-_SAME = 0.85
 _BRIEF = 40
 
 
@@ -166,13 +166,15 @@ def _by_file(entries: Sequence[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
 
 
 def _distinct(hits: Iterable[Hit]) -> tuple[list[Hit], list[Hit]]:
-    """The hits without those that say again what a better one says, and the latter."""
-    distinct: list[tuple[Hit, frozenset[str]]] = []
+    """The hits without those that add nothing to a better one, and the latter."""
+    distinct: list[tuple[Hit, Statement]] = []
     repeated: list[Hit] = []
     for hit in hits:
-        words = frozenset(hit.content.casefold().split())
-        # Compared with the larger of the two: a part of a text does not repeat it.
-        if any(len(words & other) >= _SAME * max(len(words), len(other)) for _, other in distinct):
+        words = parse_statement(hit.content)
+        if any(
+            words.fingerprint == other.fingerprint or is_repeated_in(words, other)
+            for _, other in distinct
+        ):
             repeated.append(hit)
         else:
             distinct.append((hit, words))

@@ -71,6 +71,118 @@ def test_shares_of_a_phase_are_no_more_than_the_whole():
     assert all(sum(shares.values()) <= 1.0 + 1e-9 for shares in ALLOCATIONS.values())
 
 
+DISTINCT = [
+    (
+        "Production runs PostgreSQL 15 on port 5432 behind the internal load balancer of the platform team",
+        "Staging runs PostgreSQL 15 on port 5433 behind the internal load balancer of the platform team",
+    ),
+    (
+        "The worker retries a failed job three times before it gives up and writes a row into dead_letters",
+        "The worker retries a failed job five times before it gives up and writes a row into dead_letters",
+    ),
+    (
+        "Use pnpm 8 for everything in the web folder of this repository and commit the lock file",
+        "Use pnpm 9 for everything in the web folder of this repository and commit the lock file",
+    ),
+    (
+        "The nightly export may be run by hand on the primary when the replica lags behind it",
+        "The nightly export may not be run by hand on the primary when the replica lags behind it",
+    ),
+    (
+        "Run `make seed` before the browser tests or the catalogue page of the shop is empty",
+        "Run `make fixtures` before the browser tests or the catalogue page of the shop is empty",
+    ),
+    (
+        "Anna owns the release of the mobile app and signs the builds for both of the stores",
+        "Boris owns the release of the mobile app and signs the builds for both of the stores",
+    ),
+    (
+        "Tokens of customers expire after 15 minutes and are renewed by the gateway on each request",
+        "Tokens of partners expire after 15 minutes and are renewed by the gateway on each request",
+    ),
+    (
+        "Logs of the api are kept for 30 days in the eu-west-1 bucket and then deleted by a rule",
+        "Logs of the api are kept for 90 days in the eu-west-1 bucket and then deleted by a rule",
+    ),
+    (
+        "The parser keeps comments when it rewrites a file of the configuration folder in place",
+        "The parser drops comments when it rewrites a file of the configuration folder in place",
+    ),
+    (
+        "Dates are stored in UTC in the orders table and shown in the time zone of the reader",
+        "Dates are stored in UTC in the invoices table and shown in the time zone of the reader",
+    ),
+    (
+        "Never call the billing client inside a database transaction because it may wait for seconds",
+        "Always call the billing client inside a database transaction because it may wait for seconds",
+    ),
+    (
+        "The feature flag new_checkout is on for everybody in France since the release of May",
+        "The feature flag new_checkout is on for everybody in Spain since the release of May",
+    ),
+]
+SAME = [
+    (
+        "The cache is never cleared on logout",
+        "the cache is never cleared on logout.",
+    ),
+    (
+        "Run `make seed` before the browser tests, or the catalogue is empty",
+        "Run make seed before the browser tests or the catalogue is empty!",
+    ),
+    (
+        "The worker retries a failed job three times before it gives up",
+        "A worker retries the failed job three times, before it gives up",
+    ),
+    (
+        "Use pnpm 9 for everything in the web folder",
+        "Always use pnpm 9 for everything in the web folder",
+    ),
+    (
+        "Tokens expire after 15 minutes and are renewed by the gateway",
+        "The tokens expire after 15 minutes, and are renewed by the gateway.",
+    ),
+    (
+        "Dates are stored in UTC in the orders table",
+        "Dates are  stored in UTC, in the orders table",
+    ),
+    (
+        "Logs are kept for 30 days in the eu-west-1 bucket",
+        "The logs are kept for 30 days in the `eu-west-1` bucket",
+    ),
+    (
+        "Anna owns the release of the mobile app",
+        "Anna owns the releases of the mobile app",
+    ),
+    (
+        "Do not edit generated_pb2.py by hand",
+        "do not edit `generated_pb2.py` by hand",
+    ),
+    (
+        "The parser drops comments when it rewrites a file",
+        "The parser drops comments when it rewrites files",
+    ),
+    (
+        "重跑迁移之前先备份数据库",
+        "重跑迁移之前先备份数据库。",
+    ),
+    (
+        "Never call the billing client inside a transaction",
+        "Never call the billing client inside of a transaction",
+    ),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), DISTINCT)
+def test_statements_that_differ_in_a_fact_are_both_packed(first, second):
+    assert pack([hit(1, first), hit(2, second)], COUNTER).repeated == ()
+
+
+@pytest.mark.parametrize(("first", "second"), SAME)
+def test_statements_that_say_the_same_are_packed_once(first, second):
+    assert len(pack([hit(1, first), hit(2, second)], COUNTER).repeated) == 1
+
+
 def test_repetition_is_left_out_and_told():
     one, again = (
         hit(1, "The cache is never cleared on logout"),
