@@ -20,7 +20,7 @@ from smara.core.scope import Scope
 from smara.database.database import Database, Session, marks, parts
 from smara.search.bm25 import IndexMatches, lookup_terms
 from smara.search.models import Hit, SearchCandidate, SearchFilter
-from smara.search.query import QueryIntent
+from smara.search.query import QueryIntent, letters_of, verified_term
 from smara.search.weights import WEIGHTS, Weights
 
 if TYPE_CHECKING:
@@ -251,6 +251,27 @@ _MOST_NAMES, _MOST_DEFINITIONS = 16, 50
 _SHOWN_TERMS = 4
 
 
+def code_reasons(
+    words: Mapping[str, str], by_term: Mapping[str, float], text: str, path: str
+) -> dict[str, str]:
+    """Return what was found in a chunk, each with its place: code or path.
+
+    Args:
+        words: A term → the word of the query it comes from.
+        by_term: What each found term brings; those that bring most are named.
+        text: The lines of the chunk.
+        path: Its file.
+    """
+    places = (("code", letters_of(text)), ("path", letters_of(path)))
+    found: dict[str, str] = {}
+    for term in sorted(by_term, key=lambda term: -by_term[term]):
+        for place, letters in places:
+            if len(found) < _SHOWN_TERMS and (word := verified_term(words[term], term, letters)):
+                found.setdefault(word, place)
+                break
+    return found
+
+
 class CodeFinder:
     """Finds chunks of the tree that is meant."""
 
@@ -295,9 +316,11 @@ class CodeFinder:
                 there = defined.get(hit.files[0], ())
                 names = list(dict.fromkeys(name for name, line in there if first <= line <= last))
                 by_term = scores[no].by_term if no in scores else {}
-                telling = sorted(by_term, key=lambda term: -by_term[term])[:_SHOWN_TERMS]
-                reasons = dict.fromkeys(f"{words[term]} in the code" for term in telling)
-                why = (*(f"defines {name}" for name in names), *reasons)
+                reasons = code_reasons(words, by_term, hit.content, path=hit.files[0])
+                why = (
+                    *(f"defines {name}" for name in names),
+                    *(f"{word} in the {where}" for word, where in reasons.items()),
+                )
                 hit = replace(hit, why=why, terms=intent.query.texts)
                 share = shares.get(no, 0.0) + (self._weights.fusion.defines if names else 0.0)
                 found.append(SearchCandidate("code", no, hit, words=share, meaning=close.get(no)))

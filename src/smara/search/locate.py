@@ -19,7 +19,7 @@ from smara.core.text import find_words
 from smara.database.database import Session
 from smara.errors import InvalidInputError
 from smara.search.bm25 import IndexMatches, LookupTerm, RowScore
-from smara.search.code import MOST_ROWS, CodeFileRow, CodeTrees, TreeChunks
+from smara.search.code import MOST_ROWS, CodeFileRow, CodeTrees, TreeChunks, code_reasons
 from smara.search.query import STOP_WORDS, shown_term
 from smara.search.weights import WEIGHTS, IssueWeights, Weights
 
@@ -291,11 +291,11 @@ class CodeLocator:
             if chunk is not None:
                 place = (chunk.name, chunk.first_line, chunk.last_line)
                 by_term = scored[chunk.no].by_term
-                telling = dict.fromkeys(
-                    words[term] for term in sorted(by_term, key=lambda term: -by_term[term])
-                )
-                where = f" in {chunk.name}" if chunk.name else " beside its definitions"
-                why.append(", ".join(list(telling)[:_SHOWN_TERMS]) + where)
+                reasons = code_reasons(words, by_term, chunk.text, path=file.row.path)
+                name = chunk.name or "its lines beside definitions"
+                for kind, where in (("code", name), ("path", "its path")):
+                    if parts := [word for word, at in reasons.items() if at == kind]:
+                        why.append(f"{', '.join(parts)} in {where}")
             is_stale = file.row.no not in standing or standing[file.row.no].is_stale
             score = round(file.score / ranked[0].score, 4)
             found.append(CodeLocation(file.row.path, score, tuple(why), *place, is_stale))

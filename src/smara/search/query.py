@@ -87,6 +87,7 @@ _LONGEST_SCANNED = 200_000
 LONGEST_SHOWN = 80
 _QUOTED = re.compile(r'"([^"]{1,400})"')
 _WEAK = TIME_WORDS | LANGUAGES
+_SIGNS = re.compile(r"[\W_]+")
 _ASKS_WHICH = re.compile(r"\b(?:what|which|how (?:many|much))\b", re.IGNORECASE)
 _TELLS = {"identifier": 4, "path": 4, "cjk": 3, "number": 2, "word": 1, "part": 0}
 
@@ -105,6 +106,25 @@ def shown_term(text: str, kind: str, word: str) -> str:
     letters = sum(letter.isalnum() for letter in word)
     is_whole = kind != "part" and letters - len(text) <= _LONGEST_ENDING
     return word if is_whole or " (contains " in word else f"{text} of {word}"
+
+
+def letters_of(text: str) -> str:
+    """Return the letters and digits of a text, in which reasons are looked up."""
+    return _SIGNS.sub("", text.casefold())
+
+
+def verified_term(shown: str, term: str, letters: str) -> str | None:
+    """Return a reason as far as it stands in a text, given its letters.
+
+    An index finds words by their stems, and also in the path above a text.
+
+    >>> [verified_term("skipping", "skip", letters) for letters in ("skippingall", "skipall", "x")]
+    ['skipping', 'skip of skipping', None]
+    """
+    part, _, word = shown.partition(" of ")
+    if letters_of(part.partition(" (contains ")[0]) in letters:
+        return shown
+    return f"{term} of {word or part}" if letters_of(term) in letters else None
 
 
 class QueryTerm(NamedTuple):

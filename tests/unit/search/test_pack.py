@@ -73,12 +73,12 @@ def test_shares_of_a_phase_are_no_more_than_the_whole():
 
 DISTINCT = [
     (
-        "Production runs PostgreSQL 15 on port 5432 behind the internal load balancer of the platform team",
-        "Staging runs PostgreSQL 15 on port 5433 behind the internal load balancer of the platform team",
+        "Production runs PostgreSQL 15 on port 5432 behind the internal load balancer",
+        "Staging runs PostgreSQL 15 on port 5433 behind the internal load balancer",
     ),
     (
-        "The worker retries a failed job three times before it gives up and writes a row into dead_letters",
-        "The worker retries a failed job five times before it gives up and writes a row into dead_letters",
+        "The worker retries a failed job three times before it gives up and writes to dead_letters",
+        "The worker retries a failed job five times before it gives up and writes to dead_letters",
     ),
     (
         "Use pnpm 8 for everything in the web folder of this repository and commit the lock file",
@@ -97,8 +97,8 @@ DISTINCT = [
         "Boris owns the release of the mobile app and signs the builds for both of the stores",
     ),
     (
-        "Tokens of customers expire after 15 minutes and are renewed by the gateway on each request",
-        "Tokens of partners expire after 15 minutes and are renewed by the gateway on each request",
+        "Tokens of customers expire after 15 minutes and are renewed by the gateway on request",
+        "Tokens of partners expire after 15 minutes and are renewed by the gateway on request",
     ),
     (
         "Logs of the api are kept for 30 days in the eu-west-1 bucket and then deleted by a rule",
@@ -113,8 +113,8 @@ DISTINCT = [
         "Dates are stored in UTC in the invoices table and shown in the time zone of the reader",
     ),
     (
-        "Never call the billing client inside a database transaction because it may wait for seconds",
-        "Always call the billing client inside a database transaction because it may wait for seconds",
+        "Never call the billing client inside a database transaction because it may wait long",
+        "Always call the billing client inside a database transaction because it may wait long",
     ),
     (
         "The feature flag new_checkout is on for everybody in France since the release of May",
