@@ -254,7 +254,7 @@ _SHOWN_TERMS = 4
 def code_reasons(
     words: Mapping[str, str], by_term: Mapping[str, float], text: str, path: str
 ) -> dict[str, str]:
-    """Return what was found in a chunk, each with its place: code or path.
+    """Return the words found in a chunk, each with its place.
 
     Args:
         words: A term → the word of the query it comes from.

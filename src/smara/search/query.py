@@ -109,12 +109,12 @@ def shown_term(text: str, kind: str, word: str) -> str:
 
 
 def letters_of(text: str) -> str:
-    """Return the letters and digits of a text, in which reasons are looked up."""
+    """Return the letters and digits of a text, folded."""
     return _SIGNS.sub("", text.casefold())
 
 
 def verified_term(shown: str, term: str, letters: str) -> str | None:
-    """Return a reason as far as it stands in a text, given its letters.
+    """Return a reason as far as it stands in a text.
 
     An index finds words by their stems, and also in the path above a text.
 
