@@ -17,7 +17,7 @@ from typing import Literal, get_args
 from smara.adapters.host import Here, glob_sorted
 from smara.adapters.host_specs import claude, codex, gemini
 from smara.adapters.instructions.collect import InstructionSet, Read, read_text, root_of
-from smara.adapters.instructions.importer import InstructionReport, import_gathered
+from smara.adapters.instructions.importer import InstructionImport, InstructionReport
 from smara.adapters.instructions.markdown import (
     InstructionFile,
     InstructionStatement,
@@ -295,4 +295,4 @@ def import_vendor_memories(
             gathered.read.append(Read(file, parsed))
         if progress:
             progress(done, len(files))
-    return import_gathered(memory, gathered, is_dry_run=is_dry_run, actor=actor)
+    return InstructionImport(memory, gathered, is_dry_run=is_dry_run, actor=actor).run()
