@@ -14,7 +14,7 @@ from smara.actions.models import HostContact, Job
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent, is_duplicate_key, stem_of
-from smara.database.database import Session, marks, parts
+from smara.database.database import Session
 from smara.database.leases import Lease, Leases
 from smara.database.project_store import ProjectStore
 from smara.secrets.redact import dump_metadata
@@ -27,17 +27,13 @@ class IntakeStore(ProjectStore):
         """Return events not ingested before, each once, in order."""
         stems = {_stem(event) for event in events} | {_hashed(event) for event in events}
         stored: dict[str, list[str]] = {}
-        for some in parts([to_storable(stem) for stem in sorted(stems)]):
-            rows = session.all(
-                self.sql(
-                    "SELECT stem, at_ms FROM intake_events"
-                    f" WHERE project_no = :project AND stem IN ({marks(len(some))})"
-                ),
-                some,
-            )
-            for stem, at_ms in rows:
-                key = from_storable(stem)
-                stored.setdefault(key, []).append(f"{key}~{at_ms}" if at_ms else key)
+        for stem, at_ms in self.rows(
+            session,
+            "SELECT stem, at_ms FROM intake_events WHERE project_no = :project AND stem IN (:some)",
+            some=[to_storable(stem) for stem in sorted(stems)],
+        ):
+            key = from_storable(stem)
+            stored.setdefault(key, []).append(f"{key}~{at_ms}" if at_ms else key)
         found = []
         for event in events:
             stem, at_ms = _stem(event), stem_of(event.key)[1]

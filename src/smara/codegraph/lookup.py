@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 from smara.codegraph.codec import edges_of
 from smara.codegraph.models import CodePiece, Edge, Node
-from smara.codegraph.store import CodeTables
 from smara.core.escape import from_storable, to_storable
 from smara.core.scope import Scope
 from smara.database.database import Database, Row, Session
+from smara.database.project_store import ProjectStore
 
 _NODES = (
     "SELECT n.no, n.kind, n.name, n.qualname, f.path, n.first_line, n.last_line, n.parent_no, "
@@ -21,7 +21,7 @@ _NAMED = f"{_NODES} WHERE n.project_no = :project AND n.tree_no = ?"
 _NUMBERED = f"{_NODES} WHERE +n.project_no = :project AND +n.tree_no = ?"
 
 
-class CodeLookup(CodeTables):
+class CodeLookup(ProjectStore):
     """One tree of a project, for reading."""
 
     def __init__(self, database: Database, scope: Scope, tree_no: int) -> None:

@@ -8,13 +8,13 @@ holds the tree in memory compares revisions to see which files to read again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from smara.codegraph.models import TreeStatus
 from smara.core.escape import from_storable
-from smara.database.database import PART, Row, Session, marks, parts
+from smara.database.database import PART, Row, Session, marks
 from smara.database.project_store import ProjectStore
 
 
@@ -115,46 +115,7 @@ _OUTLINES = (
 )
 
 
-class CodeTables(ProjectStore):
-    """Run statements on the code's tables.
-
-    ``:some`` in a statement stands for a list of any length.
-    """
-
-    def rows(
-        self, session: Session, statement: str, *values: Any, some: Sequence[Any] | None = None
-    ) -> list[Row]:
-        """Read rows; the list ``some`` comes after all other values."""
-        text = self.sql(statement)
-        if some is None:
-            return session.all(text, values)
-        return [
-            row
-            for part in parts(some)
-            for row in session.all(text.replace(":some", marks(len(part))), (*values, *part))
-        ]
-
-    def number(self, session: Session, statement: str, *values: Any) -> int:
-        """Read one number; 0 if there is no row."""
-        row = session.one(self.sql(statement), values)
-        return int(row[0]) if row else 0
-
-    def run(
-        self, session: Session, statement: str, *values: Any, some: Sequence[Any] | None = None
-    ) -> None:
-        """Run a statement, in parts if it has a list."""
-        text = self.sql(statement)
-        if some is None:
-            session.run(text, values)
-        for part in parts(some or ()):
-            session.run(text.replace(":some", marks(len(part))), (*values, *part))
-
-    def run_many(self, session: Session, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a statement once for every row of values."""
-        session.run_many(self.sql(statement), list(rows))
-
-
-class CodeStore(CodeTables):
+class CodeStore(ProjectStore):
     """All tables of the code of one project."""
 
     # trees

@@ -24,7 +24,10 @@ _LONGEST_NAME = 100
 
 
 class ProjectStore:
-    """Some tables, as one project sees them."""
+    """Some tables, as one project sees them.
+
+    In a statement, ``:project`` stands for the project and ``:some`` for a list of any length.
+    """
 
     def __init__(self, database: Database, scope: Scope) -> None:
         self.database = database
@@ -33,6 +36,38 @@ class ProjectStore:
     def sql(self, text: str) -> str:
         """A statement with the wall of this project put in."""
         return scoped_sql(self.scope, text)
+
+    def rows(
+        self, session: Session, statement: str, *values: Any, some: Sequence[Any] | None = None
+    ) -> list[Row]:
+        """Read rows; the list ``some`` comes after all other values."""
+        text = self.sql(statement)
+        if some is None:
+            return session.all(text, values)
+        return [
+            row
+            for part in parts(some)
+            for row in session.all(text.replace(":some", marks(len(part))), (*values, *part))
+        ]
+
+    def number(self, session: Session, statement: str, *values: Any) -> int:
+        """Read one number; 0 if there is no row."""
+        row = session.one(self.sql(statement), values)
+        return int(row[0]) if row else 0
+
+    def run(
+        self, session: Session, statement: str, *values: Any, some: Sequence[Any] | None = None
+    ) -> None:
+        """Run a statement, in parts if it has a list."""
+        text = self.sql(statement)
+        if some is None:
+            session.run(text, values)
+        for part in parts(some or ()):
+            session.run(text.replace(":some", marks(len(part))), (*values, *part))
+
+    def run_many(self, session: Session, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement once for every row of values."""
+        session.run_many(self.sql(statement), list(rows))
 
 
 class NamedStore(ProjectStore):
@@ -202,12 +237,10 @@ class JournalStore(NamedStore, Generic[RecordT, StoredT, StateT]):
     ) -> dict[int, RecordT]:
         """Return records by number, in the order of the numbers."""
         order = list(dict.fromkeys(numbers))
-        found: dict[int, RecordT] = {}
-        for part in parts(order):
-            # The plus keeps SQLite from reading a whole project by an index that begins with it.
-            where = f"+{self.ALIAS}.project_no = :project AND {self.ALIAS}.no IN"
-            statement = self.sql(f"{self.SELECT} WHERE {where} ({marks(len(part))})")
-            found.update(self.records(session, session.all(statement, part), has_relations))
+        # The plus keeps SQLite from reading a whole project by an index that begins with it.
+        where = f"+{self.ALIAS}.project_no = :project AND {self.ALIAS}.no IN (:some)"
+        rows = self.rows(session, f"{self.SELECT} WHERE {where}", some=order)
+        found: dict[int, RecordT] = dict(self.records(session, rows, has_relations))
         return {no: found[no] for no in order if no in found}
 
     def stored(self, session: Session, no: int) -> StoredT:

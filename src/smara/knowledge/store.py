@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from smara.core.escape import from_storable
-from smara.database.database import PART, Row, Session, marks, parts
+from smara.database.database import PART, Row, Session
 from smara.database.fulltext import RecordTerms, terms_of
 from smara.database.project_store import JournalStore, plain_value
 from smara.knowledge.models import (
@@ -90,17 +90,8 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
 
     def numbers_of_ids(self, session: Session, ids: Sequence[str]) -> dict[str, int]:
         """Return the numbers of memories by their UUIDs."""
-        found: dict[str, int] = {}
-        for part in parts(ids):
-            rows = session.all(
-                self.sql(
-                    "SELECT id, no FROM memories WHERE project_no = :project AND id IN "
-                    f"({marks(len(part))})"
-                ),
-                part,
-            )
-            found.update((row[0], row[1]) for row in rows)
-        return found
+        statement = "SELECT id, no FROM memories WHERE project_no = :project AND id IN (:some)"
+        return {row[0]: row[1] for row in self.rows(session, statement, some=ids)}
 
     def records(
         self, session: Session, rows: Sequence[Row], has_relations: bool = True
@@ -109,29 +100,26 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
         numbers = [int(row[-2]) for row in rows]
         relations: dict[int, list[Relation]] = {no: [] for no in numbers}
         older: dict[int, list[str]] = {no: [] for no in numbers}
-        for part in parts(numbers if has_relations else ()):
-            for no, type_, target, path, confidence, is_auto in session.all(
-                self.sql(
-                    "SELECT l.memory_no, l.type, t.id, l.path, l.confidence, l.is_auto"
-                    " FROM memory_relations l LEFT JOIN memories t ON t.no = l.target_no"
-                    f" WHERE l.project_no = :project AND l.memory_no IN ({marks(len(part))})"
-                    " ORDER BY l.no"
-                ),
-                part,
-            ):
-                shown = None if path is None else from_storable(path)
-                relations[no].append(
-                    Relation(type_, target, shown, confidence=confidence, is_auto=bool(is_auto))
-                )
-            for no, older_id in session.all(
-                self.sql(
-                    "SELECT m.replaced_by_no, m.id FROM memories m WHERE m.project_no = :project"
-                    " AND m.deprecated_because = 'superseded'"
-                    f" AND m.replaced_by_no IN ({marks(len(part))}) ORDER BY m.no"
-                ),
-                part,
-            ):
-                older[no].append(older_id)
+        related = numbers if has_relations else []
+        for no, type_, target, path, confidence, is_auto in self.rows(
+            session,
+            "SELECT l.memory_no, l.type, t.id, l.path, l.confidence, l.is_auto"
+            " FROM memory_relations l LEFT JOIN memories t ON t.no = l.target_no"
+            " WHERE l.project_no = :project AND l.memory_no IN (:some) ORDER BY l.no",
+            some=related,
+        ):
+            shown = None if path is None else from_storable(path)
+            relations[no].append(
+                Relation(type_, target, shown, confidence=confidence, is_auto=bool(is_auto))
+            )
+        for no, older_id in self.rows(
+            session,
+            "SELECT m.replaced_by_no, m.id FROM memories m WHERE m.project_no = :project"
+            " AND m.deprecated_because = 'superseded' AND m.replaced_by_no IN (:some)"
+            " ORDER BY m.no",
+            some=related,
+        ):
+            older[no].append(older_id)
         return [
             StoredMemory(no, _memory(row, tuple(relations[no]), tuple(older[no])))
             for no, row in zip(numbers, rows, strict=True)

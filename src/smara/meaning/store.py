@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from smara.database.database import Session, marks, parts
+from smara.database.database import Session
 from smara.database.project_store import ProjectStore
 from smara.database.session import number
 from smara.database.vectors import VECTOR_KINDS, Shelf, VectorKind, vector_code, vector_kind
@@ -262,15 +262,13 @@ class VectorStore(ProjectStore):
         self, session: Session, space_no: int, kind: VectorKind, numbers: Sequence[int]
     ) -> None:
         """Forget the failures of records that have their vectors now."""
-        for part in parts(numbers):
-            session.run(
-                self.sql(
-                    "DELETE FROM embedding_failures WHERE project_no = :project AND space_no = ? "
-                    "AND kind = ?"
-                    f" AND no IN ({marks(len(part))})"
-                ),
-                (space_no, vector_code(kind), *part),
-            )
+        self.run(
+            session,
+            "DELETE FROM embedding_failures WHERE project_no = :project AND space_no = ?"
+            " AND kind = ? AND no IN (:some)",
+            *(space_no, vector_code(kind)),
+            some=numbers,
+        )
 
     def failures(self, session: Session, space_no: int, limit: int = 100) -> list[EmbeddingFailure]:
         rows = session.all(
@@ -288,13 +286,12 @@ class VectorStore(ProjectStore):
     def cached(self, session: Session, keys: Sequence[bytes], now_ms: int) -> dict[bytes, bytes]:
         return {
             bytes(key): bytes(vector)
-            for part in parts(keys)
-            for key, vector in session.all(
-                self.sql(
-                    "SELECT key, vector FROM embedding_cache WHERE project_no = :project"
-                    f" AND expires_at > ? AND key IN ({marks(len(part))})"
-                ),
-                (now_ms, *part),
+            for key, vector in self.rows(
+                session,
+                "SELECT key, vector FROM embedding_cache WHERE project_no = :project"
+                " AND expires_at > ? AND key IN (:some)",
+                now_ms,
+                some=keys,
             )
         }
 

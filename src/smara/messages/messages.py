@@ -14,7 +14,6 @@ from typing import Any
 from smara.core import log
 from smara.core.scope import require_id
 from smara.core.tokens import TokenCounter
-from smara.database.database import marks, parts
 from smara.database.projects import ProjectContext
 from smara.errors import InvalidInputError, NotFoundError, SmaraError
 from smara.messages.append import Appender, AppendResult
@@ -221,19 +220,16 @@ class Messages:
             thread_id: The thread; one that does not exist has none.
             client_ids: The ids to look for, in any number.
         """
-        found: set[str] = set()
         with self._store.database.read() as session:
-            for part in parts(client_ids):
-                rows = session.all(
-                    self._store.sql(
-                        "SELECT client_id FROM messages WHERE project_no = :project AND thread_no ="
-                        " (SELECT no FROM threads WHERE project_no = :project AND id = ?)"
-                        f" AND client_id IN ({marks(len(part))})"
-                    ),
-                    (thread_id, *part),
-                )
-                found.update(str(row[0]) for row in rows)
-        return found
+            rows = self._store.rows(
+                session,
+                "SELECT client_id FROM messages WHERE project_no = :project AND thread_no ="
+                " (SELECT no FROM threads WHERE project_no = :project AND id = ?)"
+                " AND client_id IN (:some)",
+                thread_id,
+                some=client_ids,
+            )
+        return {str(row[0]) for row in rows}
 
     def get(self, message_id: str) -> Message:
         """Return a message.

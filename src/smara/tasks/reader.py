@@ -245,15 +245,10 @@ class TaskReader:
             tasks: The tasks to look at; closed ones wait for nothing.
         """
         ids = [task.id for task in tasks if task.status != "closed"]
-        found: set[str] = set()
+        statement = f"SELECT t.id FROM tasks t WHERE t.project_no = :project AND {WAITS}"
         with self._store.database.read() as session:
-            for part in parts(ids):
-                statement = f"SELECT t.id FROM tasks t WHERE t.project_no = :project AND {WAITS}"
-                rows = session.all(
-                    self._store.sql(f"{statement} AND t.id IN ({marks(len(part))})"), part
-                )
-                found.update(row[0] for row in rows)
-        return found
+            rows = self._store.rows(session, f"{statement} AND t.id IN (:some)", some=ids)
+        return {row[0] for row in rows}
 
     def tree(self, task_id: str | None = None) -> builtins.list[TreeNode]:
         """Return the tree of tasks below one, or of all roots.

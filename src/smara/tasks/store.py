@@ -58,28 +58,24 @@ class TaskStore(JournalStore[Task, StoredTask, TaskTotals]):
         """Return tasks with their labels and dependencies."""
         labels: dict[int, list[str]] = {int(row[-2]): [] for row in rows}
         dependencies: dict[int, list[Dependency]] = {no: [] for no in labels}
-        for part in parts(list(labels)):
-            for no, label in session.all(
-                self.sql(
-                    # The plus keeps SQLite from the index by label, which begins with the project.
-                    "SELECT task_no, label FROM task_labels"
-                    f" WHERE +project_no = :project AND task_no IN ({marks(len(part))})"
-                ),
-                part,
-            ):
-                labels[no].append(from_storable(label))
-            for no, *dependency in session.all(
-                self.sql(
-                    "SELECT d.task_no, a.id, b.id, d.type, d.created_at, d.created_by, "
-                    "a.short_id, b.short_id"
-                    " FROM task_dependencies d JOIN tasks a ON a.no = d.task_no JOIN tasks b ON "
-                    "b.no = d.depends_on_no"
-                    f" WHERE d.project_no = :project AND d.task_no IN ({marks(len(part))})"
-                    " ORDER BY d.created_at, b.no, d.type"
-                ),
-                part,
-            ):
-                dependencies[no].append(Dependency(*dependency))
+        for no, label in self.rows(
+            session,
+            # The plus keeps SQLite from the index by label, which begins with the project.
+            "SELECT task_no, label FROM task_labels"
+            " WHERE +project_no = :project AND task_no IN (:some)",
+            some=list(labels),
+        ):
+            labels[no].append(from_storable(label))
+        for no, *dependency in self.rows(
+            session,
+            "SELECT d.task_no, a.id, b.id, d.type, d.created_at, d.created_by, a.short_id,"
+            " b.short_id FROM task_dependencies d JOIN tasks a ON a.no = d.task_no"
+            " JOIN tasks b ON b.no = d.depends_on_no"
+            " WHERE d.project_no = :project AND d.task_no IN (:some)"
+            " ORDER BY d.created_at, b.no, d.type",
+            some=list(labels),
+        ):
+            dependencies[no].append(Dependency(*dependency))
         return [
             StoredTask(row[-2], _task(row, labels[row[-2]], dependencies[row[-2]])) for row in rows
         ]

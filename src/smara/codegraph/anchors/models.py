@@ -71,11 +71,8 @@ class Anchor(NewAnchor):
 
     no: int = 0
     owner: Owner = "memory"
-    owner_no: int = 0
     repository: str = ""
     """The repository it was made in: trees of others say nothing about it."""
-    anchored_at: int = 0
-    replaced_at: int | None = None
 
 
 def place_mark(path: str, symbol: str) -> bytes:

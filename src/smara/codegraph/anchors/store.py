@@ -7,18 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from smara.codegraph.anchors.models import Anchor, CodePlace, NewAnchor, Owner
-from smara.codegraph.store import CodeTables
 from smara.core.escape import from_storable, to_storable
 from smara.database.database import PART, Row, Session, marks
+from smara.database.project_store import ProjectStore
 
 _COLUMNS = (
-    "kind, path, symbol, first_line, last_line, hash, sketch, twins, namesakes, commit_sha, "
-    "named_by, no, owner,"
-    " owner_no, repository, anchored_at, replaced_at"
+    "kind, path, symbol, first_line, last_line, hash, sketch, twins, namesakes, commit_sha,"
+    " named_by, no, owner, repository"
 )
 
 
-class AnchorStore(CodeTables):
+class AnchorStore(ProjectStore):
     """The anchors of one project, and the index they are held against."""
 
     # anchors
@@ -27,14 +26,14 @@ class AnchorStore(CodeTables):
         """Return the anchors in force of some memories or observations, by number."""
         rows = self.rows(
             session,
-            f"SELECT {_COLUMNS} FROM code_anchors WHERE project_no = :project AND owner = ?"
-            " AND replaced_at IS NULL AND owner_no IN (:some) ORDER BY no",
+            f"SELECT owner_no, {_COLUMNS} FROM code_anchors WHERE project_no = :project"
+            " AND owner = ? AND replaced_at IS NULL AND owner_no IN (:some) ORDER BY no",
             owner,
             some=list(dict.fromkeys(numbers)),
         )
         anchors: dict[int, list[Anchor]] = {}
-        for row in rows:
-            anchors.setdefault(row[13], []).append(_anchor(row))
+        for owner_no, *row in rows:
+            anchors.setdefault(owner_no, []).append(_anchor(row))
         return anchors
 
     def owners_at(self, session: Session, owner: Owner, paths: Sequence[str] | None) -> list[int]:
@@ -236,7 +235,7 @@ def _distinct(texts: Collection[str] | None) -> Any:
     return None if texts is None else list(dict.fromkeys(map(to_storable, texts)))
 
 
-def _anchor(row: Row) -> Anchor:
+def _anchor(row: Sequence[Any]) -> Anchor:
     anchor = Anchor(*row)
     return replace(
         anchor,

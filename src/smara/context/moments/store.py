@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from smara.context.models import Arm, Injection, ItemOutcome, Receipt, ReceiptItem, ReceiptTotals
 from smara.core.escape import from_storable, to_storable
-from smara.database.database import Row, Session, marks, parts
+from smara.database.database import Row, Session, marks
 from smara.database.project_store import ProjectStore
 
 _RECEIPT = {
@@ -331,17 +331,13 @@ class MomentStore(ProjectStore):
             values,
         )
         items: dict[int, list[ReceiptItem]] = {row[0]: [] for row in rows}
-        for part in parts(list(items)):
-            found = session.all(
-                self.sql(
-                    f"SELECT receipt_no, {_ITEM_COLUMNS} FROM moment_items"
-                    f" WHERE project_no = :project AND receipt_no IN ({marks(len(part))})"
-                    " ORDER BY receipt_no, position"
-                ),
-                part,
-            )
-            for each in found:
-                items[each[0]].append(ReceiptItem(**_fields(_ITEM, each)))
+        for each in self.rows(
+            session,
+            f"SELECT receipt_no, {_ITEM_COLUMNS} FROM moment_items WHERE project_no = :project"
+            " AND receipt_no IN (:some) ORDER BY receipt_no, position",
+            some=list(items),
+        ):
+            items[each[0]].append(ReceiptItem(**_fields(_ITEM, each)))
         return [Receipt(**_fields(_RECEIPT, row), items=tuple(items[row[0]])) for row in rows]
 
     def totals(self, session: Session) -> ReceiptTotals:
