@@ -230,6 +230,6 @@ def test_a_file_is_spoken_of_by_all_that_speaks_of_something_in_it(memory, root)
         files=["shop/prices.py"],
     )
     for target in ("shop/prices.py", "shop/prices.py:price"):
-        nodes = memory.code.asking().resolve(target).nodes
+        nodes = memory.code.asking().resolve(target)
         assert [link.symbol for link in memory.code_knowledge.about(nodes)] == ["price"], target
-    assert memory.code_knowledge.about(memory.code.asking().resolve("shop/cli.py").nodes) == []
+    assert memory.code_knowledge.about(memory.code.asking().resolve("shop/cli.py")) == []

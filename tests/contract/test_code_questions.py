@@ -84,7 +84,7 @@ def test_memories_are_told_at_the_code_they_name(memory, shop, monkeypatch):
         by="person",
         files=["shop/prices.py"],
     )
-    found = memory.code_knowledge.about(memory.code.asking(shop).resolve("price").nodes)
+    found = memory.code_knowledge.about(memory.code.asking(shop).resolve("price"))
     assert [(each.kind, each.type, each.path) for each in found] == [
         ("documents", "decision", "shop/prices.py")
     ]

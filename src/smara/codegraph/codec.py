@@ -59,7 +59,6 @@ def numbers_in(data: bytes) -> array[int]:
     return numbers
 
 
-EDGE_BYTES = 16
 EDGE_DTYPE = [
     ("from_no", "<u4"), ("to_no", "<u4"), ("line", "<u4"), ("kind", "u1"), ("source", "u1"),
     ("confidence", "u1"),
@@ -68,7 +67,8 @@ EDGE_DTYPE = [
 """The fields of an edge, as numpy names them; the same bytes on every machine."""
 
 CONFIDENCE_STEPS = 200
-KIND_CODES = {kind: number for number, kind in enumerate(EDGE_KINDS)}
+KIND_NO = {kind: number for number, kind in enumerate(EDGE_KINDS)}
+NODE_KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
 SOURCE_CODES = {source: number for number, source in enumerate(EDGE_SOURCES)}
 
 
@@ -85,7 +85,7 @@ def pack_edges(edges: Iterable[tuple[int, int, EdgeKind, int, float, EdgeSource]
             from_no,
             to_no,
             line,
-            KIND_CODES[kind],
+            KIND_NO[kind],
             SOURCE_CODES[source],
             round(confidence * CONFIDENCE_STEPS),
             0,
@@ -119,7 +119,6 @@ def edges_of(data: bytes | None) -> list[Edge]:
 
 
 FACTS_VERSION = 4
-_KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
 _REFERENCE_KINDS: dict[str, ReferenceKind] = {"c": "calls", "i": "inherits", "r": "references"}
 _REFERENCE_LETTERS = {kind: letter for letter, kind in _REFERENCE_KINDS.items()}
 
@@ -138,7 +137,7 @@ def pack_facts(facts: FileFacts) -> bytes:
         facts.language,
         facts.lines,
         facts.package,
-        [[_KIND_NO[kind] for kind in defined], *called[:4], called[6]],
+        [[NODE_KIND_NO[kind] for kind in defined], *called[:4], called[6]],
         facts.imports,
         "".join([_REFERENCE_LETTERS[kind] for kind in kinds]),
         names,

@@ -14,14 +14,13 @@ from smara.codegraph.index.indexer import IndexTree, Progress, index
 from smara.codegraph.index.update import CatchUp, differences, get_ready, update, watch
 from smara.codegraph.language import languages
 from smara.codegraph.lookup import CodeLookup
-from smara.codegraph.models import IndexReport, TreeStatus
+from smara.codegraph.models import CodeLocation, CodePiece, IndexReport, TreeStatus
 from smara.codegraph.store import CodeStore, TreeRow
 from smara.core.git import find_repository
 from smara.database.projects import ProjectContext
 from smara.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from smara.codegraph.models import CodeLocation, CodePiece
     from smara.codegraph.queries import CodeQueries
 
 

@@ -8,24 +8,17 @@ Overriding methods have no edge to each other and are found through their classe
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smara.codegraph.memory_graph import (
-    CONTAINMENT,
-    NODE_KIND_NO,
-    Graph,
-    Ints,
-    Pairs,
-    Rings,
-)
+from smara.codegraph.codec import NODE_KIND_NO
+from smara.codegraph.memory_graph import CONTAINMENT, FetchNodes, Graph, Ints, Pairs, Rings
 from smara.codegraph.models import EDGE_KINDS, EDGE_SOURCES, Hop, ImpactWalk, Node, Reached
 
-FetchNodes = Callable[[Collection[int]], Mapping[int, Node]]
 MOST_DEPTH = 20
 Floats32 = NDArray[np.float32]
 

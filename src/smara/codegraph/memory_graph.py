@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smara.codegraph.codec import CONFIDENCE_STEPS, EDGE_DTYPE, KIND_CODES, unpack_edges
+from smara.codegraph.codec import (
+    CONFIDENCE_STEPS,
+    EDGE_DTYPE,
+    KIND_NO,
+    NODE_KIND_NO,
+    unpack_edges,
+)
 from smara.codegraph.lookup import CodeLookup
-from smara.codegraph.models import EDGE_KINDS, NODE_KINDS, Node
+from smara.codegraph.models import EDGE_KINDS, Node
 from smara.core.escape import from_storable
 from smara.database.database import Session
 
@@ -26,9 +32,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Small = NDArray[np.int32]
+FetchNodes = Callable[[Collection[int]], Mapping[int, Node]]
 
-KIND_NO = KIND_CODES
-NODE_KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
 NODE_DTYPE = np.dtype(
     [("no", "<i8"), ("parent", "<i8"), ("kind", "u1"), ("first", "<i4"), ("last", "<i4")]
 )
@@ -118,8 +123,7 @@ class Graph:
     first_lines: Small
     last_lines: Small
     files: Ints
-    """The place of each node's file in ``file_nos``, ``paths`` and ``file_is_test``."""
-    file_nos: Ints
+    """The place of each node's file in ``paths`` and ``file_is_test``."""
     paths: tuple[str, ...]
     file_is_test: Flags
     is_test: Flags
@@ -386,7 +390,6 @@ def build_graph(parts: Sequence[FilePart]) -> Graph:
         first_lines=nodes["first"].astype(np.int32),
         last_lines=nodes["last"].astype(np.int32),
         files=files.astype(np.int64),
-        file_nos=np.array([part.no for part in parts], dtype=np.int64),
         paths=tuple(part.path for part in parts),
         file_is_test=file_is_test,
         child_starts=_starts(parents[has_parent], len(nos)),

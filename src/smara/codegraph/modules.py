@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from smara.codegraph.codec import KIND_NO, NODE_KIND_NO
 from smara.codegraph.language import tables
 from smara.codegraph.lookup import CodeLookup
-from smara.codegraph.memory_graph import KIND_NO, NODE_KIND_NO, Floats, Graph
+from smara.codegraph.memory_graph import FetchNodes, Floats, Graph
 from smara.codegraph.models import CodeModule, Node
 from smara.codegraph.structure import file_ranks, links_of, rank
 from smara.core import log
@@ -33,7 +34,6 @@ from smara.models.caller import Models
 from smara.models.chat import ChatRequest
 from smara.secrets.redact import redact
 
-FetchNodes = Callable[[Collection[int]], Mapping[int, Node]]
 FirstWords = Callable[[str], str]
 """What a file says of itself in its first lines, or nothing."""
 

@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache, partial
 
 import numpy as np
 
 from smara.codegraph import modules as structure
+from smara.codegraph.codec import NODE_KIND_NO
 from smara.codegraph.history import CodeHistory
 from smara.codegraph.impact import MOST_DEPTH, PICTURES, bases_and_heirs, draw, dress, walk
 from smara.codegraph.index.files import TreeReader
 from smara.codegraph.lookup import CodeLookup
-from smara.codegraph.memory_graph import NODE_KIND_NO, Graph, LoadedGraph
+from smara.codegraph.memory_graph import Graph, LoadedGraph
 from smara.codegraph.models import (
     DEPTH,
     LIMIT,
@@ -63,14 +64,6 @@ _LONGEST = 1_000
 _LINE = re.compile(r"[Ll]?(\d{1,9})(?:[-:][Ll]?\d*)?")
 _SPLIT = re.compile(r"::|[:#]")
 _CLOSE = 0.6
-
-
-@dataclass(frozen=True, slots=True)
-class QueryTarget:
-    """The nodes that are meant; several only for a folder."""
-
-    nodes: tuple[Node, ...]
-    is_folder: bool = False
 
 
 class TreePaths:
@@ -145,10 +138,8 @@ class CodeQueries:
         inside = [node for file in files for node in self.lookup.in_file(session, file, name)]
         return [node for node in inside if _is_called(node, dotted)]
 
-    def resolve(self, target: str) -> QueryTarget:
-        """Return the one thing that is meant.
-
-        A folder means all of its files.
+    def resolve(self, target: str) -> tuple[Node, ...]:
+        """Return the one thing that is meant, or all files of a folder.
 
         ``NotFoundError`` names what is close, ``InvalidInputError`` what else it may mean.
         """
@@ -156,7 +147,7 @@ class CodeQueries:
         with self.lookup.database.read() as session:
             if not (nodes := self._find(session, text)):
                 if inside := self.lookup.file_nodes(session, self._paths().inside(text)):
-                    return QueryTarget(tuple(inside), is_folder=True)
+                    return tuple(inside)
                 raise self._not_found(session, target)
         # Of several those whose whole name was given, of these the ones outside of tests.
         whole = [node for node in nodes if node.qualname == _dotted(text)] or nodes
@@ -166,7 +157,7 @@ class CodeQueries:
             if node.kind != "test" and not re.search(r"(^|/)tests?/|(^|/)test_", node.path)
         ] or whole
         if len(best) == 1:
-            return QueryTarget((best[0],))
+            return (best[0],)
         named = ", ".join(f"{node.label} (line {node.first_line})" for node in best[:MOST_NAMED])
         more = f" and {len(best) - MOST_NAMED} more" if len(best) > MOST_NAMED else ""
         raise InvalidInputError(
@@ -262,7 +253,7 @@ class CodeQueries:
 
     def _walk(
         self,
-        target: str | QueryTarget,
+        target: str | tuple[Node, ...],
         depth: int,
         limit: int,
         *,
@@ -272,7 +263,7 @@ class CodeQueries:
     ) -> ImpactWalk:
         _require("depth", depth, MOST_DEPTH)
         _require("limit", limit, MOST_LIMIT)
-        nodes = (self.resolve(target) if isinstance(target, str) else target).nodes
+        nodes = self.resolve(target) if isinstance(target, str) else target
         graph = self.graph()
         places = graph.places_of(node.no for node in nodes)
         steps = walk(
@@ -289,7 +280,7 @@ class CodeQueries:
     def symbol(self, target: str) -> SymbolCard:
         """Return all there is to say of one file or symbol."""
         found = self.resolve(target)
-        node, few = found.nodes[0], _SHOWN_OF_A_CARD
+        node, few = found[0], _SHOWN_OF_A_CARD
         with self.lookup.database.read() as session:
             inside = self.lookup.in_file(session, node.path)
             changes = self.history.together(session, node.path, 5)

@@ -15,15 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from smara.codegraph.codec import KIND_NO, NODE_KIND_NO
 from smara.codegraph.language import tables
-from smara.codegraph.memory_graph import (
-    KIND_NO,
-    KIND_WEIGHTS,
-    NODE_KIND_NO,
-    Floats,
-    Graph,
-    Ints,
-)
+from smara.codegraph.memory_graph import KIND_WEIGHTS, FetchNodes, Floats, Graph, Ints
 from smara.codegraph.models import CodeMap, EntryPoint, HotSpot, ImportCycle, Node
 from smara.core.extract import shorten
 
@@ -159,7 +153,6 @@ def _standing(values: Floats) -> Floats:
 
 
 CountTokens = Callable[[str], int]
-FetchNodes = Callable[[Collection[int]], Mapping[int, Node]]
 
 _NAMED = 10.0
 """A name in play draws so many times the attention of another."""

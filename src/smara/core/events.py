@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
-
-from smara.core.host_table import AGENTS
 
 Agent = str
 """The name of a host: one of `AGENTS`."""
@@ -94,36 +92,6 @@ class HostEvent:
             text = json.dumps(facts, sort_keys=True, default=str)
             what = text.encode("utf-8", "surrogatepass")
         object.__setattr__(self, "key", event_key(self.session_id, self.kind, what))
-
-    def to_json(self) -> str:
-        """One line of JSON; what is empty is left out."""
-        facts = {each.name: getattr(self, each.name) for each in fields(self)}
-        facts["tool_input"] = dict(self.tool_input)
-        given = {
-            name: value
-            for name, value in facts.items()
-            if value not in ("", None, {}) or name == "session_id"
-        }
-        return json.dumps(given, separators=(",", ":"), default=str)
-
-    @classmethod
-    def from_json(cls, line: str | bytes) -> HostEvent:
-        """Return the event of a line; unknown fields are ignored.
-
-        Raises ``ValueError`` when the line holds no event.
-        """
-        facts = json.loads(line)
-        if (
-            not isinstance(facts, dict)
-            or facts.get("kind") not in KINDS
-            or facts.get("agent") not in AGENTS
-        ):
-            raise ValueError("the line holds no event")
-        names = {each.name for each in fields(cls)}
-        try:
-            return cls(**{name: value for name, value in facts.items() if name in names})
-        except TypeError as error:
-            raise ValueError("the line holds no whole event") from error
 
 
 def event_key(session_id: str, kind: str, what: str | bytes) -> str:

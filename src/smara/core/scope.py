@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from smara.errors import InvalidInputError
 
-DEFAULT_RESOURCE = "default"
 DEFAULT_PROJECT = "default"
 MAX_ID_LENGTH = 512
 AGENT = "agent"

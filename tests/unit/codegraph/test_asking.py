@@ -78,17 +78,15 @@ def test_deps_callers_and_tests(ask):
     ],
 )  # fmt: skip
 def test_a_target_is_understood_as_people_write_it(ask, target, label):
-    assert [node.label for node in ask.resolve(target).nodes] == [label]
+    assert [node.label for node in ask.resolve(target)] == [label]
 
 
 def test_an_absolute_path_is_understood(ask, shop):
-    assert ask.resolve(str(shop / "shop" / "cli.py")).nodes[0].label == "shop/cli.py"
+    assert ask.resolve(str(shop / "shop" / "cli.py"))[0].label == "shop/cli.py"
 
 
 def test_a_folder_means_all_of_its_files(ask):
-    found = ask.resolve("shop/")
-    assert found.is_folder
-    assert "shop/store.py" in [node.path for node in found.nodes]
+    assert "shop/store.py" in [node.path for node in ask.resolve("shop/")]
     assert labels(ask.impact("shop")) == {"tests/test_prices.py:test_discount_is_half": 1}
 
 
@@ -221,9 +219,7 @@ def test_memories_are_linked_to_the_code_they_speak_of(tmp_path, shop, monkeypat
             by="person",
             files=["shop/prices.py"],
         )
-        node = memory.code.asking(shop).resolve("price").nodes[0]
+        node = memory.code.asking(shop).resolve("price")[0]
         (link,) = memory.code_knowledge.about([node])
         assert (link.kind, link.type, link.path) == ("documents", "decision", "shop/prices.py")
-        assert (
-            memory.code_knowledge.about(memory.code.asking(shop).resolve("shop/cli.py").nodes) == []
-        )
+        assert memory.code_knowledge.about(memory.code.asking(shop).resolve("shop/cli.py")) == []

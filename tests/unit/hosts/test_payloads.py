@@ -42,12 +42,6 @@ def test_a_payload_becomes_the_event_it_tells(path):
 
 
 @pytest.mark.parametrize("path", SHAPES, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_an_event_survives_being_written_and_read(path):
-    for event in told(path)[0]:
-        assert HostEvent.from_json(event.to_json()) == event
-
-
-@pytest.mark.parametrize("path", SHAPES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_hook_that_answers_reads_a_payload_as_the_drain_will(path):
     """What is said in a hurry is about the same session, folder, tool and failure as the event that
     is kept.
@@ -201,9 +195,9 @@ FIELD_NAMES = [
          "Nonsense"]
     ),
 )  # fmt: skip
-def test_no_payload_raises_and_every_event_can_be_written(payload, agent, event):
+def test_no_payload_raises_and_every_event_has_a_key(payload, agent, event):
     for each in events_of(agent, event, json.dumps(payload).encode(), at_ms=NOW):
-        assert HostEvent.from_json(each.to_json()).key == each.key
+        assert each.key.startswith(f"{each.session_id}:{each.kind}:")
 
 
 @given(st.binary(max_size=200))

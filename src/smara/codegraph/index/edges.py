@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from smara.codegraph.index.dependents import DependencyKeys, FileEdges, Joiner
 from smara.codegraph.index.files import TreeReader
@@ -21,14 +21,10 @@ from smara.codegraph.language import tables
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.resolve.scip import INDEX_NAME, NamedLines, Precise, ScipIndex, read_scip
 from smara.codegraph.resolve.symbols import FileOutline, ProjectFiles, Symbol, unpack_outline
-from smara.codegraph.store import CodeStore
+from smara.codegraph.store import CodeStore, TreeRow
 from smara.core import log
 from smara.database.database import Session
 from smara.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from smara.codegraph.store import TreeRow
-
 
 _MOST_OUTLINES = 20_000
 

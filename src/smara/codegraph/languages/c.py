@@ -6,11 +6,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from smara.codegraph.language import ImportParts, LanguageSpec
 from smara.codegraph.models import Import
-from smara.codegraph.resolve.rules import DEEPEST, LanguageRules, is_class, plain_type, steps
+from smara.codegraph.resolve.rules import (
+    DEEPEST,
+    LanguageRules,
+    ReferenceWalk,
+    is_class,
+    plain_type,
+    steps,
+)
 from smara.codegraph.resolve.symbols import (
     FileOutline,
     NameTarget,
@@ -18,10 +24,6 @@ from smara.codegraph.resolve.symbols import (
     closest,
     join,
 )
-
-if TYPE_CHECKING:
-    from smara.codegraph.resolve.rules import ReferenceWalk
-
 
 HEADERS = (".h", ".hh", ".hpp", ".hxx", ".inl", ".inc")
 MOST_OF_A_CLASS = 64

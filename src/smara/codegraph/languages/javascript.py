@@ -161,6 +161,7 @@ _DEFAULT = "default"
 class ScriptRules(LanguageRules):
     own_names = frozenset({"this"})
     upper_names = frozenset({"super"})
+    has_scattered_members = True
 
     def bound_name(self, imported: Import) -> str:
         if imported.is_export and not imported.module and imported.alias in ("", imported.name):
@@ -197,14 +198,6 @@ class ScriptRules(LanguageRules):
         target = self.dotted(outline, qualname)
         is_definition = target and isinstance(target.where, FileOutline) and target.place >= 0
         return target if is_definition else None
-
-    def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
-        """Return what was assigned to an object or a function's prototype.
-
-        ``app.use = …``, ``View.prototype.render = …``.
-        """
-        member = outline.by_qualname.get(f"{outline.qualnames[place]}.{name}")
-        return NameTarget(outline, member) if member is not None else None
 
     def attribute(self, target: NameTarget, name: str, depth: int = 0) -> NameTarget | None:
         own = super().attribute(target, name, depth)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from smara.codegraph.language import (
     HTTP_VERBS,
@@ -16,7 +15,7 @@ from smara.codegraph.language import (
     aliases,
 )
 from smara.codegraph.models import Import
-from smara.codegraph.resolve.rules import LanguageRules, is_class, steps
+from smara.codegraph.resolve.rules import LanguageRules, ReferenceWalk, is_class, steps
 from smara.codegraph.resolve.symbols import (
     FileOutline,
     NameTarget,
@@ -24,10 +23,6 @@ from smara.codegraph.resolve.symbols import (
     folders_above,
     join,
 )
-
-if TYPE_CHECKING:
-    from smara.codegraph.resolve.rules import ReferenceWalk
-
 
 _ROOT_FILES = frozenset({"lib.rs", "main.rs", "mod.rs", "build.rs"})
 _OWN_ROOTS = frozenset({"tests", "examples", "benches", "bin"})
@@ -37,6 +32,7 @@ _OWN_ROOTS = frozenset({"tests", "examples", "benches", "bin"})
 class RustRules(LanguageRules):
     own_names = frozenset({"self", "Self"})
     upper_names = frozenset()
+    has_scattered_members = True
 
     def bound_name(self, imported: Import) -> str:
         if imported.alias == "_":
@@ -94,10 +90,6 @@ class RustRules(LanguageRules):
     def _crate(self, name: str) -> NameTarget | None:
         root = self.project.once("rust", _crates, self.project).get(name)
         return self.file(root) if root is not None else None
-
-    def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
-        member = outline.by_qualname.get(f"{outline.qualnames[place]}.{name}")
-        return NameTarget(outline, member) if member is not None else None
 
     def qualified(self, walk: ReferenceWalk, scope: int, receiver: str, name: str) -> str | None:
         """Find a method of a known type whose ``impl`` is elsewhere."""

@@ -9,19 +9,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
 from smara.codegraph.language import LanguageSpec
 from smara.codegraph.models import Binding, Definition, Import, Reference, ReferenceKind
 from smara.codegraph.parse.definitions import Scopes
 from smara.codegraph.parse.source import SourceFile
 from smara.core.extract import word_set
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
 
 # What begins with a set of letters is searched for at twice the speed of what begins with a
 # boundary.

@@ -89,6 +89,8 @@ class LanguageRules(ABC):
     upper_names: ClassVar[frozenset[str]] = frozenset({"super()", "super"})
     has_open_classes: ClassVar[bool] = False
     """Whether a bare name inside a class may be one of its members, as in Java and C++."""
+    has_scattered_members: ClassVar[bool] = False
+    """Whether a file may give a class members outside its braces: ``impl``, ``View.prototype``."""
 
     def __init__(self, table: SymbolTable, project: ProjectFiles) -> None:
         self.table = table
@@ -141,7 +143,9 @@ class LanguageRules(ABC):
 
     def scattered_member(self, outline: FileOutline, place: int, name: str) -> NameTarget | None:
         """Return a class's member defined outside its braces."""
-        return None
+        qualname = f"{outline.qualnames[place]}.{name}" if self.has_scattered_members else ""
+        member = outline.by_qualname.get(qualname)
+        return NameTarget(outline, member) if member is not None else None
 
     def qualified(self, walk: ReferenceWalk, scope: int, receiver: str, name: str) -> str | None:
         """Return the qualified name to look up in the whole tree.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
+from smara.codegraph.codec import NODE_KIND_NO
 from smara.codegraph.language import languages
 from smara.codegraph.models import NODE_KINDS, FileFacts, Import, Language, NodeKind
 
@@ -119,8 +120,6 @@ OUTLINE_VERSION = 1
 """Of the packed form; an outline of another version is read as none, and its file is indexed
 again.
 """
-
-_KIND_NO = {kind: number for number, kind in enumerate(NODE_KINDS)}
 
 
 class FileOutline:
@@ -232,7 +231,7 @@ def pack_outline(outline: FileOutline) -> bytes:
         outline.language,
         outline.package,
         list(outline.nos),
-        [_KIND_NO[kind] for kind in outline.kinds],
+        [NODE_KIND_NO[kind] for kind in outline.kinds],
         outline.names,
         odd,
         outline.parents,
@@ -311,14 +310,6 @@ class MemoryTable:
     def __init__(self, outlines: Iterable[FileOutline] = ()) -> None:
         self._outlines = {outline.path: outline for outline in outlines}
         self._by_name: dict[str, list[tuple[FileOutline, int]]] | None = None
-
-    def add(self, outline: FileOutline) -> None:
-        """Put a file's outline in.
-
-        The one that was there before is replaced.
-        """
-        self._outlines[outline.path] = outline
-        self._by_name = None
 
     def outline(self, path: str) -> FileOutline | None:
         return self._outlines.get(path)
