@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 _MOST_CHANGES = 10_000
-OnIndexed = Callable[[str, Sequence[str] | None], None]
 
 
 class CodeGraph:
@@ -37,7 +36,11 @@ class CodeGraph:
     and where that was never indexed in this project, the one that was indexed last.
     """
 
-    def __init__(self, project: ProjectContext, on_indexed: OnIndexed | None = None) -> None:
+    def __init__(
+        self,
+        project: ProjectContext,
+        on_indexed: Callable[[str, Sequence[str] | None], None] | None = None,
+    ) -> None:
         self.store = CodeStore(project.database, project.scope)
         self._project = project
         self.on_indexed = on_indexed

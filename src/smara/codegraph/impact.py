@@ -20,7 +20,6 @@ from smara.codegraph.memory_graph import CONTAINMENT, FetchNodes, Graph, Ints, P
 from smara.codegraph.models import EDGE_KINDS, EDGE_SOURCES, Hop, ImpactWalk, Node, Reached
 
 MOST_DEPTH = 20
-Floats32 = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ def walk(
     return ImpactSteps(steps, sum(by_depth.values()), by_depth, files=int(files.sum()), tests=tests)
 
 
-def _heaviest(places: Ints, weights: Floats32, count: int) -> Ints:
+def _heaviest(places: Ints, weights: NDArray[np.float32], count: int) -> Ints:
     """Return the heaviest places, in order; of equal ones the first.
 
     Only as many are sorted as are wanted.

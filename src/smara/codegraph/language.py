@@ -27,7 +27,6 @@ _FOLDER = "smara.codegraph.languages"
 
 ImportParts = tuple[str, str, str, int, bool]
 """Module, name, alias, level, and True for what is passed on; see `models.Import`."""
-ImportReader = Callable[[str], Iterator[ImportParts]]
 
 
 class RoutePattern(NamedTuple):
@@ -60,7 +59,7 @@ class LanguageSpec:
     """Names of the ``.scm`` files that are read as one query; dialects share some."""
     rules: Callable[..., Any] = _missing
     """A subclass of `resolve.rules.LanguageRules`. Languages with the same one see each other."""
-    read_imports: ImportReader = _missing
+    read_imports: Callable[[str], Iterator[ImportParts]] = _missing
     """Read the names that the text of one import statement brings in."""
     separators: tuple[bytes, ...] = (b".",)
     """What stands between a receiver and a name."""

@@ -72,7 +72,6 @@ class FilePart(NamedTuple):
     no: int
     path: str
     is_test: bool
-    is_stale: bool
     nodes: Any
     edges: Any
 
@@ -523,11 +522,10 @@ class LoadedGraph:
                 int(no),
                 from_storable(path),
                 bool(is_test),
-                is_stale=stale_at is not None,
                 nodes=np.array(nodes.get(no, []), dtype=NODE_DTYPE),
                 edges=unpack_edges(edges),
             )
-            for no, path, is_test, stale_at, edges in self._lookup.files(
-                session, "no, path, is_test, stale_at, edges", file_nos
+            for no, path, is_test, edges in self._lookup.files(
+                session, "no, path, is_test, edges", file_nos
             )
         ]

@@ -34,9 +34,6 @@ from smara.models.caller import Models
 from smara.models.chat import ChatRequest
 from smara.secrets.redact import redact
 
-FirstWords = Callable[[str], str]
-"""What a file says of itself in its first lines, or nothing."""
-
 MOST_CENTRAL, MOST_NEIGHBORS, MOST_FLOWS, LONGEST_FLOW = 5, 6, 2, 6
 LONGEST_PURPOSE = 200
 _READMES = ("README.md", "readme.md", "README.rst", "README.txt", "README")
@@ -51,7 +48,8 @@ class ModuleSources:
     graph: Graph
     names: Sequence[str]
     fetch: FetchNodes
-    first_words: FirstWords
+    first_words: Callable[[str], str]
+    """What a file says of itself in its first lines, or nothing."""
     paths: Sequence[str]
     """Every file of the tree, those without code included."""
     entries: Mapping[int, str]

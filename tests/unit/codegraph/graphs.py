@@ -77,7 +77,6 @@ def drawn(
             place,
             path,
             path.startswith("tests/"),
-            is_stale=False,
             nodes=np.array(rows[path], dtype=NODE_DTYPE),
             edges=np.array(arrays[path], dtype=np.dtype(EDGE_DTYPE)),
         )

@@ -176,12 +176,14 @@ def judge_file(
 
 
 _NOT_PARSED = frozenset({"unknown", "unread"})
-Unseen = Callable[[], Collection[str] | None]
-"""The files that differ from the index or are not in it; ``None`` when that cannot be said."""
 
 
 class AnchorJudge:
-    """Judges anchors for one tree, within one question."""
+    """Judges anchors for one tree, within one question.
+
+    ``unseen`` gives the files that differ from the index or are not in it; ``None`` when that
+    cannot be said.
+    """
 
     def __init__(
         self,
@@ -190,7 +192,7 @@ class AnchorJudge:
         tree: AnchorTree,
         disk: Disk,
         past: GitFiles,
-        unseen: Unseen,
+        unseen: Callable[[], Collection[str] | None],
         likeness: Likeness,
     ) -> None:
         self._store, self._session, self._tree = store, session, tree

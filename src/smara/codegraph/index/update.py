@@ -268,10 +268,12 @@ _STEP_MS = 100
 _TICK_MS = 1_000
 _WAIT_FOR_ROOT_SECONDS = 0.5
 
-OnUpdate = Callable[[IndexReport, Sequence[str] | None], None]
 
-
-def watch(tree: IndexTree, stop: threading.Event, on_update: OnUpdate | None = None) -> None:
+def watch(
+    tree: IndexTree,
+    stop: threading.Event,
+    on_update: Callable[[IndexReport, Sequence[str] | None], None] | None = None,
+) -> None:
     """Index a tree, then every change, until ``stop`` is set."""
     waiting: set[str] = set()
     while True:
