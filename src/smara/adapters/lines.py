@@ -347,6 +347,11 @@ def list_in(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def given(before: Mapping[str, Any] | None = None, /, **facts: Any) -> dict[str, Any]:
+    """Return the facts that say something; they replace those from ``before``."""
+    return {name: fact for name, fact in {**(before or {}), **facts}.items() if fact}
+
+
 def milliseconds(value: Any) -> int | None:
     """Return milliseconds since the epoch from a number or ISO 8601.
 

@@ -82,14 +82,14 @@ def exclude_lines(root: str) -> list[str]:
     return _text(path, _PACKED).splitlines()
 
 
-def tracked_paths(root: str, timeout_seconds: float = 20.0) -> frozenset[str] | None:
+def tracked_paths(root: str) -> frozenset[str] | None:
     """Return the files that git tracks below ``root``.
 
     ``None`` when there is no git to ask.
     """
     if git_folder(root) is None:
         return None
-    answer = ask_git(root, "ls-files", "-z", timeout_seconds=timeout_seconds)
+    answer = ask_git(root, "ls-files", "-z", timeout_seconds=20.0)
     if answer is None or answer.code:
         return None
     names = answer.output.decode("utf-8", "surrogateescape").split("\0")

@@ -126,10 +126,9 @@ _CHURN = f"SELECT path, commits, counted, authors, first_at, last_at FROM code_c
 class CodeHistory:
     """The tables ``code_churn`` and ``code_cochange`` of one tree."""
 
-    def __init__(self, lookup: CodeLookup, root: str, most_commits: int = MOST_COMMITS) -> None:
+    def __init__(self, lookup: CodeLookup, root: str) -> None:
         self._lookup = lookup
         self._root = root
-        self._most = most_commits
 
     def read(self) -> HistoryReport:
         """Read the commits since the last time.
@@ -146,10 +145,10 @@ class CodeHistory:
         new: list[Commit] = []
         is_whole = last is None or not is_ancestor(self._root, last, head)
         if not is_whole:
-            new = commits(self._root, last, self._most + 1)
-            is_whole = len(new) > self._most
+            new = commits(self._root, last, MOST_COMMITS + 1)
+            is_whole = len(new) > MOST_COMMITS
         if is_whole:
-            new = commits(self._root, None, self._most)
+            new = commits(self._root, None, MOST_COMMITS)
         return self._write(head, before, new, is_whole)
 
     def _write(

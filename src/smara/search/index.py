@@ -198,7 +198,7 @@ class Index:
                 session,
                 "code",
                 project_no,
-                [(no, chunk_terms(path, chunk.name, chunk.prefix, text=chunk.text))],
+                [(no, chunk_terms(path, chunk.name, chunk.text))],
                 is_new=True,
             )
 

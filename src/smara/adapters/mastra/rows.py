@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from smara.adapters.blocks import base64_size, first_text, parts_of, words_of
 from smara.adapters.lines import (
+    given,
     json_in,
     list_in,
     load_json,
@@ -255,12 +256,11 @@ class Rows:
         page = metadata.pop("workingMemory", None)
         observed = mapping_in(mapping_in(metadata.get("mastra")).get("om")) or metadata
         tasks = {key: text_in(observed.get(key)) for key in ("currentTask", "suggestedResponse")}
-        about = {"importedFrom": "mastra", **tasks, "mastra": metadata}
         thread = NewThread(
             bounded_id(thread_id),
             _id(self._text(row, "resourceId")),
             " ".join(self._text(row, "title").split())[:_LONGEST_TITLE] or None,
-            metadata={name: fact for name, fact in about.items() if fact},
+            metadata=given(importedFrom="mastra", **tasks, mastra=metadata),
             created_at=_time(row, "createdAt"),
         )
         return ThreadRow(thread, _page(page))

@@ -19,7 +19,15 @@ from typing import Any
 
 from smara.actions.tool_output import host_exit_code
 from smara.adapters.blocks import first_text, parts_of, read_arguments, text_parts, words_of
-from smara.adapters.lines import Document, JsonLine, list_in, mapping_in, milliseconds, text_in
+from smara.adapters.lines import (
+    Document,
+    JsonLine,
+    given,
+    list_in,
+    mapping_in,
+    milliseconds,
+    text_in,
+)
 from smara.adapters.readers.transcript import Recent, Transcript
 from smara.adapters.records import Counted, Record, bounded_id
 from smara.core.memory_block import without_memory_blocks
@@ -251,24 +259,24 @@ class _Rollout(Transcript):
         kind = "compaction" if source == "compact" else kind
         role = first_text(meta, "agent_role") or first_text(spawn, "agent_role")
         git = mapping_in(meta.get("git"))
-        facts: dict[str, Any] = {
-            **self.thread.metadata,
-            "cwd": text_in(meta.get("cwd")),
-            "version": text_in(meta.get("cli_version")),
-            "originator": text_in(meta.get("originator")),
-            "git_branch": text_in(git.get("branch")),
-            "git_commit": text_in(git.get("commit_hash")),
-            "forked_from": text_in(meta.get("forked_from_id")),
-            "agent_name": first_text(meta, "agent_nickname") or first_text(spawn, "agent_nickname"),
-            "agent_type": role or text_in(source),
-        }
         thread_id = bounded_id(text_in(meta.get("id")) or self.thread.id)
-        if kind != "conversation":
-            facts["agent_id"] = thread_id
-            facts["session"] = text_in(meta.get("session_id")) or parent
+        is_agent = kind != "conversation"
         self.thread = NewThread(
             thread_id,
-            metadata={name: fact for name, fact in facts.items() if fact},
+            metadata=given(
+                self.thread.metadata,
+                cwd=text_in(meta.get("cwd")),
+                version=text_in(meta.get("cli_version")),
+                originator=text_in(meta.get("originator")),
+                git_branch=text_in(git.get("branch")),
+                git_commit=text_in(git.get("commit_hash")),
+                forked_from=text_in(meta.get("forked_from_id")),
+                agent_name=first_text(meta, "agent_nickname")
+                or first_text(spawn, "agent_nickname"),
+                agent_type=role or text_in(source),
+                agent_id=is_agent and thread_id,
+                session=is_agent and (text_in(meta.get("session_id")) or parent),
+            ),
             kind=kind,
             parent_id=bounded_id(parent) if parent else None,
             created_at=self._began_at,

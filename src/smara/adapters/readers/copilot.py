@@ -14,7 +14,7 @@ from typing import Any
 
 from smara.actions.tool_output import failure_in
 from smara.adapters.blocks import first_text, parts_of, text_parts
-from smara.adapters.lines import JsonLine, list_in, mapping_in, milliseconds, text_in
+from smara.adapters.lines import JsonLine, given, list_in, mapping_in, milliseconds, text_in
 from smara.adapters.readers.transcript import Transcript
 from smara.adapters.records import Counted, Record, bounded_id, has_content, shorten_title
 from smara.core.memory_block import without_memory_blocks
@@ -84,17 +84,16 @@ class _CopilotSession(Transcript):
 
     def _begin(self, data: Mapping[str, Any]) -> None:
         context = mapping_in(data.get("context"))
-        facts = {
-            **self.thread.metadata,
-            "cwd": text_in(context.get("cwd")),
-            "branch": text_in(context.get("branch")),
-            "version": text_in(data.get("copilotVersion")),
-        }
         self.thread = replace(
             self.thread,
             id=bounded_id(text_in(data.get("sessionId")) or self.thread.id),
             created_at=milliseconds(data.get("startTime")) or self.at,
-            metadata={name: fact for name, fact in facts.items() if fact},
+            metadata=given(
+                self.thread.metadata,
+                cwd=text_in(context.get("cwd")),
+                branch=text_in(context.get("branch")),
+                version=text_in(data.get("copilotVersion")),
+            ),
         )
         self.has_begun = True
 

@@ -21,6 +21,7 @@ from smara.adapters.lines import (
     Document,
     JsonLine,
     entry_of,
+    given,
     json_in,
     list_in,
     mapping_in,
@@ -149,12 +150,8 @@ class _Chat(Transcript):
             self.thread = replace(self.thread, title=shorten_title(summary))
 
     def _facts(self, about: Mapping[str, Any]) -> dict[str, Any]:
-        facts = {
-            "host": self.host,
-            "cwd": self._root,
-            "project_hash": text_in(about.get("projectHash")),
-        }
-        return {name: fact for name, fact in facts.items() if fact}
+        project_hash = text_in(about.get("projectHash"))
+        return given(host=self.host, cwd=self._root, project_hash=project_hash)
 
     def _prompt(self, entry: JsonLine) -> Record:
         """A line of the log of prompts; a session that has a file of its own has them there."""

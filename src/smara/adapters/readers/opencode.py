@@ -21,6 +21,7 @@ from smara.adapters.blocks import parts_of, usage_of, words_of
 from smara.adapters.lines import (
     JsonLine,
     elements,
+    given,
     is_database,
     list_in,
     load_json,
@@ -151,16 +152,15 @@ class _OpenCodeSession(Transcript):
         self._messages = session.messages
         self._place = ""
         parent = text_in(info.get("parentID"))
-        facts: dict[str, Any] = {
-            "host": self.host,
-            "cwd": text_in(info.get("directory")),
-            "version": text_in(info.get("version")),
-            "agent_id": bounded_id(session_id) if parent else None,
-        }
         self.thread = NewThread(
             bounded_id(session_id),
             title=shorten_title(text_in(info.get("title"))) or None,
-            metadata={name: fact for name, fact in facts.items() if fact},
+            metadata=given(
+                host=self.host,
+                cwd=text_in(info.get("directory")),
+                version=text_in(info.get("version")),
+                agent_id=parent and bounded_id(session_id),
+            ),
             kind="subagent" if parent else "conversation",
             parent_id=bounded_id(parent) if parent else None,
             created_at=milliseconds(mapping_in(info.get("time")).get("created")),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from smara.adapters.blocks import parts_of, text_parts, usage_of
-from smara.adapters.lines import JsonLine, list_in, mapping_in, milliseconds, text_in
+from smara.adapters.lines import JsonLine, given, list_in, mapping_in, milliseconds, text_in
 from smara.adapters.readers.transcript import Transcript
 from smara.adapters.records import Counted, Record, bounded_id, has_content, shorten_title
 from smara.messages.models import NewThread, Part, Role
@@ -71,14 +71,15 @@ class _PiSession(Transcript):
             yield Counted(entry.line, kind[:100] or "without a type", reason)
 
     def _begin(self, session: Mapping[str, Any]) -> None:
-        facts = {**self.thread.metadata, "cwd": text_in(session.get("cwd"))}
         parent = text_in(session.get("parentSession"))
-        if parent:
-            facts["forked_from"] = bounded_id(_session_in(Path(parent)))
-            self._inherited_until = self.at
+        self._inherited_until = self.at if parent else None
         self.thread = NewThread(
             bounded_id(text_in(session.get("id")) or self.thread.id),
-            metadata={name: fact for name, fact in facts.items() if fact},
+            metadata=given(
+                self.thread.metadata,
+                cwd=text_in(session.get("cwd")),
+                forked_from=parent and bounded_id(_session_in(Path(parent))),
+            ),
             created_at=self.at,
         )
         self.has_begun = True

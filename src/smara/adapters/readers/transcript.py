@@ -113,9 +113,9 @@ class Transcript:
         """Yield the records held back until the end of the file."""
         return iter(())
 
-    def id_of(self, entry: JsonLine, key: str = "id") -> str:
+    def id_of(self, entry: JsonLine) -> str:
         """Return an entry's own id, or one made of its line."""
-        return text_in(entry.value.get(key)) or self.identities.of_line(self.thread.id, entry.raw)
+        return text_in(entry.value.get("id")) or self.identities.of_line(self.thread.id, entry.raw)
 
     def suggest_title(self, words: str) -> None:
         """Name a thread that has no title yet."""

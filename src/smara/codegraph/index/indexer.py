@@ -97,7 +97,6 @@ def index(
     is_full: bool = False,
     progress: Progress | None = None,
     wait_seconds: float = 600.0,
-    has_text: bool = True,
     workers: int | None = None,
     scip: str | os.PathLike[str] | None = None,
 ) -> IndexReport:
@@ -120,9 +119,8 @@ def index(
     while report is None:
         try:
             with tree.changing(), _leased(tree, wait_seconds) as lease:
-                report = _Run(
-                    tree, lease, progress, has_text=has_text, workers=workers, precise=precise
-                ).run(is_full)
+                run = _Run(tree, lease, progress, workers=workers, precise=precise)
+                report = run.run(is_full)
         except LeaseLostError:
             # The machine slept, or stood still for longer than a lease; what was written is there,
             # the rest is not.
@@ -139,13 +137,11 @@ class _Run:
         tree: IndexTree,
         lease: Lease,
         progress: Progress | None,
-        has_text: bool,
         workers: int | None,
         precise: PreciseIndex,
     ) -> None:
         self._tree, self._store, self._lease = tree, tree.store, lease
-        self._progress, self._has_text, self._workers = progress, has_text, workers
-        self._precise = precise
+        self._progress, self._workers, self._precise = progress, workers, precise
 
     def run(self, is_full: bool) -> dict[str, Any]:
         tree, store, now_ms = self._tree, self._store, self._tree.clock.now_ms
@@ -183,7 +179,7 @@ class _Run:
         if (count := self._workers) is None:
             count = WORKERS if len(plan.read) > SMALL else 0
         builder = EdgeBuilder(store, row.no, tree.root, cache=tree.cache)
-        workers = Pool(tree.root, self._has_text, count) if count > 0 else nullcontext()
+        workers = Pool(tree.root, count) if count > 0 else nullcontext()
         with workers as pool:
             indexed, same = self._read(writer, plan, pool, is_first)
             if is_first:
@@ -233,11 +229,7 @@ class _Run:
     ) -> tuple[int, int]:
         """Read and write files in batches; return how many were written and unchanged."""
         indexed = same = done = 0
-        works = (
-            work_inline(self._tree.root, plan.read, self._has_text)
-            if pool is None
-            else pool.work(plan.read)
-        )
+        works = pool.work(plan.read) if pool else work_inline(self._tree.root, plan.read)
         for batch in _batches(works):
             self._tree.numbers.prepare(batch)
             with self._writing() as session:

@@ -97,12 +97,9 @@ def content_hash(data: bytes) -> bytes:
 def work_on(
     reader: TreeReader,
     request: FileRequest,
-    has_text: bool = True,
     stored: Container[ChunkKey] = frozenset(),
 ) -> FileRecord:
-    """Read and take apart one file.
-
-    Never raises for what a file holds; ``has_text`` asks for chunks too.
+    """Read and take apart one file; never raises for what it holds.
 
     Chunks that are ``stored`` already come without their terms: they keep those they
     have.
@@ -118,7 +115,7 @@ def work_on(
     if digest == request.stored_hash:
         return FileRecord(request.path, opened.size, mtime_ns, hash=digest, is_same=True)
     try:
-        work = taken_apart(request.path, opened.data, has_text, stored=stored)
+        work = taken_apart(request.path, opened.data, stored=stored)
     except BAD_FILE_ERRORS as error:
         log.warning("code.not_taken_apart", path=request.path, error=repr(error))
         work = FileRecord(request.path, opened.size, mtime_ns, hash=digest, skip="unreadable")
@@ -162,7 +159,7 @@ def taken_apart(
         ready = tuple(
             ReadyChunk(chunk, "", ())
             if chunk_key(chunk) in stored
-            else ReadyChunk(chunk, *chunk_terms(path, chunk.name, chunk.prefix, text=chunk.text))
+            else ReadyChunk(chunk, *chunk_terms(path, chunk.name, chunk.text))
             for chunk in chunk_file(safe_facts, path, safe_text)[:_MOST_CHUNKS]
         )
     # Other files may ask of this one what its classes extend, and nothing else that it uses.
@@ -278,12 +275,11 @@ Answers = SimpleQueue["tuple[_Worker, Any]"]
 def work_inline(
     root: str,
     requests: Sequence[FileRequest],
-    has_text: bool = True,
     stored: Container[ChunkKey] = frozenset(),
 ) -> Iterator[FileRecord]:
     """Work on files in this process; see `work_on`."""
     reader = TreeReader(root)
-    return (work_on(reader, each, has_text, stored=stored) for each in requests)
+    return (work_on(reader, each, stored) for each in requests)
 
 
 class WorkerFailure(NamedTuple):
@@ -298,16 +294,14 @@ class Pool:
     They are gone when it is left, however that happens.
     """
 
-    def __init__(self, root: str, has_text: bool = True, count: int = WORKERS) -> None:
-        self._root, self._has_text, self._count = root, has_text, count
+    def __init__(self, root: str, count: int = WORKERS) -> None:
+        self._root, self._count = root, count
         self._answers: Answers = SimpleQueue()
         self._workers: list[_Worker] = []
         self._has_read: dict[str, _Worker] = {}
 
     def __enter__(self) -> Pool:
-        self._workers = [
-            _Worker(self._root, self._has_text, self._answers) for _ in range(self._count)
-        ]
+        self._workers = [_Worker(self._root, self._answers) for _ in range(self._count)]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -399,7 +393,7 @@ class Pool:
 
     def _work_alone(self, request: FileRequest) -> list[FileRecord]:
         answers: Answers = SimpleQueue()
-        worker = _Worker(self._root, self._has_text, answers)
+        worker = _Worker(self._root, answers)
         try:
             worker.send(("work", [request]))
             _, done = answers.get(timeout=_ALONE_SECONDS)
@@ -419,7 +413,7 @@ def _raise_failure(answer: Any) -> None:
 class _Worker:
     """A process that works on files, and the thread that listens to it."""
 
-    def __init__(self, root: str, has_text: bool, answers: Answers) -> None:
+    def __init__(self, root: str, answers: Answers) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
             [sys.executable, "-c", _COMMAND.format(path=sys.path)],
             stdin=subprocess.PIPE,
@@ -430,7 +424,7 @@ class _Worker:
         self._output: Any = self._process.stdout
         self._thread = threading.Thread(target=self._listen, name="smara-code-worker", daemon=True)
         self._thread.start()
-        self.send((root, has_text))
+        self.send(root)
 
     def send(self, value: object) -> None:
         with suppress(OSError, ValueError):  # it is dead; the listener says so
@@ -480,9 +474,9 @@ def serve() -> None:
     # Whatever prints, on purpose or not, must not get between two answers.
     target = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    if (started := _read(source)) is None:
+    if (root := _read(source)) is None:
         return
-    bench = _Bench(*started)
+    bench = _Bench(root)
     while (request := _read(source)) is not None:
         try:
             answer = bench.answer(*request)
@@ -501,15 +495,15 @@ class _Bench:
     The files it read, and later the outlines of all.
     """
 
-    def __init__(self, root: str, has_text: bool) -> None:
-        self._reader, self._has_text = TreeReader(root), has_text
+    def __init__(self, root: str) -> None:
+        self._reader = TreeReader(root)
         self._uses: dict[str, bytes | FileFacts] = {}
         self._size = 0
         self._joiner: Any = None
 
     def answer(self, command: str, given: Any) -> Any:
         if command == "work":
-            done = [work_on(self._reader, each, self._has_text) for each in given]
+            done = [work_on(self._reader, each) for each in given]
             for work in done:
                 if work.whole is not None:
                     self._size += len(work.whole.definitions) + len(work.whole.references)

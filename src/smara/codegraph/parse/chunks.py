@@ -331,7 +331,7 @@ def _joined(runs: Sequence[Run], lines: Sequence[str]) -> list[Run]:
     return joined
 
 
-def chunk_terms(path: str, name: str, prefix: str, text: str) -> RecordTerms:
+def chunk_terms(path: str, name: str, text: str) -> RecordTerms:
     """Return the terms of a chunk.
 
     Its name and path say more than its body. The prefix is for vectors; its words are here.
