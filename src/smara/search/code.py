@@ -177,42 +177,37 @@ class CodeTrees:
 
         It may change without a new revision.
         """
-        found: dict[int, FileStanding] = {}
-        for part in parts(sorted(set(file_nos))):
-            rows = session.all(
-                self.store.sql(
-                    "SELECT no, tree_no, path, language, is_test, stale_at, indexed_at, size, "
-                    "mtime_ns FROM code_files"
-                    f" WHERE project_no = :project AND no IN ({marks(len(part))})"
-                ),
-                part,
+        rows = self.store.rows(
+            session,
+            "SELECT no, tree_no, path, language, is_test, stale_at, indexed_at, size, mtime_ns"
+            " FROM code_files WHERE project_no = :project AND no IN (:some)",
+            some=sorted(set(file_nos)),
+        )
+        return {
+            int(no): FileStanding(
+                int(tree_no),
+                from_storable(path),
+                language,
+                is_test=bool(is_test),
+                is_stale=stale_at is not None,
+                indexed_at=int(indexed_at),
+                size=int(size),
+                mtime_ns=int(mtime_ns),
             )
-            for no, tree_no, path, language, is_test, stale_at, indexed_at, size, mtime_ns in rows:
-                found[int(no)] = FileStanding(
-                    int(tree_no),
-                    from_storable(path),
-                    language,
-                    is_test=bool(is_test),
-                    is_stale=stale_at is not None,
-                    indexed_at=int(indexed_at),
-                    size=int(size),
-                    mtime_ns=int(mtime_ns),
-                )
-        return found
+            for no, tree_no, path, language, is_test, stale_at, indexed_at, size, mtime_ns in rows
+        }
 
     def count(self, session: Session, tree_no: int) -> int:
         """Return how many chunks a tree has, cached until the tree changes."""
         cached = self._cache.get(tree_no)
         if cached is not None:
             return len(cached.file_of)  # what is behind by a revision is as good for weighing words
-        row = session.one(
-            self.store.sql(
-                "SELECT count(*) FROM code_files f JOIN code_chunks c ON c.file_no = f.no"
-                " WHERE f.project_no = :project AND f.tree_no = ?"
-            ),
-            (tree_no,),
+        return self.store.number(
+            session,
+            "SELECT count(*) FROM code_files f JOIN code_chunks c ON c.file_no = f.no"
+            " WHERE f.project_no = :project AND f.tree_no = ?",
+            tree_no,
         )
-        return int(row[0]) if row else 0
 
     def defined(
         self, session: Session, tree_no: int, names: Sequence[str], limit: int

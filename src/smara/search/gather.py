@@ -269,15 +269,15 @@ def find_beside(
     """Return the numbers of the messages before and after each message."""
     found: dict[int, tuple[list[int], list[int]]] = {no: ([], []) for no in numbers}
     reach = min(count, REACH)
-    for part in parts(numbers if reach > 0 else ()):
-        sql = store.sql(
-            "SELECT m.no, n.no, n.seq - m.seq FROM messages m JOIN messages n ON n.thread_no = "
-            "m.thread_no"
-            f" AND n.seq BETWEEN m.seq - {reach} AND m.seq + {reach} AND n.no <> m.no"
-            f" WHERE m.project_no = :project AND m.no IN ({marks(len(part))}) ORDER BY n.seq"
-        )
-        for no, other, step in session.all(sql, part):
-            found[no][step > 0].append(other)
+    for no, other, step in store.rows(
+        session,
+        "SELECT m.no, n.no, n.seq - m.seq FROM messages m JOIN messages n ON n.thread_no = "
+        "m.thread_no"
+        f" AND n.seq BETWEEN m.seq - {reach} AND m.seq + {reach} AND n.no <> m.no"
+        " WHERE m.project_no = :project AND m.no IN (:some) ORDER BY n.seq",
+        some=numbers if reach > 0 else (),
+    ):
+        found[no][step > 0].append(other)
     return found
 
 
