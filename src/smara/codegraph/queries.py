@@ -139,7 +139,7 @@ class CodeQueries:
         return [node for node in inside if _is_called(node, dotted)]
 
     def resolve(self, target: str) -> tuple[Node, ...]:
-        """Return the one thing that is meant, or all files of a folder.
+        """Return the one thing that is meant; of a folder, its files.
 
         ``NotFoundError`` names what is close, ``InvalidInputError`` what else it may mean.
         """
