@@ -65,6 +65,8 @@ def _no_settings_from_the_machine(
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("SMARA_HOME", str(home / "smara"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    # What is around the folder of a test is no matter, unless a test is about it (`by_folder`).
+    monkeypatch.setenv("SMARA_PROJECT", "default")
     monkeypatch.setenv("SMARA_EMBED_IN_BACKGROUND", "false")  # a test that wants it says so
     # Nothing here waits for the disk: what is to survive a power cut is tested on a disk that is
     # told to fail.
@@ -77,6 +79,12 @@ def _no_settings_from_the_machine(
 def clock() -> FakeClock:
     """A clock that moves only when told to."""
     return FakeClock()
+
+
+@pytest.fixture
+def by_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The project is found from the current folder, as for a user who sets nothing."""
+    monkeypatch.delenv("SMARA_PROJECT")
 
 
 @pytest.fixture

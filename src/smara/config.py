@@ -1,9 +1,8 @@
 """Read settings from the environment and ``smara.toml``.
 
 No other module reads either. What is given in a call wins over the environment, the environment
-over the file, the file over the defaults. A store that is named (a path or a URL) starts in the
-project ``default``; the per-user store is divided by git repository, which is what the project
-``auto`` means. Setting names carry their unit.
+over the file, the file over the defaults. Every store is divided by git repository, which is what
+the project ``auto`` means. Setting names carry their unit.
 """
 
 from __future__ import annotations
@@ -28,7 +27,9 @@ class Settings:
     db: str | None = None
     """Path or URL of the store; ``None`` for the per-user store."""
     project: str | None = None
-    """Project to work in; ``auto`` finds the git repository around the current folder."""
+    """Project to work in; without it, or with ``auto``, the git repository around the current
+    folder.
+    """
     resource: str = "default"
     """Who new threads belong to when nobody says."""
     actor: str | None = None

@@ -196,6 +196,8 @@ def _inside(settings: Settings, fix: bool) -> list[Finding]:
             embed_in_background=False,
         ) as memory:
             found += [Finding("store", "warning", warning) for warning in memory.warnings]
+            notes = memory.projects.notes(memory.project)
+            found += [Finding("project", "ok", f"{memory.project}: {each}") for each in notes]
             found += list(_content_findings(memory, fix))
     except SmaraError as error:
         found.append(_not_opened(error))

@@ -10,10 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from smara.config import AUTO_PROJECT, Settings, default_store, load_settings
+from smara.config import Settings, default_store, load_settings
 from smara.core import log
 from smara.core.clock import Clock, SystemClock
-from smara.core.git import find_repository
 from smara.core.ids import IdMaker, Uuid7
 from smara.core.scope import DEFAULT_PROJECT
 from smara.core.tokens import counter_for
@@ -496,9 +495,9 @@ def open_memory(
     Args:
         path_or_url: A SQLite file, ``":memory:"``, or a PostgreSQL URL; without it, the store
             named by ``SMARA_DB``, or the per-user store.
-        project: The project to work in. A store that is named starts in ``default``, the
-            per-user store in the git repository around the current folder; ``"auto"`` asks for
-            the latter anywhere.
+        project: The project to work in. Without it, or with ``"auto"``, the one of the git
+            repository around the current folder, or of a folder that was named; ``default``
+            elsewhere.
         clock: The clock to read; the machine's without it.
         new_id: Makes ids; UUID version 7 without it.
         summarizer: Summarizes old messages, in place of the observations.
@@ -526,12 +525,9 @@ def open_memory(
     try:
         migrate(database, clock)
         projects = Projects(database, clock, new_id)
-        name = chosen.project or (AUTO_PROJECT if chosen.db is None else DEFAULT_PROJECT)
-        repository = find_repository(os.getcwd()) if name == AUTO_PROJECT else None
-        name = DEFAULT_PROJECT if name == AUTO_PROJECT else name
         context = ProjectContext(
             database,
-            scope=projects.of_repository(repository) if repository else projects.named(name),
+            scope=projects.at(os.getcwd(), chosen.project) or projects.named(DEFAULT_PROJECT),
             clock=clock,
             new_id=new_id,
             counter=counter_for(chosen.token_model),

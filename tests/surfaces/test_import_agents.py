@@ -105,7 +105,7 @@ def test_sessions_of_other_folders_are_left_out_unless_all_are_wanted(shop, tmp_
     assert smara("status", "--json").data["messages"] > 30
 
 
-def test_each_session_goes_into_the_project_of_its_folder(shop, tmp_path, monkeypatch):
+def test_each_session_goes_into_the_project_of_its_folder(by_folder, shop, tmp_path, monkeypatch):
     monkeypatch.delenv("SMARA_DB", raising=False)
     monkeypatch.setenv("SMARA_HOME", str(tmp_path / "store"))
     elsewhere = tmp_path / "elsewhere"

@@ -64,10 +64,6 @@ def test_environment_names_the_project_and_the_option_wins(db, monkeypatch):
     assert smara("status", "--project", "play", "--json").data["project"] == "play"
 
 
-def test_named_store_starts_in_the_project_default(db):
-    assert smara("status", "--json").data["project"] == "default"
-
-
 def test_projects_are_listed_and_the_current_one_is_marked(db):
     smara("init", "--project", "work")
     said = smara("projects", "--project", "default")
@@ -138,7 +134,7 @@ def test_log_lines_go_to_stderr_when_asked_for(store):
     assert quiet.out == loud.out
 
 
-def test_settings_come_from_the_file_too(db, tmp_path, monkeypatch):
+def test_settings_come_from_the_file_too(by_folder, db, tmp_path, monkeypatch):
     (tmp_path / "smara.toml").write_text('project = "from-the-file"\n')
     monkeypatch.setenv("SMARA_CONFIG", str(tmp_path / "smara.toml"))
     assert smara("status", "--json").data["project"] == "from-the-file"

@@ -4,6 +4,7 @@ repository.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -30,7 +31,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data(by_folder: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's data folder, empty."""
     monkeypatch.delenv("SMARA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -57,7 +58,9 @@ def project() -> str:
 def test_init_makes_a_project_of_the_repository_and_says_where(data, repository):
     said = spawn("init")
     assert said.code == 0
-    assert f"Store    {data / 'smara' / 'smara.db'}\nProject  app-" in said.out
+    assert (
+        f"Store    {data / 'smara' / 'smara.db'}\nFolder   {repository}\nProject  app-" in said.out
+    )
     assert project().startswith("app-")
 
 
@@ -134,13 +137,87 @@ def test_outside_a_repository_the_project_is_default(data, tmp_path, monkeypatch
     assert project() == "default"
 
 
-def test_auto_asks_for_the_repository_also_in_a_named_store(data, repository, tmp_path):
-    assert (
-        smara("status", "--db", str(tmp_path / "x.db"), "--project", "auto", "--json").data[
-            "project"
-        ][:4]
-        == "app-"
-    )
+def test_named_store_is_divided_by_repository_as_well(data, repository, tmp_path, monkeypatch):
+    monkeypatch.setenv("SMARA_DB", str(tmp_path / "x.db"))
+    smara(*ADD, "the secret plan")
+    assert project().startswith("app-")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    git(tmp_path / "other", "init", "-q")
+    assert smara("search", "secret plan", "--json").data["totalHits"] == 0
+    assert "secret" not in smara("context", "preview").out
+
+
+def start(folder: Path) -> str:
+    """What a session is told that starts in a folder."""
+    payload = {"session_id": os.urandom(4).hex(), "cwd": str(folder), "source": "startup"}
+    return spawn("hook", "claude", "SessionStart", stdin=json.dumps(payload).encode()).out
+
+
+def test_another_repository_at_the_path_of_a_former_one_is_told_nothing_of_it(
+    data, repository, tmp_path
+):
+    smara("remember", "Billing takes its HMAC keys from the vault", "--type", "decision")
+    assert "HMAC" in start(repository)  # and a brief was written for the next one
+    assert "HMAC" in start(repository)
+    repository.rename(tmp_path / "away")
+    repository.mkdir()
+    git(repository, "init", "-q", "-b", "main")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "another")
+    assert "HMAC" not in start(repository)
+    assert "HMAC" in start(tmp_path / "away")
+
+
+def test_hook_outside_git_keeps_and_says_nothing_until_the_folder_is_named(
+    data, tmp_path, monkeypatch
+):
+    (tmp_path / "notes").mkdir()
+    monkeypatch.chdir(tmp_path / "notes")
+    smara("remember", "The shed is painted green", "--type", "decision")
+    assert start(tmp_path / "notes") == ""
+    prompt = {"session_id": "s", "cwd": str(tmp_path / "notes"), "prompt": "paint the fence"}
+    spawn("hook", "claude", "UserPromptSubmit", stdin=json.dumps(prompt).encode())
+    spawn("hook", "claude", "drain")
+    assert smara("search", "fence", "--json").data["results"] == []
+    assert not list((data / "smara" / "spool").glob("*.event"))
+    assert smara("init", "--folder", str(tmp_path / "notes")).code == 0
+    spawn("hook", "claude", "UserPromptSubmit", stdin=json.dumps(prompt).encode())
+    spawn("hook", "claude", "drain")
+    assert len(smara("search", "fence", "--json").data["results"]) == 1
+
+
+def session(home: Path, name: str, cwd: Path, words: str) -> None:
+    """Put a past session of Claude Code into a home folder."""
+    cwd.mkdir(parents=True, exist_ok=True)
+    path = home / ".claude" / "projects" / name / f"{name}.jsonl"
+    path.parent.mkdir(parents=True)
+    line = {"type": "user", "sessionId": name, "uuid": name, "cwd": str(cwd), "parentUuid": None}
+    line |= {"timestamp": "2026-02-12T10:00:00Z", "message": {"role": "user", "content": words}}
+    path.write_text(json.dumps(line) + "\n")
+
+
+def test_init_in_the_home_folder_takes_and_writes_nothing_until_the_folder_is_named(
+    data, repository, tmp_path, monkeypatch
+):
+    home = tmp_path / "home"
+    session(home, "mine", home / "notes", "the shed in my notes")
+    app = home / "app"
+    session(home, "other", app, "the plan of another project")
+    git(app, "init", "-q")
+    monkeypatch.chdir(home)
+    before = sorted(home.rglob("*"))
+    refused = spawn("init", "--yes")
+    assert refused.code == 2
+    assert f"smara init --yes --folder {home}" in refused.err
+    assert sorted(home.rglob("*")) == before
+    done = spawn("init", "--yes", "--folder", str(home))
+    assert f"Folder   {home}\n" in done.out
+    assert f"Found    1 past session of {home}" in done.out, done.out
+    assert "Claude Code was not set up" in done.err
+    assert not (home / ".claude" / "settings.json").exists()
+    assert [each["content"] for each in smara("search", "shed plan", "--json").data["results"]] == [
+        "the shed in my notes"
+    ]
 
 
 def test_project_by_name_reaches_another_repository_from_anywhere(

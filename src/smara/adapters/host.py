@@ -62,15 +62,14 @@ class Here:
     def has(self, folder: str) -> bool:
         """Return True if a folder is of this repository.
 
-        Without a repository: if it is below this folder.
+        Without a repository: if it is below this folder, and in none either.
         """
         if folder not in self._answers:
-            if self._common_dir is not None:
-                repository = find_repository(folder) if folder else None
-                is_here = repository is not None and repository.common_dir == self._common_dir
-            else:
+            repository = find_repository(folder) if folder else None
+            is_here = (repository.common_dir if repository else None) == self._common_dir
+            if self._common_dir is None:
                 inside = os.path.join(os.path.realpath(folder), "")
-                is_here = bool(folder) and inside.startswith(os.path.join(self.folder, ""))
+                is_here &= bool(folder) and inside.startswith(os.path.join(self.folder, ""))
             self._answers[folder] = is_here
         return self._answers[folder]
 

@@ -31,7 +31,6 @@ from smara.adapters.lines import (
 )
 from smara.adapters.records import Counted, Imported, Progress, Record
 from smara.adapters.replay import Learner, LearnReport
-from smara.config import AUTO_PROJECT
 from smara.core.git import find_repository
 from smara.core.scope import DEFAULT_PROJECT, is_id
 from smara.errors import DatabaseError, InvalidInputError, SmaraError
@@ -459,13 +458,10 @@ class BulkImport:
         elif cwd in self._projects:
             project = self._projects[cwd]
         else:
-            repository = find_repository(cwd) if cwd and self._dry_run else None
-            is_by_folder = memory.settings.project is None and memory.settings.db is None
-            is_new = repository is not None and repository.common_dir not in {
-                each.git_common_dir for each in memory.projects.list()
-            }
             # A dry run makes no project that is not there yet.
-            project = _NOT_THERE if is_new and is_by_folder else project_of(memory, "", cwd)
+            found = memory.projects.at(cwd, memory.settings.project, not self._dry_run)
+            is_new = found is None and find_repository(cwd) is not None
+            project = _NOT_THERE if is_new else found.project_id if found else DEFAULT_PROJECT
             self._projects[cwd] = project
         if project not in self._importers:
             learner = None
@@ -479,11 +475,8 @@ class BulkImport:
         return self._importers[project][0]
 
 
-def project_of(memory: Memory, named: str, cwd: str) -> str:
-    """Return the project of an event, by the rule for opening memories."""
-    settings = memory.settings
-    name = named or settings.project or (AUTO_PROJECT if settings.db is None else DEFAULT_PROJECT)
-    if name != AUTO_PROJECT:
-        return name if is_id(name) else DEFAULT_PROJECT
-    repository = find_repository(cwd) if cwd else None
-    return memory.projects.of_repository(repository).project_id if repository else DEFAULT_PROJECT
+def project_of(memory: Memory, named: str, cwd: str) -> str | None:
+    """Return the project of an event; ``None`` if its folder has none."""
+    name = named or memory.settings.project
+    scope = memory.projects.at(cwd, name if name is None or is_id(name) else DEFAULT_PROJECT)
+    return scope.project_id if scope is not None else None

@@ -9,6 +9,7 @@ directory.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,8 @@ _COMMANDS = frozenset(
 
 _MOST_COMPARED = 64 << 20
 _GIT_FILES = ("HEAD", "config", "index", "packed-refs", "shallow", "info/exclude")
+_REMOTE_URL = re.compile(r"(?!file:)[\w+.-]+://(?:[^/]*@)?(\[[^]/]*\]|[^:/]*)(?::\d*)?/(.*)")
+_REMOTE_SHORT = re.compile(r"(?:[^@/\\]*@)?([^:/\\@]{2,}):(?!//)(.*)")
 
 
 class GitAnswer(NamedTuple):
@@ -127,7 +130,7 @@ def is_blob(path: str, blob: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A git repository: common directory, first commit, remote."""
+    """A git repository: common directory, root commits, remote."""
 
     common_dir: str
     root: str
@@ -141,19 +144,89 @@ class Repository:
         ) or "project"
 
     @property
-    def first_commit(self) -> str | None:
-        """The root commit; the oldest of them when histories were joined."""
-        lines = _git(self.common_dir, "rev-list", "--max-parents=0", "HEAD")
-        return lines.split()[-1] if lines else None
+    def is_shallow(self) -> bool:
+        """True if old commits, and so the root, were left out."""
+        return os.path.exists(os.path.join(self.common_dir, "shallow"))
+
+    @property
+    def root_commits(self) -> tuple[str, ...]:
+        """The root commits of every branch, oldest last.
+
+        None in a shallow clone. Orphan branches and joined histories have several.
+        """
+        if self.is_shallow:
+            return ()
+        for refs in (("--branches", "--remotes"), ("HEAD",)):  # no stash: it has a root of its own
+            found = git_text(
+                self.common_dir,
+                *("rev-list", "--max-parents=0", "--date-order", *refs),
+                timeout_seconds=20.0,
+            )
+            if found:
+                return tuple(found.split())
+        return ()
+
+    @property
+    def head(self) -> str | None:
+        """The commit that is checked out; ``None`` before the first."""
+        found = git_text(self.common_dir, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        return (found or "").strip() or None
+
+    def has_commit(self, commit: str) -> bool:
+        """Return True if the repository holds a commit."""
+        answer = ask_git(self.common_dir, "cat-file", "-e", commit)
+        return answer is not None and answer.code == 0
 
     @property
     def remote(self) -> str | None:
-        """The address of ``origin``, without a user's name or password."""
-        url = _git(self.common_dir, "config", "--get", "remote.origin.url")
-        if not url:
-            return None
-        scheme, separator, rest = url.strip().partition("://")
-        return f"{scheme}://{rest.rsplit('@', 1)[-1]}" if separator else url.strip()
+        """The address of ``origin`` or of the only remote, normalized."""
+        found = git_text(self.common_dir, "config", "--get-regexp", r"^remote\..*\.url$") or ""
+        urls = dict(line.split(" ", 1) for line in found.splitlines() if " " in line)
+        only = next(iter(urls.values())) if len(urls) == 1 else None
+        return normalize_remote(urls.get("remote.origin.url") or only or "")
+
+    @property
+    def birth(self) -> str | None:
+        """A mark that a later repository at its path does not have."""
+        made = _stat(self.common_dir, "description")[1]  # written once, by `git init` or `clone`
+        return f"{_stat(self.common_dir)[0]}.{made}" if made else None
+
+    @property
+    def made_at_ms(self) -> int:
+        """The time of `git init` or `git clone`; 0 if unknown."""
+        return _stat(self.common_dir, "description")[1] // 1_000_000
+
+    @property
+    def stamp(self) -> str:
+        """The state by which the same repository is known without asking git."""
+        inode, _, changed = _stat(self.common_dir, "config")
+        return f"{self.birth}/{inode}.{changed}{'s' * self.is_shallow}"
+
+
+def _stat(*path: str) -> tuple[int, int, int]:
+    """Return a file's number, and when its content and its entry changed; zeros without it."""
+    try:
+        found = os.stat(os.path.join(*path))
+    except OSError:
+        return 0, 0, 0
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+
+
+def normalize_remote(url: str) -> str | None:
+    """Return a remote's host and path, however it is reached.
+
+    Protocol, user, password, port, letters and the ending do not tell repositories apart.
+
+    >>> normalize_remote("git@GitHub.com:Ann/app.git"), normalize_remote("https://x:y@github.com/ann/App/")
+    ('github.com/ann/app', 'github.com/ann/app')
+    >>> normalize_remote("ssh://git@host:2222/~ann/app.git"), normalize_remote("file:///srv/app.git")
+    ('host/~ann/app', '/srv/app')
+    """
+    place = url.strip()
+    found = _REMOTE_URL.fullmatch(place) or _REMOTE_SHORT.fullmatch(place)
+    if found is not None:
+        place = f"{found[1]}/{found[2].lstrip('/')}".casefold()
+    return place.removeprefix("file://").rstrip("/").removesuffix(".git").rstrip("/") or None
 
 
 def find_repository(start: str | os.PathLike[str]) -> Repository | None:
@@ -216,7 +289,3 @@ def _setting(config: Path, name: str) -> str | None:
 
 def _text(path: Path) -> str:
     return read_regular(path).decode("utf-8", "replace")
-
-
-def _git(common_dir: str, *arguments: str) -> str:
-    return git_text(common_dir, *arguments) or ""

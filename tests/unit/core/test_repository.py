@@ -54,12 +54,12 @@ def test_a_repository_is_named_after_its_folder(repository):
 def test_the_first_commit_is_the_root_of_the_history(repository):
     first = git(repository, "rev-parse", "HEAD")
     git(repository, "commit", "-q", "--allow-empty", "-m", "second")
-    assert find_repository(repository).first_commit == first
+    assert find_repository(repository).root_commits == (first,)
 
 
 def test_a_repository_without_commits_has_no_first_commit(tmp_path):
     git(tmp_path, "init", "-q")
-    assert find_repository(tmp_path).first_commit is None
+    assert find_repository(tmp_path).root_commits == ()
 
 
 def test_worktrees_share_one_repository(repository, tmp_path):
@@ -86,9 +86,9 @@ def test_a_path_through_a_link_is_the_same_repository(repository, tmp_path):
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        ("https://ann:s3cret@example.com/a/app.git", "https://example.com/a/app.git"),
-        ("https://example.com/a/app.git", "https://example.com/a/app.git"),
-        ("git@example.com:a/app.git", "git@example.com:a/app.git"),
+        ("https://ann:s3cret@example.com/a/app.git", "example.com/a/app"),
+        ("https://example.com/a/app.git", "example.com/a/app"),
+        ("git@example.com:a/app.git", "example.com/a/app"),
     ],
 )
 def test_a_remote_is_known_without_its_password(repository, url, shown):
@@ -113,7 +113,7 @@ def test_a_bare_repository_is_named_without_its_suffix():
 def test_without_git_the_facts_are_unknown_and_nothing_breaks(repository, monkeypatch):
     monkeypatch.setenv("PATH", "")
     found = find_repository(repository)
-    assert (found.first_commit, found.remote) == (None, None)
+    assert (found.root_commits, found.remote, found.head) == ((), None, None)
 
 
 def test_a_forged_pointer_does_not_make_a_folder_part_of_a_repository(repository, tmp_path):

@@ -135,7 +135,7 @@ def test_behavior_sees_the_events(memory, folder):
 
 
 def test_events_go_behind_the_wall_of_the_repository_they_happened_in(
-    tmp_path, folder, monkeypatch
+    by_folder, tmp_path, folder, monkeypatch
 ):
     monkeypatch.setenv("SMARA_HOME", str(tmp_path / "home"))
     repositories = [tmp_path / name for name in ("one", "two")]

@@ -217,12 +217,16 @@ def _divide(
 ) -> dict[str, list[SpoolFile]]:
     """Group files by the project they belong to; report their folders and agents."""
     groups: dict[str, list[SpoolFile]] = {}
-    projects: dict[tuple[str, str], str] = {}
+    projects: dict[tuple[str, str], str | None] = {}
     for file in files:
         cwd = next((event.cwd for event in file.events if event.cwd), file.cwd)
         if (file.project, cwd) not in projects:
             projects[file.project, cwd] = project_of(memory, file.project, cwd)
         project = projects[file.project, cwd]
+        if project is None:  # nobody has asked for this folder to be remembered
+            with suppress(OSError):
+                os.unlink(file.path)
+            continue
         groups.setdefault(project, []).append(file)
         agents = done.folders[cwd][1] if cwd in done.folders else set()
         agents.update(event.agent for event in file.events)

@@ -87,6 +87,8 @@ def speak(agent: str, name: str, payload: bytes, folder: str) -> bytes:
             check_index=False,
             embed_in_background=False,
         ) as memory:
+            if memory.projects.at(event.cwd, settings.project) is None:
+                return b""  # outside git, and nobody has asked for this folder to be remembered
             # One of those that wait is this start. Hosts that run a drain beside it are not kept
             # waiting for another.
             if (

@@ -90,8 +90,14 @@ def finish(folder: str, draft: BriefDraft) -> bool:
         {**head, "stamp": stamp},
         triggers=draft.watched,
         words=draft.words,
-        settings=[str(config_path())],
+        settings=[str(config_path()), _marker(draft.cwd)],
     )
+
+
+def _marker(cwd: str) -> str:
+    """Return the file by which a folder's repository is known to be the same."""
+    git = os.path.join(brief.root_of(cwd), ".git")
+    return os.path.join(git, "config") if os.path.isdir(git) else git
 
 
 def _has_changed(look: Probe, head: Mapping[str, Any]) -> bool:
@@ -116,7 +122,7 @@ def write_absence(folder: str, cwd: str, store: str) -> None:
             {"store": store, "stamp": [], "arms": ""},
             triggers=(),
             words={},
-            settings=[str(config_path())],
+            settings=[str(config_path()), _marker(cwd)],
         )
 
 

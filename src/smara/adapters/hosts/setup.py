@@ -379,7 +379,16 @@ def targets_of(agent: str, reach: Reach, root: str, program: str = "smara") -> l
     host = host_named(agent)
     if host.setup is None:
         raise InvalidInputError(f"{host.title or host.name} runs no hooks: nothing to set up.")
-    return host.setup.targets(reach, root, program)
+    targets = host.setup.targets(reach, root, program)
+    if reach == "project" and host.setup.home is not None:
+        everywhere = {each.path for each in host.setup.targets("global", root, program)}
+        shared = [each.path for each in targets if each.path in everywhere]
+        if shared:
+            raise InvalidInputError(
+                f"{shared[0]} counts for all repositories. `smara setup {agent} --global` changes "
+                "it."
+            )
+    return targets
 
 
 def program() -> str:

@@ -91,7 +91,7 @@ class Anchors:
         if real is not None and (
             any(_repository_of(each) == mine for each in indexed)
             if indexed
-            else self.store.repository(session) in (None, mine)
+            else mine in (self.store.repositories(session) or {mine})
         ):
             root = real
         else:
@@ -112,12 +112,13 @@ class Anchors:
         tree = self.tree(session) if anchors else None
         if tree is None:
             return {}
-        # Anchors of another repository are its own business, unless it is gone.
+        # Anchors of another repository are its own business, unless it is gone or a clone of this.
+        clones = self.store.repositories(session) | {tree.repository}
         mine = [
             each
             for theirs in anchors.values()
             for each in theirs
-            if each.repository == tree.repository or not os.path.isdir(each.repository)
+            if each.repository in clones or not os.path.isdir(each.repository)
         ]
         if not mine:
             return {}

@@ -159,10 +159,13 @@ class AnchorStore(ProjectStore):
         )
         return [from_storable(row[0]) for row in rows]
 
-    def repository(self, session: Session) -> str | None:
-        """Return the repository that the project is, when it is one."""
-        row = session.one(self.sql("SELECT git_common_dir FROM projects WHERE no = :project"))
-        return row[0] if row else None
+    def repositories(self, session: Session) -> set[str]:
+        """Return the git directories that were seen as this project."""
+        statement = (
+            "SELECT path FROM project_places WHERE project_no = :project AND kind = 'git'"
+            " AND path IS NOT NULL"
+        )
+        return {row[0] for row in self.rows(session, statement)}
 
     def trees(self, session: Session) -> dict[str, tuple[int, bool]]:
         """Return each index's number and completeness by folder, newest first."""

@@ -167,31 +167,55 @@ def _change(
     is_flag=True,
     help="Set up all agents, import past sessions, and do not ask.",
 )
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False),
+    help="Outside git: the folder to remember, with all below it.",
+)
 @common
-def init_command(call: Invocation, yes: bool) -> Reply:
+def init_command(call: Invocation, yes: bool, folder: str | None) -> Reply:
     """Create the store, set up agents and import past sessions.
 
-    Nothing is written into your repository unless you agree; every change is
-    shown first.
+    Every file that would change is shown first. Outside git, name the folder
+    that is meant.
     """
-    with call.memory() as memory:
-        status = memory.status()
+    os.chdir(folder or ".")
+    may_ask = not yes and not call.as_json and sys.stdin.isatty()
     here = find_repository(os.getcwd())
     root, journal = here.root if here else os.getcwd(), SetupJournal(setup_folder())
+    with call.memory() as memory:
+        place = memory.projects.at(os.getcwd(), memory.settings.project)
+        if place is None and (
+            folder or (may_ask and click.confirm(f"No git repository here. Remember {root} alone?"))
+        ):
+            place = memory.projects.add_folder(root)
+    if place is None and yes:
+        raise InvalidInputError(
+            f"{root} is in no git repository, so nothing was set up or imported. Go to a "
+            f"repository, or name the folder that you mean: smara init --yes --folder {root}"
+        )
+    with call.memory() as memory:
+        status = memory.status()
     hosts = find_hosts(root, journal)
-    sessions, _ = find(tuple(TRANSCRIPTS), Here(os.getcwd()))
+    sessions = find(tuple(TRANSCRIPTS), Here(os.getcwd()))[0] if place is not None else []
+    whose = "of this repository" if here else f"of {root}"
     if not call.as_json:
-        _print_found(status, hosts, len(sessions))
-    may_ask = not yes and not call.as_json and sys.stdin.isatty()
+        output.say(f"Store    {status['store']['path']}")
+        output.say(f"Folder   {root}")
+        _print_found(status, hosts)
+        if sessions:
+            output.say(f"Found    {output.count(len(sessions), 'past session')} {whose}")
     done = [
         host.agent
         for host in hosts
-        if not host.is_set_up and _set_up(host, root, journal, yes=yes, may_ask=may_ask)
+        if place is not None
+        and not host.is_set_up
+        and _set_up(host, root, journal, yes=yes, may_ask=may_ask)
     ]
     if sessions and may_ask:
         output.say()
         yes = click.confirm(
-            f"Import {output.count(len(sessions), 'past session')} of this repository?",
+            f"Import {output.count(len(sessions), 'past session')} {whose}?",
             default=True,
         )
     imported = BulkReport()
@@ -245,9 +269,8 @@ def init_command(call: Invocation, yes: bool) -> Reply:
         output.say(f"{'Next:' if position == 0 else '     '}  {command:<26} {purpose}")
 
 
-def _print_found(status: dict[str, Any], hosts: Sequence[FoundHost], sessions: int) -> None:
+def _print_found(status: dict[str, Any], hosts: Sequence[FoundHost]) -> None:
     """Print what was there before anything is set up."""
-    output.say(f"Store    {status['store']['path']}")
     output.say(f"Project  {status['project']}")
     messages, threads = (output.count(status[name], name[:-1]) for name in _COUNTED)
     output.say(f"Stored   {messages} in {threads}")
@@ -256,8 +279,6 @@ def _print_found(status: dict[str, Any], hosts: Sequence[FoundHost], sessions: i
         places = [names[reach] for reach in host.set_up] + ["as a plug-in"] * host.has_plugin
         where = f", set up {' and '.join(places)}" if places else ""
         output.say(f"Found    {host.name}{where}")
-    if sessions:
-        output.say(f"Found    {output.count(sessions, 'past session')} of this repository")
 
 
 def _set_up(host: FoundHost, root: str, journal: SetupJournal, yes: bool, may_ask: bool) -> bool:

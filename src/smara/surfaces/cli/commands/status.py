@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 
 import click
@@ -18,7 +19,7 @@ from smara.surfaces.cli.options import Invocation, Reply, common
 def status_command(call: Invocation) -> Reply:
     """Show what is stored in this project, and where."""
     with call.memory() as memory:
-        status = memory.status()
+        status = {**memory.status(), "notes": memory.projects.notes(memory.project)}
     yield status
     store, tasks, noted = status["store"], status["tasks"], status["observations"]
     waiting = (
@@ -52,35 +53,57 @@ def status_command(call: Invocation) -> Reply:
     ]
     if store.get("walBytes"):
         rows.append(("write-ahead log", output.size(store["walBytes"])))
-    output.facts(rows)
+    output.facts([*rows, *(("note", each) for each in status["notes"])])
 
 
-@click.command("projects")
+@click.group("projects", invoke_without_command=True)
 @common
 def projects_command(call: Invocation) -> Reply:
     """List the projects of this store; the current one is marked."""
+    if click.get_current_context().invoked_subcommand:
+        return
     with call.memory() as memory:
         projects = memory.projects.list()
         current = memory.project
+        notes = {each.id: memory.projects.notes(each.id) for each in projects}
     yield [
         {
             "id": each.id,
             "name": each.name,
-            "gitCommonDir": each.git_common_dir,
-            "remote": each.remote,
+            "folders": each.folders,
+            "remotes": each.remotes,
+            "notes": notes[each.id],
             "createdAt": each.created_at,
             "isCurrent": each.id == current,
         }
         for each in projects
     ]
     output.table(
-        ("", "project", "name", "git directory"),
+        ("", "project", "name", "folders"),
         [
-            ("*" if each.id == current else "", each.id, each.name, each.git_common_dir)
+            ("*" if each.id == current else "", each.id, each.name, ", ".join(each.folders))
             for each in projects
         ],
-        folding=("git directory",),
+        folding=("folders",),
     )
+    for note in notes[current]:
+        click.echo(output.paragraph(note, f"{current}: ", "  "), err=True)
+
+
+@projects_command.command("adopt")
+@click.argument("project_id", metavar="PROJECT")
+@common
+def adopt(call: Invocation, project_id: str) -> Reply:
+    """Make PROJECT the one of the repository here.
+
+    What this repository's project has stored until now stays there, under its
+    name.
+    """
+    with call.memory() as memory:
+        before = memory.project
+        memory.projects.adopt(project_id, os.getcwd())
+    yield {"project": project_id, "before": before}
+    output.say(f"This repository is now {project_id}; it was {before}.")
 
 
 @click.command("version")
