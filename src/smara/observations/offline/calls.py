@@ -22,6 +22,7 @@ from smara.messages.models import plain
 from smara.observations.models import Category, Note, Priority
 from smara.observations.offline.exchanges import ToolCall, output_lines, path_of
 from smara.observations.offline.notes import (
+    CUES,
     PathShortener,
     Scene,
     by_folder,
@@ -29,17 +30,12 @@ from smara.observations.offline.notes import (
     clip,
     excerpt,
     joined,
-    one_of,
     outline,
 )
 from smara.observations.offline.speech import is_telling_item, telling_sentences
 
 NO_RESULT = "no result seen"
 _SHOWN = 140
-_INSTALLED = re.compile(
-    r"(?i)\b(?:successfully installed|added \d+ packages?|installed \d+|up to date)\b|^\s{0,4}\+ "
-    r"\S+[@=]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,19 +132,14 @@ _PREAMBLE = (
     "warning", "Compiling", "Generated", "Exit code", "Checking ", "Running ", "Getting ",
     "hint:", "> ",
 )  # fmt: skip
-_VERDICT = one_of(
-    r"\b(?:\d{1,9}|no|found|zero)\b.{0,40}"
-    r"\b(?:issues?|errors?|warnings?|problems?|suggestions?|violations?|offenses?)\b",
-    r"all checks passed|success",
-)
 
 
 def _telling_words(command: Command, lines: Sequence[str]) -> str:
     """Return the words of an output that say most about it."""
     if command.purpose == "install":
-        return next((clip(line, 140) for line in lines if _INSTALLED.search(line[:300])), "")
+        return next((clip(line, 140) for line in lines if CUES["installed"].search(line[:300])), "")
     if command.purpose == "check":
-        verdicts = [line for line in lines if _VERDICT.search(line[:300])]
+        verdicts = [line for line in lines if CUES["verdict"].search(line[:300])]
         if verdicts or not command.is_piped:
             return clip(verdicts[-1], 110) if verdicts else ""
     if command.purpose == "test":
@@ -292,7 +283,6 @@ def _test_facts(scene: Scene, runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-REJECTED = "The user doesn't want to proceed with this tool use"
 _NOTHING = (
     "No files found", "No matches found", "No results", "0 matches", "no matches",
     "No such file", "does not exist",

@@ -16,80 +16,11 @@ from typing import Any, Literal, NamedTuple
 from smara.core.extract import shorten
 from smara.observations.models import Note
 from smara.observations.offline.exchanges import ToolCall, path_of
-from smara.observations.offline.notes import Scene, clean, clip, joined
+from smara.observations.offline.notes import CUES, Scene, clean, clip, joined
 
-_MODIFIERS = (
-    r"(?:(?:export|default|public|private|protected|internal|static|async|abstract|final|override"
-    r"|virtual|sealed|open|pub(?:\(\w{1,10}\))?|unsafe|extern|inline|declare|partial|suspend|data"
-    r"|constexpr)\s{1,4}){0,5}"
-)
-_NAMED = re.compile(
-    rf"\s{{0,60}}{_MODIFIERS}"
-    r"(?:defmodule|defmacro|defp?|fn|func|fun|function\*?|class|interface|struct|enum|trait|type"
-    r"|module|protocol|record"
-    r"|impl|namespace|union|extension|sub)\s{1,4}(?:\([^()]{0,60}\)\s?)?([A-Za-z_$][\w.$:?!]{0,80})"
-)
-_ARROW = re.compile(
-    r"\s{0,60}(?:export\s{1,3})?(?:default\s{1,3})?(?:const|let|var"
-    r"|val)\s{1,3}([A-Za-z_$][\w$]{1,80})\s?(?::[^=]{1,60})?=\s?"
-    r"(?:async\b|function\b|\([^()]{0,120}\)\s?(?::[^=]{1,40})?=>|\w{1,40}\s?=>|z\.|yup\.|new\s"
-    r"|create\w{1,30}\(|define\w{1,30}\()"
-)
-_METHOD = re.compile(
-    r"\s{1,40}(?:(?:public|private|protected|static|async|final|override|get|set"
-    r"|readonly)\s{1,3}){0,4}(?!(?:if|for|while|switch|catch|return|function|else|do|with|await|new"
-    r"|throw|super|require|import|expect|assert)\b)(?:[A-Za-z_$][\w<>\[\],.?]{0,60}\s{1,3})?([A-Za-"
-    r"z_$][\w$]{1,60})\([^()]{0,160}\)\s?(?::\s?[^{;]{1,60})?\{$"
-)
-_DECLARED = re.compile(
-    r"\s{0,40}(?:(?:create|drop|add|alter) (?:unique_)?(?:index|table|constraint)|attribute|field"
-    r"|column|has_many|has_one|belongs_to|many_to_many|create|update|destroy|action|identity"
-    r"|resource|table|add_column|add_index|rename|remove|scope|validates?|event|input|slot|attr"
-    r"|hook|resources)[ (]{1,3}[:\"'](\w{1,60})[^\n]{0,120}"
-)
-_CONSTANT = re.compile(
-    r"\s{0,8}(?:export\s|pub\s|static\s|final\s|const\s|public\s|let\s|readonly\s|#define\s){0,5}"
-    r"([A-Z][A-Z0-9_]{2,60})\s{0,30}(?::[^=]{1,40})?(?:=|\s)\s{0,3}\S.{0,80}"
-)
-_ATTRIBUTE = re.compile(r"\s{0,8}@([a-z]\w{2,40})\s{1,2}(?!\"\"\")[\d\"'\[:%{~]\S{0,80}.{0,60}")
-_TABLE = re.compile(
-    r"\b(?:CREATE\s(?:UNIQUE\s)?(?:TABLE|INDEX|VIEW)|ALTER\sTABLE"
-    r"|DROP\sTABLE)\s(?:IF\s(?:NOT\s)?EXISTS\s)?"
-    r"[\"'`\[]?([\w.]{1,80})[\"'`\]]?(?:\s(?:ADD|DROP|RENAME)\s.{0,80})?",
-    re.IGNORECASE,
-)
 # A line without any of these is not searched: ignoring case is slow.
 _TABLE_WORDS = ("TABLE", "INDEX", "VIEW")
-_ROUTE = re.compile(
-    r"(?:@?\b\w{1,20}\.)?\b(?:get|post|put|patch|delete|live|route|HandleFunc|Handle|path|re_path"
-    r"|Get|Post|Put|Patch|Delete)\s{0,2}\(?\s?[\"'`](/[^\"'`\s]{0,120})[\"'`]"
-)
-_TEST = re.compile(
-    r"\s{0,40}(?:(?:async\s)?def\s(test_\w{1,100})|func\s(Test\w{1,80})|(?:fn|void"
-    r"|fun)\s(test\w{1,80})"
-    r"|(?:test|it|describe|context|scenario|specify)(?:\.\w{1,10})?\s?\(?\s?([\"'`])(.{1,120}?)\4)"
-)
-_IMPORT = re.compile(
-    r"\s{0,12}(?:import\s.{0,160}?from\s[\"']([^\"']{1,80})[\"']|import\s[\"']([^\"']{1,80})[\"']"
-    r"|from\s([\w.]{1,80})\simport|import\s([\w.]{1,80})|use\s([\w:.]{3,80})|(?:alias"
-    r"|require)\s([A-Z][\w.]{2,80})|#include\s[<\"]([^>\"]{1,80})"
-    r"|.{0,40}\brequire\([\"']([^\"']{1,80})[\"']\))"
-)
-_ENVIRONMENT = re.compile(
-    r"(?:process\.env\.|import\.meta\.env\.|environ(?:\.get)?[\[(][\"']|getenv\(?[\"']"
-    r"|get_env!?\([\"']|ENV\[[\"']"
-    r"|env::var\([\"']|Environment\.GetEnvironmentVariable\([\"'])([A-Z][A-Z0-9_]{2,60})"
-)
-_FAILURE = re.compile(
-    r"\b(?:except|catch|rescue|raise|throw(?:s|\snew)?|panic!"
-    r"|Err)\b[\s(]{0,3}((?:\w{1,30}\.){0,3}[A-Z]\w{2,60})"
-)
 _SETTING = re.compile(r"\s{0,40}[\"']?([\w.@/-]{2,60})[\"']?\s{0,3}[:=]\s?[^\s{\[|>].{0,120}")
-_FIELD = re.compile(
-    r"\s{1,40}[\"']?[A-Za-z_]\w{0,40}[\"']?\??\s{0,20}(?:[:=]\s{0,4}\S.{0,70}|\s(?:TEXT|INTEGER|INT"
-    r"|BIGINT|REAL|UUID|BOOLEAN|TIMESTAMP|DATE|JSONB?|BLOB|VARCHAR|NUMERIC)\b.{0,70}"
-    r"|\s[\w.*\[\]]{1,40})"
-)
 _HEADING = re.compile(r"#{1,4}\s(.{1,100})")
 _SETTING_FILES = (
     ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".env", ".properties", ".conf", ".tf",
@@ -158,34 +89,40 @@ def definitions(lines: Sequence[str], path: str = "") -> Definitions:
                 found.add("setting", line.strip().rstrip(","), setting[1])
             continue
         if "env" in line or "ENV" in line or "Environ" in line:
-            for variable in _ENVIRONMENT.findall(line):
+            for variable in CUES["environment"].findall(line):
                 found.add("variable", variable)
-        if "/" in line and (route := _ROUTE.search(line)):
+        if "/" in line and (route := CUES["route"].search(line)):
             found.add("route", signature(line), route[1])
-        if failure := _FAILURE.search(line):
+        if failure := CUES["failure"].search(line):
             found.add("failure", failure[1])
         next_fields = 0
-        if test := _TEST.match(line):
+        if test := CUES["test"].match(line):
             found.add("test", test[1] or test[2] or test[3] or test[5])
-        elif imported := _IMPORT.match(line):
+        elif imported := CUES["import"].match(line):
             found.add("import", next(group for group in imported.groups() if group))
-        elif any(map(line.upper().__contains__, _TABLE_WORDS)) and (table := _TABLE.search(line)):
+        elif any(map(line.upper().__contains__, _TABLE_WORDS)) and (
+            table := CUES["table"].search(line)
+        ):
             found.add("table", " ".join(table[0].split()), table[1])
             opened, next_fields = "table", 12
-        elif named := _NAMED.match(line) or _ARROW.match(line) or _METHOD.match(line):
+        elif (
+            named := CUES["named"].match(line)
+            or CUES["arrow"].match(line)
+            or CUES["method"].match(line)
+        ):
             if named[1] not in seen:  # else it is another clause of the same function
                 seen.add(named[1])
                 found.add("name", signature(line), named[1])
                 opened, next_fields = "name", 8 if any(map(line.__contains__, _WITH_FIELDS)) else 0
         elif (
-            declared := _DECLARED.fullmatch(line)
-            or _CONSTANT.fullmatch(line)
-            or _ATTRIBUTE.fullmatch(line)
+            declared := CUES["declared"].fullmatch(line)
+            or CUES["constant"].fullmatch(line)
+            or CUES["attribute"].fullmatch(line)
         ):
             found.add("name", signature(line), declared[1])
         elif fields_left and line[:1].isspace():
             next_fields = fields_left - 1
-            if _FIELD.fullmatch(line):
+            if CUES["field"].fullmatch(line):
                 # ``User`` and ``id: int`` become ``User (id: int)``.
                 piece = signature(line)
                 head, title = found.by_kind[opened][-1]

@@ -12,61 +12,30 @@ from datetime import tzinfo
 from typing import Any
 
 from smara.core.dates import find_days, local_time, zone_of
-from smara.core.extract import word_set
 from smara.errors import InvalidInputError
 from smara.messages.models import Message
 from smara.observations.models import Extractor, Note
 from smara.observations.offline.exchanges import is_program_text, without_blocks
-from smara.observations.offline.notes import LABEL, excerpt, sentences
+from smara.observations.offline.notes import CUES, LABEL, WORDS, excerpt, sentences
 from smara.observations.reply.parse import check_extractor, neutral
 from smara.working.schema import check_value, compile_pattern
 
 _MOST = 400
 _LONGEST_VALUE = 200
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_SAYS_NOTHING = word_set(
-    "a an the of for and or is all every each list value field item items name text number data"
-)
-_DATE_WORDS = word_set("date day time at on when")
-# Values that occur in any talk; they count only where their field is named.
-_EVERYDAY = word_set(
-    "high low medium open closed done none yes no true false on off good bad new old small large "
-    "left right up down"
-    " fast slow easy hard start stop many few some any other next last first one two three main "
-    "test work"
-)
 
 _NUMBER = re.compile(
     r"(?<![\w.,-])([-+]?)[$€£]?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\w]|[.,]\d)"
 )
 _TRUTHS = re.compile(r"\b(true|false|yes|no|on|off|enabled|disabled)\b", re.IGNORECASE)
-_TRUE = word_set("true yes on enabled")
-_FORMATS: dict[str, re.Pattern[str]] = {
-    "email": re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}"),
-    "uri": re.compile(
-        r"\b[a-z][a-z0-9+.-]{1,15}://[^\s<>\"'`)\]}]{1,500}(?<![.,;:!?])", re.IGNORECASE
-    ),
-    "uuid": re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE),
-    "ipv4": re.compile(
-        r"(?<![\d.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\d.])"
-    ),
-    "time": re.compile(r"(?<![\d:])(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?![\d:])"),
-}
-_FORMATS["url"] = _FORMATS["uri"]
-
-
 MOST_VALUES = 100
 _MOST_STEPS = 8
 # What a list may be called, and the notes that it is made of.
-_LISTED = {
-    "decision": "decision", "preference": "preference", "requirement": "preference",
-    "request": "request",
-    "question": "question", "error": "error", "fix": "fix", "command": "command",
-    "change": "change",
-    "blocker": "blocker", "problem": "blocker", "completion": "completion", "finding": "finding",
-    "test": "test",
-    "answer": "answer", "statement": "statement", "file": "file", "path": "file",
-}  # fmt: skip
+_LISTED = {name: name for name in WORDS["listed notes"]} | {
+    "requirement": "preference",
+    "problem": "blocker",
+    "path": "file",
+}
 # No value: the messages hold none, or the schema does not tell how to look for it.
 _NOTHING = object()
 
@@ -84,12 +53,12 @@ def labels_of(name: str) -> list[str]:
         elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
             word = word[:-1]
         words.append(word)
-    return [word for word in words if word not in _SAYS_NOTHING] or words
+    return [word for word in words if word not in WORDS["says nothing"]] or words
 
 
 def _field_pattern(label: str) -> re.Pattern[str]:
     """Return a pattern for any word by which a field is known, singular or plural."""
-    words = [word for word in labels_of(label) if word not in _DATE_WORDS] or labels_of(label)
+    words = [word for word in labels_of(label) if word not in WORDS["date"]] or labels_of(label)
     any_word = "|".join(rf"{re.escape(word)}(?:s|es)?" for word in words) or re.escape(label)
     return re.compile(rf"\b(?:{any_word})\b", re.IGNORECASE)
 
@@ -195,7 +164,7 @@ class _Extraction:
         elif kind == "boolean":
             texts = self._labelled(label)
             words = [match[0] for text in texts for match in _TRUTHS.finditer(text[:20])]
-            found = [word.lower() in _TRUE for word in words]
+            found = [word.lower() in ("true", "yes", "on", "enabled") for word in words]
         elif kind != "string":
             return None
         elif isinstance(pattern, str):
@@ -212,7 +181,7 @@ class _Extraction:
             ]
         elif form == "date":
             # For a single field only where the field is named, too.
-            is_any = is_list or all(word in _DATE_WORDS for word in labels_of(label))
+            is_any = is_list or all(word in WORDS["date"] for word in labels_of(label))
             names_field = _field_pattern(label).search
             days = [
                 find_days(text, local_time(self._zone, at).date())
@@ -220,8 +189,8 @@ class _Extraction:
                 if is_any or names_field(text)
             ]
             found = [each.render().partition("..")[0] for each in days if each is not None]
-        elif form in _FORMATS:
-            found = [match[0] for text in self._texts for match in _FORMATS[form].finditer(text)]
+        elif shape := CUES.get("uri format" if form == "url" else f"{form} format"):
+            found = [match[0] for text in self._texts for match in shape.finditer(text)]
         elif form != "date-time" and not is_list:
             found = self._labelled(label)
         return None if found is None else found[:_MOST]
@@ -238,7 +207,7 @@ class _Extraction:
         any_word = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
         pattern = re.compile(rf"(?<![\w-])(?:{any_word})(?![\w-])", re.IGNORECASE)
         names_field = _field_pattern(label).search
-        everyday = {word for word in words if word in _EVERYDAY or len(word) < 3 or word.isdigit()}
+        everyday = WORDS["everyday"] | {word for word in words if len(word) < 3 or word.isdigit()}
         return [
             words[word]
             for text in self._texts

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from pathlib import Path
 from typing import Any, Literal
 
 from smara.core.dates import find_days, local_time
@@ -20,16 +21,6 @@ from smara.core.text import find_words
 from smara.observations.models import AgentMode, Category, Flavor, Note, Priority
 from smara.observations.reply.mentions import files_in, lines_in
 
-FRAME_WORDS = word_set(
-    """
-    after agent answered approved asked at attached blocked by changed changes code committed
-    continue corrected created decided delegated deleted done failed failing fetched first fixed
-    for found given handles imports in installed interrupted it last looked mend no nothing ok
-    on passed plan prefers ran rejected removed replaces reported requested result said searched
-    seen showed task the then this to tool trouble until used user waiting web work worked with
-    """
-)
-"""Every word that a note may hold although the conversation does not."""
 LABEL = re.compile(
     r"^(?:User \w+|Agent(?: \w+)?|Task given to this agent|Plan(?: approved by the user)?|Done"
     r"|Blocked|Committed|Fixed|Delegated|Changed code|Searched the web):"
@@ -53,10 +44,25 @@ _BOLD = re.compile(r"(?<!\w)\*\*|\*\*(?!\w)")  # not the power in 2**3
 _TABLE_RULE = re.compile(r"[\s|:+-]{3,}")
 
 
-def one_of(*alternatives: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    """Compile a pattern that is any of several."""
-    return re.compile("|".join(alternatives), flags)
+_SECTION = re.compile(r"^\[(words|pattern|any case): ([\w ]+)\]\n", re.MULTILINE)
 
+
+def _read_cues(text: str) -> tuple[dict[str, re.Pattern[str]], dict[str, frozenset[str]]]:
+    """Read patterns and sets of words; each line of a pattern is one alternative."""
+    patterns, words = {}, {}
+    _, *sections = _SECTION.split(text)
+    for kind, name, body in zip(sections[::3], sections[1::3], sections[2::3], strict=True):
+        lines = [line for line in body.replace("\n  ", "").splitlines() if line and line[0] != "#"]
+        if kind == "words":
+            words[name] = word_set(" ".join(lines))
+        else:
+            flags = re.IGNORECASE if kind == "any case" else re.NOFLAG
+            patterns[name] = re.compile("|".join(lines), flags)
+    return patterns, words
+
+
+CUES, WORDS = _read_cues(Path(__file__).with_name("cues.txt").read_text(encoding="utf-8"))
+"""By what a sentence or a line of code is known: patterns, and sets of words."""
 
 _LONGEST_READ, _HEAD, _TAIL = 16_000, 10_000, 6_000
 
@@ -158,11 +164,6 @@ def plain(line: str) -> str:
 
 
 # A folder that holds one of these is taken for the root of a project when nothing tells it.
-_TOP_FOLDERS = word_set(
-    "src lib test tests spec app apps packages cmd internal pkg assets priv config docs doc "
-    "scripts bin public static"
-    " migrations .github web server client frontend backend components crates evals bench examples"
-)
 # A project lies at least so deep: ``/home/ada/shop``.
 _LEAST_STEPS = 3
 
@@ -183,7 +184,7 @@ class PathShortener:
         for path in paths:
             steps = path.split("/")
             places = range(_LEAST_STEPS, len(steps) - 1)
-            place = next((place for place in places if steps[place] in _TOP_FOLDERS), 0)
+            place = next((place for place in places if steps[place] in WORDS["top folders"]), 0)
             if place and path.startswith("/") and not path.startswith("/usr/"):
                 roots["/".join(steps[:place]) + "/"] += 1
         likely = {root for root, _ in roots.most_common(1)}

@@ -15,13 +15,12 @@ from typing import Any
 
 from smara.actions.commands import TELLING, asks_for_state
 from smara.actions.models import Command
+from smara.actions.tool_output import REFUSAL
 from smara.core.dates import zone_of
-from smara.core.extract import word_set
 from smara.messages.models import Message
 from smara.observations.models import Note, ObservationDraft, ObserveRequest
 from smara.observations.offline.acts import sort
 from smara.observations.offline.calls import (
-    REJECTED,
     Looks,
     Run,
     agent_notes,
@@ -45,7 +44,9 @@ from smara.observations.offline.exchanges import (
     read,
 )
 from smara.observations.offline.notes import (
+    CUES,
     LABEL,
+    WORDS,
     KnownNotes,
     PathShortener,
     Scene,
@@ -55,11 +56,6 @@ from smara.observations.offline.notes import (
 from smara.observations.offline.speech import Assistant, Person, Wish, announces
 
 _BACKGROUND = re.compile(r"running in (?:the )?background with ID: (\w{1,40})")
-_POLITE = re.compile(
-    r"(?:(?:please|pls|hi|hello|hey|ok|okay|so|now|can you|could you|would you|will you"
-    r"|i want you to|i need you to|i'd like you to|let's|help me)[,!]?\s{1,3}){1,4}",
-    re.IGNORECASE,
-)
 _TITLE, _TASK = 60, 300
 _WAITING = "Waiting for the user. Last done:"
 
@@ -75,9 +71,7 @@ def thread_title(exchanges: Sequence[Exchange], is_coding: bool = True) -> str |
     requests = [words for act, words in pairs if act == "request"] if is_coding else []
     others = [words for act, words in pairs if act != "chat"]
     title = next(iter([*requests, *others]), "")
-    if polite := _POLITE.match(title):
-        title = title[polite.end() :]
-    return clip(title.rstrip(" .:!"), _TITLE) or None
+    return clip(CUES["polite"].sub("", title, count=1).rstrip(" .:!"), _TITLE) or None
 
 
 def current_task(exchanges: Sequence[Exchange], notes: Sequence[Note]) -> str | None:
@@ -159,7 +153,7 @@ class AgentWork:
     def take(self, call: ToolCall) -> None:
         """Take one more call."""
         scene, kind = self._scene, kind_of(call)
-        if call.is_error and REJECTED in (call.output or "")[:400]:
+        if call.is_error and REFUSAL in (call.output or "")[:400]:
             self.notes += rejection_notes(scene, call, kind == "quiet")
             return
         self._stretch.length += 1
@@ -297,10 +291,6 @@ def _test_files(run: Run) -> set[str]:
 
 METHOD = "offline-1"
 _WORD = re.compile(r"[A-Za-z_][\w-]{4,40}")
-_NOT_TELLING = word_set(
-    "about after always anything besides every everything keep look mention note observe please "
-    "record things"
-)
 
 
 class OfflineObserver:
@@ -356,7 +346,7 @@ def _notes_of(
         PathShortener(folder, map(path_of, calls), request.root),
         request.mode,
         flavor=request.flavor,
-        focus=frozenset(map(str.lower, _WORD.findall(request.instructions))) - _NOT_TELLING,
+        focus=frozenset(map(str.lower, _WORD.findall(request.instructions))) - WORDS["not telling"],
     )
     person = Person(scene, exchanges)
     work = AgentWork(scene, earlier)

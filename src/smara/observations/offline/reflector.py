@@ -15,34 +15,15 @@ from datetime import tzinfo
 from typing import Any
 
 from smara.core.dates import local_time, zone_of
-from smara.core.extract import word_set
 from smara.core.text import find_words
 from smara.core.tokens import TokenCounter, counter_for
 from smara.observations.models import Note, ObservationDraft, ReflectRequest
 from smara.observations.offline.calls import NO_RESULT
-from smara.observations.offline.notes import WordIndex, by_folder, clip, joined, one_of
+from smara.observations.offline.notes import CUES, WORDS, WordIndex, by_folder, clip, joined
 from smara.observations.offline.observer import METHOD
 
-_PARTICULAR = one_of(
-    r"\d|`|\"\w|“|«",
-    r"[^\W_]_\w|[a-z][A-Z]|\w[/\\@#]\w|\w\w\.\w\w",
-    r"(?:^|\s)(?:--?[a-z]|[@#$:]\w)",
-    r"(?<=[a-z,;] )[A-Z][a-z]",  # a name: a capital inside a sentence
-    r"[^\x00-\x7f]{2}",
-    flags=0,
-)
-_DEFINED = re.compile(
-    r"(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|unsafe|declare"
-    r"|partial|data)\s{1,4}){0,5}(?:class|interface|struct|enum|trait|type|module|protocol|record"
-    r"|impl|namespace|defmodule|defmacro|defp?|fn|func|fun|function|const|let|var|val|table|index"
-    r"|event|field|attribute)\s{1,4}[:\"'`]?([A-Za-z_$][\w.$]{1,80})"
-)
 _NAME = re.compile(r"[@$:]?[A-Za-z_][\w$]*+(?:[./:]{1,2}[\w$]++)*(?=(\()?)")
 _JOINED = re.compile(r"[^\W_]_\w|[a-z]\d?[A-Z]|\w[./]\w|^[@$]")
-_NO_NAMES = word_set(
-    "if for while switch catch return function assert expect raise not and or in do fn def defp "
-    "with"
-)
 _BETWEEN = re.compile(r"(?<=[.!?;…])\s+")
 # A piece of code as short as this is told as it is.
 _SHORT = 32
@@ -54,7 +35,7 @@ def is_particular(text: str) -> bool:
     >>> is_particular("The flags live in src/toggles.py"), is_particular("There is no hurry.")
     (True, False)
     """
-    return _PARTICULAR.search(text) is not None
+    return CUES["particular"].search(text) is not None
 
 
 def names_in(code: str) -> list[str]:
@@ -63,11 +44,11 @@ def names_in(code: str) -> list[str]:
     >>> names_in("def merge_spans(spans, gap): return Spans(join(spans))")
     ['merge_spans', 'Spans', 'join']
     """
-    defined = _DEFINED.match(code)
+    defined = CUES["defined"].match(code)
     found = {defined[1]: None} if defined else {}
     for match in _NAME.finditer(code):
         name = match[0]
-        if (match[1] or _JOINED.search(name)) and name not in _NO_NAMES and len(name) > 2:
+        if (match[1] or _JOINED.search(name)) and name not in WORDS["no names"] and len(name) > 2:
             found.setdefault(name)
     return [name for name in found if len(name) > 1]
 

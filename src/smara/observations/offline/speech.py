@@ -14,10 +14,7 @@ from typing import Any, Literal
 from smara.actions.failures import failure_in
 from smara.observations.models import Category, Note, Priority
 from smara.observations.offline.acts import (
-    CURE,
     DURABLE,
-    NAMES_OR_NUMBERS,
-    VERBS,
     Act,
     is_telling,
     is_trouble,
@@ -27,11 +24,12 @@ from smara.observations.offline.acts import (
 from smara.observations.offline.code import definitions
 from smara.observations.offline.exchanges import Exchange, Utterance
 from smara.observations.offline.notes import (
+    CUES,
+    WORDS,
     Scene,
     TextOutline,
     clip,
     joined,
-    one_of,
     outline,
     plain,
     sentences,
@@ -41,11 +39,6 @@ from smara.observations.reply.mentions import files_in
 STRONGEST: tuple[Act, ...] = ("request", "question", "report", "outcome", "statement", "chat")
 """A passage is what its strongest sentence is."""
 
-_LEANS = re.compile(
-    r"\b(?:it|its|it's|this|these|those|they|they're|them|their|he|she|him|her)\b|^(?:and|but|so"
-    r"|then|because|also|or|otherwise|same|that|that's|the same|the other)\b|\bthat[.,;!]{0,2}$",
-    re.IGNORECASE,
-)
 _FEW_WORDS = 3
 
 
@@ -79,7 +72,7 @@ def passages(pairs: Iterable[Pair]) -> dict[Act, list[Pair]]:
 
 def _leans(words: str) -> bool:
     """Return True if a sentence needs the one before it to be understood."""
-    return len(words.split()) < _FEW_WORDS or bool(_LEANS.search(words))
+    return len(words.split()) < _FEW_WORDS or bool(CUES["leans"].search(words))
 
 
 _ACT_SHAPES: dict[Act, tuple[str, Category, Priority]] = {
@@ -229,7 +222,7 @@ class Person:
             if trouble is not None and any(map(_leans, words)):
                 text = f"{text} (trouble: {clip(trouble[0], 200)})"
                 steps.append(trouble[1])
-            category: Category = "fix" if any(map(CURE.search, words)) else "statement"
+            category: Category = "fix" if any(map(CUES["cure"].search, words)) else "statement"
             yield self._note(
                 message, act, text, name=name, details=about, steps=steps, category=category
             )
@@ -291,79 +284,6 @@ def _chosen(words: list[str], is_strong: list[bool]) -> str:
     return " ".join(words[place] for place in sorted(chosen)) + " …"
 
 
-FINDING = one_of(
-    r"\broot cause\b|\bturns? out\b|\bcaused by\b|\bbecause\b|\bdue to\b|\bthe reason\b|\breal "
-    r"bug\b",
-    r"\b(?:issue|problem|bug|cause|reason|culprit|error|failure|fix|difference|catch"
-    r"|trick) (?:here |now )?(?:is|was|are|were|comes|seems|lies)\b",
-    r"\bi (?:found|discovered|noticed|see that|see the)\b|^found\b",
-    r"\bknown (?:\w{1,20} )?(?:issue|bug|problem|conflict|limitation)\b",
-    r"\b(?:does|do|did|is|are|was|were|has|have|can|will|wo|could|should)(?: not|n't) (?:support"
-    r"|supported|exist|work|include|included|configured|needed|set|defined|match|available|handle"
-    r"|have|contain|installed|exported|being)\b",
-    r"\b(?:is|are|was|were) (?:missing|lost|unused|deprecated|dropped|ignored|overwritten|stale"
-    r"|wrong|incompatible|pre-existing|required)\b|\bpre-existing\b|\bwhich means\b|\bthis means\b"
-    r"|\bmeans that\b|\bcannot be\b|\bnot a valid\b|\bdepends? on\b|\bconflicts? (?:with|when"
-    r"|between)\b|\bonly (?:works|happens|when|if)\b|\bfails? (?:because|since|when|on|if)\b"
-    r"|\bneeds? .{1,60} (?:imported|installed|enabled|set)\b|\bno \w{1,30} (?:module|file|helper"
-    r"|table|column|config)|\bwithout (?:a|an|the) (?:default|key|index|lock)\b",
-)
-CHOICE = one_of(
-    r"\b(?:i(?:'ll| will|'ve| have)?|we(?:'ll| will)?|let me|let's|i'm going to) (?:just |instead "
-    r"|simply )?(?:use|go with|choose|chose|chosen|decided|keep|skip|suppress|opt|switch|stick"
-    r"|avoid|prefer|adopt|rewrite|work around)\b.{0,160}\b(?:because|instead|rather than|since"
-    r"|so that|to avoid|to keep|for)\b",
-    r"\bdecided to\b|\bgoing with\b|\brecommend(?:ation|ed)?:? ",
-    r"\bthe (?:best|simplest|safest|right) (?:approach|option|way|choice|fix) is\b",
-)
-COMPLETION = one_of(
-    r"^(?:all (?:done|set|green|pushed|committed)|done\b|pushed\b|committed\b|✅|fixed\b"
-    r"|implemented\b|completed\b)",
-    r"^(?:added|created|updated|removed|deleted|renamed|moved|refactored|replaced|extracted"
-    r"|converted|migrated|deployed"
-    r"|installed|configured|merged|upgraded|reverted|rewrote|wrote|switched)\b",
-    r"^everything\b.{0,60}\b(?:pushed|done|pass\w{0,4}|complete|working|clean)",
-    r"\b(?:is|are|has been|have been|now) (?:(?:now|fully|all|both|successfully) ){0,3}(?:complete"
-    r"|completed|done|finished|fixed|implemented|pushed|merged|deployed|resolved|closed|working"
-    r"|in place|migrated)\b",
-    r"^(?:i(?:'ve| have) |successfully |the \w{1,30} (?:is|was) )(?:(?:now|just"
-    r"|successfully) ){0,2}(?:added|created|implemented|fixed|updated|removed|refactored|moved"
-    r"|renamed|written|built|set up|completed|finished|resolved|migrated|configured|installed"
-    r"|deployed)\b",
-    r"\ball (?:\d{1,6} |the |of the )?(?:\w{1,20} ){0,3}(?:tests?|checks|tasks"
-    r"|subtasks)(?: now)? (?:are |is )?(?:pass|green|done|complete|succeed)|\bcomplete[.!]?$",
-)
-BLOCKED = one_of(
-    r"\b(?:i(?:'m| am)|we(?:'re| are)|this is|it is|work is|still) blocked\b|\bblocked (?:by|on"
-    r"|until)\b",
-    r"\b(?:i|we) can(?:no|')t (?:proceed|continue|go on|access|push|commit|install)\b|\bhook "
-    r"won't let me\b",
-    r"\bwaiting (?:for|on) (?:you|your|the user|approval|review|access)",
-    r"\bneeds? your (?:input|approval|decision|help|confirmation)",
-)
-_CONTRAST = one_of(
-    r"\b(?:but|however|although|never|only|already|actually|instead|unless|not)\b|n't\b",
-    r"\b(?:has|have|returns?|takes|expects|contains) \d{1,9}\b",
-)
-_OPENERS = re.compile(
-    r"(?:(?:good|great|perfect|right|ok(?:ay)?|excellent|now|next|first|then|also|finally|alright"
-    r"|so|nice|both|expected|i see|yes|sure)\b[,.!:;—– -]{0,4}){1,4}",
-    re.IGNORECASE,
-)
-_ANNOUNCES = one_of(
-    r"(?:let me|let's|i'll|i will|i need|i'm going to|i should|i can(?!')|i now have|i understand"
-    r"|starting|time to)\b",
-    r"i have (?:a|the|full|all|everything|enough|complete)\b",
-    r"(?:moving on|going to|here's|here is|here are|running|checking|reading|adding|writing"
-    r"|creating|updating)\b",
-    r"(?:closing|committing|pushing|fixing|looking)\b",
-)
-ROOT_CAUSE = one_of(
-    r"\broot cause\b|\bcaused by\b|\bbecause\b|\bdue to\b|\b(?:issue|problem|bug|cause) (?:here "
-    r")?(?:is|was)\b",
-)
-SURE = re.compile(r"\broot cause\b|\bturns out\b", re.IGNORECASE)
-
 _SHORTEST_EXPLANATION, _SHORTEST_CHOICE = 25, 60
 
 
@@ -372,20 +292,24 @@ def explains(words: str) -> bool:
     if len(words) < _SHORTEST_EXPLANATION or words.rstrip().endswith(":"):
         return False
     if announces(words):
-        return bool(CHOICE.search(words)) and len(words) > _SHORTEST_CHOICE
-    if FINDING.search(words) or CHOICE.search(words) or BLOCKED.search(words):
+        return bool(CUES["choice"].search(words)) and len(words) > _SHORTEST_CHOICE
+    if (
+        CUES["finding"].search(words)
+        or CUES["choice"].search(words)
+        or CUES["blocked"].search(words)
+    ):
         return True
-    return "`" in words and bool(_CONTRAST.search(words))
+    return "`" in words and bool(CUES["contrast"].search(words))
 
 
 def announces(words: str) -> bool:
     """Return True if a sentence only says what comes next."""
-    opener = _OPENERS.match(words)
+    opener = CUES["openers"].match(words)
     rest = words[opener.end() :] if opener else words
     return (
         not rest
-        or bool(_ANNOUNCES.match(rest))
-        or rest.split(" ", 1)[0].lower().strip("`") in VERBS
+        or bool(CUES["announces"].match(rest))
+        or rest.split(" ", 1)[0].lower().strip("`") in WORDS["verbs"]
     )
 
 
@@ -434,7 +358,7 @@ class Assistant:
             if explains(each)
             or any(word.strip(".,;:!?`\"'()") in focus for word in each.lower().split())
         ][:2]
-        if len(parts.items) >= 2 and any(map(COMPLETION.search, parts.prose[:2])):
+        if len(parts.items) >= 2 and any(map(CUES["completion"].search, parts.prose[:2])):
             notes.append(self._summary(utterance, "completion", parts))
         elif explained:
             notes.append(self._explanation(utterance, explained))
@@ -444,7 +368,7 @@ class Assistant:
 
     def thought(self, utterance: Utterance) -> list[Note]:
         """Write a note on reasoning, if it names a cause for sure."""
-        sure = list(filter(SURE.search, outline(utterance.text).prose))
+        sure = list(filter(CUES["sure"].search, outline(utterance.text).prose))
         return [self._explanation(utterance, sure[:1])] if sure else []
 
     def last(self, utterance: Utterance) -> list[Note]:
@@ -454,17 +378,19 @@ class Assistant:
         words = parts.prose
         question = words.pop() if words and words[-1].rstrip().endswith(("?", "？")) else ""
         if words or parts.items:
-            category: Category = "finding" if any(map(FINDING.search, words)) else "answer"
-            if any(map(BLOCKED.search, words)):
+            category: Category = "finding" if any(map(CUES["finding"].search, words)) else "answer"
+            if any(map(CUES["blocked"].search, words)):
                 category = "blocker"
             if self._wish == "question" or not self._scene.is_coding:
                 category = "answer"
-            elif self._wish == "request" and any(map(COMPLETION.search, words[:4] + words[-2:])):
+            elif self._wish == "request" and any(
+                map(CUES["completion"].search, words[:4] + words[-2:])
+            ):
                 category = "completion"
             notes.append(self._summary(utterance, category, parts))
         if question and self._scene.is_coding:
             text = f"Agent asked: {clip(question, 300)}"
-            blocked = [clip(each, 240) for each in words if BLOCKED.search(each)][:1]
+            blocked = [clip(each, 240) for each in words if CUES["blocked"].search(each)][:1]
             category = "blocker" if blocked else "question"
             notes.append(self._note(utterance, "medium", category, text, details=blocked))
         return notes
@@ -473,11 +399,11 @@ class Assistant:
         text = joined(explained, _FOR_A_FINDING, " ")
         category: Category = "finding"
         facts: dict[str, Any] = {}
-        if CHOICE.search(text) and not FINDING.search(text):
+        if CUES["choice"].search(text) and not CUES["finding"].search(text):
             category = "decision"
-        elif any(map(BLOCKED.search, explained)):
+        elif any(map(CUES["blocked"].search, explained)):
             category = "blocker"
-        elif self._scene.mode == "bug_fixing" and ROOT_CAUSE.search(text):
+        elif self._scene.mode == "bug_fixing" and CUES["root cause"].search(text):
             facts = {"rootCause": text}
         elif name := {"debugging": "symptoms", "research": "findings"}.get(self._scene.mode):
             facts = {name: [clip(words, 200) for words in explained]}
@@ -496,7 +422,7 @@ class Assistant:
             details.append("…")
         words = telling_sentences(parts.prose)
         if not is_coding:
-            words = list(filter(NAMES_OR_NUMBERS.search, words)) or words[:1]
+            words = list(filter(CUES["names or numbers"].search, words)) or words[:1]
         label, priority = _AGENT_SHAPES[category]
         text = f"{label} {joined(words, _FOR_AN_ANSWER if is_coding else _FOR_TALK, ' ')}".strip()
         return self._note(utterance, priority, category, text, details=details)

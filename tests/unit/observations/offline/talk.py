@@ -5,12 +5,23 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from smara.core.extract import word_set
 from smara.messages.models import Message, Part, Role
 from smara.observations.models import Note, ObservationDraft, ObserveRequest
 from smara.observations.offline import OfflineObserver
 
 WEDNESDAY = int(datetime(2026, 3, 11, 9, 15, tzinfo=UTC).timestamp() * 1000)
 MINUTE = 60_000
+FRAME_WORDS = word_set(
+    """
+    after agent answered approved asked at attached blocked by changed changes code committed
+    continue corrected created decided delegated deleted done failed failing fetched first fixed
+    for found given handles imports in installed interrupted it last looked mend no nothing ok
+    on passed plan prefers ran rejected removed replaces reported requested result said searched
+    seen showed task the then this to tool trouble until used user waiting web work worked with
+    """
+)
+"""Every word that a note may hold although the conversation does not."""
 
 
 class Talk:

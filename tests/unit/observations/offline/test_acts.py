@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from smara.observations.offline import notes
 from smara.observations.offline.acts import is_telling, replaced_by, sort
 
 
@@ -130,3 +134,10 @@ def test_what_is_replaced_is_named_in_the_words_of_the_sentence(sentence, replac
 )
 def test_small_talk_is_told_from_facts(sentence, is_fact):
     assert is_telling(sentence) is is_fact
+
+
+def test_every_cue_that_the_code_names_is_in_the_table():
+    folder = Path(notes.__file__).parent
+    code = "\n".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+    assert set(re.findall(r'CUES\["([^"]+)"\]', code)) - set(notes.CUES) == set()
+    assert set(re.findall(r'WORDS\["([^"]+)"\]', code)) - set(notes.WORDS) == set()

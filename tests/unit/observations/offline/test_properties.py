@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from smara.messages.models import Message, Part
 from smara.observations.models import CATEGORIES, MODES, PRIORITIES, Note, ObserveRequest
 from smara.observations.offline import OfflineObserver
-from smara.observations.offline.notes import FRAME_WORDS, clean
-from tests.unit.observations.offline.talk import Talk
+from smara.observations.offline.notes import clean
+from tests.unit.observations.offline.talk import FRAME_WORDS, Talk
 
 WORD = re.compile(r"\w+")
 SENTENCES = st.sampled_from(

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from smara.core.tokens import EstimatingCounter
 from smara.observations.models import Category, Note, Priority, ReflectRequest
 from smara.observations.offline import METHOD, OfflineReflector
-from smara.observations.offline.notes import FRAME_WORDS
-from tests.unit.observations.offline.talk import MINUTE, WEDNESDAY, Talk
+from tests.unit.observations.offline.talk import FRAME_WORDS, MINUTE, WEDNESDAY, Talk
 
 REFLECTOR = OfflineReflector(EstimatingCounter())
 LEVELS = range(5)
