@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -132,7 +132,7 @@ class Prices:
         # A compatible server may serve anybody's model, at a price of its own: nothing is guessed
         # there.
         if vendor in _LISTED:
-            try:
+            with suppress(ImportError, LookupError):
                 import genai_prices
 
                 price = genai_prices.calc_price(
@@ -146,8 +146,6 @@ class Prices:
                     provider_id=vendor,
                 )
                 return math.ceil(price.total_price * MICRO)
-            except (ImportError, LookupError):
-                pass
         return _EMBEDDERS[model].cost(usage) if model in _EMBEDDERS else None
 
 
@@ -373,8 +371,8 @@ def _needed(limit: Limit, call: Reservation) -> int | None:
     if limit.unit != "dollars":
         is_counted_here = (call.purpose in READING) == (limit.unit == "embedding tokens")
         return call.tokens if is_counted_here else 0
-    is_unknown_cost = call.microdollars is None and limit.most
-    return 0 if is_unknown_cost else call.microdollars
+    # A price that is not known is held against a limit of nothing alone.
+    return 0 if call.microdollars is None and limit.most else call.microdollars
 
 
 def _spent(

@@ -11,6 +11,7 @@ import json
 import socket
 from base64 import b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
 from ipaddress import ip_address
@@ -66,11 +67,9 @@ def request_json(
 
         def hang_up() -> None:
             """Shut the socket, which wakes a thread that waits on it."""
-            try:
+            with suppress(OSError):  # the other side was first, or the socket is being wrapped
                 if connection.sock is not None:
                     connection.sock.shutdown(socket.SHUT_RDWR)
-            except OSError:  # the other side was first, or the socket is being wrapped
-                pass
 
         try:
             with stop.calling(hang_up):

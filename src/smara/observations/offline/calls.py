@@ -102,25 +102,19 @@ def read_run(call: ToolCall, paths: PathShortener, command: Command | None = Non
     has_tests = purpose in ("test", "check", "commit", "other", "network", "review")
     tests = read_test_run(lines) if has_tests else None
     code = exit_code(call.output)
-    is_ok = code == 0 or tests is not None
-    is_failed = call.is_error or code not in (None, 0) or bool(tests and tests.has_failures)
-    failure = None
-    is_quiet = purpose in ("check", "install", "test", "commit") and tests is None
-    if is_failed or not is_ok or is_quiet:
-        failure = failure_in(lines)
-    if not is_ok and failure is not None and failure.is_certain:
-        is_failed = True
-    if is_failed:
-        failure = failure or Failure(first_words(lines, 220))
-        failure = replace(failure, line=clip(failure.line, 220))
     words = _telling_words(command, lines)
     if purpose == "commit":
         commit = read_commit(line, call.output)
         place = f" [{commit.branch} {commit.sha}]" if commit.sha else ""
         words = f"{clip(commit.subject, 160)}{place}" or words
-    outcome: Literal["ok", "failed"] = "failed" if is_failed else "ok"
-    failure = failure if is_failed else None
-    return Run(call, line, command, outcome, failure=failure, tests=tests, words=words)
+    is_failed = call.is_error or code not in (None, 0) or bool(tests and tests.has_failures)
+    is_ok = not is_failed and (code == 0 or tests is not None)
+    failure = None if is_ok else failure_in(lines)
+    if not is_failed and (failure is None or not failure.is_certain):
+        return Run(call, line, command, "ok", tests=tests, words=words)
+    failure = failure or Failure(first_words(lines, 220))
+    failure = replace(failure, line=clip(failure.line, 220))
+    return Run(call, line, command, "failed", failure=failure, tests=tests, words=words)
 
 
 _VARIABLE = re.compile(

@@ -288,8 +288,6 @@ class Scene:
             **facts: Fields of the mode; empty ones are left out.
         """
         shown = [clip(detail, _LONGEST_DETAIL) for detail in details[:_MOST_DETAILS]]
-        specific: dict[str, Any] = {"inputs": sorted(set(inputs))}
-        specific.update({name: value for name, value in facts.items() if value})
         return Note(
             priority,
             category,
@@ -301,7 +299,10 @@ class Scene:
             lines=tuple(dict.fromkeys(lines)),
             first_seq=min(step.seq for step in steps),
             last_seq=max(max(step.seq, step.last_seq) for step in steps),
-            mode_specific=specific,
+            mode_specific={
+                "inputs": sorted(set(inputs)),
+                **{name: value for name, value in facts.items() if value},
+            },
         )
 
     def days_in(self, text: str, at: int) -> str | None:
@@ -325,6 +326,16 @@ def joined(pieces: Iterable[str], characters: int, separator: str = "; ") -> str
             return separator.join([*shown, "…"])
         shown.append(clip(line, characters))
     return separator.join(shown)
+
+
+def fitting(pieces: Sequence[str], characters: int, order: Iterable[int]) -> list[int]:
+    """Choose the pieces that fit, in an order; return their places."""
+    places: list[int] = []
+    for place in order:
+        if len(pieces[place]) < characters:
+            places.append(place)
+            characters -= len(pieces[place]) + 1
+    return sorted(places)
 
 
 _MARKS = re.compile(

@@ -19,7 +19,15 @@ from smara.core.text import find_words
 from smara.core.tokens import TokenCounter, counter_for
 from smara.observations.models import Note, ObservationDraft, ReflectRequest
 from smara.observations.offline.calls import NO_RESULT
-from smara.observations.offline.notes import CUES, WORDS, WordIndex, by_folder, clip, joined
+from smara.observations.offline.notes import (
+    CUES,
+    WORDS,
+    WordIndex,
+    by_folder,
+    clip,
+    fitting,
+    joined,
+)
 from smara.observations.offline.observer import METHOD
 
 _NAME = re.compile(r"[@$:]?[A-Za-z_][\w$]*+(?:[./:]{1,2}[\w$]++)*(?=(\()?)")
@@ -80,13 +88,8 @@ def told_in(text: str, characters: int, has_outcome: bool = False) -> str:
     order = sorted(
         range(1, len(pieces)), key=lambda at: (at != last, not is_particular(pieces[at]), at)
     )
-    room = characters - len(pieces[0])
-    chosen = {0}
-    for place in order:
-        if len(pieces[place]) < room:
-            chosen.add(place)
-            room -= len(pieces[place]) + 1
-    shown = " ".join(pieces[place] for place in sorted(chosen))
+    chosen = [0, *fitting(pieces, characters - len(pieces[0]), order)]
+    shown = " ".join(pieces[place] for place in chosen)
     return shown if has_outcome and last in chosen else f"{shown.rstrip(' ,;:…')} …"
 
 

@@ -29,6 +29,7 @@ from smara.observations.offline.notes import (
     Scene,
     TextOutline,
     clip,
+    fitting,
     joined,
     outline,
     plain,
@@ -273,15 +274,9 @@ def _chosen(words: list[str], is_strong: list[bool]) -> str:
     if sum(map(len, words)) + len(words) <= _LONGEST_WORDS:
         return " ".join(words)
     order = sorted(range(len(words)), key=lambda place: (place > 1, not is_strong[place], place))
-    chosen: list[int] = []
-    room = _LONGEST_WORDS
-    for place in order:
-        if len(words[place]) < room:
-            chosen.append(place)
-            room -= len(words[place]) + 1
-    if not chosen:
+    if not (chosen := fitting(words, _LONGEST_WORDS, order)):
         return clip(words[0], _LONGEST_WORDS)
-    return " ".join(words[place] for place in sorted(chosen)) + " …"
+    return " ".join(words[place] for place in chosen) + " …"
 
 
 _SHORTEST_EXPLANATION, _SHORTEST_CHOICE = 25, 60

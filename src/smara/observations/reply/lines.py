@@ -13,6 +13,7 @@ from typing import Literal
 
 from smara.core.dates import parse_days
 from smara.core.escape import neutralize
+from smara.core.extract import word_set
 from smara.observations.models import Category, Priority
 from smara.observations.reply.dates import When, parse_heading, take_time
 from smara.observations.reply.sections import unescaped
@@ -78,25 +79,11 @@ _PHRASES: dict[Category, str] = {
     "decision": r"\b(?:decided|chose|approved|rejected)\b",
     "blocker": r"\b(?:blocked (?:by|on)|waiting (?:for|on))\b",
 }  # fmt: skip
-_OVERLOOKED = frozenset(
-    ("the", "then", "also", "again", "later", "first", "now", "has", "have", "had", "is", "was",
-    "are", "were", "will",
-     "just", "still", "not")
-)  # fmt: skip
-_ASKED_TO = frozenset(("to", "for", "that", "not", "help", "again"))
-_TOUCHES_TESTS = (
-    "write",
-    "wrote",
-    "add",
-    "create",
-    "update",
-    "extend",
-    "run",
-    "ran",
-    "rerun",
-    "reran",
-    "execute",
+_OVERLOOKED = word_set(
+    "the then also again later first now has have had is was are were will just still not"
 )
+_ASKED_TO = word_set("to for that not help again")
+_TOUCHES_TESTS = word_set("write wrote add create update extend run ran rerun reran execute")
 _WORD = re.compile(r"[\w'’-]+")
 _FAILED = re.compile(r"\bfailed(?::| with\b)", re.IGNORECASE)
 _LOOKED_AT = 400
