@@ -383,7 +383,11 @@ class AcceptResult:
 
 @dataclass(frozen=True, slots=True)
 class PruneResult:
-    """The short ids of deprecated and of removed memories."""
+    """The short ids of deprecated, of removed and of aged memories.
+
+    ``to_review`` was confirmed by a person too long ago to be left alone.
+    """
 
     deprecated: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
+    to_review: tuple[str, ...] = ()

@@ -2,8 +2,8 @@
 
 Being shown is no evidence: a session reports that a memory helped, was right or was wrong, and one
 use per session counts. For tainted memories only a person's report counts. Faded memories are
-deprecated and removed after a month; what a person verified or pinned never is. "Accept all" skips
-memories that are tainted, disputed or flagged: each needs a look of its own.
+deprecated and removed after a month. What a person verified never is: a review is asked for.
+"Accept all" skips memories that are tainted, disputed or flagged: each needs a look of its own.
 """
 
 from __future__ import annotations
@@ -49,13 +49,14 @@ _HALF_LIFE = " ".join(
     if kind.half_life_days
 )
 _LASTING = ", ".join(f"'{kind.type}'" for kind in KINDS.values() if kind.half_life_days is None)
-_FADED = (
-    " AND m.deprecated_at IS NULL AND m.is_pinned = 0 AND m.is_verified = 0"
+_OLD = (
+    " AND m.deprecated_at IS NULL AND m.is_pinned = 0"
     f" AND m.type NOT IN ({_LASTING})"
     " AND ? - coalesce(m.last_verified_use_at, m.created_at)"
     f" > {_LIMIT_MS} * coalesce(m.half_life_days, CASE m.type {_HALF_LIFE} END)"
     f" ORDER BY m.no LIMIT {_MOST_AT_ONCE}"
 )
+_FADED, _AGED = (f" AND m.is_verified = {each}{_OLD}" for each in ("0", "1 AND m.needs_review = 0"))
 _GONE = (
     " AND m.deprecated_at IS NOT NULL AND m.deprecated_at < ? AND m.is_pinned = 0 AND "
     "m.is_verified = 0"
@@ -256,19 +257,21 @@ class MemoryReview(MemoryEditor):
     def prune(self, *, dry_run: bool = False) -> PruneResult:
         """Deprecate what has faded, and remove what was deprecated a month ago.
 
+        What a person confirmed is not deprecated by its age; it is put up for a review.
+
         Args:
             dry_run: True to only report what would happen.
 
         Returns:
-            The short ids of the deprecated and of the removed memories.
+            The short ids of the deprecated memories, of the removed ones and of those to review.
         """
         if not dry_run:
             with self._journal.begin(by="system") as turn:
                 return _prune(turn)
         with self._store.database.snapshot() as session:
             now = self._journal.project.clock.now_ms()
-            faded = self._store.select(session, _FADED, (now,))
-            return _pruned(faded, _out_of_grace(session, self._store, now))
+            faded, aged = (self._store.select(session, each, (now,)) for each in (_FADED, _AGED))
+            return _pruned(faded, _out_of_grace(session, self._store, now), aged)
 
 
 def _helped(memory: TypedMemory, now_ms: int) -> dict[str, Any]:
@@ -377,18 +380,20 @@ def _prune(turn: MemoryChange) -> PruneResult:
     deleted = _out_of_grace(turn.session, turn.store, turn.now_ms)
     for stored in deleted:
         turn.delete(stored)
-    faded = turn.store.select(turn.session, _FADED, (turn.now_ms,))
-    for stored in faded:
+    session, now = turn.session, turn.now_ms
+    faded, aged = (turn.store.select(session, each, (now,)) for each in (_FADED, _AGED))
+    for stored in (*faded, *aged):
         turn.next_operation()
         days = (turn.now_ms - used_at(stored.memory)) // DAY_MS
         why = f"not used for {days} days, half-life {half_life_days(stored.memory):g}"
-        turn.retire(stored, "pruned", {"why": why})
+        if not stored.memory.is_verified:
+            turn.retire(stored, "pruned", {"why": why})
+        else:
+            fields = {"needs_review": True, "review_reasons": [f"is it still true? {why}"]}
+            turn.change(stored, "updated", fields)
     turn.state = turn.state._replace(pruned_at=turn.now_ms)
-    return _pruned(faded, deleted)
+    return _pruned(faded, deleted, aged)
 
 
-def _pruned(faded: Sequence[StoredMemory], deleted: Sequence[StoredMemory]) -> PruneResult:
-    return PruneResult(
-        tuple(stored.memory.short_id for stored in faded),
-        tuple(stored.memory.short_id for stored in deleted),
-    )
+def _pruned(*groups: Sequence[StoredMemory]) -> PruneResult:
+    return PruneResult(*(tuple(stored.memory.short_id for stored in group) for group in groups))

@@ -173,8 +173,10 @@ def may_inject(
 ) -> Verdict:
     """Decide if a memory may be injected without being asked for.
 
-    Only what a person confirmed may be told as an instruction. What tools printed may be told as a
-    fact with its quotation, and what came from outside not at all unless asked for.
+    Only what a person confirmed may be told as an instruction. It stands until a person or the
+    code contradicts it, however old it is: the bound of the level is for what no person confirmed.
+    What tools printed may be told as a fact with its quotation, and what came from outside not at
+    all unless asked for.
     """
     rules = level_of(level)
     # What may be told while only changed code asks for the review is a matter of that policy.
@@ -192,12 +194,12 @@ def may_inject(
             memory.tier == "quarantined", _NO,
             f"it comes from outside ({', '.join(memory.taint)}) and no person has cleared it",
         ),
+        (memory.tier == "confirmed", _INSTRUCTION, "a person taught or verified it"),
         (
             confidence <= rules.inject_above, _NO,
             f"its confidence of {confidence:.2f} is not above {rules.inject_above:.2f}, as the "
             f"level {rules.name} wants",
         ),
-        (memory.tier == "confirmed", _INSTRUCTION, "a person taught or verified it"),
         (is_quoted_fact, _FACT, "unconfirmed, but a fact that is told with its evidence quoted"),
         (
             memory.tier == "observed", _NO,

@@ -91,10 +91,11 @@ def test_what_is_tainted_is_never_an_instruction_and_what_is_from_outside_never_
 
 @pytest.mark.parametrize(("level", "above"), [(1, 0.80), (2, 0.65), (3, 0.55), (4, 0.45)])
 def test_every_level_has_its_threshold(level, above):
-    confirmed = memory(is_verified=True)
+    fact = memory(type="error_pattern", evidence=[Evidence(quote="EADDRINUSE")], taint=("tool",))
     assert level_of(level).inject_above == above
-    assert not may_inject(confirmed, above, level).allowed
-    assert may_inject(confirmed, above + 0.01, level).as_instruction
+    assert not may_inject(fact, above, level).allowed
+    assert may_inject(fact, above + 0.01, level).allowed
+    assert may_inject(memory(is_verified=True), 0.01, level).as_instruction
 
 
 def test_the_cautious_level_tells_only_what_is_confirmed_and_facts_with_their_evidence():

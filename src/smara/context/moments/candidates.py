@@ -30,7 +30,19 @@ _NEAR = (0.8, 0.4)
 _USED = 0.04
 _ORDER = {type_: number for number, type_ in enumerate(KINDS)}
 FOR_START, FOR_FILE = types_told_at("start"), types_told_at("file")
-FOR_EDIT = (*FOR_FILE, *types_told_at("edit"))
+_ELSEWHERE = 0.5
+"""What a person's word of a type that has another moment than the start takes from its place."""
+
+
+def is_for_file(memory: TypedMemory, is_edit: bool) -> bool:
+    """Return True if a memory is told at its file.
+
+    A person's word always is. What matters to a change, or before the file is read, is not told
+    when it was opened.
+    """
+    moments = KINDS[memory.type].told_at
+    is_for_all = is_edit or not {"edit", "read"}.intersection(moments)
+    return "file" in moments or (memory.is_verified and is_for_all)
 
 
 class MemoryCandidate(NamedTuple):
@@ -59,6 +71,7 @@ def score(candidate: MemoryCandidate) -> float:
         + _PINNED * memory.is_pinned
         + _CONFIRMED * (memory.tier == "confirmed")
         + _USED * min(memory.verified_uses, 5)
+        - _ELSEWHERE * (memory.type not in FOR_START)
     )
 
 
@@ -106,7 +119,7 @@ def _take(
 
 
 LEAST_CONFIDENCE = 0.65
-"""Below this nothing is said in the middle of the work, whatever the level of trust allows."""
+"""Below this nothing that no person confirmed is said in the middle of the work."""
 _MOST_OF_A_FILE = 3
 _LEAST_ERROR = 12
 _READ_FOR_START = {"pinned": 40, "confirmed": 80, "facts": 40, "near": 40}
@@ -135,12 +148,10 @@ class MemoryFinder:
     def about_file(self, path: str, is_edit: bool = False) -> list[Tellable]:
         """Return the memories about a file itself, the surest first."""
         names = file_names(path, self.root())
-        types = FOR_EDIT if is_edit else FOR_FILE
         found = [
             memory
-            for memory in self.memories.for_files([path], types=types, limit=20, root=self.root())
-            if names.intersection(memory.files)
-            and (memory.type in FOR_FILE or memory.tier == "confirmed")
+            for memory in self.memories.for_files([path], limit=40, root=self.root())
+            if names.intersection(memory.files) and is_for_file(memory, is_edit)
         ]
         return self._sure(found)[:_MOST_OF_A_FILE]
 
@@ -148,7 +159,7 @@ class MemoryFinder:
         """Return described errors that stand in a text."""
         text = " ".join(output.split()).casefold()
         found = []
-        for memory in self.memories.list(types=types_told_at("error"), limit=200):
+        for memory in self._newest(types_told_at("error"), 200):
             error = " ".join(str(memory.data.get("error") or "").split()).casefold()
             if len(error) >= _LEAST_ERROR and error in text:
                 found.append(memory)
@@ -163,25 +174,35 @@ class MemoryFinder:
 
     def of_types(self, types: Sequence[MemoryType], limit: int) -> list[Tellable]:
         """Return the newest memories of some types."""
-        return self.memories.tellable(self.memories.list(types=types, limit=limit))
+        return self.memories.tellable(self._newest(types, limit))
 
     def sure_of_files(self, limit: int) -> list[Tellable]:
-        """Return every memory about some file, the newest first."""
-        found = [each for each in self.memories.list(types=FOR_EDIT, limit=limit) if each.files]
-        return self._sure(
-            each for each in found if each.type in FOR_FILE or each.tier == "confirmed"
-        )
+        """Return every memory about some file, a person's word first."""
+        found = self._newest(FOR_FILE, limit, is_any_verified=True)
+        return self._sure(each for each in found if each.files)
 
     def sure_of_any(self, limit: int) -> list[Tellable]:
-        """Return every memory that may answer a search, the newest first."""
-        return self._sure(self.memories.list(types=FOR_START, limit=limit))
+        """Return every memory that may answer a search, a person's word first."""
+        return self._sure(self._newest(types_told_at("search"), limit))
 
     def _sure(self, memories: Iterable[TypedMemory]) -> list[Tellable]:
         return [
             each
             for each in self.memories.tellable(list(memories))
-            if each.confidence >= LEAST_CONFIDENCE
+            if each.memory.is_verified or each.confidence >= LEAST_CONFIDENCE
         ]
+
+    def _newest(
+        self, types: Sequence[MemoryType], limit: int, is_any_verified: bool = False
+    ) -> list[TypedMemory]:
+        """Return the newest memories of some types, a person's word (of any type) first.
+
+        Otherwise what was learned since would crowd out what a person taught long ago.
+        """
+        words = self.memories.list(
+            types=None if is_any_verified else types, is_verified=True, limit=limit
+        )
+        return [*words, *self.memories.list(types=types, is_verified=False, limit=limit)]
 
     def for_start(
         self, files: Sequence[str], cwd: str, known_texts: Sequence[str]
@@ -196,13 +217,13 @@ class MemoryFinder:
             paths.append(os.path.abspath(cwd))
         near: dict[str, TypedMemory] = {}
         if paths:
-            close = memories.for_files(paths, types=FOR_START, limit=most["near"], root=root)
+            close = memories.for_files(paths, limit=most["near"], root=root)
             near = {memory.id: memory for memory in close}
         every: dict[str, TypedMemory] = {}
         for page in (
             near.values(),
             memories.list(is_pinned=True, limit=most["pinned"]),
-            memories.list(is_verified=True, types=FOR_START, limit=most["confirmed"]),
+            memories.list(is_verified=True, limit=most["confirmed"]),
             memories.list(
                 is_verified=False, types=FOR_START, order="confidence", limit=most["facts"]
             ),
@@ -211,7 +232,7 @@ class MemoryFinder:
         pool = [
             memory
             for memory in every.values()
-            if memory.type in FOR_START and memory.tier != "quarantined"
+            if memory.is_verified or (memory.type in FOR_START and memory.tier != "quarantined")
         ]
         pool.sort(
             key=lambda each: (

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from smara.behavior.store import BehaviorStore
 from smara.context.models import BUDGETS, InjectionItem, PointBudget
-from smara.context.moments.candidates import FOR_START, MemoryFinder, choose
+from smara.context.moments.candidates import MemoryFinder, choose
 from smara.context.moments.draft import (
     UNCONFIRMED,
     Deadline,
@@ -280,7 +280,8 @@ def start_draft(
         many = f"{count} noted memories wait" if count > 1 else "1 noted memory waits"
         line = f"{many} for a person's review (`smara memories review`)."
         review.append(with_line(item, line))
-    titles = [f"{title}:" for title in (*(KINDS[type_].title for type_ in FOR_START), UNCONFIRMED)]
+    types = {each.tellable.memory.type for each in candidates}
+    titles = [f"{title}:" for title in (*(KINDS[type_].title for type_ in types), UNCONFIRMED)]
     around = [HEAD, OPENING, CLOSING, *(each.line for each in (*volatile, *review)), *titles]
     room = request.budget.tokens - sum(cost_of(line, BUDGETS["start"]) for line in around)
     memories: list[InjectionLine] = []

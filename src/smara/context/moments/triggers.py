@@ -21,7 +21,7 @@ from smara.context.models import (
     Point,
     ToolTrigger,
 )
-from smara.context.moments.candidates import FOR_FILE, InstructionTexts, MemoryFinder, is_telling
+from smara.context.moments.candidates import InstructionTexts, MemoryFinder, is_for_file, is_telling
 from smara.context.moments.draft import (
     InjectionLine,
     day,
@@ -182,7 +182,9 @@ def _of_files(memories: Iterable[Tellable], tools: ToolCallLookup) -> Iterator[T
         best = sorted(every, key=lambda each: -each.confidence)
         changed = [tools.of_file(each, is_edit=True) for each in best[:_MOST_OF_A_FILE]]
         opened = [
-            tools.of_file(each, is_edit=False) for each in best if each.memory.type in FOR_FILE
+            tools.of_file(each, is_edit=False)
+            for each in best
+            if is_for_file(each.memory, is_edit=False)
         ]
         yield from _trigger("before_tool", changed, tools=EDITING, file=path)
         yield from _trigger("after_tool", opened[:_MOST_OF_A_FILE], tools=("Read",), file=path)
