@@ -336,6 +336,7 @@ def memory_json(
         "visibility": memory.visibility,
         "source": memory.source,
         "createdAt": memory.created_at,
+        "seenAt": memory.evidence_at,
         "createdBy": memory.created_by,
         "updatedAt": memory.updated_at,
         "version": memory.version,

@@ -409,7 +409,9 @@ class MemoryModel:
             for other in self.memories:
                 if other.now.replaced_by == number:
                     other.now = replace(other.now, replaced_by=None)
-        faded = [n for n in self.active() if self.is_faded(self.memories[n])]
+        old = [n for n in self.active() if self.is_old(self.memories[n])]
+        faded = [n for n in old if self.is_faded(self.memories[n])]
+        aged = [n for n in old if n not in faded and not self.memories[n].now.needs_review]
         for number in faded:
             self.change(
                 number,
@@ -419,6 +421,8 @@ class MemoryModel:
                 because="pruned",
                 deprecated_at=self.now_ms,
             )
+        for number in aged:
+            self.change(number, "updated", "system", self.operation(), needs_review=True)
         return faded, deleted
 
     def is_out_of_grace(self, now: State) -> bool:
@@ -432,6 +436,8 @@ class MemoryModel:
         return now.deprecated_at < self.now_ms - 30 * DAY_MS
 
     def is_faded(self, kept: Kept) -> bool:
+        return self.is_old(kept) and not kept.now.is_verified
+
+    def is_old(self, kept: Kept) -> bool:
         used = kept.now.used_at if kept.now.used_at is not None else kept.created_at
-        lasting = kept.now.is_pinned or kept.now.is_verified
-        return not lasting and self.now_ms - used > 3 * HALF_LIFE_DAYS * DAY_MS
+        return not kept.now.is_pinned and self.now_ms - used > 3 * HALF_LIFE_DAYS * DAY_MS

@@ -9,7 +9,9 @@ import pytest
 
 from smara.adapters.importer import Importer
 from smara.adapters.replay import Learner
+from smara.context.moments.draft import memory_line
 from smara.core.events import HostEvent
+from smara.knowledge.trust import Tellable
 from smara.messages.models import NewMessage, NewThread
 from tests.contract.both import ON_BOTH
 from tests.unit.adapters.foreign import (
@@ -102,6 +104,26 @@ def test_what_a_past_session_shows_waits_for_review(memory, place, tmp_path):
     (found,) = memory.memories.list(state="all")
     assert "git push --set-upstream origin" in found.content
     assert found.needs_review
+
+
+def test_what_is_imported_has_the_date_of_its_evidence_and_fades_from_there(
+    memory, place, tmp_path
+):
+    place.clock.advance(60 * DAY_MS / 1000)
+    paths = [tmp_path / f"rollout-2026-03-02T09-00-00-s{number}.jsonl" for number in (1, 2)]
+    for number, path in enumerate(paths, 1):
+        path.write_text(session(number))
+    run(memory, place.clock, *paths)
+    (found,) = memory.memories.list(state="all")
+    assert "(noted 2026-03-02" in memory_line(Tellable(found, None, 1.0))
+    why = memory.memories.why(found.id)
+    assert "60 days since it was seen" in "\n".join(why.lines())
+    assert why.confidence.value < 0.55 * found.confidence
+    (hit,) = memory.search("git push", sources=("memory",))
+    assert (hit.created_at // DAY_MS, found.created_at // DAY_MS) == (20514, 20575)
+    assert memory.memories.trust().sessions == 2
+    run(memory, place.clock, *paths)
+    assert memory.memories.trust().sessions == 2  # a session counts once
 
 
 def test_a_session_that_went_on_is_learned_from_where_it_was_left(memory, place, tmp_path):

@@ -16,6 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import smara
 from tests.surfaces.shell import smara as call
 
@@ -63,9 +65,8 @@ def session(name: str, cwd: str) -> None:
     hook("SessionEnd", **told, reason="prompt_input_exit")
 
 
-def test_a_failure_that_was_overcome_in_claude_code_is_known_afterwards(
-    tmp_path: Path, monkeypatch
-):
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     repository = tmp_path / "shop"
     subprocess.run(["git", "init", "-q", str(repository)], check=True)
     monkeypatch.chdir(repository)
@@ -73,7 +74,30 @@ def test_a_failure_that_was_overcome_in_claude_code_is_known_afterwards(
     monkeypatch.setenv("SMARA_DURABILITY", "normal")
     call("init")
     assert call("setup", "claude", "--yes").code == 0
+    return repository
 
+
+def test_the_level_of_trust_rises_with_sessions_that_end_and_memories_that_are_confirmed(
+    repository,
+):
+    for name in ("first", "second", "third"):
+        session(name, os.getcwd())
+        hook("drain")
+        hook("drain")
+    shown = call("memories", "trust", "--json").data
+    assert (shown["level"], shown["sessions"]) == (1, 3)
+    assert len(shown["nextLevelNeeds"]) == 1  # the confirmation, and no more sessions
+    call("memories", "review", "accept", "--all")
+    with smara.open() as memory:
+        for each in memory.memories.to_review():
+            memory.memories.accept(each.id)
+    shown = call("memories", "trust", "--json").data
+    assert (shown["level"], shown["name"]) == (2, "standard")
+
+
+def test_a_failure_that_was_overcome_in_claude_code_is_known_afterwards(
+    repository: Path, tmp_path: Path
+):
     for name in ("first", "second"):
         session(name, os.getcwd())
         assert len(os.listdir(tmp_path / "data" / "spool")) >= 7

@@ -560,6 +560,7 @@ def _new(candidate: CommitCandidate, mine: str, older: TypedMemory | None) -> Ne
         tags=("git", candidate.kind.replace(" ", "-")),
         files=candidate.files,
         modules=modules,
+        seen_at=candidate.at_ms,
         commit=candidate.sha,
         evidence=[Evidence(commit=sha, quote=words) for sha, words in candidate.quotes],
         data=dict(candidate.data),

@@ -223,12 +223,16 @@ class Finalizer:
                     final = {"state": "final", "finalized_at": self._clock.now_ms(), "why": why}
                     with self._store.database.write() as session:
                         self._store.put(session, row.no, final, version=row.version)
+                if request.is_over:
+                    self._memories.end_session(session_id)
                 return None
             try:
                 finalized = self._write(row, done, pads, request)
             except _Moved:
                 continue
             self._watcher.forget(session_id)
+            if request.is_over:
+                self._memories.end_session(session_id)
             log.event(
                 "behavior.finalized",
                 session=session_id,
@@ -317,6 +321,9 @@ class Finalizer:
             deadline_seconds=self._deadline,
             classes=[str(each.data.get("observation_type", "")) for each in drafts.values()],
         )
+        # What is imported happened when it happened, not now.
+        now = self._clock.now_ms()
+        happened = min(now, max(pad.facts.last_at for pad in pads) or now)
         unit = request.work_unit
         if unit is None and row.work_unit:
             given = json.loads(row.work_unit)
@@ -334,9 +341,15 @@ class Finalizer:
                 data = {**draft.data, "observation_type": class_}
                 judged[at] = replace(judged[at], draft=replace(draft, data=data))
             new[at] = new_memory(
-                judged[at], content, done.session_id, work_unit=unit, methodology=methodology
+                judged[at],
+                content,
+                done.session_id,
+                work_unit=unit,
+                methodology=methodology,
+                seen_at=happened,
             )
         left, finished = self._left(done, pads, unit, methodology) if request.is_over else ([], {})
+        left = [replace(each, seen_at=happened) for each in left]
         _, counted_as = gate_for(done.type, done.outcome)
         results: list[Finalized] = []
 
@@ -350,7 +363,8 @@ class Finalizer:
                     why = "; ".join(answer.why) or answer.outcome
                     final[at] = replace(final[at], verdict=verdict, why=why)
             result = replace(done, judged=tuple(final), model_calls=row.model_calls + calls)
-            self._count(session, row, result, pads=pads, is_over=request.is_over)
+            is_over = request.is_over
+            self._count(session, row, result, pads=pads, is_over=is_over, happened_ms=happened)
             results.append(result)
 
         self._memories.add_many(
@@ -404,6 +418,7 @@ class Finalizer:
         done: Finalized,
         pads: Sequence[Pad],
         is_over: bool,
+        happened_ms: int,
     ) -> None:
         """Within the transaction: the session, its findings, and the rolling tables."""
         now = self._clock.now_ms()
@@ -426,9 +441,7 @@ class Finalizer:
                 files = each.finding.data["a"], each.finding.data["b"]
                 self._store.mark_edge_promoted(session, *files, now_ms=now)
         if is_over:
-            # What is imported happened when it happened, not now.
-            happened = min(now, max(pad.facts.last_at for pad in pads) or now)
-            end = SessionEnd(done.session_id, done.type, row.methodology, now_ms=happened)
+            end = SessionEnd(done.session_id, done.type, row.methodology, now_ms=happened_ms)
             self._tables.count(session, pads, end)
             self._store.clear_pads(session, row.no)
 

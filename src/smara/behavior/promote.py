@@ -325,6 +325,7 @@ def new_memory(
     session_id: str,
     work_unit: WorkUnit | None,
     methodology: str,
+    seen_at: int | None = None,
 ) -> NewMemory:
     """Build the new memory of a finding, evidence quoted, taint kept."""
     made: MemoryDraft = judged.draft  # type: ignore[assignment]  # only what has a draft is promoted
@@ -339,6 +340,7 @@ def new_memory(
         files=made.files,
         modules=made.modules,
         session_id=session_id,
+        seen_at=seen_at,
         commit=made.commit,
         evidence=evidence,
         work_unit=work_unit,

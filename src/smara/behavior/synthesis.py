@@ -26,7 +26,7 @@ from smara.core import log
 from smara.core.clock import Clock
 from smara.core.escape import from_storable, to_storable
 from smara.core.prompts import load_prompt
-from smara.database.database import Session
+from smara.database.database import Session, marks
 from smara.errors import SmaraError
 from smara.knowledge.memories import Memories
 from smara.knowledge.models import AddResult, Evidence, MemoryType, NewMemory
@@ -262,6 +262,15 @@ class Synthesis:
     ) -> Synthesized:
         """Write memories and log in one transaction, if first."""
         now = self._clock.now_ms()
+        modules = [to_storable(each) for each in module.split(" + ")]
+        with self._store.database.read() as session:
+            row = session.one(
+                self._store.sql(
+                    "SELECT max(last_at) FROM observer_module_session_counts"
+                    f" WHERE project_no = :project AND module IN ({marks(len(modules))})"
+                ),
+                modules,
+            )
         new = [
             NewMemory(
                 each.content,
@@ -274,6 +283,7 @@ class Synthesis:
                 data=dict(each.data),
                 taint=each.taint,
                 tags=("synthesis",),
+                seen_at=row[0] if row else None,
                 session_id=f"synthesis:{module}:{trigger}"[:200],
             )
             for each in drafts

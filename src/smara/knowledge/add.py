@@ -301,7 +301,7 @@ class Adder:
         """The memory as it will be, with the trust of what it comes from."""
         turn, fields = self._turn, given.fields
         is_taught = fields["source"] == "user_taught"
-        taint = set(given.taint)
+        taint, seen_at = set(given.taint), given.new.seen_at
         if not is_taught:
             taint.update(self._ambient, lowest_taint(origins))
             for shown in self._sources.shown(turn.session, given.evidence):
@@ -314,6 +314,8 @@ class Adder:
                         hint=hint,
                     )
                 taint.update(shown.taint)
+                if given.new.seen_at is None and shown.at is not None:
+                    seen_at = max(seen_at or 0, shown.at)
         is_verified = is_taught or (given.new.is_verified and turn.by == "person")
         if given.new.is_verified or given.new.is_pinned:
             turn.require_person("vouch for a memory or pin it")
@@ -324,6 +326,7 @@ class Adder:
             updated_at=turn.now_ms,
             session_id=session_id,
             session_ids=(session_id,) if session_id else (),
+            seen_at=seen_at if seen_at is not None and seen_at < turn.now_ms else None,
             taint=tuple(sorted(taint)),
             is_verified=is_verified,
         )
@@ -383,6 +386,7 @@ class Adder:
             **given.fields,
             "session_id": draft.session_id,
             "session_ids": list(draft.session_ids),
+            "seen_at": draft.seen_at,
             "taint": list(draft.taint),
             "is_verified": draft.is_verified,
             "verified_at": turn.now_ms if draft.is_verified else None,

@@ -37,12 +37,9 @@ class ConfidenceNow:
 
 
 def used_at(memory: TypedMemory) -> int:
-    """Return when a memory was last verified by use, or made."""
-    return (
-        memory.last_verified_use_at
-        if memory.last_verified_use_at is not None
-        else memory.created_at
-    )
+    """Return the time of a memory's last verified use or its evidence."""
+    used = memory.last_verified_use_at
+    return memory.evidence_at if used is None else used
 
 
 def half_life_days(memory: TypedMemory) -> float | None:
@@ -70,7 +67,8 @@ def confidence_now(memory: TypedMemory, now_ms: int, *others: tuple[str, float])
     else:
         days = max(0, now_ms - used_at(memory)) // DAY_MS
         is_used = memory.last_verified_use_at is not None
-        since = "its last verified use" if is_used else "it was made"
+        since = "it was made" if memory.seen_at is None else "it was seen"
+        since = "its last verified use" if is_used else since
         age = f"{days} days since {since}, half-life {half_life:g} days"
     value = memory.confidence
     steps = [ConfidenceStep(f"stored confidence of a {memory.type}", 1.0, round(value, 4))]

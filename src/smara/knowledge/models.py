@@ -202,6 +202,8 @@ class NewMemory:
     scope: MemoryScope | None = None
     visibility: Visibility = "project"
     session_id: str | None = None
+    seen_at: int | None = None
+    """When what it rests on was seen (ms), if that was before now."""
     commit: str | None = None
     evidence: Sequence[Evidence | str] = ()
     work_unit: WorkUnit | None = None
@@ -247,6 +249,8 @@ class TypedMemory:
     session_id: str | None = None
     session_ids: tuple[str, ...] = ()
     """Every session that came to know it."""
+    seen_at: int | None = None
+    """When what it rests on was seen, if that was before it was made: it may have been imported."""
     commit: str | None = None
     evidence: tuple[Evidence, ...] = ()
     work_unit: WorkUnit | None = None
@@ -282,6 +286,11 @@ class TypedMemory:
     def tier(self) -> TrustTier:
         """The trust in it, by what it comes from."""
         return "confirmed" if self.is_verified else tier_of_taint(self.taint)
+
+    @property
+    def evidence_at(self) -> int:
+        """The time of its evidence, from which it fades."""
+        return self.created_at if self.seen_at is None else self.seen_at
 
     @property
     def is_tainted(self) -> bool:

@@ -110,6 +110,7 @@ class Why:
         """Return the whole of it as text, for a terminal."""
         memory, verdict = self.memory, self.injection
         origin = f"  {memory.source} by {memory.created_by}, {_day(memory.created_at)}"
+        origin += f", seen {_day(memory.seen_at)}" if memory.seen_at is not None else ""
         origin += f", session {memory.session_id}" if memory.session_id else ""
         origin += f", commit {memory.commit}" if memory.commit else ""
         found = [f"{memory.short_id}  {memory.type}  {one_line(memory.content, _WIDTH)}", ""]

@@ -246,7 +246,17 @@ class MemoryReview(MemoryEditor):
             return levels.status(turn.session, self._store, turn.state)
 
     def end_session(self, session_id: str) -> TrustStatus:
-        """Count a finished session for the trust, and prune once a day."""
+        """Count a finished session for the trust, and prune once a day.
+
+        Everything that ends a session calls it: finalizing at every door, and providers. A session
+        counts once, however often it ends.
+
+        Args:
+            session_id: The session.
+
+        Returns:
+            The level of trust, which may have risen.
+        """
         name = clean_name(session_id, "session_id")
         with self._journal.begin(None, name, "system") as turn:
             levels.end_session(turn, name)
@@ -367,6 +377,7 @@ def _accept(turn: MemoryChange, stored: StoredMemory, edits: dict[str, Any]) -> 
         if old.is_active:
             why = "a person accepted the newer one"
             accepted = turn.supersede(StoredMemory(no, old), accepted, why=why)
+    levels.raise_level(turn)
     return accepted
 
 

@@ -36,6 +36,7 @@ COLUMNS = (
     "verified_by", "needs_review", "review_reasons", "verified_uses", "uses_since_wrong",
     "corrections",
     "last_verified_use_at", "stale_at", "stale_because", "deprecated_at", "deprecated_because",
+    "seen_at",
 )  # fmt: skip
 CHUNK = {
     "chunk_type": "type", "chunk_start_line": "first_line", "chunk_end_line": "last_line",

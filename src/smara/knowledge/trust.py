@@ -337,6 +337,11 @@ def end_session(turn: MemoryChange, session_id: str) -> None:
         ),
         (turn.now_ms, session_id),
     )
+    raise_level(turn)
+
+
+def raise_level(turn: MemoryChange) -> None:
+    """Begin the next level of trust if it is earned."""
     level = level_of(turn.state.trust_level)
     record = record_of(turn.session, turn.store, turn.state)
     if is_earned(level, record):

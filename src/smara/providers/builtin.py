@@ -127,6 +127,8 @@ class WindowProvider:
 
     def on_sleep(self) -> None:
         """The next waking begins a thread of its own."""
+        if self._thread_id is not None:
+            self.memory.memories.end_session(self._thread_id)
         self._thread_id = None
 
     def save_turn(self, turn: Turn) -> None:

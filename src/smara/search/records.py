@@ -352,7 +352,7 @@ class MemorySource:
                 each.id,
                 "memory",
                 each.content,
-                created_at=each.created_at,
+                created_at=each.evidence_at,
                 metadata={
                     "shortId": each.short_id,
                     "source": each.source,

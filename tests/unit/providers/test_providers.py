@@ -82,6 +82,7 @@ def test_each_waking_is_a_thread_of_its_own_and_turns_are_counted_over_all(provi
         save(provider, range(waking * 2, waking * 2 + 2))
         provider.on_sleep()
     assert len(provider.memory.threads.list()) == 3
+    assert provider.memory.memories.trust().sessions == 3
     assert provider.get_turn_count() == 6
     assert [each.input for each in provider.get_recent_turns(3)] == [
         "question 3",

@@ -100,7 +100,7 @@ def memory_line(tellable: Tellable, is_grouped: bool = False) -> str:
         head = "" if is_grouped else f"{KINDS[memory.type].name}: "
         return (
             f"- {head}{one_line(memory.content)}{hedge} [Memory #{memory.short_id}, "
-            f"{day(memory.created_at)}{where}]"
+            f"{day(memory.evidence_at)}{where}]"
         )
     seen = f", {len(memory.session_ids)} sessions" if len(memory.session_ids) > 1 else ""
     proof = next((each.quote for each in memory.evidence if each.quote), None)
@@ -113,7 +113,7 @@ def memory_line(tellable: Tellable, is_grouped: bool = False) -> str:
     name = KINDS[memory.type].name
     state = "" if is_grouped else ", not confirmed"
     return (
-        f"- {name} (noted {day(memory.created_at)}{seen}{state}): "
+        f"- {name} (noted {day(memory.evidence_at)}{seen}{state}): "
         f"{quoted(_reduced(memory, memory.content))}{shown}{hedge}"
         f" [Memory #{memory.short_id}{where}]"
     )
