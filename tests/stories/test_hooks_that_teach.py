@@ -24,7 +24,7 @@ from tests.surfaces.shell import smara as call
 MAIN = "from smara.surfaces.cli import main; main()"
 
 
-def hook(event: str, **fields: Any) -> None:
+def hook(event: str, **fields: Any) -> str:
     done = subprocess.run(
         [sys.executable, "-c", MAIN, "hook", "claude", event],
         input=json.dumps(fields).encode(),
@@ -33,6 +33,7 @@ def hook(event: str, **fields: Any) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout.decode()
 
 
 def session(name: str, cwd: str) -> None:
@@ -115,3 +116,43 @@ def test_a_failure_that_was_overcome_in_claude_code_is_known_afterwards(
     assert "left-pad" in learned.content
     assert "npm ci" in learned.content
     assert "left-pad" in call("memories", "why", learned.id).out
+
+
+def tool(event: str, name: str, given: dict[str, Any], number: int, **fields: Any) -> str:
+    told = {"session_id": f"s{number}", "cwd": os.getcwd(), "tool_use_id": f"t{number}"}
+    return hook(event, **told, tool_name=name, tool_input=given, **fields)
+
+
+def test_a_path_in_the_words_ties_a_memory_to_that_file(repository: Path):
+    file = repository / "src" / "shop" / "billing" / "invoice.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("TOTAL = 0\n")
+    call("remember", "Totals in src/shop/billing/invoice.py are integer cents")
+    with smara.open() as memory:
+        (taught,) = memory.memories.list()
+        noted = memory.memories.add(
+            "Rounding in ./src/shop/billing/invoice.py:10 is half up", type="gotcha"
+        ).memory
+    assert taught.files == noted.files == ("src/shop/billing/invoice.py",)
+    edit = {"file_path": str(file), "old_string": "0", "new_string": "1"}
+    assert "integer cents" in tool("PreToolUse", "Edit", edit, 1)
+    other = {**edit, "file_path": str(repository / "src" / "shop" / "cart.py")}
+    assert tool("PreToolUse", "Edit", other, 2) == ""
+
+
+def test_a_search_is_answered_whether_or_not_the_name_stood_in_backticks(repository: Path):
+    call("remember", "The retry_budget value is configured by Shop.Limits in one place")
+    call("remember", "Every page_limit of the shop is a setting, and CartTotal reads it")
+    answers = {
+        "retry_budget": "configured",
+        "def page_limit": "a setting",
+        "CartTotal": "a setting",
+        "Limits": "",
+        "shop": "",
+        "setting": "",
+        "configured": "",
+    }
+    for number, (pattern, words) in enumerate(answers.items()):
+        given = {"pattern": pattern}
+        told = tool("PostToolUse", "Grep", given, number, tool_response={"filenames": []})
+        assert words in told if words else not told, pattern

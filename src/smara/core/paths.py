@@ -33,6 +33,19 @@ OUTPUT_FOLDERS = word_set(
 like any other.
 """
 
+FILE_EXTENSIONS = word_set(
+    "py pyi ts tsx js jsx mjs cjs mts cts md mdx mdc json jsonc json5 yaml yml toml ini cfg conf"
+    " lock sh bash zsh fish ps1 bat c h cc cpp hpp cs go rs rb php java kt kts swift m mm scala ex"
+    " exs heex erl hs lua r jl dart sql html css scss sass less vue svelte astro xml csv txt env"
+    " proto graphql gql tf tfvars ipynb gradle cmake prisma example template"
+)
+"""Ends of names that make a path of a text a file, where nothing else shows it."""
+PATH_IN_TEXT = re.compile(
+    r"(?<![\w/.:@-])(?P<path>(?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)*\.[A-Za-z][A-Za-z0-9]{0,9})"
+    r"(?::(?:(?P<first>\d{1,6})(?:-(?P<last>\d{1,6}))?|(?P<symbol>[^\W\d][\w.]*)))?(?![\w/])"
+)
+"""A path in a text, perhaps with lines or a name in it: ``src/auth.py:10-20``."""
+
 _TEST_PATH = re.compile(
     r"(?:^|/)(?:tests?|testing|__tests__|specs?|e2e)/"
     r"|(?:^|/)(?:test_[^/]*|conftest\.py|[^/]*[._-](?:tests?|spec)\.\w+|[^/]*(?:Tests?|IT"

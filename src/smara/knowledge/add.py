@@ -31,7 +31,7 @@ from smara.knowledge.models import (
     TypedMemory,
     rank_of,
 )
-from smara.knowledge.prepare import INFERRED, clean_relation, clean_taint, fields_of
+from smara.knowledge.prepare import INFERRED, clean_relation, clean_taint, fields_of, named_files
 from smara.knowledge.provenance import Sources
 from smara.knowledge.statements import is_repeated_in, is_same_in_meaning, parse_statement
 from smara.knowledge.store import CHUNK, KnowledgeStore, StoredMemory, evidence_of
@@ -164,13 +164,24 @@ class PreparedMemory:
         return TypedMemory(version=1, **nothing, **fields)
 
 
-def prepare_new(new: NewMemory, already_told: Sequence[str], has_session: bool) -> PreparedMemory:
-    """Check and redact a new memory; everything that needs no database."""
+def prepare_new(
+    new: NewMemory,
+    already_told: Sequence[str],
+    has_session: bool,
+    exists: Callable[[str], bool | None] = lambda _: None,
+) -> PreparedMemory:
+    """Check and redact a new memory; everything that needs no database.
+
+    What people and agents say is tied to the files that its words name, if they ``exists``.
+    """
     if not isinstance(new, NewMemory):
         raise InvalidInputError(f"a memory must be a NewMemory, not {type(new).__name__}.")
     fields = fields_of(new)
     evidence = evidence_of(fields["evidence"])
     source: MemorySource = fields["source"]
+    if source not in INFERRED:
+        named = named_files(fields["content"], exists)
+        fields["files"] = list(dict.fromkeys((*fields["files"], *named)))
     against = gate.reasons_against(
         fields["content"],
         source,

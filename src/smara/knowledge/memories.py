@@ -175,8 +175,10 @@ class Memories(MemoryReview):
 
         one_of(session_type, SESSION_TYPES, "session_type")
         has_session = session_id is not None or self._journal.project.settings.session is not None
+        exists = self._files.exists if self._files is not None else lambda _: None
         prepared = [
-            self._with_cosines(prepare_new(each, already_told, has_session)) for each in new
+            self._with_cosines(prepare_new(each, already_told, has_session, exists=exists))
+            for each in new
         ]
         with self._journal.begin(actor, session_id, by) as turn:
             if turn.session_id is not None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from smara.core.extract import shorten
+from smara.core.paths import FILE_EXTENSIONS, PATH_IN_TEXT
 from smara.core.scope import require_id
 from smara.core.validate import invalid, one_of
 from smara.errors import InvalidInputError
@@ -39,6 +40,7 @@ MAX_EVIDENCE = 100
 MAX_ITEMS = 200
 MAX_PATH_LENGTH = 1_000
 _MAX_NAME_LENGTH = 200
+_MOST_NAMED = 8
 _COMMIT = re.compile(r"[0-9A-Za-z][0-9A-Za-z._/-]{3,127}")
 _TAINT = re.compile(r"[a-z][a-z_]{0,39}")
 
@@ -139,6 +141,28 @@ def plain_path(path: str) -> str:
 def clean_path(value: object, what: str = "files") -> str:
     """Return a caller's path, checked and redacted."""
     return plain_path(clean_line(value, what, MAX_PATH_LENGTH))
+
+
+def named_files(text: str, exists: Callable[[str], bool | None]) -> list[str]:
+    """Return the files of the project that a statement names.
+
+    A path counts if the file is there. Where that is unknown, it needs a folder and the end of a
+    file's name. What git knew and is gone is no file any more.
+
+    >>> named_files("Totals in src/bill.py:10 are cents, see example.com/a.py", lambda path: None)
+    ['src/bill.py']
+    """
+    found: dict[str, None] = {}
+    for match in PATH_IN_TEXT.finditer(text):
+        path = plain_path(match["path"].rstrip("."))
+        first, slash, _ = path.partition("/")
+        has_end = path.rpartition(".")[2].lower() in FILE_EXTENSIONS
+        if not first or first == ".." or not (slash or has_end):
+            continue
+        is_there = exists(path)
+        if is_there or (is_there is None and slash and has_end and "." not in first[1:]):
+            found[path] = None
+    return list(found)[:_MOST_NAMED]
 
 
 def clean_fraction(value: object, what: str) -> float:

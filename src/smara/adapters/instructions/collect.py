@@ -24,7 +24,7 @@ from smara.core.extract import word_set
 from smara.core.files import read_regular
 from smara.core.git import find_repository, git_text, is_blob
 from smara.core.host_table import INSTRUCTION_FILES
-from smara.core.paths import GENERATED_FOLDERS, OUTPUT_FOLDERS, host_of
+from smara.core.paths import FILE_EXTENSIONS, GENERATED_FOLDERS, OUTPUT_FOLDERS, host_of
 from smara.errors import InvalidInputError, NotFoundError
 
 _NOT_ENTERED = (
@@ -277,16 +277,6 @@ def read_text(place: str) -> str:
     return data.decode(encoding or "utf-8", "replace")
 
 
-_EXTENSIONS = word_set(
-    "py pyi ts tsx js jsx mjs cjs mts cts md mdx mdc json jsonc json5 yaml yml toml ini cfg conf "
-    "lock sh bash"
-    " zsh fish ps1"
-    " bat c h cc cpp hpp cs go rs rb php java kt kts swift m mm scala ex exs heex erl hs lua r jl "
-    "dart sql html"
-    " css scss"
-    " sass less vue svelte astro xml csv txt env proto graphql gql tf tfvars ipynb gradle cmake "
-    "prisma example template"
-)
 _BARE_NAMES = word_set(
     "makefile dockerfile justfile gemfile rakefile procfile cmakelists.txt package.json "
     "tsconfig.json pyproject.toml"
@@ -371,6 +361,6 @@ def _is_path(name: str, is_coded: bool) -> bool:
     if is_coded and re.fullmatch(r"[\w.@+-]+(/[\w.@+-]+)+\.[A-Za-z]\w{0,9}", name):
         return True
     stem, dot, extension = name.rpartition(".")
-    if not dot or extension.lower() not in _EXTENSIONS:
+    if not dot or extension.lower() not in FILE_EXTENSIONS:
         return name.lower() in _BARE_NAMES and is_coded
     return bool(stem.strip("./")) and ("/" in name or is_coded) and stem[-1] not in "/."

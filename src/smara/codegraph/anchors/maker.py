@@ -21,6 +21,7 @@ from smara.codegraph.anchors.models import (
 from smara.codegraph.anchors.store import AnchorStore
 from smara.codegraph.git import GitFiles
 from smara.codegraph.index.workers import content_hash as digest
+from smara.core.paths import PATH_IN_TEXT
 from smara.database.database import Session
 
 MOST_NAMES = 24
@@ -28,10 +29,6 @@ _MOST_TEXT = 20_000
 _NAME = r"[^\W\d]\w*"
 _DOTTED = re.compile(rf"{_NAME}(?:(?:\.|::|#){_NAME})*")
 _CODE = re.compile(r"`([^`\n]{1,200})`")
-_PATH = re.compile(
-    r"(?<![\w/.:@-])(?P<path>(?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)*\.[A-Za-z][A-Za-z0-9]{0,9})"
-    r"(?::(?:(?P<first>\d{1,6})(?:-(?P<last>\d{1,6}))?|(?P<symbol>[^\W\d][\w.]*)))?(?![\w/])"
-)
 _WORD = re.compile(rf"(?<![\w./\\@-]){_NAME}(?:(?:\.|::){_NAME})*(?P<call>\(\))?")
 _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 
@@ -42,7 +39,7 @@ def paths_in(text: str) -> list[Named]:
     ``src/auth.py``, ``src/auth.py:10-20``, ``src/auth.py:login``.
     """
     places: dict[Named, None] = {}
-    for match in _PATH.finditer(text[:_MOST_TEXT]):
+    for match in PATH_IN_TEXT.finditer(text[:_MOST_TEXT]):
         path = match["path"].removeprefix("./").rstrip(".")
         first = int(match["first"]) if match["first"] else None
         last = int(match["last"]) if match["last"] else first
@@ -64,7 +61,7 @@ def names_in(text: str) -> list[str]:
         inside = match[1].strip().removesuffix("()").split("(")[0]
         if _DOTTED.fullmatch(inside):
             names[plain_name(inside)] = None
-    plain = _PATH.sub(
+    plain = PATH_IN_TEXT.sub(
         lambda match: " " if "/" in match["path"] or match["first"] else match[0],
         _CODE.sub(" ", cut),
     )

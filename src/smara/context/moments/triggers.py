@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from smara.actions.failures import constant_part, lacking
 from smara.behavior.habits import Habits, KnownFailure
 from smara.behavior.methodology import tell_work_state
+from smara.codegraph.anchors.maker import names_in
 from smara.context.models import (
     BUDGETS,
     Injection,
@@ -42,9 +43,7 @@ from smara.context.moments.tool_calls import (
     is_worth_saying,
     wanted,
 )
-from smara.context.moments.usage import names_of
 from smara.core.scope import WRITTEN_BY
-from smara.core.tool_triggers import words_of
 from smara.knowledge.kinds import KINDS, types_told_at
 from smara.knowledge.statements import parse_statement
 from smara.knowledge.trust import Tellable
@@ -246,10 +245,10 @@ def _of_searches(
     for tellable in finder.sure_of_any(MOST_MEMORIES):
         if texts.say(tellable.memory):
             continue
-        for name in names_of(tellable.memory.content):
-            for word in words_of(name):
-                if word in seen or len(seen) >= MOST_NAMES or not is_telling(name):
-                    continue
+        # Of ``Shop.CartTotal`` the one part that can be nothing but a name: shop is any word.
+        names = ".".join(names_in(tellable.memory.content)).split(".")
+        for word in {name.lower(): None for name in names if is_telling(name)}:
+            if word not in seen and len(seen) < MOST_NAMES:
                 seen.add(word)
                 lines = [tools.of_search(tellable)]
                 yield from _trigger("after_tool", lines, tools=SEARCHING, pattern=word)
