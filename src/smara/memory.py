@@ -154,7 +154,7 @@ class Memory:
             until: Only what is not newer, in the same forms.
             task_id: Only what belongs to this task.
             neighbors: How many messages before and after each hit to return, at most 2.
-            phase: What the agent is doing, such as ``plan`` or ``debug``; ranks what helps then.
+            phase: What the agent is doing, such as ``define`` or ``refine``; ranks what helps then.
             recent_tools: The tools it used last.
             files: The files it works on.
             deep: Wait for an embedder that is not loaded yet.

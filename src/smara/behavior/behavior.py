@@ -34,6 +34,7 @@ from smara.behavior.methodology import (
     MOST_STEPS,
     PLANNER_SECTIONS,
     ExecutionContext,
+    Phase,
     PlannerContext,
     PrefetchedFile,
     WorkUnitResult,
@@ -187,6 +188,27 @@ class Behavior(Habits):
         Empty for a session that was never watched.
         """
         return self._watcher.pads(session_id)
+
+    def phase(self, session_id: str | None) -> Phase | None:
+        """Return the phase of a session's work, by what it did last.
+
+        Nothing changed yet is to explore, or to define once there is a plan; red tests are to
+        refine, other tests after the last change to validate.
+
+        Args:
+            session_id: The session; ``None`` and one that is not watched have no phase.
+        """
+        pads = self.pads(session_id) if session_id is not None else []
+        if not pads:
+            return None
+        facts = pads[0].facts
+        if facts.last_test_ok is False:
+            return "refine"
+        if facts.last_test > facts.edit.step:
+            return "validate"
+        if facts.edits:
+            return "implement"
+        return "define" if facts.plan else "explore"
 
     def triggers(self, session_id: str) -> builtins.list[EarlyTrigger]:
         """Return what a running session already shows."""

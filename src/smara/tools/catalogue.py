@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from smara.core.scope import AGENT, author_of
 from smara.errors import InvalidInputError
 from smara.knowledge.kinds import KINDS
+from smara.search.models import PHASES
 from smara.tasks.models import (
     CLOSE_REASONS,
     DEFAULT_PRIORITY,
@@ -357,14 +358,15 @@ MEMORY_SEARCH = _tool(
         "taskId": _id("only this task"),
         "since": _text("date, such as 2026-03-01", 40),
         "until": _text("date, exclusive", 40),
+        "phase": _choice("", *PHASES),
     },
     actions=(
         CatalogueAction(
             "search",
             ("query",),
-            ("limit", "page", "threadId", "taskId", "since", "until"),
-            defaults={"limit": 1, "page": 1},
-            example={"action": "search", "query": "LoginSchema", "limit": 1},
+            ("limit", "page", "threadId", "taskId", "since", "until", "phase"),
+            defaults={"limit": 3, "page": 1},
+            example={"action": "search", "query": "LoginSchema", "phase": "implement"},
         ),
         CatalogueAction(
             "read",
@@ -476,13 +478,11 @@ CODE_QUERY = _tool(
 )
 
 Profile = Literal["default", "coding"]
-TOOLS: dict[str, Tool] = {tool.name: tool for tool in (TASK_QUERY, TASK_MUTATE, MEMORY_SEARCH)}
-"""What every agent is given, in the order in which they are listed everywhere."""
-EVERY_TOOL: dict[str, Tool] = {
-    **TOOLS,
-    MEMORY_RECORD.name: MEMORY_RECORD,
-    CODE_QUERY.name: CODE_QUERY,
+TOOLS: dict[str, Tool] = {
+    tool.name: tool for tool in (TASK_QUERY, TASK_MUTATE, MEMORY_SEARCH, MEMORY_RECORD)
 }
+"""What every agent is given, in the order in which they are listed everywhere."""
+EVERY_TOOL: dict[str, Tool] = {**TOOLS, CODE_QUERY.name: CODE_QUERY}
 PROFILES: dict[Profile, dict[str, Tool]] = {"default": TOOLS, "coding": EVERY_TOOL}
 
 

@@ -40,6 +40,7 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
         task_id=task.id if task is not None else task_id,
         since=arguments.get("since"),
         until=arguments.get("until"),
+        phase=arguments.get("phase") or memory.behavior.phase(context.session_id),
         may_imagine=page == 1,
     )
     hits = answer.hits[first : first + limit]

@@ -140,17 +140,17 @@ def system_prompt(profile: Profile = "default") -> str:
 def _prompt(name: str, profile: Profile = "default") -> str:
     """Return a prompt of this room with its inputs.
 
-    ``recording`` is the file ``NAME-recording.md``, for profiles that record; the other inputs
-    are occasions, filled with the memory types that are recorded on them.
+    ``code`` is the file ``NAME-code.md``, for profiles that ask about code; the other inputs are
+    occasions, filled with the memory types that are recorded on them.
     """
     template = load_prompt(_PROMPTS, name)
     values = {
         occasion: ", ".join(kind.type for kind in KINDS.values() if kind.recorded_on == occasion)
         for occasion in template.inputs
     }
-    if "recording" in values:
-        has_recording = "memory-record" in tools_of(profile)
-        values["recording"] = f"\n{_prompt(f'{name}-recording')}" if has_recording else ""
+    if "code" in values:
+        has_code = "code-query" in tools_of(profile)
+        values["code"] = f"\n{_prompt(f'{name}-code')}" if has_code else ""
     return template.render(values)
 
 

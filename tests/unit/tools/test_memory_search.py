@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from smara.shapes import shares
+from smara.tools.catalogue import ToolContext
+from smara.tools.toolbox import Toolbox
+from tests.agent_events import Script
 
 LONG = "filler " * 2_000
 
@@ -20,9 +23,9 @@ def said(memory):
     ]
 
 
-def test_search_gives_one_hit_unless_more_are_asked_for(ask, said):
+def test_search_gives_three_hits_unless_more_are_asked_for(ask, said, memory):
     answer = ask.search("search", query="LoginSchema")
-    (hit,) = answer["results"]
+    hit = answer["results"][0]
     assert hit["content"] == "export const LoginSchema = z.object({})"
     assert (hit["id"], hit["source"], hit["rank"], hit["threadId"]) == (
         said[1].id,
@@ -34,6 +37,9 @@ def test_search_gives_one_hit_unless_more_are_asked_for(ask, said):
     assert "taskId" not in hit
     assert answer["totalHits"] >= 1
     assert len(ask.search("search", query="login", limit=5)["results"]) == 2
+    for number in range(5):
+        memory.messages.add(thread_id=f"t{number}", role="user", content=f"login no {number}")
+    assert len(ask.search("search", query="login")["results"]) == 3
 
 
 def test_second_page_goes_on_where_the_first_ended(ask, memory):
@@ -130,3 +136,28 @@ def test_blank_query_is_told_in_the_words_of_the_specification(ask, query):
 )
 def test_budget_is_shared_so_that_short_texts_stay_whole(lengths, budget, granted):
     assert shares(lengths, budget) == granted
+
+
+def test_a_search_weighs_memories_by_the_phase_that_is_named_or_that_the_session_is_in(memory):
+    for type_ in ("error_pattern", "module_insight"):
+        memory.memories.add(
+            f"The parser of the {type_} reads tokens twice",
+            type=type_,
+            source="user_taught",
+            by="person",
+        )
+    asked = Toolbox(memory, ToolContext(session_id="s1"))
+
+    def first(**arguments):
+        given = {"action": "search", "query": "parser reads tokens twice", **arguments}
+        return asked.call("memory-search", given).structured["results"][0]["type"]
+
+    assert first(phase="explore") == "module_insight"
+    assert first(phase="refine") == "error_pattern"
+    script = Script("s1").edit("src/a/x.py").red()
+    memory.behavior.observe_batch(script.events)
+    assert memory.behavior.phase("s1") == "refine"
+    assert first() == "error_pattern"
+    memory.behavior.observe_batch(Script("s2").read("src/a/x.py").events)
+    assert memory.behavior.phase("s2") == "explore"
+    assert memory.behavior.phase("nobody") is None

@@ -120,7 +120,7 @@ def test_defaults_are_those_of_the_specification():
     defaults = {(tool.name, action.name): action.defaults for tool, action in ACTIONS}
     assert defaults["task-query", "ready"]["limit"] == 5
     assert defaults["task-query", "search"]["limit"] == 3
-    assert defaults["memory-search", "search"]["limit"] == 1
+    assert defaults["memory-search", "search"]["limit"] == 3
     assert defaults["task-mutate", "dep"]["add"] is True
     assert defaults["task-mutate", "update_context"]["scope"] == "resource"
 
@@ -181,9 +181,14 @@ def test_no_text_is_longer_than_hosts_show(name):
     assert len(text.encode()) < MOST_BYTES
 
 
-def test_default_profile_has_the_three_tools_and_coding_two_more():
-    assert list(PROFILES["default"]) == ["task-query", "task-mutate", "memory-search"]
-    assert list(PROFILES["coding"]) == [*PROFILES["default"], "memory-record", "code-query"]
+def test_default_profile_has_the_tools_to_look_and_to_record_and_coding_one_more():
+    assert list(PROFILES["default"]) == [
+        "task-query",
+        "task-mutate",
+        "memory-search",
+        "memory-record",
+    ]
+    assert list(PROFILES["coding"]) == [*PROFILES["default"], "code-query"]
 
 
 def test_amounts_have_no_bounds_in_the_flat_form_and_choices_of_numbers_do():

@@ -69,20 +69,16 @@ def test_call_is_a_sign_of_life_of_its_session(memory, box, clock):
 
 
 def test_tool_of_another_profile_is_unknown(memory):
-    call = {"action": "context"}
-    refused = Toolbox(memory, ToolContext(session_id="a")).call("memory-record", call)
+    call, unknown = {"action": "map"}, "Unknown tool"
+    refused = Toolbox(memory).call("code-query", call)
     assert refused.is_error
-    assert "memory-record" not in refused.structured["hint"]
-    assert (
-        not Toolbox(memory, ToolContext(session_id="a"), "coding")
-        .call("memory-record", call)
-        .is_error
-    )
-    assert (
-        not Toolbox(memory.with_settings(tool_profile="coding"), ToolContext(session_id="a"))
-        .call("memory-record", call)
-        .is_error
-    )
+    assert unknown in refused.structured["error"]
+    assert "code-query" not in refused.structured["hint"]
+    for served in (
+        Toolbox(memory, ToolContext(), "coding"),
+        Toolbox(memory.with_settings(tool_profile="coding")),
+    ):
+        assert unknown not in served.call("code-query", call).text
     with pytest.raises(InvalidInputError, match="default, coding"):
         Toolbox(memory, profile="cooking")  # type: ignore[arg-type]
 

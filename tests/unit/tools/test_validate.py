@@ -48,7 +48,7 @@ def refused(tool, call) -> InvalidInputError:
         (TASK_MUTATE, {"action": "create", "title": "x", "priority": "0"}, {"priority": 0}),
         (TASK_MUTATE, {"action": "close", "id": "a", "summary": "s"}, {"reason": "completed"}),
         (TASK_MUTATE, {"action": "claim", "id": "a", "sessionId": None}, {"id": "a"}),
-        (MEMORY_SEARCH, {"query": "x"}, {"action": "search", "limit": 1}),
+        (MEMORY_SEARCH, {"query": "x"}, {"action": "search", "limit": 3}),
         (MEMORY_SEARCH, {"action": "read", "messageId": "m"}, {"id": "m"}),
         (MEMORY_SEARCH, '{"action": "search", "query": "x"}', {"query": "x"}),
         (MEMORY_SEARCH, b'{"query": "x"}', {"query": "x"}),

@@ -45,6 +45,21 @@ def is_for_file(memory: TypedMemory, is_edit: bool) -> bool:
     return "file" in moments or (memory.is_verified and is_for_all)
 
 
+def file_order(tellables: Iterable[Tellable], is_edit: bool) -> list[Tellable]:
+    """Return memories about a file in order.
+
+    A person's word comes first, then the others by their worth. What a session does
+    with the file says the phase of its work, which weighs the types.
+    """
+    phase = "implement" if is_edit else "explore"
+
+    def key(each: Tellable) -> tuple[bool, float]:
+        weight = KINDS[each.memory.type].boost.get(phase, 1.0)
+        return not each.memory.is_verified, -each.confidence * weight
+
+    return sorted(tellables, key=key)
+
+
 class MemoryCandidate(NamedTuple):
     """A memory that may be told, its line and cost.
 
@@ -120,7 +135,7 @@ def _take(
 
 LEAST_CONFIDENCE = 0.65
 """Below this nothing that no person confirmed is said in the middle of the work."""
-_MOST_OF_A_FILE = 3
+MOST_OF_A_FILE = 3
 _LEAST_ERROR = 12
 _READ_FOR_START = {"pinned": 40, "confirmed": 80, "facts": 40, "near": 40}
 _JUDGED = 64
@@ -153,7 +168,7 @@ class MemoryFinder:
             for memory in self.memories.for_files([path], limit=40, root=self.root())
             if names.intersection(memory.files) and is_for_file(memory, is_edit)
         ]
-        return self._sure(found)[:_MOST_OF_A_FILE]
+        return file_order(self._sure(found), is_edit)[:MOST_OF_A_FILE]
 
     def about_error(self, output: str) -> list[Tellable]:
         """Return described errors that stand in a text."""

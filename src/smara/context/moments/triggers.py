@@ -22,7 +22,14 @@ from smara.context.models import (
     Point,
     ToolTrigger,
 )
-from smara.context.moments.candidates import InstructionTexts, MemoryFinder, is_for_file, is_telling
+from smara.context.moments.candidates import (
+    MOST_OF_A_FILE,
+    InstructionTexts,
+    MemoryFinder,
+    file_order,
+    is_for_file,
+    is_telling,
+)
 from smara.context.moments.draft import (
     InjectionLine,
     day,
@@ -152,7 +159,6 @@ def _words(text: str) -> frozenset[str]:
 
 
 MOST_MEMORIES, MOST_FAILURES, MOST_NAMES = 400, 200, 300
-_MOST_OF_A_FILE = 3
 _LEAST_PIECE = 4
 
 
@@ -178,15 +184,16 @@ def _of_files(memories: Iterable[Tellable], tools: ToolCallLookup) -> Iterator[T
         for path in tellable.memory.files:
             by_file.setdefault(path, []).append(tellable)
     for path, every in by_file.items():
-        best = sorted(every, key=lambda each: -each.confidence)
-        changed = [tools.of_file(each, is_edit=True) for each in best[:_MOST_OF_A_FILE]]
-        opened = [
-            tools.of_file(each, is_edit=False)
-            for each in best
-            if is_for_file(each.memory, is_edit=False)
-        ]
+        changed, opened = (
+            [
+                tools.of_file(each, is_edit)
+                for each in file_order(every, is_edit)
+                if is_for_file(each.memory, is_edit)
+            ][:MOST_OF_A_FILE]
+            for is_edit in (True, False)
+        )
         yield from _trigger("before_tool", changed, tools=EDITING, file=path)
-        yield from _trigger("after_tool", opened[:_MOST_OF_A_FILE], tools=("Read",), file=path)
+        yield from _trigger("after_tool", opened, tools=("Read",), file=path)
         # For hosts that cannot be told anything before a call.
         yield from _trigger("after_tool", changed, tools=EDITING, file=path)
 

@@ -36,7 +36,7 @@ from smara.tools import ToolContext
 @click.option(
     "--profile",
     type=click.Choice(["default", "coding"]),
-    help="default: three tools; coding: also code and memories; also SMARA_TOOL_PROFILE.",
+    help="default: four tools; coding: also code; also SMARA_TOOL_PROFILE.",
 )
 @click.option(
     "--schemas",
