@@ -11,8 +11,9 @@ import pytest
 from smara.context.models import BUDGETS
 from smara.context.moments.store import MomentStore
 from smara.core.events import HostEvent
-from smara.core.tool_triggers import starts
+from smara.core.tool_triggers import is_named, starts
 from smara.errors import InvalidInputError
+from smara.knowledge.models import Evidence, WorkUnit
 from tests.agent_events import Script
 from tests.contract.both import EACH_DATABASE
 from tests.contract.memory_place import DAY, learned, taught
@@ -345,3 +346,84 @@ def test_a_store_that_somebody_else_writes_to_silences_nobody_and_the_receipt_co
 def test_a_session_without_a_name_is_refused(memory):
     with pytest.raises(InvalidInputError):
         memory.moments.start("")
+
+
+# what was counted has its moment
+
+
+COUNTED = {
+    "context_cost": (
+        "Reading `src/shop/api_pb2.py` whole takes 21,067 tokens at once.",
+        {"module": "shop/api", "average_tokens": 24_000, "session_count": 4},
+    ),
+    "prefetch_pattern": (
+        "Work on `shop/auth` reads `src/shop/auth/keys.py` in nearly every session.",
+        {
+            "module_trigger": "shop/auth",
+            "always_read_files": ["src/shop/auth/keys.py"],
+            "session_count": 5,
+        },
+    ),
+    "task_calibration": (
+        "Work on `shop/auth` takes 2.1 times the steps that are planned.",
+        {
+            "module": "shop/auth",
+            "methodology": "native",
+            "average_actual_steps": 21.0,
+            "average_planned_steps": 10.0,
+            "ratio": 2.1,
+            "sample_count": 4,
+        },
+    ),
+    "work_unit_outcome": (
+        "Story 2.3 was finished in part: the refunds are missing.",
+        {"outcome": "partial"},
+    ),
+}
+
+
+def counted(memory, type_: str, **given):
+    content, data = COUNTED[type_]
+    quote = [Evidence(quote="it was counted")]
+    made = learned(
+        memory.memories, content, type=type_, data=data, evidence=quote, session_id=type_, **given
+    )
+    return memory.memories.accept(made.id)
+
+
+def first(memory, session_id: str, text: str) -> str:
+    """What a first message brings, from the store and as hooks have it prepared."""
+    told = memory.moments.first_message(session_id, text)
+    ready = memory.moments.prepared(cwd=".").firsts
+    assert any(is_named(text.lower(), each.words) for each in ready) == (told is not None)
+    return "" if told is None else told.text
+
+
+def test_what_reading_a_file_costs_is_told_before_it_is_read_whole(memory):
+    counted(memory, "context_cost", files=["src/shop/api_pb2.py"])
+    whole, part = {"file_path": "src/shop/api_pb2.py"}, {"offset": 10, "limit": 50}
+    assert memory.moments.before_tool("s1", "Read", {**whole, **part}) is None
+    told = memory.moments.before_tool("s1", "Read", whole)
+    assert "context cost: Reading `src/shop/api_pb2.py` whole takes 21,067" in told.text
+    assert memory.moments.after_tool("s2", "Read", whole, "code") is None  # too late to be of use
+    (ready,) = [each for each in memory.moments.prepared(cwd=".").tools if each.is_whole]
+    assert (ready.point, ready.file, ready.tools) == ("before_tool", whole["file_path"], ("Read",))
+
+
+def test_what_work_on_a_module_reads_and_takes_is_told_when_a_message_names_it(memory):
+    counted(memory, "prefetch_pattern", modules=["shop/auth"], files=["src/shop/auth/keys.py"])
+    counted(memory, "task_calibration", modules=["shop/auth"])
+    told = first(memory, "s1", "Please mend the login in src/shop/auth/login.py")
+    assert "2.1 times the steps" in told
+    assert "reads `src/shop/auth/keys.py`" in told
+    assert first(memory, "s2", "Please mend the shop, and the auth of it") == ""
+    opened_file = {"file_path": "src/shop/auth/keys.py"}
+    assert "nearly every" in memory.moments.after_tool("s3", "Read", opened_file, "code").text
+
+
+def test_what_came_of_a_piece_of_work_is_told_when_it_is_taken_up_again(memory):
+    unit = WorkUnit("bmad", ("Refunds", "2.3"), "Epic Refunds / Story 2.3")
+    counted(memory, "work_unit_outcome", work_unit=unit)
+    assert "the refunds are missing" in first(memory, "s1", "Go on with story 2.3, please")
+    assert first(memory, "s2", "Update pytest to version 2.3 of its plug-in") == ""
+    assert first(memory, "s3", "Refunds fail on Mondays") == ""

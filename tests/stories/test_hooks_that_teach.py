@@ -156,3 +156,13 @@ def test_a_search_is_answered_whether_or_not_the_name_stood_in_backticks(reposit
         given = {"pattern": pattern}
         told = tool("PostToolUse", "Grep", given, number, tool_response={"filenames": []})
         assert words in told if words else not told, pattern
+
+
+def test_what_reading_a_file_costs_is_told_by_a_hook_before_it_is_read_whole(repository: Path):
+    file = repository / "src" / "api_pb2.py"
+    file.parent.mkdir()
+    file.write_text("x = 1\n")
+    cost = "Reading src/api_pb2.py whole takes 21,067 tokens at once"
+    call("remember", cost, "--type", "context_cost")
+    assert tool("PreToolUse", "Read", {"file_path": str(file), "limit": 50}, 1) == ""
+    assert "21,067 tokens" in tool("PreToolUse", "Read", {"file_path": str(file)}, 2)

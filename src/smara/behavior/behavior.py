@@ -57,7 +57,7 @@ from smara.behavior.models import (
 )
 from smara.behavior.promote import new_memory
 from smara.behavior.scratchpad import Pad
-from smara.behavior.sessions import Watcher, WatchResult, triggers_of
+from smara.behavior.sessions import Watcher, WatchResult, phase_of, triggers_of
 from smara.behavior.signals import import_chase, qa
 from smara.behavior.store import BehaviorStore
 from smara.behavior.synthesis import WEEK_MS, Synthesis, Synthesized
@@ -190,25 +190,8 @@ class Behavior(Habits):
         return self._watcher.pads(session_id)
 
     def phase(self, session_id: str | None) -> Phase | None:
-        """Return the phase of a session's work, by what it did last.
-
-        Nothing changed yet is to explore, or to define once there is a plan; red tests are to
-        refine, other tests after the last change to validate.
-
-        Args:
-            session_id: The session; ``None`` and one that is not watched have no phase.
-        """
-        pads = self.pads(session_id) if session_id is not None else []
-        if not pads:
-            return None
-        facts = pads[0].facts
-        if facts.last_test_ok is False:
-            return "refine"
-        if facts.last_test > facts.edit.step:
-            return "validate"
-        if facts.edits:
-            return "implement"
-        return "define" if facts.plan else "explore"
+        """Return the phase of a watched session's work."""
+        return phase_of(self.pads(session_id)) if session_id is not None else None
 
     def triggers(self, session_id: str) -> builtins.list[EarlyTrigger]:
         """Return what a running session already shows."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from smara.actions.error_quote import failed_words
 from smara.actions.intake import IntakeStore
+from smara.behavior.methodology import Phase
 from smara.behavior.models import EarlyTrigger
 from smara.behavior.record import take
 from smara.behavior.scratchpad import LIMIT_BYTES, Pad
@@ -28,6 +29,24 @@ from smara.errors import SmaraError
 _SEARCHES = 3
 _EDITS = 2
 _ERRORS = 2
+
+
+def phase_of(pads: Sequence[Pad]) -> Phase | None:
+    """Return the phase of a session's work, by what it did last.
+
+    Nothing changed yet is to explore, or to define once there is a plan; red tests are to refine,
+    other tests after the last change to validate.
+    """
+    if not pads:
+        return None
+    facts = pads[0].facts
+    if facts.last_test_ok is False:
+        return "refine"
+    if facts.last_test > facts.edit.step:
+        return "validate"
+    if facts.edits:
+        return "implement"
+    return "define" if facts.plan else "explore"
 
 
 def triggers_of(pads: Sequence[Pad]) -> list[EarlyTrigger]:

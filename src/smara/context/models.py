@@ -175,6 +175,8 @@ class ToolTrigger:
     pattern: str = ""
     words: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    is_whole: bool = False
+    """Whether only a reading of the whole file counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ _ARGUMENTS_OF = {
     "Bash": ("command",), "Read": ("file_path",), "Edit": ("file_path", "old_string", "new_string"),
     "Write": ("file_path",), "Grep": ("pattern",), "Glob": ("pattern",), "WebFetch": ("url",),
 }  # fmt: skip
+_PARTS = ("offset", "limit", "view_range", "start_line", "end_line", "range")
 _PATCHED = ("*** Update File: ", "*** Add File: ", "*** Delete File: ")
 
 
@@ -83,6 +84,11 @@ def tool_arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
         if patched:
             renamed["file_path"], renamed["files"] = patched[0], patched
     return renamed
+
+
+def is_whole(arguments: Mapping[str, Any]) -> bool:
+    """Return True if a call reads a file and not a part."""
+    return all(arguments.get(name) in (None, "") for name in _PARTS)
 
 
 def shell_line(words: list[Any]) -> str:

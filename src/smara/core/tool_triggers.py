@@ -14,7 +14,7 @@ from smara.core.tool_names import tool_arguments, tool_name
 TYPE_CHECKING = False  # read by hooks; see tool_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
 _JOINTS = re.compile(r"&&|\|\||[;|\n&(){}]")
@@ -112,6 +112,14 @@ def words_of(pattern: str) -> list[str]:
             pattern[:_MOST_CHARACTERS].replace("\\s", " ").replace("\\b", " ")
         )
     ]
+
+
+def is_named(text: str, names: Iterable[str]) -> bool:
+    """Return True if a text has a name as a word."""
+    return any(
+        name and name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+        for name in names
+    )
 
 
 def trims_output(variable: str) -> bool:

@@ -18,9 +18,10 @@ from smara.errors import InvalidInputError
 from smara.knowledge.models import MemoryScope, MemoryType
 
 FieldShape = Literal["text", "texts", "count", "number", "fraction", "time", "choice", "steps"]
-TellMoment = Literal["start", "search", "file", "edit", "error", "message", "qa"]
-"""The start of a session, a search by the agent, a file that is read or edited, an error that
-comes again, a message that names unfinished work, a tester's first look.
+TellMoment = Literal["start", "search", "file", "read", "edit", "error", "message", "qa"]
+"""The start of a session, a search by the agent, a file that is read or edited, before a file is
+read whole, before it is edited, an error that comes again, a first message that names the work
+or the module, a tester's first look.
 """
 ContradictionRule = Literal["claims", "own type", "nothing"]
 """A claim contradicts claims of any type, a count those of its own type, an episode nothing."""

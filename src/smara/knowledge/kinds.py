@@ -413,7 +413,7 @@ _TABLE: tuple[MemoryKind, ...] = (
         "work_unit_outcome", "what came of one piece of work",
         title="What came of earlier work", name="outcome", scope="work_unit",
         half_life_days=90, because="an episode, like a dead end: it teaches for a season",
-        told_at=("search",), is_fact=True,
+        told_at=("search", "message"), is_fact=True,
         contradicts="nothing", recorded_on=None,
         boost={"validate": 1.1, "reflect": 1.4},
         share={"validate": 0.15, "reflect": 0.4},
@@ -430,7 +430,7 @@ _TABLE: tuple[MemoryKind, ...] = (
         "task_calibration", "how many steps work takes, against how many were planned",
         title="How estimates went", name="estimates", scope="module",
         half_life_days=180, because="an average over many sessions moves slowly",
-        told_at=("search",), is_fact=True,
+        told_at=("search", "message"), is_fact=True,
         contradicts="own type", recorded_on=None,
         boost={"define": 1.1, "reflect": 1.3},
         share={"define": 0.1, "reflect": 0.35},
@@ -450,7 +450,7 @@ _TABLE: tuple[MemoryKind, ...] = (
         half_life_days=60,
         because="counted from sessions, it is counted anew while it is true; like a gotcha, it "
                 "goes with the code",
-        told_at=("search",), is_fact=True,
+        told_at=("search", "file", "message"), is_fact=True,
         contradicts="own type", recorded_on=None,
         boost={"implement": 1.1},
         fields=(
@@ -466,7 +466,7 @@ _TABLE: tuple[MemoryKind, ...] = (
         title="What work takes", name="context cost", scope="module",
         half_life_days=60,
         because="sizes drift with the code, and are counted anew while they are true",
-        told_at=("search",), is_fact=True,
+        told_at=("search", "read"), is_fact=True,
         contradicts="own type", recorded_on=None,
         fields=(
             _needed("module", "text", "of which module"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from smara.knowledge.kinds import KINDS
 from smara.search.models import PHASES, SearchCandidate
@@ -27,14 +27,6 @@ _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])(?=.)")
 _SAME_QUESTION = 0.6
 """A question of which so much stands in the query asks the same."""
 
-Volatility = Callable[[Sequence[str]], float]
-"""How often files changed lately, as changes a month; 0 for what is not known."""
-
-
-def still(files: Sequence[str]) -> float:
-    """A volatility for those who know nothing of the files."""
-    return 0.0
-
 
 class Boost:
     """Applies every factor to candidates."""
@@ -43,14 +35,12 @@ class Boost:
         self,
         intent: QueryIntent,
         now_ms: int,
-        volatility: Volatility = still,
         weights: BoostWeights = WEIGHTS.boost,
     ) -> None:
         self._phase = intent.hints.phase
         self._files = intent.hints.files
         self._words = frozenset(intent.query.texts)
         self._now_ms = now_ms
-        self._volatility = volatility
         self._weights = weights
 
     def apply(self, candidate: SearchCandidate) -> None:
@@ -77,7 +67,7 @@ class Boost:
         if hit.files and self._files and _touches(hit.files, self._files):
             candidate.multiply("about a file in play", weights.in_play)
         if candidate.kind != "message":  # messages are ranked with their age already
-            candidate.multiply("recent", self._freshness(hit.created_at, hit.files))
+            candidate.multiply("recent", self._freshness(hit.created_at))
 
     def _asks_the_same(self, content: str) -> bool:
         """Return True if a message ends in a question that says little beyond the query."""
@@ -90,17 +80,10 @@ class Boost:
         words = {word for word in f"{terms.prose} {terms.code}".split() if word not in STOP_WORDS}
         return bool(words) and len(words & self._words) >= _SAME_QUESTION * len(words)
 
-    def _freshness(self, created_at: int, files: Sequence[str]) -> float:
-        """Return 1.03 for what is new, 1.015 after a half-life.
-
-        What is about files that change often ages sooner: eight changes a month bring a half-life
-        of 30 days down to about 7.
-        """
-        weights = self._weights
-        changes = weights.volatility * self._volatility(files) if files else 0
-        half_life = max(weights.shortest_half_life_days, weights.half_life_days / (1 + changes))
+    def _freshness(self, created_at: int) -> float:
+        """Return 1.03 for what is new, 1.015 after a half-life."""
         age_days = max(0, self._now_ms - created_at) / _DAY_MS
-        return 1 + weights.newest * math.exp2(-age_days / half_life)
+        return 1 + self._weights.newest * math.exp2(-age_days / self._weights.half_life_days)
 
 
 def _touches(files: Sequence[str], in_play: Sequence[str]) -> bool:

@@ -130,11 +130,9 @@ class BoostWeights:
     same_question: float = 0.4
     # About a file that the caller works on.
     in_play: float = 1.2
-    # What is new gains 3 %, half of it after a half-life, which changes of its files shorten.
+    # What is new gains 3 %, half of it after a half-life.
     newest: float = 0.03
     half_life_days: float = 30.0
-    shortest_half_life_days: float = 3.0
-    volatility: float = 0.4
     # In a search of memories alone: the share of its score that no confidence costs.
     confidence_share: float = 0.3
     # In a search of tasks alone: what a task that is not closed gains.

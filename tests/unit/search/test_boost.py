@@ -13,7 +13,7 @@ DAY = 86_400_000
 NOW = 100 * DAY
 
 
-def rated(source="memory", kind="gotcha", hints=None, volatility=None, created_at=0, **more):
+def rated(source="memory", kind="gotcha", hints=None, created_at=0, **more):
     hit = Hit(
         "m",
         source,
@@ -30,8 +30,7 @@ def rated(source="memory", kind="gotcha", hints=None, volatility=None, created_a
         **more,
     )
     found = SearchCandidate("memory" if source == "memory" else "task", 1, hit, fused=1.0)
-    given = {} if volatility is None else {"volatility": volatility}
-    Boost(understand("anything", hints), NOW, **given).apply(found)
+    Boost(understand("anything", hints), NOW).apply(found)
     return found
 
 
@@ -61,14 +60,9 @@ def test_file_in_play_is_known_by_any_form_of_its_path():
     assert ("about a file in play", 1.2) not in rated(files=("h.py",), hints=hints).factors
 
 
-def test_age_is_a_small_bounded_bonus_and_volatile_files_age_sooner():
+def test_age_is_a_small_bounded_bonus():
     new, old = rated("task", created_at=NOW).score, rated("task", created_at=0).score
     assert 1.0 < old < new <= 1.03
-    month_old = {"created_at": NOW - 30 * DAY, "files": ("a.py",)}
-    assert (
-        rated("task", volatility=lambda files: 8.0, **month_old).score
-        < rated("task", **month_old).score
-    )
 
 
 def test_factors_explain_the_score_exactly():

@@ -243,6 +243,7 @@ def _words(
                 "pattern": each.pattern,
                 "words": each.words,
                 "needs": each.needs,
+                "whole": each.is_whole,
                 "told": asdict(each.injection),
                 "cited": cited(each.injection),
             }

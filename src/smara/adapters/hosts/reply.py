@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from zlib import crc32
 
 from smara.adapters.hook_output import emit, own_words
@@ -43,8 +42,8 @@ from smara.core.host_table import (
     WITHOUT_EXIT_CODES,
 )
 from smara.core.memory_block import CLOSING, OPENING
-from smara.core.tool_names import tool_arguments, tool_name
-from smara.core.tool_triggers import runs, shown_files, starts, triggers_of, words_of
+from smara.core.tool_names import is_whole, tool_arguments, tool_name
+from smara.core.tool_triggers import is_named, runs, shown_files, starts, triggers_of, words_of
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
@@ -209,10 +208,7 @@ def _start(
 
 def _is_about(prompt: str, names: Sequence[str], stems: Sequence[str]) -> bool:
     """Return True if a prompt has a name as a word of its own, or most stems of a long title."""
-    return any(
-        name and name in prompt and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", prompt)
-        for name in names
-    ) or (
+    return is_named(prompt, names) or (
         len(stems) >= _LEAST_STEMS
         and sum(stem in prompt for stem in stems) >= _LEAST_SHARE * len(stems)
     )
@@ -304,6 +300,7 @@ def _fits(
         and (not entry.get("needs") or starts(line, entry["needs"]))
         and (not entry["pattern"] or entry["pattern"] in words_of(pattern))
         and all(word in text for word in entry["words"])
+        and (not entry.get("whole") or is_whole(given))
     )
 
 

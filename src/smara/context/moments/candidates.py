@@ -170,6 +170,12 @@ class MemoryFinder:
         ]
         return file_order(self._sure(found), is_edit)[:MOST_OF_A_FILE]
 
+    def before_read(self, path: str) -> list[Tellable]:
+        """Return what to know before a file is read whole."""
+        names, types = file_names(path, self.root()), types_told_at("read")
+        near = self.memories.for_files([path], types=types, limit=10, root=self.root())
+        return self._sure(memory for memory in near if names.intersection(memory.files))
+
     def about_error(self, output: str) -> list[Tellable]:
         """Return described errors that stand in a text."""
         text = " ".join(output.split()).casefold()
@@ -193,7 +199,8 @@ class MemoryFinder:
 
     def sure_of_files(self, limit: int) -> list[Tellable]:
         """Return every memory about some file, a person's word first."""
-        found = self._newest(FOR_FILE, limit, is_any_verified=True)
+        types = (*FOR_FILE, *types_told_at("read"))
+        found = self._newest(types, limit, is_any_verified=True)
         return self._sure(each for each in found if each.files)
 
     def sure_of_any(self, limit: int) -> list[Tellable]:

@@ -16,7 +16,7 @@ from smara.behavior.habits import Habits, KnownFailure
 from smara.context.moments.candidates import MemoryFinder
 from smara.context.moments.draft import InjectionLine, line_of_failure, line_of_memory
 from smara.core.events import HostEvent
-from smara.core.tool_names import tool_arguments, tool_name
+from smara.core.tool_names import is_whole, tool_arguments, tool_name
 from smara.core.tool_triggers import shown_files
 from smara.knowledge.trust import Tellable
 
@@ -40,6 +40,7 @@ class CallSubject(NamedTuple):
     files: tuple[str, ...] = ()
     command: str = ""
     pattern: str = ""
+    is_whole: bool = True
 
 
 def call_of(tool: str, arguments: Mapping[str, Any]) -> CallSubject:
@@ -56,6 +57,7 @@ def call_of(tool: str, arguments: Mapping[str, Any]) -> CallSubject:
         paths[:_MOST_FILES],
         command if name == "Bash" and isinstance(command, str) else "",
         pattern=pattern if name in SEARCHING and isinstance(pattern, str) else "",
+        is_whole=is_whole(given),
     )
 
 
@@ -116,7 +118,16 @@ class ToolCallLookup:
         if call.tool in EDITING:
             return [line for path in call.files for line in self.about_file(path, is_edit=True)]
         if call.tool == "Read":
-            return [line for path in call.files for line in self._missing(path)][:1]
+            costs = (
+                []
+                if not call.is_whole
+                else [
+                    self.of_reading(each)
+                    for path in call.files
+                    for each in self._finder.before_read(path)
+                ]
+            )
+            return [line for path in call.files for line in self._missing(path)][:1] or costs[:1]
         return []
 
     def after(self, call: CallSubject, output: str, error: str | None) -> list[InjectionLine]:
@@ -158,6 +169,10 @@ class ToolCallLookup:
             else "it is about the file that was opened"
         )
         return line_of_memory(tellable, why, is_about_file=True)
+
+    def of_reading(self, tellable: Tellable) -> InjectionLine:
+        """A memory about a file that is about to be read whole."""
+        return line_of_memory(tellable, "it is about the file that is read", is_about_file=True)
 
     def of_search(self, tellable: Tellable) -> InjectionLine:
         """A memory that answers what is searched for."""

@@ -7,7 +7,7 @@ hooks, which have no time to open a store.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from smara.actions.failures import constant_part, lacking
@@ -51,6 +51,7 @@ from smara.context.moments.tool_calls import (
     wanted,
 )
 from smara.core.scope import WRITTEN_BY
+from smara.core.tool_triggers import is_named
 from smara.knowledge.kinds import KINDS, types_told_at
 from smara.knowledge.statements import parse_statement
 from smara.knowledge.trust import Tellable
@@ -63,8 +64,6 @@ LEAST_WORDS = 3
 _LOOKED_AT = 60
 _MOST = 2
 _PARTICULAR = re.compile(r"\w[-_/.]\w|\d")
-"""A branch that is called main is named by many a message."""
-_NAME = re.compile(r"[\w./-]*(?:[_/.]|[a-z][A-Z]|\w-\d)[\w./-]*\w")
 
 
 class Subject(NamedTuple):
@@ -88,7 +87,9 @@ def subjects(finder: MemoryFinder, tasks: Tasks) -> list[Subject]:
             if task.status != "closed"
         ]
     return found + [
-        _of_memory(tellable) for tellable in finder.of_types(types_told_at("message"), _LOOKED_AT)
+        _of_memory(tellable)
+        for type_ in types_told_at("message")
+        for tellable in finder.of_types([type_], _LOOKED_AT // 2)
     ]
 
 
@@ -96,15 +97,13 @@ def matching(subjects: Iterable[Subject], message: str) -> list[InjectionLine]:
     """Return what is said to a message, the surest first."""
     text = message[:_LONGEST_MESSAGE]
     statement = parse_statement(text)
-    names = {name.casefold() for name in _NAME.findall(text)} | {
-        word.text.casefold() for word in statement.words
-    }
     scored = []
     for number, each in enumerate(subjects):
         share = len(each.words & statement.content_set) / len(each.words) if each.words else 0.0
         is_alike = len(each.words) >= LEAST_WORDS and share >= _LEAST_SHARE
-        if each.names & names or is_alike:
-            scored.append((bool(each.names & names), share, -number, each.line))
+        has_name = is_named(text.casefold(), each.names)
+        if has_name or is_alike:
+            scored.append((has_name, share, -number, each.line))
     return [each[3] for each in sorted(scored, key=lambda each: each[:3], reverse=True)[:_MOST]]
 
 
@@ -131,10 +130,16 @@ def _of_task(task: Task, is_blocked: bool, author: str) -> Subject:
 
 def _of_memory(tellable: Tellable) -> Subject:
     memory = tellable.memory
+    kind, unit = KINDS[memory.type], memory.work_unit
+    if kind.scope == "module":
+        line = line_of_memory(tellable, "the message is about this module")
+        return Subject(_names(memory.modules), frozenset(), line)
+    if memory.type != "work_state" and kind.scope == "work_unit":
+        line = line_of_memory(tellable, "the message is about this piece of work")
+        parts = [*unit.hierarchy, *unit.label.split(" / ")] if unit is not None else []
+        return Subject(_names(parts), frozenset(), line)
     if memory.type != "work_state":
-        subject = [
-            str(memory.data[name]) for name in KINDS[memory.type].subject if name in memory.data
-        ]
+        subject = [str(memory.data[name]) for name in kind.subject if name in memory.data]
         return Subject(
             frozenset(),
             _words(" ".join(subject) or memory.content),
@@ -146,12 +151,18 @@ def _of_memory(tellable: Tellable) -> Subject:
     line = line_of_memory(tellable, why)
     if detail and line.item is not None:
         line = with_line(line.item, f"{line.line} {detail}")
-    named: Sequence[str] = [
-        str(memory.data.get("branch") or ""),
-        *map(str, memory.data.get("open_files", ())),
-    ]
-    names = {name.casefold() for name in named if _PARTICULAR.search(name)}
-    return Subject(frozenset(names), _words(memory.content), line)
+    files = map(str, memory.data.get("open_files", ()))
+    names = _names([str(memory.data.get("branch") or ""), *files])
+    return Subject(names, _words(memory.content), line)
+
+
+def _names(names: Iterable[str]) -> frozenset[str]:
+    """Return the names that no message has by chance: not main, and not 2.3."""
+    return frozenset(
+        name.casefold()
+        for name in names
+        if _PARTICULAR.search(name) and any(map(str.isalpha, name))
+    )
 
 
 def _words(text: str) -> frozenset[str]:
@@ -192,6 +203,10 @@ def _of_files(memories: Iterable[Tellable], tools: ToolCallLookup) -> Iterator[T
             ][:MOST_OF_A_FILE]
             for is_edit in (True, False)
         )
+        costs = [
+            tools.of_reading(each) for each in every if "read" in KINDS[each.memory.type].told_at
+        ]
+        yield from _trigger("before_tool", costs[:1], tools=("Read",), file=path, is_whole=True)
         yield from _trigger("before_tool", changed, tools=EDITING, file=path)
         yield from _trigger("after_tool", opened, tools=("Read",), file=path)
         # For hosts that cannot be told anything before a call.
