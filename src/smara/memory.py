@@ -14,13 +14,14 @@ from smara.config import Settings, default_store, load_settings
 from smara.core import log
 from smara.core.clock import Clock, SystemClock
 from smara.core.ids import IdMaker, Uuid7
-from smara.core.scope import DEFAULT_PROJECT
+from smara.core.scope import DEFAULT_PROJECT, set_id_cleaner
 from smara.core.tokens import counter_for
 from smara.database.database import Database
 from smara.database.migrate import migrate
 from smara.database.projects import ProjectContext, Projects
 from smara.environment import store_file
 from smara.rooms import Overrides, Rooms, redacted
+from smara.secrets.redact import clean_id
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -521,6 +522,7 @@ def open_memory(
     clock = clock or SystemClock()
     new_id = new_id or Uuid7(clock)
     log.set_redactor(redacted)
+    set_id_cleaner(clean_id)
     database = open_database(chosen, vfs)
     try:
         migrate(database, clock)

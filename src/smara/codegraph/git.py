@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from smara.core.files import read_regular
 from smara.core.git import ask_git, find_repository, git_text, is_blob
+from smara.secrets import redact
 
 _SMALL = 4_096
 _PACKED = 8 * 1024 * 1024
@@ -67,12 +68,12 @@ def head_of(root: str) -> GitHead:
         return GitHead()
     name = f"refs/heads/{match[1]}"
     if ".." in name:
-        return GitHead(match[1])
+        return GitHead(redact(match[1]).text)
     loose = [os.path.join(base, *name.split("/")) for base in (folder.common, folder.own)]
     commits = [_text(path, _SMALL) for path in loose]
     packed = _text(os.path.join(folder.common, "packed-refs"), _PACKED).splitlines()
     commits += [line.removesuffix(f" {name}") for line in packed if line.endswith(f" {name}")]
-    return GitHead(match[1], next(filter(_COMMIT.fullmatch, commits), None))
+    return GitHead(redact(match[1]).text, next(filter(_COMMIT.fullmatch, commits), None))
 
 
 def exclude_lines(root: str) -> list[str]:

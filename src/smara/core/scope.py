@@ -5,6 +5,7 @@ A statement without `:project` would read other projects; `scoped_sql` refuses i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from smara.errors import InvalidInputError
@@ -64,8 +65,17 @@ def is_id(value: object) -> bool:
     )
 
 
+_clean: Callable[[str], str] = str
+
+
+def set_id_cleaner(clean: Callable[[str], str]) -> None:
+    """Set the function that takes secrets out of ids."""
+    global _clean
+    _clean = clean
+
+
 def require_id(value: str, what: str) -> str:
-    """Check an id given by a caller; returns it.
+    """Check an id given by a caller; return it without secrets.
 
     Ids may hold any printable text of at most 512 characters.
     """
@@ -82,7 +92,7 @@ def require_id(value: str, what: str) -> str:
             f"{what} holds characters that cannot be printed. Use letters, digits and punctuation.",
             what=what,
         )
-    return value
+    return _clean(value)
 
 
 def _is_encodable(value: str) -> bool:

@@ -146,7 +146,7 @@ class Projects:
         Raises:
             InvalidInputError: If it cannot be the id of a project.
         """
-        require_id(project_id, "project")
+        project_id = require_id(project_id, "project")
         with self._database.read() as session:
             row = session.one("SELECT no FROM projects WHERE id = ?", (project_id,))
         if row is None:

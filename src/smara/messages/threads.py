@@ -159,7 +159,7 @@ class Threads:
         if not is_id(thread_id):
             return None
         with self._store.database.read() as session:
-            return self._store.find_thread(session, thread_id)
+            return self._store.find_thread(session, require_id(thread_id, "thread_id"))
 
     def list(
         self,

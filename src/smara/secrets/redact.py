@@ -16,6 +16,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from smara.core.scope import require_id
+from smara.core.secret_prefilter import may_hold_secret
 from smara.core.validate import invalid
 from smara.core.veils import is_veiled, unveil
 from smara.errors import InvalidInputError
@@ -300,8 +301,15 @@ def clean_name(value: object, what: str) -> str:
         raise invalid(
             f"{what} must be a text, not {type(value).__name__}", "Give a name or an id.", what
         )
-    shown = redact(require_id(value, what)).text
-    if shown == value:
+    return clean_id(require_id(value, what))
+
+
+@lru_cache(maxsize=4096)
+def clean_id(value: str) -> str:
+    """Return an id without secrets; most come back unchanged."""
+    if not may_hold_secret(value.encode()):
         return value
-    # Two names that both look like secrets must not become one holder.
-    return f"{shown}#{hashlib.sha256(value.encode()).hexdigest()[:8]}"
+    shown = redact(value).text
+    # Two names that both look like secrets must not become one.
+    is_clean = shown == value
+    return value if is_clean else f"{shown}#{hashlib.sha256(value.encode()).hexdigest()[:8]}"

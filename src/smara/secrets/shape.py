@@ -112,6 +112,10 @@ _EXAMPLE = re.compile("|".join(map(re.escape, _EXAMPLES)), re.IGNORECASE)
 _REFERENCE = re.compile("|".join(map(re.escape, _CODE)))
 _STRONG_SIGNS = frozenset("!@#$%^&*+=?~|;")
 _ENVIRONMENT_NAME = re.compile(r"[A-Z0-9_]+=\s*")
+_CONSTANT_NAME = re.compile(r"(?:PASSWORD|PASSWD|PWD|PASS)[\"']?\s?[:=]\s?[\"']?\Z")
+_PROPERTY = re.compile(r"(?:[\w-]+\.)*[\w-]+=")
+"""The name in a line of properties: ``spring.datasource.password=``."""
+_LETTERS = re.compile(r"(?=[A-Za-z]*[A-Z]?[a-z])[A-Za-z]{10,40}")
 _PAIRS = {")": "(", "]": "[", "}": "{", ">": "<"}
 _CUTS = re.compile(r"[<]|&(?=[\w.-]+=)|&amp;|,(?=[\w-]+=)")
 
@@ -173,7 +177,14 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
             or _ENVIRONMENT_NAME.search(name) is not None
             # A line of YAML; a parameter's type is followed by something.
             or (ends_line and name.rstrip(" \t").endswith((":", "\xef\xbc\x9a")))
+            or (ends_line and _PROPERTY.fullmatch(name) is not None)
+            or name.startswith("--")
+            or name.endswith(">")
+            or rule.name.startswith("netrc")
         )
+        if _CONSTANT_NAME.search(name) and _LETTERS.fullmatch(value):
+            # A name in capitals holds a value, and none of the words that stand for one.
+            return is_deliberate
         return _is_password(value, is_deliberate)
     return _is_prose_secret(value, name)
 

@@ -269,16 +269,7 @@ CLOUDS = (
 )
 
 MODELS = (
-    prefixed(
-        "anthropic-key",
-        "anthropic-key",
-        "sk-ant-(?:api|sid|oat|ort)[0-9]{2}-",
-        alphabet=WORD,
-        least=40,
-    ),
-    prefixed(
-        "anthropic-admin-key", "anthropic-key", "sk-ant-admin[0-9]{2}-", alphabet=WORD, least=40
-    ),
+    prefixed("anthropic-key", "anthropic-key", "sk-ant-", alphabet=WORD, least=20),
     prefixed("openai-project-key", "openai-key", "sk-proj-", alphabet=WORD, least=30),
     prefixed("openai-service-key", "openai-key", "sk-svcacct-", alphabet=WORD, least=30),
     prefixed("openai-admin-key", "openai-key", "sk-admin-", alphabet=WORD, least=40),

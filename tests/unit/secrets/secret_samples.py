@@ -118,7 +118,6 @@ FORMATS: dict[str, str] = {
     "cockroach-key": "CCDB1_<A22>_<A40>",
     "confluent-key": "cflt<b60>",
     "anthropic-key": "sk-ant-api03-<w93>AA",
-    "anthropic-admin-key": "sk-ant-admin01-<w93>AA",
     "openai-project-key": "sk-proj-<w74>T3BlbkFJ<w74>",
     "openai-service-key": "sk-svcacct-<w74>T3BlbkFJ<w74>",
     "openai-admin-key": "sk-admin-<w58>T3BlbkFJ<w58>",

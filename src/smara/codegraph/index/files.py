@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from smara.codegraph.language import kind_of
 from smara.codegraph.models import SkipReason
 from smara.core.paths import is_generated_folder, is_output_folder
+from smara.secrets.redact import clean_id
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -459,7 +460,7 @@ class FileWalk:
             return "outside" if self._reader.leads_outside(path) else "not_a_file"
         if not stat.S_ISREG(mode):
             return "not_a_file" if mode else "unreadable"
-        if not is_sayable(path) or holds_secrets(path):
+        if not is_sayable(path) or holds_secrets(path) or clean_id(path) != path:
             return "secret" if is_sayable(path) else "unreadable"
         if not (self._tracked and path in self._tracked) and is_ignored(
             rules, path, is_folder=False

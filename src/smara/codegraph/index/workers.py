@@ -223,12 +223,16 @@ def _without_secrets(
         position = finding.end
     safe = "".join([*pieces, text[position:]])
     if facts is not None:
+
+        def clean(fact: Any) -> Any:
+            texts = ((name, each) for name, each in fact._asdict().items() if type(each) is str)
+            return fact._replace(**{name: redact(each).text for name, each in texts})
+
         facts = facts._replace(
-            definitions=tuple(
-                each._replace(signature=redact(each.signature).text, doc=redact(each.doc).text)
-                for each in facts.definitions
-            ),
-            imports=tuple(each._replace(module=redact(each.module).text) for each in facts.imports),
+            definitions=tuple(map(clean, facts.definitions)),
+            imports=tuple(map(clean, facts.imports)),
+            references=tuple(map(clean, facts.references)),
+            bindings=tuple(map(clean, facts.bindings)),
         )
     return safe, facts, _first_line(path, safe)
 

@@ -1,0 +1,49 @@
+"""Recall on a corpus that was written without looking at the rules, and precision on real code."""
+
+from __future__ import annotations
+
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from smara.secrets import redact, scan
+from tests.unit.secrets.second_corpus import context_samples, vendor_samples
+
+LEAST_VENDOR, LEAST_CONTEXT, MOST_FALSE = 0.99, 0.90, 1 / 10_000
+
+
+def recall(samples) -> float:
+    found = [secret[-12:] not in redact(text).text for _, text, secret in samples]
+    return sum(found) / len(found)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_vendors_tokens_are_found(seed):
+    assert recall(vendor_samples(seed)) >= LEAST_VENDOR
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_secrets_that_only_their_surroundings_show_are_found(seed):
+    assert recall(context_samples(seed)) >= LEAST_CONTEXT
+
+
+def test_a_password_of_letters_alone_is_found_where_a_name_in_capitals_holds_it():
+    for text in ("DB_PASSWORD=bluebirdmorning\n", 'export PGPASSWORD="harborlantern"\n'):
+        assert "[REDACTED:password]" in redact(text).text
+    for text in ("DB_PASSWORD=changemeplease\n", "PASSWORD=${SOMETHINGELSE}\n", "PWD=home\n"):
+        assert redact(text).text == text
+
+
+@pytest.mark.parametrize("prefix", ["sk-ant-", "sk-ant-api-", "sk-ant-oat01-"])
+def test_a_key_of_anthropic_is_found_whatever_its_kind_and_length(prefix):
+    assert redact(f"x {prefix}9382dffx1kVZQ2tqMnMc y").text == "x [REDACTED:anthropic-key] y"
+
+
+def test_real_code_has_hardly_a_false_hit():
+    lines = hits = 0
+    for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")):
+        text = path.read_text("utf-8", "replace")
+        lines += text.count("\n")
+        hits += len(scan(text))
+    assert hits / lines <= MOST_FALSE
