@@ -19,13 +19,13 @@ from typing import Any
 from smara.behavior.habits import Calibration, FilePair, KnownFailure, Prefetch
 from smara.behavior.methodology import (
     ExecutionContext,
+    Phase,
     PlannerContext,
     PrefetchedFile,
     WorkUnitResult,
 )
 from smara.behavior.models import (
     BehaviorStatus,
-    EarlyTrigger,
     Finalized,
     JobsDone,
     Noticed,
@@ -713,7 +713,7 @@ class AsyncBehavior:
     async def checkpoint(self, session_id: str, work_unit: WorkUnit | None = ...) -> None: ...
     async def restore(self, session_id: str) -> WatchedSession: ...
     async def pads(self, session_id: str) -> builtins.list[Pad]: ...
-    async def triggers(self, session_id: str) -> builtins.list[EarlyTrigger]: ...
+    async def phase(self, session_id: str | None) -> Phase | None: ...
     async def state_type(self, session_id: str, type: SessionType) -> None: ...
     async def finalize(
         self,

@@ -362,6 +362,20 @@ def test_modules_are_looked_over_when_they_reach_a_threshold_once_and_with_a_log
     assert memory.behavior.run_due().synthesized == 0
 
 
+def test_a_module_is_looked_over_with_its_own_errors_alone(place):
+    model = ScriptedModel(["[]"] * 9)
+    memory = place.open(chat_model=model, **OFF)
+    for number in range(5):
+        script = worked(f"s{number}", number)
+        script.fail("make -C src/mail rules", "bash: m4: command not found")
+        script.run("make -C src/mail/ rules M4=gm4").end()
+        finalize(memory, script)
+    memory.behavior.run_due()
+    asked = next(each.prompt for each in model.requests if "src/mail/rules.py" in each.prompt)
+    assert "m4" in asked
+    assert "npm test" not in asked
+
+
 def test_files_of_different_modules_that_go_together_are_found_once_a_week(memory, clock):
     finalize(memory, Script("other", 1_000).edit("src/pay/other.py").red().end())
     for number in range(6):

@@ -64,19 +64,16 @@ def test_finalize_decides_on_one_session_or_on_all_that_have_ended(watched):
     assert "Finalized 0 sessions" in smara("behavior", "finalize").out
 
 
-def test_a_session_that_still_runs_shows_what_is_plain_already(db):
+def test_the_beginning_of_an_id_names_a_session(db):
     with library.open(db, embedder="off") as memory:
-        script = Script("now").say("I was wrong about the cache. The cache is actually per thread.")
-        for _ in range(3):
-            script.grep("load_config")
-        memory.behavior.observe_batch(script.events)
-    told = smara("behavior", "signals", "now").out
-    assert "not finalized yet" in told
-    assert "already    repeated_grep      0.80  load_config" in told
-    assert (
-        smara("behavior", "signals", "now", "--json").data["triggers"][0]["kind"]
-        == "self_correction"
-    )
+        for name in ("258c7280-1", "258c7280-2", "2600aaaa-0"):
+            memory.behavior.observe_batch(Script(name).read("x.py").events)
+    shown = smara("behavior", "signals", "2600").out
+    assert shown == "2600aaaa-0: 1 event; not finalized yet.\n"
+    assert smara("behavior", "finalize", "258c7280-2", "--json").data["isDecided"] is True
+    several = smara("behavior", "signals", "258c7280")
+    assert (several.code, "Several sessions begin with" in several.err) == (2, True)
+    assert smara("behavior", "signals", "25").code == smara("behavior", "signals", "259c").code != 0
 
 
 def test_habits_tell_what_was_counted_over_all_sessions(watched):

@@ -215,8 +215,9 @@ def read_command(line: object) -> Command | None:
         return None
     changing = [part for part in parts if part.purpose not in LOOKING] or parts
     main = max(reversed(parts), key=lambda part: WEIGHT[part.purpose])
-    # What a line writes into a file is known as an edit, and is another text each time.
-    shown = [part for part in changing if part.purpose != "edit"] or changing
+    # What a line writes into a file, or stages for a commit, is another text each time.
+    hidden = ("edit", "stage") if main.purpose == "commit" else ("edit",)
+    shown = [part for part in changing if part.purpose not in hidden] or changing
     whole = " && ".join(part.text for part in shown)
     if is_block:
         whole = "; ".join(" | ".join(programs) for programs in _split(bodiless))

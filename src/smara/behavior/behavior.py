@@ -47,7 +47,6 @@ from smara.behavior.methodology import (
 from smara.behavior.models import (
     OUTCOMES,
     BehaviorStatus,
-    EarlyTrigger,
     Finalized,
     JobsDone,
     Noticed,
@@ -57,13 +56,14 @@ from smara.behavior.models import (
 )
 from smara.behavior.promote import new_memory
 from smara.behavior.scratchpad import Pad
-from smara.behavior.sessions import Watcher, WatchResult, phase_of, triggers_of
+from smara.behavior.sessions import Watcher, WatchResult, phase_of
 from smara.behavior.signals import import_chase, qa
 from smara.behavior.store import BehaviorStore
 from smara.behavior.synthesis import WEEK_MS, Synthesis, Synthesized
 from smara.behavior.work_state import outcome_of
 from smara.core import log
 from smara.core.clock import Clock
+from smara.core.escape import to_storable
 from smara.core.events import HostEvent
 from smara.core.ids import IdMaker
 from smara.core.scope import require_id
@@ -78,6 +78,8 @@ from smara.knowledge.models import AddResult, TypedMemory, WorkUnit
 from smara.secrets import redact
 
 DAY_MS = 86_400_000
+
+_LEAST_PREFIX = 4
 
 
 class Behavior(Habits):
@@ -192,10 +194,6 @@ class Behavior(Habits):
     def phase(self, session_id: str | None) -> Phase | None:
         """Return the phase of a watched session's work."""
         return phase_of(self.pads(session_id)) if session_id is not None else None
-
-    def triggers(self, session_id: str) -> builtins.list[EarlyTrigger]:
-        """Return what a running session already shows."""
-        return triggers_of(self._watcher.pads(session_id))
 
     def state_type(self, session_id: str, type: SessionType) -> None:
         """State the type of a session; it is not inferred then.
@@ -596,10 +594,28 @@ class Behavior(Habits):
     # asking
 
     def session(self, session_id: str) -> WatchedSession:
-        """Return one session."""
+        """Return one session by its id, or by the beginning of it.
+
+        Args:
+            session_id: The id, or at least its first four characters.
+
+        Raises:
+            NotFoundError: If no session was watched that begins so.
+            InvalidInputError: If several begin so.
+        """
+        begins = " AND substr(session_id, 1, ?) = ? ORDER BY length(session_id) LIMIT 2"
+        given = to_storable(session_id)
         with self._store.database.read() as session:
-            no = self._store.get(session, session_id).no
-            return self._store.sessions(session, " AND no = ?", (no,))[0]
+            found = self._store.sessions(session, begins, (len(given), given))
+            if not found or len(given) < _LEAST_PREFIX:
+                no = self._store.get(session, session_id).no
+                found = self._store.sessions(session, " AND no = ?", (no,))
+        if len(found) > 1 and found[0].session_id != session_id:
+            raise InvalidInputError(
+                f"Several sessions begin with {session_id!r}. Give more of the id.",
+                field="session_id",
+            )
+        return found[0]
 
     def sessions(self, limit: int = 50, offset: int = 0) -> builtins.list[WatchedSession]:
         """Return watched sessions, the newest first.

@@ -193,15 +193,6 @@ class Finalized:
 
 
 @dataclass(frozen=True, slots=True)
-class EarlyTrigger:
-    """Something that showed before the session has ended."""
-
-    kind: Kind
-    priority: float
-    subject: str
-
-
-@dataclass(frozen=True, slots=True)
 class BehaviorStatus:
     """The status of learning."""
 

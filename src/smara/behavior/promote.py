@@ -136,15 +136,19 @@ def merge(findings: Iterable[SignalFinding]) -> list[SignalFinding]:
 
 
 def _alike(finding: SignalFinding, others: Iterable[SignalFinding]) -> SignalFinding | None:
-    """A correction or a dead end in nearly the same words; other signals have keys that say it
-    exactly.
+    """A correction or a dead end in nearly the same words, or a dead end at the same failure; other
+    signals have keys that say it exactly.
     """
     if finding.kind not in ("self_correction", "dead_end"):
         return None
-    words = _words(finding.subject)
+    words, failure = _words(finding.subject), (finding.data.get("cmd"), finding.data.get("line"))
     for other in (each for each in others if each.kind == finding.kind):
         same = _words(other.subject)
-        if len(words & same) > SAME * len(words | same):
+        is_same_failure = all(failure) and failure == (
+            other.data.get("cmd"),
+            other.data.get("line"),
+        )
+        if is_same_failure or len(words & same) > SAME * len(words | same):
             return other
     return None
 
@@ -285,6 +289,9 @@ def choose(
     contents: set[str] = set()
     for at, each in enumerate(ranked):
         content = each.draft.content if each.draft is not None else ""
+        if each.draft is not None and each.finding.kind == "file_access":
+            # Modules that are always worked on together read the same files.
+            content = str(each.draft.data["always_read_files"])
         if each.verdict != "promoted" or not content:
             continue
         if content in contents or _is_repeated(each.finding, habits):

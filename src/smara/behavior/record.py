@@ -158,7 +158,8 @@ def _act(pad: Pad, event: HostEvent, action: Action) -> None:
         case "fetch":
             if event.tool == "WebFetch" and subject.startswith(("http://", "https://")):
                 modules = pad.references.count(subject.split("#", 1)[0], pad.step).modules
-                for module in filter(None, (module_of(each.path) for each in facts.recent_files)):
+                files = [each.path for each in facts.recent_files if not is_prose(each.path)]
+                for module in filter(None, map(module_of, files)):
                     if module not in modules and len(modules) < 3:
                         modules.append(module)
         case "plan":

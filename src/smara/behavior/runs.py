@@ -185,8 +185,7 @@ def record_edit(pad: Pad, path: str) -> None:
         is_red = entry.red_step and not entry.green_step
         if is_red and path not in entry.files and len(entry.files) < 4:
             entry.files.append(path)
-    suffix = path.rsplit(".", 1)[-1] if "." in path else path.rsplit("/", 1)[-1]
-    _extend_chain(pad, f"edit *.{suffix}"[:80])
+    _extend_chain(pad, f"edit {path}")
 
 
 # tests

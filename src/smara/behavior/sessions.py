@@ -1,7 +1,6 @@
 """Watch sessions: turn their events into stored scratchpads.
 
-Scratchpads outlive the processes that fill them. Early triggers report a habit before
-the session ends.
+Scratchpads outlive the processes that fill them.
 """
 
 from __future__ import annotations
@@ -12,10 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from smara.actions.error_quote import failed_words
 from smara.actions.intake import IntakeStore
 from smara.behavior.methodology import Phase
-from smara.behavior.models import EarlyTrigger
 from smara.behavior.record import take
 from smara.behavior.scratchpad import LIMIT_BYTES, Pad
 from smara.behavior.store import BehaviorStore, by_session
@@ -25,10 +22,6 @@ from smara.core.events import HostEvent
 from smara.core.scope import is_id
 from smara.database.database import Session
 from smara.errors import SmaraError
-
-_SEARCHES = 3
-_EDITS = 2
-_ERRORS = 2
 
 
 def phase_of(pads: Sequence[Pad]) -> Phase | None:
@@ -47,25 +40,6 @@ def phase_of(pads: Sequence[Pad]) -> Phase | None:
     if facts.edits:
         return "implement"
     return "define" if facts.plan else "explore"
-
-
-def triggers_of(pads: Sequence[Pad]) -> list[EarlyTrigger]:
-    """Return the triggers so far, most urgent first."""
-    found: list[EarlyTrigger] = []
-    for pad in pads:
-        for _, correction in list(pad.corrections)[:1]:
-            found.append(EarlyTrigger("self_correction", 0.9, correction.quote))
-        for pattern, search in pad.searches:
-            if search.count >= _SEARCHES:
-                found.append(EarlyTrigger("repeated_grep", 0.8, pattern))
-        if len(pad.errors) >= _ERRORS:
-            _, last = max(pad.errors, key=lambda item: item[1].last_step)
-            found.append(
-                EarlyTrigger("error_retry", 0.75, f"{last.command} {failed_words(last.line)}")
-            )
-        if len(pad.configs) and len(pad.edited_files()) >= _EDITS:
-            found.append(EarlyTrigger("config_touch", 0.7, next(iter(pad.configs.entries))))
-    return sorted(found, key=lambda each: -each.priority)
 
 
 FLUSH_AFTER_EVENTS = 256

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Any
 
 from smara.actions.error_quote import error_quote, evidence_words
 from smara.actions.paths import is_lock, is_test_of, module_of, modules_of
@@ -212,7 +213,14 @@ class Synthesis:
             for each in self._habits.edges(limit=400)
             if module in (module_of(each.file_a), module_of(each.file_b))
         ]
-        errors = [each for each in self._habits.failures(200) if each.resolved >= _RESOLVED]
+        # An error belongs to a module whose name or files stand in its command or its words.
+        names = (f"{module}/", *(path for path, _ in files))
+        errors = [
+            each
+            for each in self._habits.failures(200)
+            if each.resolved >= _RESOLVED
+            and any(name in f"{each.command} {each.error} {each.fix}" for name in names)
+        ]
         return ModuleStats(
             module,
             sessions,
@@ -403,9 +411,15 @@ def read_reply(text: str, stats: ModuleStats, prompt: str) -> Iterator[MemoryDra
             for path in item.get("relatedFiles") or []
             if isinstance(path, str) and f"`{path}`" in prompt
         ]
-        kind: MemoryType = (
-            "gotcha" if item["type"] in ("prefetch_pattern", "causal_dependency") else item["type"]
-        )
+        kind: MemoryType = item["type"]
+        data: dict[str, Any] = {}
+        if kind == "prefetch_pattern":
+            data = {"module_trigger": stats.module, "always_read_files": files[:6]}
+        elif kind == "causal_dependency":
+            data = {"trigger_file": files[0] if files else "", "dependent_files": files[1:6]}
+        if not all(data.values()):
+            continue  # it names no files for what it says of files
+        data |= {"session_count": stats.sessions} if data else {}
         evidence = f"counted over {stats.sessions} sessions on {stats.module}: {', '.join(names)}"
         yield MemoryDraft(
             kind,
@@ -413,5 +427,6 @@ def read_reply(text: str, stats: ModuleStats, prompt: str) -> Iterator[MemoryDra
             (quote(evidence, 400),),
             files=tuple(files[:6]),
             modules=(stats.module,),
+            data=data,
             taint=("tool",),
         )

@@ -45,7 +45,7 @@ from tests.agent_events import Script
         ("foo=1 make x", "foo=1 make x", "other"),
         ("NO_COLOR=1 GIT_PAGER=cat git log", "git log", "look"),
         # git
-        ('git add -A && git commit -m "fix: it"', "git add -A && git commit", "commit"),
+        ('git add -A && git commit -m "fix: it"', "git commit", "commit"),
         ("git commit -F - <<'EOF'\nwhy\nEOF", "git commit -F -", "commit"),
         (
             'git commit -m "$(cat <<\'E\'\nit\'s "so"\nE\n)" && git push',

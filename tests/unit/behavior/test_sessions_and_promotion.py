@@ -4,6 +4,9 @@ finding a memory.
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from smara.behavior.finalize import worded
@@ -22,8 +25,8 @@ from smara.behavior.promote import (
     trusted,
     type_of,
 )
-from smara.behavior.sessions import triggers_of
 from smara.behavior.signals.registry import draft_of
+from smara.behavior.synthesis import ModuleStats, read_reply
 from smara.errors import ModelUnavailableError
 from smara.knowledge.gate import LEARNED_PER_SESSION
 from smara.models.chat import ChatReply
@@ -281,26 +284,6 @@ def test_what_came_from_outside_before_a_finding_taints_it_and_what_came_later_d
     assert trusted(0.8, ("mcp",)) == 0.56
 
 
-def test_early_triggers_show_before_a_session_has_ended():
-    script = (
-        Script()
-        .say("I was wrong about `x`. `y` is actually z.")
-        .edit("src/a/x.py")
-        .edit("config/app.toml")
-    )
-    for _ in range(3):
-        script.grep("total_price")
-    script.fail("make a", "Error: could not find a").fail("make b", "Error: permission denied")
-    found = [(each.kind, each.priority) for each in triggers_of(script.pads())]
-    assert found == [
-        ("self_correction", 0.9),
-        ("repeated_grep", 0.8),
-        ("error_retry", 0.75),
-        ("config_touch", 0.7),
-    ]
-    assert triggers_of(Script().read("x.py").pads()) == []
-
-
 # dead ends, test reports, commits, browsers
 
 
@@ -526,3 +509,47 @@ def test_a_model_may_say_of_which_class_it_is_what_was_seen_in_the_running_progr
     assert worded(
         Model(reply), [COMPOSED], [["q"]], deadline_seconds=5.0, classes=[given]
     ).classes == [expected]
+
+
+def test_two_sentences_about_one_failure_are_one_dead_end():
+    failure = {"cmd": "make integration", "line": "connection refused"}
+    one = SignalFinding("dead_end", "k1", "This will not work here", step=3, data=failure)
+    other = SignalFinding("dead_end", "k2", "So mocks are a dead end", step=4, data=failure)
+    apart = SignalFinding("dead_end", "k3", "Nor can the cache", step=5, data={"cmd": "make cache"})
+    assert [each.key for each in merge([one, other, apart])] == ["k1", "k3"]
+
+
+def test_two_modules_that_read_the_same_files_are_one_memory():
+    judged = []
+    for module in ("config", "shop/auth"):
+        script = Script().read("a/x.py").read("a/y.py").edit("a/z.py")
+        (finding,) = script.findings("file_access")
+        finding = replace(finding, key=module, data={**finding.data, "module": module})
+        draft = draft_of(finding, Seen(3, (finding.data,) * 3))
+        judged.append(FindingVerdict(finding, "promoted", "", draft=draft, confidence=0.72))
+    assert [each.verdict for each in choose(judged, 9)] == ["promoted", "known"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "files", "data"),
+    [
+        (
+            "prefetch_pattern",
+            ["a.py"],
+            {"module_trigger": "m", "always_read_files": ["a.py"], "session_count": 5},
+        ),
+        (
+            "causal_dependency",
+            ["a.py", "b.py"],
+            {"trigger_file": "a.py", "dependent_files": ["b.py"], "session_count": 5},
+        ),
+        ("causal_dependency", ["a.py"], None),
+        ("gotcha", ["a.py"], {}),
+    ],
+)
+def test_a_models_finding_keeps_its_type_if_it_names_the_files_for_it(type_, files, data):
+    item = {"type": type_, "content": "Work here begins with `a.py` always", "relatedFiles": files}
+    made = list(read_reply(json.dumps([item]), ModuleStats("m", 5), "`a.py` and `b.py`"))
+    assert [(each.type, dict(each.data)) for each in made] == (
+        [] if data is None else [(type_, data)]
+    )

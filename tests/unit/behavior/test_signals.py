@@ -363,10 +363,46 @@ def test_commands_in_the_same_order_become_a_recipe():
     made = draft_of(finding, seen_again(finding, 3))
     assert made.type == "workflow_recipe"
     assert [step["description"] for step in made.data["steps"]] == [
-        "edit `*.sql`",
+        "edit `db/schema.sql`",
         "run `make migrate`",
         "run `make seed`",
     ]
+    assert made.data["steps"][0]["canonical_file"] == "db/schema.sql"
+
+
+def test_a_recipe_names_the_file_of_most_sessions_or_begins_with_a_command():
+    each = [
+        only(Script().edit(path).run("make migrate").run("make seed"), "tool_sequence").data
+        for path in ("db/a.sql", "db/b.sql", "db/c.sql")
+    ]
+    finding = only(Script().edit("x.sql").run("make migrate").run("make seed"), "tool_sequence")
+    made = draft_of(finding, Seen(3, tuple(each)))
+    assert made.content == (
+        "How it is done here, in 3 of 3 sessions: run `make migrate`, then run `make seed`."
+    )
+
+
+def test_a_hook_that_refused_a_commit_is_learned_with_the_command_that_satisfied_it():
+    script = Script().edit("lib/a.ex")
+    script.fail("git add lib/a.ex && git commit -m 'feat: x'", "** (Mix) mix format failed")
+    script.run("mix format").run("git add -A && git commit -m 'feat: x'", "[main 1a2b3c4] feat: x")
+    finding = only(script, "error_retry")
+    assert (finding.data["cmd"], finding.data["how"], finding.data["fix"]) == (
+        "git commit", "first", "mix format",
+    )  # fmt: skip
+
+
+def test_a_file_that_was_opened_by_mistake_was_not_read_for_the_module():
+    script = Script().read("legacy/auth/session.py").read("shop/auth/session.py")
+    script.read("shop/auth/tokens.py").edit("shop/auth/session.py")
+    assert only(script, "read_abandon").data["wrong"] == "legacy/auth/session.py"
+    assert "legacy/auth/session.py" not in only(script, "file_access").data["files"]
+
+
+def test_a_note_that_was_read_is_no_module_that_a_page_was_consulted_for():
+    script = Script().read("docs/note.md").read("shop/pay/refund.py")
+    script.tool("WebFetch", "text", url="https://docs.example.com/api/refunds")
+    assert only(script, "external_reference").data["modules"] == ["shop/pay"]
 
 
 def test_the_order_that_most_sessions_had_is_told_and_none_when_there_is_none():
@@ -376,8 +412,8 @@ def test_the_order_that_most_sessions_had_is_told_and_none_when_there_is_none():
     )
     assert one.key == other.key
     assert draft_of(one, Seen(5, (one.data,) * 3 + (other.data,) * 2)).content == (
-        "How it is done here, in 3 of 5 sessions: edit `*.sql`, then run `make migrate`, then run "
-        "`make seed`."
+        "How it is done here, in 3 of 5 sessions: edit `db/schema.sql`, then run `make "
+        "migrate`, then run `make seed`."
     )
     assert draft_of(one, Seen(6, (one.data,) * 3 + (other.data,) * 3)) is None
 

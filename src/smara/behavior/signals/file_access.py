@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from smara.actions.paths import modules_of
 from smara.behavior.models import MemoryDraft, Seen, Signal, SignalFinding, wilson_lower_bound
 from smara.behavior.scratchpad import Pad, code
+from smara.behavior.signals import read_abandon
 
 SIGNAL = Signal(
     1,
@@ -34,7 +35,10 @@ _LEAST_SURE, _LEAST_SESSIONS = 0.75, 8
 def detect(pads: Sequence[Pad]) -> Iterator[SignalFinding]:
     """The files read while files of a module were changed."""
     for pad in pads:
-        read = [path for path, entry in pad.files if entry.reads][:_MOST_FILES]
+        # What was opened by mistake was not read for the module.
+        wrong = {finding.data["wrong"] for finding in read_abandon.detect([pad])}
+        read = [path for path, entry in pad.files if entry.reads and path not in wrong]
+        read = read[:_MOST_FILES]
         for module in sorted({*modules_of(pad.edited_files())} - {"tests"})[:4]:
             if len(read) >= _LEAST_FILES:
                 step = min(entry.first_step for _, entry in pad.files)

@@ -91,10 +91,12 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
         or any(map(_ONE_TIME.search, runs))
     ):
         return None
+    # The file that most of the sessions edited first; without one, the order begins with a run.
     changed = Counter(
         data["steps"][0] for data in seen.history if str(data["steps"][0]).startswith("edit ")
     )
-    begin = changed.most_common(1)[0][0] if changed and changed.total() * 2 > total else ""
+    begin, times = changed.most_common(1)[0] if changed else ("", 0)
+    begin = begin if times * 2 > total and not begin.startswith("edit *") else ""
     steps = [*([begin] if begin else []), *runs]
     descriptions = [
         f"edit {code(step.removeprefix('edit '))}"
@@ -108,7 +110,9 @@ def draft(finding: SignalFinding, seen: Seen) -> MemoryDraft | None:
     data = {
         "task_pattern": f"changing {begin.removeprefix('edit ')}" if begin else f"after {steps[0]}",
         "steps": [
-            {"order": number, "description": each} for number, each in enumerate(descriptions, 1)
+            {"order": number, "description": each}
+            | ({"canonical_file": begin.removeprefix("edit ")} if begin and number == 1 else {})
+            for number, each in enumerate(descriptions, 1)
         ],
         "success_count": count,
     }

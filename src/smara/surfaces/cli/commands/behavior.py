@@ -87,25 +87,21 @@ def sessions(call: Invocation, limit: int) -> Reply:
 def signals(call: Invocation, session_id: str, show_all: bool) -> Reply:
     """List a session's signals, and why each became a memory.
 
-    A session that is not finalized shows only early signals; `smara behavior
-    finalize SESSION` decides on the rest.
+    SESSION is an id or the beginning of one. `smara behavior finalize SESSION`
+    decides on one that has not ended.
     """
     with call.memory() as memory:
         session = memory.behavior.session(session_id)
-        found = memory.behavior.noticed(session_id)
-        early = memory.behavior.triggers(session_id) if session.state != "final" else []
+        found = memory.behavior.noticed(session.session_id)
     yield {
         "session": _json(session),
         "signals": [_json(each) for each in found],
-        "triggers": [_json(each) for each in early],
     }
     if session.state != "final" and session.type is None:
         result = f"{output.count(session.events, 'event')}; not finalized yet."
     else:
         result = f"{session.type}, {session.outcome} ({session.why}); {session.promoted} learned."
     output.say(f"{session.session_id}: {result}", bold=True)
-    for trigger in early:
-        output.say(f"{'already':<10} {trigger.kind:<18} {trigger.priority:.2f}  {trigger.subject}")
     shown = [each for each in found if show_all or each.verdict in ("promoted", "known", "refused")]
     for each in shown:
         taint = f" [{', '.join(each.taint)}]" if each.taint else ""
@@ -126,7 +122,7 @@ def finalize(call: Invocation, session_id: str | None) -> Reply:
         if session_id is None:
             jobs = memory.behavior.run_due(100)
         else:
-            memory.behavior.session(session_id)
+            session_id = memory.behavior.session(session_id).session_id
             done = memory.behavior.finalize(session_id)
     if session_id is None:
         yield _json(jobs)
