@@ -63,7 +63,6 @@ from smara.behavior.synthesis import WEEK_MS, Synthesis, Synthesized
 from smara.behavior.work_state import outcome_of
 from smara.core import log
 from smara.core.clock import Clock
-from smara.core.escape import to_storable
 from smara.core.events import HostEvent
 from smara.core.ids import IdMaker
 from smara.core.scope import require_id
@@ -78,8 +77,6 @@ from smara.knowledge.models import AddResult, TypedMemory, WorkUnit
 from smara.secrets import redact
 
 DAY_MS = 86_400_000
-
-_LEAST_PREFIX = 4
 
 
 class Behavior(Habits):
@@ -594,28 +591,14 @@ class Behavior(Habits):
     # asking
 
     def session(self, session_id: str) -> WatchedSession:
-        """Return one session by its id, or by the beginning of it.
-
-        Args:
-            session_id: The id, or at least its first four characters.
+        """Return one session by its id, or the beginning of it.
 
         Raises:
             NotFoundError: If no session was watched that begins so.
             InvalidInputError: If several begin so.
         """
-        begins = " AND substr(session_id, 1, ?) = ? ORDER BY length(session_id) LIMIT 2"
-        given = to_storable(session_id)
         with self._store.database.read() as session:
-            found = self._store.sessions(session, begins, (len(given), given))
-            if not found or len(given) < _LEAST_PREFIX:
-                no = self._store.get(session, session_id).no
-                found = self._store.sessions(session, " AND no = ?", (no,))
-        if len(found) > 1 and found[0].session_id != session_id:
-            raise InvalidInputError(
-                f"Several sessions begin with {session_id!r}. Give more of the id.",
-                field="session_id",
-            )
-        return found[0]
+            return self._store.session(session, session_id)
 
     def sessions(self, limit: int = 50, offset: int = 0) -> builtins.list[WatchedSession]:
         """Return watched sessions, the newest first.

@@ -18,10 +18,11 @@ from smara.core.escape import from_storable, to_storable
 from smara.core.events import HostEvent
 from smara.database.database import Session, marks
 from smara.database.project_store import ProjectStore
-from smara.errors import NotFoundError
+from smara.errors import InvalidInputError, NotFoundError
 
 _SESSION_FIELDS = tuple(field.name for field in fields(WatchedSession))
 _SESSION = ", ".join(_SESSION_FIELDS)
+_LEAST_PREFIX = 4
 _HISTORY = 24
 """Of so many sessions it is looked at what was seen in each."""
 
@@ -140,6 +141,20 @@ class BehaviorStore(ProjectStore):
             columns["evidence"] = tuple(from_storable(columns["evidence"]).splitlines())
             found.append(WatchedSession(**columns))
         return found
+
+    def session(self, session: Session, beginning: str) -> WatchedSession:
+        """Return the session whose id begins so, an equal one first."""
+        given = to_storable(beginning)
+        begins = " AND substr(session_id, 1, ?) = ? ORDER BY length(session_id) LIMIT 2"
+        found = self.sessions(session, begins, (len(given), given))
+        if not found or len(given) < _LEAST_PREFIX:
+            return self.sessions(session, " AND no = ?", (self.get(session, beginning).no,))[0]
+        if len(found) > 1 and found[0].session_id != beginning:
+            raise InvalidInputError(
+                f"Several sessions begin with {beginning!r}. Give more of the id.",
+                field="session_id",
+            )
+        return found[0]
 
     # events and scratchpads
 
