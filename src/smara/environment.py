@@ -100,8 +100,10 @@ def patience() -> float:
 
 def moment_variables() -> list[str]:
     """Return the variables that decide what agents are told unasked."""
-    names = ("SMARA_MOMENT", "SMARA_CONFIG", "SMARA_PROJECT")
-    return sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(names))
+    names = ("SMARA_MOMENT", "SMARA_CONFIG", "SMARA_PROJECT", "SMARA_ACTOR", "SMARA_SESSION")
+    user = f"user={os.getuid() if hasattr(os, 'getuid') else ''}"  # it may hold words for one alone
+    values = (f"{name}={value}" for name, value in os.environ.items() if name.startswith(names))
+    return [user, *sorted(values)]
 
 
 def home_of(variable: str, otherwise: str) -> str:

@@ -234,7 +234,7 @@ class Rooms:
     def knowledge_store(self) -> KnowledgeStore:
         from smara.knowledge.store import KnowledgeStore
 
-        return KnowledgeStore(self.database, self.scope)
+        return KnowledgeStore.seen_by(self.project)
 
     @cached_property
     def observation_store(self) -> ObservationStore:

@@ -81,19 +81,33 @@ class NamedStore(ProjectStore):
     """What one row is called in an error, ``task``."""
     HINT: ClassVar[str]
     """Where to look when there is no such row, in an error."""
+    WALL: ClassVar[str] = ""
+    """The condition, after that on the project, for rows that the viewer may see."""
+    viewer: tuple[Any, ...] = ()
+    """The values of the wall; with none there is no wall, as for what keeps the whole store."""
+
+    @property
+    def wall(self) -> str:
+        """The condition that hides the rows of others in a project."""
+        return self.WALL if self.viewer else ""
 
     def numbers(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[int]:
         """Numbers of rows by the rest of a statement."""
         statement = (
             f"SELECT {self.ALIAS}.no FROM {self.TABLE} WHERE {self.ALIAS}.project_no = "
-            f":project{rest}"
+            f":project{self.wall}{rest}"
         )
-        return [row[0] for row in session.all(self.sql(statement), values)]
+        return [row[0] for row in session.all(self.sql(statement), (*self.viewer, *values))]
 
     def looked_up(
-        self, session: Session, conditions: Sequence[tuple[str, Any]], limit: int
+        self,
+        session: Session,
+        conditions: Sequence[tuple[str, Any]],
+        limit: int,
+        is_seen: bool = True,
     ) -> list[tuple[int, str]]:
         """Return numbers and short ids of rows that match a condition."""
+        wall, viewer = (self.wall, self.viewer) if is_seen else ("", ())
         where = " OR ".join(condition for condition, _ in conditions)
         values = [
             value
@@ -102,9 +116,10 @@ class NamedStore(ProjectStore):
         ]
         statement = (
             f"SELECT {self.ALIAS}.no, {self.ALIAS}.short_id FROM {self.TABLE}"
-            f" WHERE {self.ALIAS}.project_no = :project AND ({where}) LIMIT ?"
+            f" WHERE {self.ALIAS}.project_no = :project{wall} AND ({where}) LIMIT ?"
         )
-        return [(row[0], row[1]) for row in session.all(self.sql(statement), (*values, limit))]
+        rows = session.all(self.sql(statement), (*viewer, *values, limit))
+        return [(row[0], row[1]) for row in rows]
 
     def find_no(self, session: Session, given: object) -> int | None:
         """Return the number of the row called so, or ``None``.
@@ -159,7 +174,8 @@ class NamedStore(ProjectStore):
         length = length_for(count)
         while True:
             short_id = f"{prefix}-{code_of(uuid, length)}"
-            if not self.looked_up(session, [(f"{self.ALIAS}.key = ?", key_of(short_id))], 1):
+            same = [(f"{self.ALIAS}.key = ?", key_of(short_id))]
+            if not self.looked_up(session, same, 1, is_seen=False):
                 return short_id
             length += 1
 
@@ -229,8 +245,8 @@ class JournalStore(NamedStore, Generic[RecordT, StoredT, StateT]):
 
     def select(self, session: Session, rest: str, values: Sequence[Any] = ()) -> list[StoredT]:
         """Return records by the rest of a statement."""
-        where = f"{self.SELECT} WHERE {self.ALIAS}.project_no = :project{rest}"
-        return self.records(session, session.all(self.sql(where), values))
+        where = f"{self.SELECT} WHERE {self.ALIAS}.project_no = :project{self.wall}{rest}"
+        return self.records(session, session.all(self.sql(where), (*self.viewer, *values)))
 
     def by_numbers(
         self, session: Session, numbers: Iterable[int], has_relations: bool = True
@@ -238,14 +254,16 @@ class JournalStore(NamedStore, Generic[RecordT, StoredT, StateT]):
         """Return records by number, in the order of the numbers."""
         order = list(dict.fromkeys(numbers))
         # The plus keeps SQLite from reading a whole project by an index that begins with it.
-        where = f"+{self.ALIAS}.project_no = :project AND {self.ALIAS}.no IN (:some)"
-        rows = self.rows(session, f"{self.SELECT} WHERE {where}", some=order)
+        where = f"+{self.ALIAS}.project_no = :project{self.wall} AND {self.ALIAS}.no IN (:some)"
+        rows = self.rows(session, f"{self.SELECT} WHERE {where}", *self.viewer, some=order)
         found: dict[int, RecordT] = dict(self.records(session, rows, has_relations))
         return {no: found[no] for no in order if no in found}
 
     def stored(self, session: Session, no: int) -> StoredT:
         """Return the record of a number, with the number."""
-        return self.select(session, f" AND {self.ALIAS}.no = ?", (no,))[0]
+        # A caller that has the number was let in before; a writer sees what it has just written.
+        where = f"{self.SELECT} WHERE {self.ALIAS}.project_no = :project AND {self.ALIAS}.no = ?"
+        return self.records(session, self.rows(session, where, no))[0]
 
     def find(self, session: Session, given: object) -> RecordT | None:
         """Return the record that is called so, or ``None``."""

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from smara.core.escape import from_storable
+from smara.core.escape import from_storable, to_storable
 from smara.database.database import PART, Row, Session
 from smara.database.fulltext import RecordTerms, terms_of
 from smara.database.project_store import JournalStore, plain_value
+from smara.database.projects import ProjectContext
+from smara.knowledge.kinds import KINDS
 from smara.knowledge.models import (
     Chunk,
     Evidence,
@@ -45,6 +47,7 @@ CHUNK = {
 """The columns of a chunk, each with the field it stores."""
 NO_TERMS = RecordTerms("", ())
 _COLUMNS = ", ".join(f"m.{name}" for name in COLUMNS)
+_ABOUT_UNITS = ", ".join(f"'{kind}'" for kind in KINDS if KINDS[kind].scope == "work_unit")
 _FROM = "FROM memories m LEFT JOIN memories r ON r.no = m.replaced_by_no"
 
 
@@ -76,6 +79,22 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
     OPERATION, ACTED_AS = "operation", "acted_as"
     UNDO_COMMAND = "smara memories review undo"
     UNMADE_HINT = "Forget it if it should not be there."
+    WALL = (
+        " AND (m.visibility <> 'personal' OR m.created_by = ?)"
+        " AND (m.scope NOT IN ('session', 'work_unit') OR m.session_id IS NULL"
+        f" OR m.session_id = ? OR (m.scope = 'work_unit' AND m.type IN ({_ABOUT_UNITS})))"
+    )
+
+    @classmethod
+    def seen_by(cls, project: ProjectContext) -> KnowledgeStore:
+        """Return the memories that the actor of a project may see.
+
+        A personal one is its author's. One of a session is that session's, and so is one of a unit
+        of work; but outcomes and unfinished work are about units, for the next session to know.
+        """
+        store = cls(project.database, project.scope)
+        store.viewer = (to_storable(project.actor), project.settings.session or "")
+        return store
 
     @staticmethod
     def plain(record: TypedMemory, name: str) -> Any:

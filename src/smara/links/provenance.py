@@ -138,7 +138,7 @@ def make_memories(
         with database.read() as session:
             return meaning.nearest(session, "memory", vector, _NEAREST)
 
-    journal = ChangeJournal(project, KnowledgeStore(database, project.scope), MemoryChange)
+    journal = ChangeJournal(project, KnowledgeStore.seen_by(project), MemoryChange)
     return Memories(journal, Provenance(messages), files, similar=similar, code=code)
 
 

@@ -81,7 +81,7 @@ def record_finders(
     sources: list[RecordSource] = [
         TaskSource(TaskStore(database, scope)),
         ObservationSource(ObservationStore(database, scope), freshness),
-        MemorySource(KnowledgeStore(database, scope), project.clock, freshness),
+        MemorySource(KnowledgeStore.seen_by(project), project.clock, freshness),
         WorkingSource(WorkingStore(database, scope)),
     ]
     finders: list[CodeFinder] = []
