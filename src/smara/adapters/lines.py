@@ -33,6 +33,8 @@ from smara.errors import InvalidInputError, MissingExtraError, NotFoundError
 # Room for a message of 64 MiB together with its JSON escapes.
 MAX_LINE_BYTES = 80 * 1024 * 1024
 
+LEAST_UNPACKED, MOST_UNPACKED, MOST_RATIO = 64 << 20, 16 << 30, 1_000
+"""A packed file may grow to the first, then to a thousand times its size, never past the second."""
 _CHUNK_BYTES = 1024 * 1024
 _LINES_PER_PROGRESS = 200
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -114,10 +116,17 @@ def is_database(path: str | os.PathLike[str]) -> bool:
 class _Source(io.RawIOBase):
     """A stream that ends where it is damaged, so that what stands before the damage is read."""
 
-    def __init__(self, stream: Any, damages: tuple[type[Exception], ...] = ()) -> None:
+    def __init__(
+        self,
+        stream: Any,
+        damages: tuple[type[Exception], ...] = (),
+        packed: IO[bytes] | None = None,
+    ) -> None:
         self._stream = stream
         self._damages = damages
         self.is_damaged = False
+        self._packed = packed
+        self._unpacked_bytes = 0
 
     def readable(self) -> bool:
         return True
@@ -129,6 +138,15 @@ class _Source(io.RawIOBase):
             self.is_damaged = True
             return 0
         buffer[: len(chunk)] = chunk
+        if self._packed is not None:
+            self._unpacked_bytes += len(chunk)
+            most = max(LEAST_UNPACKED, MOST_RATIO * self._packed.tell())
+            if self._unpacked_bytes > min(most, MOST_UNPACKED):
+                raise InvalidInputError(
+                    f"This file unpacks to more than {MOST_RATIO:,} times its size, or to more than"
+                    f" {MOST_UNPACKED >> 30} GiB. It was not read to its end. If you trust it,"
+                    " unpack it (gunzip FILE, unzstd FILE) and import the unpacked file."
+                )
         return len(chunk)
 
 
@@ -170,13 +188,13 @@ def _open(path: Path, stack: ExitStack) -> tuple[IO[bytes], _Source, int]:
     source = _Source(raw)
     if magic.startswith(_GZIP_MAGIC):
         unzipped = stack.enter_context(gzip.GzipFile(fileobj=raw))
-        source = _Source(unzipped, (EOFError, zlib.error, gzip.BadGzipFile))
+        source = _Source(unzipped, (EOFError, zlib.error, gzip.BadGzipFile), raw)
     elif magic == _ZSTD_MAGIC and (standard := _find_module("compression.zstd")):
         # Python 3.14 and later
         unzipped = stack.enter_context(standard.ZstdFile(raw))
-        source = _Source(unzipped, (EOFError, standard.ZstdError))
+        source = _Source(unzipped, (EOFError, standard.ZstdError), raw)
     elif magic == _ZSTD_MAGIC and (package := _find_module("zstandard")):
-        source = _Source(_ZstdFrames(raw, package), (EOFError, package.ZstdError))
+        source = _Source(_ZstdFrames(raw, package), (EOFError, package.ZstdError), raw)
     elif magic == _ZSTD_MAGIC:
         message = (
             "This file is compressed with zstd. Install the package zstandard, or unpack the "
@@ -254,7 +272,7 @@ def decode(line: FileLine) -> JsonLine | Counted:
     except RecursionError:
         return Counted(line.number, "broken", "nested too deeply to be read")
     except ValueError as error:
-        if not line.is_terminated:
+        if not line.is_terminated and isinstance(error, json.JSONDecodeError):
             return Counted(
                 line.number, "broken", "incomplete last line (the file may still be written)"
             )

@@ -7,6 +7,7 @@ the tag is disguised. Applying it twice gives the same text as once.
 
 from __future__ import annotations
 
+import json
 import re
 from functools import lru_cache
 from unicodedata import category, normalize
@@ -67,6 +68,11 @@ _REMOVED = re.compile(
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _UNENCODABLE = re.compile("[\ud800-\udfff]")
+
+
+def escape_unseen(line: str) -> str:
+    """Escape what cannot be seen in JSON, without changing its meaning."""
+    return _REMOVED.sub(lambda match: json.dumps(match[0])[1:-1], line)
 
 
 def neutralize(text: str) -> str:

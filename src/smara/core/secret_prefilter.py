@@ -244,7 +244,10 @@ def _is_given(text: bytes, lowered: bytes, word: bytes) -> bool:
             or rest[:5].lower() == b"value"
             or (rest[:1] != b"" and rest[:1] in b":=!?|>,(\xef")
         )
-        if is_given and _has_value(rest):
+        # A name in capitals may hold letters alone.
+        first = rest.lstrip(b":= \t\\\"'").split(b"\n", 1)[0][:10]
+        is_constant = text[at : at + len(word)].isupper() and len(first) == 10 and first.isalpha()
+        if is_given and (is_constant or _has_value(rest)):
             return True
     return False
 

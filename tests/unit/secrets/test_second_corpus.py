@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from smara.core.secret_prefilter import may_hold_secret
 from smara.secrets import redact, scan
 from tests.unit.secrets.second_corpus import context_samples, vendor_samples
 
@@ -47,3 +48,9 @@ def test_real_code_has_hardly_a_false_hit():
         lines += text.count("\n")
         hits += len(scan(text))
     assert hits / lines <= MOST_FALSE
+
+
+def test_a_hook_suspects_whatever_is_found():
+    samples = [*vendor_samples(4), *context_samples(4)]
+    found = [text for _, text, _ in samples if redact(text).text != text]
+    assert [text for text in found if not may_hold_secret(text.encode())] == []

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from smara.core.escape import escape_unseen
 from smara.core.extract import one_line
 from smara.errors import InvalidInputError
 from smara.surfaces.cli import output
@@ -187,7 +188,7 @@ def export(call: Invocation, file: str, format_: str) -> Reply:
     if file != "-":
         output.say(f"Exported {output.count(count, 'task')} to {file}.")
     else:
-        sys.stdout.buffer.write(text.getvalue().encode())
+        sys.stdout.buffer.write(escape_unseen(text.getvalue()).encode())
         sys.stdout.flush()
 
 
