@@ -253,7 +253,7 @@ def failed_before(
     return len(failed) >= number and day in world.days(failed) and is_fixed
 
 
-def worked_after(world: World, command: str, error: str, fix: str) -> bool:
+def worked_after(world: World, command: str, fix: str, error: str = "") -> bool:
     words = [word.strip("`'\"….") for word in error.split()][:6]
     for kept in world.sessions.values():
         failed = [
@@ -326,16 +326,17 @@ LINE_SHAPES = (
     ),
     shape(
         rf"- error \(noted {_DATE}(?:, \d+ sessions)?(?:, not confirmed)?\): \"Running "
-        r"`(?P<command>[^`]+)` failed with `(?P<error>[^`]+)`; what worked: (?:running )?"
-        r"`(?P<fix>[^`]+)`(?: first)?\.\".*",
+        r"`(?P<command>[^`]+)` failed(?: \(output said: `(?P<error>[^`]+)`\))?; what worked: "
+        r"(?:running )?`(?P<fix>[^`]+)`(?: first)?\.\".*",
         worked_after,
     ),
     shape(
         rf"- `(?P<command>[^`]+)` failed here before \((?P<times>once|\d+ times)(?: in \d+ "
-        rf"sessions)?, last on (?P<day>{_DATE})\): `(?P<error>[^`]+)`\. (?:What worked instead: "
-        r"`(?P<fix>[^`]+)`\.|It worked after `(?P<first>[^`]+)` had been run\.|It worked after a "
-        r"change of .*|Nothing is known that worked\.) \[Failure \w+\]",
-        lambda world, command, times, day, error, fix=None, first=None: failed_before(
+        rf"sessions)?, last on (?P<day>{_DATE})(?:; output said: `(?P<error>[^`]+)`)?\)\. "
+        r"(?:What worked instead: `(?P<fix>[^`]+)`\.|It worked after `(?P<first>[^`]+)` had been "
+        r"run\.|It worked after a change of .*|Nothing is known that worked\.)"
+        r" Not confirmed by a person\. \[Failure \w+\]",
+        lambda world, command, times, day, error="", fix=None, first=None: failed_before(
             world, command, times, error, day, fix or first
         ),
     ),

@@ -21,6 +21,8 @@ _GREEN = re.compile(
     r"|ures|ing)?\b",
     re.MULTILINE | re.IGNORECASE,
 )
+_ERRORS_ALONE = re.compile(r"\b[1-9]\d* errors? in [\d.]+s\b|errors? during collection")
+_RAN = re.compile(r"\b\d+ (?:passed|failed)\b")
 _NO_TESTS = re.compile(r"no tests (?:ran|found|collected)|collected 0 items", re.IGNORECASE)
 _SUMMARY = 1_200
 """Where a test run says how it went: at its end."""
@@ -29,9 +31,11 @@ _SUMMARY = 1_200
 def has_run_tests(output: str) -> bool:
     """Return True if a run counts passed or failed tests.
 
-    Whatever else it prints, it could run.
+    Whatever else it prints, it could run. Errors alone are tests that could not be imported.
     """
     ends = output[-_SUMMARY:]
+    if _ERRORS_ALONE.search(ends) and not _RAN.search(ends):
+        return False
     return bool(_RED.search(ends) or _GREEN.search(ends))
 
 
@@ -49,7 +53,8 @@ def are_tests_green(output: str, failed: bool) -> bool | None:
     if _NO_TESTS.search(ends):
         return None
     if failed:
-        return False if _RED.search(ends) or not is_environment(telling_line(ends)) else None
+        is_red = has_run_tests(ends) or not is_environment(telling_line(ends))
+        return False if is_red else None
     zero = re.sub(r"\b0 (?:failed|failing|failures?|errors?)\b", "", ends, flags=re.IGNORECASE)
     red = r"\b[1-9]\d* (?:failed|failing|failures)\b|test result: FAILED|^FAIL\b|--- FAIL"
     if re.search(red, zero, re.MULTILINE):

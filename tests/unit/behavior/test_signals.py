@@ -392,6 +392,15 @@ def test_a_hook_that_refused_a_commit_is_learned_with_the_command_that_satisfied
     )  # fmt: skip
 
 
+def test_tests_that_cannot_be_imported_are_an_error_and_not_red():
+    output = "E   ModuleNotFoundError: No module named 'redis'\nERROR test_a.py\n1 error in 0.12s"
+    script = Script().edit("src/a.py").fail("pytest -q", output)
+    assert script.pads()[0].facts.last_test_ok is None
+    script.run("pip install redis").run("pytest -q", "3 passed in 0.1s")
+    finding = only(script, "error_retry")
+    assert (finding.data["cmd"], finding.data["fix"]) == ("pytest -q", "pip install redis")
+
+
 def test_a_file_that_was_opened_by_mistake_was_not_read_for_the_module():
     script = Script().read("legacy/auth/session.py").read("shop/auth/session.py")
     script.read("shop/auth/tokens.py").edit("shop/auth/session.py")
