@@ -252,6 +252,19 @@ def default_actor() -> str:
         return "user"
 
 
+def ollama_url() -> str:
+    """Return the address of Ollama, from ``OLLAMA_HOST`` as Ollama itself reads it."""
+    from urllib.parse import urlsplit
+
+    host = os.environ.get("OLLAMA_HOST", "").strip().rstrip("/") or "127.0.0.1"
+    parts = urlsplit(host if "://" in host else f"http://{host}")
+    # A server that listens everywhere is asked here.
+    name = parts.hostname if parts.hostname not in (None, "0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
+    port = parts.port or {"http": 80, "https": 443}[parts.scheme] if "://" in host else parts.port
+    name = f"[{name}]" if ":" in str(name) else name
+    return f"{parts.scheme}://{name}:{port or 11434}{parts.path}"
+
+
 def environment_for_git() -> dict[str, str]:
     """Return the environment for git that asks nothing and fetches nothing."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

@@ -190,3 +190,54 @@ def test_a_question_about_something_else_keeps_its_place(memory):
     memory.messages.add(thread_id="a", role="user", content=about)
     [hit] = memory.search("staging port moved")
     assert dict(hit.stages.factors) == {}
+
+
+BEFORE = (
+    "How often should the webhook sender retry a delivery when the endpoint of a customer fails?",
+    "Five attempts over one hour with backoff, then the delivery is parked in the dead letters.",
+    "Good: the webhook sender makes five attempts over one hour, then parks the delivery.",
+)
+AFTER = (
+    "We changed our mind about retries of the webhook sender: one hour is too short for customers.",
+    "Then it makes twelve attempts over a day, with the same backoff, before it parks a delivery.",
+    "Yes, twelve attempts, then the dead letters.",
+)
+OTHER = (
+    "We changed our mind about the color of the logo: it is green.",
+    "The header, the footer and the printed letters get the green logo.",
+)
+ATTEMPTS = "how many attempts before the webhook sender parks a delivery in the dead letters"
+
+
+def converse(memory, clock, **threads):
+    for thread_id, texts in threads.items():
+        clock.advance(20 * 86_400)
+        for number, text in enumerate(texts):
+            role = "assistant" if number % 2 else "user"
+            memory.messages.add(thread_id=thread_id, role=role, content=text)
+
+
+def test_a_later_conversation_that_amends_an_earlier_one_stands_above_it(memory, clock):
+    converse(memory, clock, before=BEFORE, after=AFTER, other=OTHER)
+    answer = memory.search(ATTEMPTS)
+    threads = [hit.thread_id for hit in answer]
+    assert threads.index("after") < threads.index("before")
+    assert [hit.score for hit in answer] == sorted((hit.score for hit in answer), reverse=True)
+    for hit in answer:
+        assert ("amended on" in hit.metadata.get("hedge", "")) is (hit.thread_id == "before")
+    assert "amended on" in memory.pack(answer).text
+
+
+def test_what_says_nothing_of_a_change_or_of_the_subject_amends_nothing(memory, clock):
+    again = [text.replace("We changed our mind about", "A word on") for text in AFTER]
+    converse(memory, clock, before=BEFORE, again=again, other=OTHER)
+    assert not any(hit.metadata.get("hedge") for hit in memory.search(ATTEMPTS))
+
+
+def test_a_newer_statement_that_cannot_hold_with_an_older_one_stands_above_it(memory, clock):
+    texts = ("The cache of cart totals expires after 15 minutes.", "Noted, in the wiki too.")
+    newer = ("The cache of cart totals expires after 40 minutes.", "Noted.")
+    converse(memory, clock, before=texts, after=newer)
+    first, second = memory.search("cache of cart totals expires 15 minutes", 2)
+    assert (first.thread_id, second.thread_id) == ("after", "before")
+    assert "40 minutes" in second.metadata["hedge"]

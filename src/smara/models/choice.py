@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from smara.config import Settings, vendor_key
+from smara.config import Settings, ollama_url, vendor_key
 from smara.errors import ConfigError, MissingSettingError, ModelError
 from smara.models.embedder import Embedder
 from smara.models.embedders.offline import OfflineEmbedder
@@ -56,12 +56,11 @@ def choose(settings: Settings, memory_bytes: int | None = None) -> Choice:
         return Choice(None, "the setting embedder is off")
     if chosen in ("", "offline"):
         return Choice(OfflineEmbedder(), "it is the default, and needs no server and no key")
-    from smara.models.embedders import servers
 
     if chosen == "auto":
         # The first step of the ladder that holds.
         try:
-            found = _ollama(None, servers.OLLAMA_URL, settings, memory_bytes=memory_bytes)
+            found = _ollama(None, ollama_url(), settings, memory_bytes=memory_bytes)
         except ModelError as error:
             missing = f"Ollama: {error.facts.get('reason', error.code)}".replace("_", " ")
         else:
@@ -86,7 +85,7 @@ def choose(settings: Settings, memory_bytes: int | None = None) -> Choice:
     if match["vendor"] == "openai":
         return _openai(match["model"], match["address"], settings)
     return _ollama(
-        match["model"], match["address"] or servers.OLLAMA_URL, settings, memory_bytes=memory_bytes
+        match["model"], match["address"] or ollama_url(), settings, memory_bytes=memory_bytes
     )
 
 
@@ -158,10 +157,9 @@ def open_reranker(settings: Settings) -> Reranker | None:
         raise ConfigError(f"The setting reranker cannot be read. {_RERANKER_FORMS}")
     if match["vendor"] == "cohere":
         return _cohere(match["model"], match["address"], settings)
-    from smara.models.embedders.servers import OLLAMA_URL
     from smara.models.rerankers.servers import OLLAMA_MODEL, OllamaReranker
 
-    return OllamaReranker(match["model"] or OLLAMA_MODEL, match["address"] or OLLAMA_URL)
+    return OllamaReranker(match["model"] or OLLAMA_MODEL, match["address"])
 
 
 def _cohere(model: str | None, address: str | None, settings: Settings) -> Reranker:

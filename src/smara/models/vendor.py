@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from smara.config import ollama_url
 from smara.core.deadline import Abort, run_coroutine_within
 from smara.core.tokens import estimate_o200k
 from smara.errors import (
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 
-_OLLAMA_URL = "http://127.0.0.1:11434/v1"
 _NO_KEY = "none"
 _DEADLINE_SECONDS = 60.0
 _FINISHES: dict[str | None, Finish] = {
@@ -190,7 +190,9 @@ class _VendorCall:
         async def bounded(response: httpx2.Response) -> None:
             response.stream = Bounded(response.stream)
 
-        address = urlsplit(spec.base_url or (_OLLAMA_URL if spec.vendor == "ollama" else ""))
+        address = urlsplit(
+            spec.base_url or (f"{ollama_url()}/v1" if spec.vendor == "ollama" else "")
+        )
         is_plain = address.scheme == "http" and is_this_machine(address.hostname or "")
         # For a server on this machine that speaks without TLS: loading the authorities takes 30 ms
         # of every call.
@@ -251,7 +253,9 @@ def _make_model(spec: ModelSpec, api_key: str | None, client: httpx2.AsyncClient
         from pydantic_ai.models.ollama import OllamaModel
         from pydantic_ai.providers.ollama import OllamaProvider
 
-        ollama = OllamaProvider(base_url=url or _OLLAMA_URL, api_key=api_key, http_client=client)
+        ollama = OllamaProvider(
+            base_url=url or f"{ollama_url()}/v1", api_key=api_key, http_client=client
+        )
         return OllamaModel(spec.model, provider=ollama)
     from pydantic_ai.models.openai import OpenAIChatModel
 

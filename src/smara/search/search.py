@@ -24,6 +24,7 @@ from smara.knowledge.store import KnowledgeStore
 from smara.messages.models import ROLES
 from smara.messages.store import MessageStore
 from smara.observations.store import ObservationStore
+from smara.search.amend import newer_first
 from smara.search.boost import Boost
 from smara.search.fuse import Scale
 from smara.search.messages import OUT_OF_TIME, MessageMatches, MessageSearch, whole_name
@@ -436,7 +437,7 @@ class Search:
             deadline_seconds=stop_at - self._clock.monotonic(),
             share=self._weights.fusion.reranker,
         )
-        return best, scale.render(), note
+        return newer_first(best), scale.render(), note
 
     def _within(self, session: Session, filters: SearchFilter) -> Within | None:
         """The scope of a search among messages, or ``None`` when nothing can lie in it."""

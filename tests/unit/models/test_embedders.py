@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from smara.config import Settings
+from smara.config import Settings, ollama_url
 from smara.errors import (
     BadReplyError,
     BudgetSpentError,
@@ -20,7 +20,6 @@ from smara.errors import (
     ModelUnavailableError,
 )
 from smara.models.choice import choose
-from smara.models.embedders import servers
 from smara.models.embedders.offline import OfflineEmbedder
 from smara.testing import HashEmbedder, open_temporary
 from tests.models_server import Step, computed, hang, scripted_server, status
@@ -54,7 +53,7 @@ def sent(server):
 @pytest.fixture
 def no_ollama(monkeypatch):
     """Nobody listens where Ollama would."""
-    monkeypatch.setattr(servers, "OLLAMA_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
@@ -79,7 +78,7 @@ def test_auto_takes_what_ollama_has(no_ollama, monkeypatch):
     with scripted_server(
         computed(lambda asked: {"models": [{"name": "qwen3-embedding:0.6b"}]})
     ) as server:
-        monkeypatch.setattr(servers, "OLLAMA_URL", server.url)
+        monkeypatch.setenv("OLLAMA_HOST", server.url)
         found = choose(Settings(embedder="auto"), memory_bytes=1 << 36)
     assert found.embedder.model_id == "ollama/qwen3-embedding:0.6b@1024"
     assert found.why.startswith(
@@ -356,3 +355,20 @@ def test_a_number_that_is_none_is_refused_from_anybody():
         pytest.raises(BadReplyError, match="a number that is not finite"),
     ):
         memory.models.embedder.embed(["one", "two", ""])
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("", "http://127.0.0.1:11434"),
+        ("box", "http://box:11434"),
+        ("box:8000", "http://box:8000"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        (":8000", "http://127.0.0.1:8000"),
+        ("[::1]:8000", "http://[::1]:8000"),
+        ("https://box.example/ollama/", "https://box.example:443/ollama"),
+    ],
+)
+def test_ollama_is_asked_where_its_own_variable_says(monkeypatch, host, url):
+    monkeypatch.setenv("OLLAMA_HOST", host)
+    assert ollama_url() == url

@@ -150,7 +150,6 @@ def facts_of(model: str) -> ModelFacts | None:
     return next((_FACTS[form] for form in (name, plain, *sized) if form in _FACTS), None)
 
 
-OLLAMA_URL = "http://127.0.0.1:11434"
 OLLAMA_FAMILY = "qwen3-embedding"
 _GIB = 1 << 30
 # Each size, and the memory a machine should have more of to run it beside everything else; the

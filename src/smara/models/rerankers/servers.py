@@ -14,13 +14,14 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Literal
 
+from smara.config import ollama_url
 from smara.core import log
 from smara.core.clock import Clock, SystemClock
 from smara.core.escape import neutralize
 from smara.core.prompts import load_prompt
 from smara.errors import BadReplyError
 from smara.models import failures
-from smara.models.embedders.servers import OLLAMA_URL, ollama_endpoint
+from smara.models.embedders.servers import ollama_endpoint
 from smara.models.http import bearer, parse_address, request_json
 from smara.models.reranker import RERANKER_ADVICE, bad_scores, check_scores, finite, sigmoid
 
@@ -134,13 +135,13 @@ class OllamaReranker:
     def __init__(
         self,
         model: str = OLLAMA_MODEL,
-        address: str = OLLAMA_URL,
+        address: str | None = None,
         clock: Clock | None = None,
         at_once: int = _AT_ONCE,
     ) -> None:
         self._model = model
         self.name = f"ollama:{model}"
-        self._url = ollama_endpoint(address, "/api/generate")
+        self._url = ollama_endpoint(address or ollama_url(), "/api/generate")
         self._clock = clock or SystemClock()
         self._at_once = at_once
         self._advice = {

@@ -1,0 +1,123 @@
+"""Rank the newer word above the older where one amends the other.
+
+Two conversations are about one subject if, of the words of the messages that answer a query, they
+share many that others lack. The later one amends the earlier one if it says of itself that it
+changes something. Of two statements, the newer amends the older if the words of both cannot hold
+together, by the comparison that also retires memories.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC
+from itertools import combinations
+
+from smara.core.dates import local_time
+from smara.core.extract import shorten
+from smara.knowledge.contradictions import compare
+from smara.knowledge.statements import parse_statement
+from smara.search.bm25 import rarity
+from smara.search.models import SearchCandidate
+
+LOOKED_AT = 40
+_COMPARED = 10
+_LONGEST_STATEMENT = 400
+_LEAST_SHARED_WORDS = 8
+_LEAST_SHARE = 0.18
+_LEAST_ANNOUNCED_WORDS = 3
+_BRIEF = 60
+_FORMER = r"(?:old|older|previous|earlier|former|original|prior|existing|last)"
+_RULE = r"(?:rule|decision|policy|plan|agreement|convention|behaviou?r|choice|approach|answer)"
+_ANNOUNCED = re.compile(
+    r"\b(?:amend(?:s|ed|ing|ments?)?|supersed\w+|overrul\w+|overturn\w*|rescind\w*|retract\w*"
+    rf"|revis(?:e[sd]?|ing|ion) (?:of )?(?:the |our |that |this )?(?:{_FORMER} )?{_RULE}"
+    rf"|revers(?:e[sd]?|ing|al) (?:of )?(?:the |our |that )?(?:{_FORMER} )?{_RULE}"
+    rf"|chang(?:e[sd]?|ing) (?:of |to )?(?:the |our |my |that )(?:{_FORMER} )?(?:mind|{_RULE})"
+    rf"|replac(?:e[sd]?|ing) (?:the |our |that )?{_FORMER}|(?:the|our) new {_RULE}"
+    rf"|(?:no longer|not) (?:the|our) {_RULE}|{_RULE} (?:has|have) changed|from now on"
+    r"|on second thought|scratch that|forget what (?:I|we) said|tak(?:e|ing) (?:that|it) back)\b",
+    re.IGNORECASE,
+)
+
+
+def newer_first(best: Sequence[SearchCandidate]) -> list[SearchCandidate]:
+    """Return ranked candidates with amending ones above what they amend.
+
+    An amended one that is shown says so, with what amended it.
+    """
+    ranked = list(best[:LOOKED_AT])
+    for older, newer in _amended(ranked):
+        if ranked.index(newer) > ranked.index(older):
+            ranked.remove(newer)
+            ranked.insert(ranked.index(older), newer)
+            newer.multiply("amends what stood above it", older.score / newer.score)
+            newer.score = older.score
+        # What is hedged already has a reason nearer to it.
+        if not older.hit.metadata.get("hedge"):
+            day = local_time(UTC, newer.hit.created_at).date()
+            words = shorten(" ".join(newer.hit.content.split()), _BRIEF)
+            facts = {"hedge": f"amended on {day} ({newer.hit.id}): {words}"}
+            older.hit = replace(older.hit, metadata={**older.hit.metadata, **facts})
+    return [*ranked, *best[LOOKED_AT:]]
+
+
+def _amended(ranked: Sequence[SearchCandidate]) -> list[tuple[SearchCandidate, SearchCandidate]]:
+    """Pairs of an older candidate and the newer one that amends it, each older one once."""
+    found: dict[int, tuple[SearchCandidate, SearchCandidate]] = {}
+    for one, other in combinations(ranked[:_COMPARED], 2):
+        older, newer = sorted((one, other), key=lambda each: each.hit.created_at)
+        texts = (newer.hit.content, older.hit.content)
+        if (
+            newer.hit.created_at > older.hit.created_at
+            and max(map(len, texts)) <= _LONGEST_STATEMENT
+        ):
+            contradiction = compare(parse_statement(texts[0]), parse_statement(texts[1]))
+            if contradiction is not None and contradiction.is_sure:
+                found.setdefault(id(older), (older, newer))
+    threads: dict[str, list[SearchCandidate]] = {}
+    for each in ranked:
+        if each.kind == "message" and each.hit.thread_id:
+            threads.setdefault(each.hit.thread_id, []).append(each)
+    announced = {
+        thread: [each for each in group if _ANNOUNCED.search(each.hit.content)]
+        for thread, group in threads.items()
+    }
+    if any(announced.values()):
+        for group, later in _of_one_subject(list(threads.values())):
+            words = _words(group)
+            if any(
+                len(words & _words([each])) >= _LEAST_ANNOUNCED_WORDS
+                for each in announced[str(later[0].hit.thread_id)]
+            ):
+                # The best of the later one goes above the best of the earlier one; all that is
+                # shown of the earlier one says so.
+                found |= {id(each): (each, later[0]) for each in group if id(each) not in found}
+    return list(found.values())
+
+
+def _words(group: Sequence[SearchCandidate]) -> frozenset[str]:
+    return frozenset().union(*(parse_statement(each.hit.content).content_set for each in group))
+
+
+def _of_one_subject(
+    groups: Sequence[list[SearchCandidate]],
+) -> list[tuple[list[SearchCandidate], list[SearchCandidate]]]:
+    """Pairs of conversations about one subject, the earlier one first."""
+    words = [_words(group) for group in groups]
+    spread = Counter(word for each in words for word in each)
+    weights = {word: rarity(count, len(groups)) for word, count in spread.items()}
+    sums = [math.fsum(weights[word] for word in each) for each in words]
+    pairs = []
+    for one, other in combinations(range(len(groups)), 2):
+        shared = words[one] & words[other]
+        share = math.fsum(weights[word] for word in shared) / (min(sums[one], sums[other]) or 1.0)
+        if len(shared) >= _LEAST_SHARED_WORDS and share >= _LEAST_SHARE:
+            first, last = sorted(
+                (groups[one], groups[other]), key=lambda group: group[0].hit.created_at
+            )
+            pairs.append((first, last))
+    return pairs
