@@ -253,7 +253,7 @@ def test_doctor_tells_that_codex_was_not_told_to_trust_the_hooks(db, tmp_path, m
 def test_doctor_sees_a_timeout_in_the_wrong_unit(db, tmp_path, monkeypatch):
     home_with(tmp_path, monkeypatch, ".claude")
     call("init", "--yes")
-    settings = tmp_path / ".claude" / "settings.json"
+    settings = tmp_path / ".claude" / "settings.local.json"
     settings.write_text(settings.read_text().replace('"timeout": 10', '"timeout": 10000'))
     said = call("doctor", "--json")
     assert said.code == 8
@@ -325,7 +325,7 @@ def test_the_preview_of_a_session_is_what_it_is_told_byte_for_byte(at_home):
 
 def test_doctor_sees_a_program_that_has_moved_and_a_plug_in_beside_the_settings(at_home):
     call("init", "--yes")
-    settings = at_home / ".claude" / "settings.json"
+    settings = at_home / ".claude" / "settings.local.json"
     whole = settings.read_text()
     called = json.loads(whole)["hooks"]["Stop"][0]["hooks"][0]["command"].split(" hook ")[0]
     settings.write_text(whole.replace(f"{called} hook", "/gone/bin/smara hook"))
@@ -336,6 +336,15 @@ def test_doctor_sees_a_program_that_has_moved_and_a_plug_in_beside_the_settings(
         '{"enabledPlugins": {"smara@here": true}}'
     )
     assert any("plug-in" in text for text in texts("claude hooks"))
+
+
+def test_init_leaves_the_work_tree_clean_and_check_agrees_with_it(at_home):
+    call("init", "--yes")
+    shown = subprocess.run(
+        [GIT, "status", "--porcelain", "-uall"], check=True, capture_output=True, text=True
+    )
+    assert shown.stdout == ""
+    assert call("setup", "claude", "--check").code == 0
 
 
 def test_the_rule_file_of_cursor_is_hidden_from_git_and_gone_with_the_rest(at_home):

@@ -43,12 +43,12 @@ STORE = {
         r"      password: z.string\(\).min\(12\),",
     ],
     "version": [r"smara \S+ \(Python 3\S+, SQLite 3\S+\)"],
-    "projects": ["   project  name     git directory", r"\*  default  default *"],
+    "projects": ["   project  name     folders", r"\*  default  default *"],
     "completion": [r"_smara_completion\(\) \{"],
     "index check": ["The search index matches the messages."],
     "index rebuild": ["Rebuilt the search index from 4 messages."],
     "index optimize": ["Optimized the search index."],
-    "setup": ["# .*settings.json", '  "hooks": {', "claude plugin install smara@smara"],
+    "setup": ["# .*settings.local.json", '  "hooks": {', "claude plugin install smara@smara"],
     "hook": [
         r"Imported 0 events \(0 duplicates, 0 unreadable\) and 0 messages; 0 jobs done, 0 failed."
     ],

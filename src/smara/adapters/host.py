@@ -262,6 +262,7 @@ class SetupTarget:
         body: Of a TOML or Markdown file: the block. Of a file of our own: its content.
         changes_itself: True if hooks rewrite a file of our own, so that any content of it counts as
             ours.
+        is_former: True for a file that an older version wrote to: our part of it goes.
     """
 
     path: str
@@ -269,6 +270,7 @@ class SetupTarget:
     additions: dict[str, Any] = field(default_factory=dict)
     body: str = ""
     changes_itself: bool = False
+    is_former: bool = False
 
     def is_ours(self, path: tuple[str, ...], value: Any) -> bool:
         """Return True if ``smara setup`` writes this entry of a JSON file."""

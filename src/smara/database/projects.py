@@ -114,10 +114,10 @@ _NOTES = {
     "shared": "Repositories shared this project before each got its own; it was left as it is.",
     "apart": "An older version kept every repository of this store in {other}. What it stored is "
     "still there: `smara --project {other} status`. If it is all of this repository, "
-    "`smara projects adopt {other}` takes it over.",
+    "`smara projects --adopt {other}` takes it over.",
     "inherited": "It was {other}, which held sessions of this repository alone.",
     "successor": "Another repository was at this path before, and its memories stay in {other}. If "
-    "both are the same, `smara projects adopt {other}` takes them over.",
+    "both are the same, `smara projects --adopt {other}` takes them over.",
     "adopted": "It took the place of {other}, which keeps what it stored: `smara --project {other} "
     "status`.",
 }

@@ -22,6 +22,7 @@ from smara.adapters.hosts.setup import (
     find_hosts,
     plan,
     put_block,
+    refuse_tracked,
     state_of,
     targets_of,
     undo,
@@ -370,26 +371,68 @@ def test_hosts_are_found_by_their_folders_and_know_where_they_are_set_up(tmp_pat
     ]
 
 
-def test_in_a_worktree_the_rule_file_of_cursor_is_kept_out_of_git_as_well(tmp_path):
-    main, tree = tmp_path / "main", tmp_path / "tree"
+def git(folder, *arguments):
     who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    done = subprocess.run(
+        ["git", *who, "-C", str(folder), *arguments], check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent != "generic"])
+def test_nothing_that_is_set_up_in_a_repository_can_be_committed_by_accident(agent, tmp_path):
+    main, tree = tmp_path / "main", tmp_path / "tree"
     subprocess.run(["git", "init", "-q", str(main)], check=True)
-    subprocess.run(
-        ["git", *who, "-C", str(main), "commit", "-q", "--allow-empty", "-m", "first"], check=True
-    )
-    subprocess.run(["git", "-C", str(main), "worktree", "add", "-q", str(tree)], check=True)
-    journal, targets = (
-        SetupJournal(str(tmp_path / "journal")),
-        targets_of("cursor", "project", str(tree)),
-    )
+    git(main, "commit", "-q", "--allow-empty", "-m", "first")
+    git(main, "worktree", "add", "-q", str(tree))
+    journal = SetupJournal(str(tmp_path / "journal"))
+    for root in (main, tree):
+        targets = targets_of(agent, "project", str(root), program="/home/ann/venv/bin/smara")
+        apply(plan(targets, journal), journal)
+        assert {state_of(target, journal) for target in targets} == {"present"}
+        assert git(root, "status", "--short", "-uall") == ""
+        git(root, "add", "-A")
+        assert git(root, "diff", "--cached", "--name-only") == ""
+        undo(undo_plan(targets, journal), journal)
+        assert os.listdir(root) == [".git"]
+
+
+@pytest.mark.parametrize("before", [None, b'{\n  "model": "opus"\n}\n'])
+def test_what_an_older_version_set_up_is_moved_and_given_back_byte_for_byte(before, tmp_path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    journal = SetupJournal(str(tmp_path / ".git" / "journal"))
+    shared = tmp_path / ".claude" / "settings.json"
+    if before is not None:
+        shared.parent.mkdir()
+        shared.write_bytes(before)
+    hooks = targets_of("claude", "project", str(tmp_path))[0].additions
+    apply(plan([SetupTarget(str(shared), "json", hooks)], journal), journal)
+    assert b"smara hook" in shared.read_bytes()
+    targets = targets_of("claude", "project", str(tmp_path))
+    assert "differs" in {state_of(target, journal) for target in targets}
     apply(plan(targets, journal), journal)
-    shown = subprocess.run(
-        ["git", "-C", str(tree), "status", "--short", "-uall"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    assert "hooks.json" in shown
-    assert "smara.mdc" not in shown
+    assert (shared.read_bytes() if shared.exists() else None) == before
+    assert {state_of(target, journal) for target in targets} == {"present"}
     undo(undo_plan(targets, journal), journal)
-    assert os.listdir(tree) == [".git"]
+    assert (shared.read_bytes() if shared.exists() else None) == before
+    assert sorted(os.listdir(tmp_path)) == [*([".claude"] if before else []), ".git"]
+
+
+def test_entry_of_a_team_that_setup_did_not_write_stays(tmp_path):
+    journal, shared = SetupJournal(str(tmp_path / "journal")), tmp_path / ".mcp.json"
+    shared.write_text('{"mcpServers": {"smara": {"command": "smara", "args": ["mcp"]}}}')
+    before = shared.read_bytes()
+    apply(plan(targets_of("claude", "project", str(tmp_path)), journal), journal)
+    assert shared.read_bytes() == before
+
+
+def test_file_that_git_tracks_is_not_written_into(tmp_path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / ".gemini").mkdir()
+    (tmp_path / ".gemini" / "settings.json").write_text("{}")
+    git(tmp_path, "add", "-A")
+    changes = plan(
+        targets_of("gemini", "project", str(tmp_path)), SetupJournal(str(tmp_path / "journal"))
+    )
+    with pytest.raises(InvalidInputError, match="smara setup gemini --global"):
+        refuse_tracked(changes, str(tmp_path), "gemini")

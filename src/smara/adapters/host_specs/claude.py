@@ -23,10 +23,8 @@ from smara.adapters.host import (
     SetupTarget,
     TranscriptFile,
     Transcripts,
-    has_mcp,
     head,
     hook_line,
-    mcp_entry,
     walk,
     written_at,
 )
@@ -90,12 +88,16 @@ def plugin_folder() -> str:
 
 
 def _targets(reach: Reach, root: str, program: str) -> list[SetupTarget]:
-    folder = HOME.path if reach == "global" else os.path.join(root, ".claude")
     hooks = {"hooks": registrations(program)}
-    settings = SetupTarget(os.path.join(folder, "settings.json"), "json", hooks)
-    if reach == "global" or not has_mcp():
-        return [settings]
-    return [settings, SetupTarget(os.path.join(root, ".mcp.json"), "json", mcp_entry(program))]
+    if reach == "global":
+        return [SetupTarget(os.path.join(HOME.path, "settings.json"), "json", hooks)]
+    folder = os.path.join(root, ".claude")
+    return [
+        SetupTarget(os.path.join(folder, "settings.local.json"), "json", hooks),
+        # Files that teams commit, which an older version wrote.
+        SetupTarget(os.path.join(folder, "settings.json"), "json", is_former=True),
+        SetupTarget(os.path.join(root, ".mcp.json"), "json", is_former=True),
+    ]
 
 
 def _has_plugin(home: str, root: str) -> bool:
@@ -167,7 +169,10 @@ HOST = Host(
         targets=_targets,
         programs=("claude",),
         home=HOME,
-        advice={"global": "For the tools as well:  claude mcp add --scope user smara -- smara mcp"},
+        advice={
+            "project": "For the tools as well:  claude mcp add smara -- smara mcp",
+            "global": "For the tools as well:  claude mcp add --scope user smara -- smara mcp",
+        },
         alternative=lambda: (
             "# Or all of it as a plug-in, with skills, instead:",
             f"claude plugin marketplace add {plugin_folder()}",

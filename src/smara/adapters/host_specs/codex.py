@@ -39,7 +39,14 @@ _ENDINGS = (".jsonl", ".jsonl.zst", ".json")
 _RECORD_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 # Codex hands a server hardly any of its environment: without these it would open another store
 # than the hooks.
-_VARIABLES = ["SMARA_DB", "SMARA_HOME", "SMARA_PROJECT", "SMARA_CONFIG", "XDG_DATA_HOME"]
+_VARIABLES = [
+    "SMARA_DB",
+    "SMARA_HOME",
+    "SMARA_PROJECT",
+    "SMARA_CONFIG",
+    "SMARA_ACTOR",
+    "XDG_DATA_HOME",
+]
 
 
 def _targets(reach: Reach, root: str, program: str) -> list[SetupTarget]:

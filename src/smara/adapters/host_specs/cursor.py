@@ -54,12 +54,10 @@ def _targets(reach: Reach, root: str, program: str) -> list[SetupTarget]:
     if reach == "project":
         path = os.path.join(root, *RULE.path.split("/"))
         targets.append(SetupTarget(path, "own", body=rule_content(RULE.head), changes_itself=True))
-        # What is known in this clone is not for others to commit.
         here = find_repository(root)
-        git = here.common_dir if here is not None else os.path.join(root, ".git")
-        if os.path.isdir(git):
-            exclude = os.path.join(git, "info", "exclude")
-            targets.append(SetupTarget(exclude, "toml", body=RULE.path))
+        if here is not None:  # an older version wrote it
+            exclude = os.path.join(here.common_dir, "info", "exclude")
+            targets.append(SetupTarget(exclude, "toml", is_former=True))
     if has_mcp():
         targets.append(SetupTarget(os.path.join(folder, "mcp.json"), "json", mcp_entry(program)))
     return targets

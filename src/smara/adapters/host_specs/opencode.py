@@ -39,10 +39,13 @@ def _targets(reach: Reach, root: str, program: str) -> list[SetupTarget]:
     source = resources.files("smara.adapters.hosts") / "opencode" / "smara.ts"
     content = source.read_text(encoding="utf-8").replace('"smara"', json.dumps(program), 1)
     plugin = SetupTarget(os.path.join(folder, "plugins", "smara.ts"), "own", body=content)
+    if not is_global:  # an older version wrote the second, which teams commit
+        place = os.path.join(root, "opencode.json")
+        return [plugin, SetupTarget(place, "json", is_former=True)]
     if not has_mcp():
         return [plugin]
     server = {"type": "local", "command": [program, "mcp"], "enabled": True}
-    place = os.path.join(HOME.path if is_global else root, "opencode.json")
+    place = os.path.join(HOME.path, "opencode.json")
     return [plugin, SetupTarget(place, "json", {"mcp": {"smara": server}})]
 
 
@@ -125,7 +128,12 @@ HOST = Host(
             "turn_end": "subagent_stop",
         },
     ),
-    setup=Setup(targets=_targets, programs=("opencode",), home=HOME),
+    setup=Setup(
+        targets=_targets,
+        programs=("opencode",),
+        home=HOME,
+        advice={"project": "For the tools as well:  opencode mcp add  (local, `smara mcp`)"},
+    ),
     transcripts=Transcripts(
         format="opencode",
         reader="smara.adapters.readers.opencode:read_sessions",

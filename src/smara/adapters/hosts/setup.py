@@ -25,6 +25,7 @@ from smara.adapters import jsonc
 from smara.adapters.host import Block, Reach, SetupTarget
 from smara.adapters.host_specs import HOSTS, host_named
 from smara.core.files import make_private, read_regular
+from smara.core.git import find_repository, git_text
 from smara.errors import InvalidInputError, SmaraError
 
 _BLOCK_MARKS: dict[Block, tuple[str, str]] = {
@@ -179,7 +180,9 @@ def plan(targets: Sequence[SetupTarget], journal: SetupJournal) -> list[SetupCha
         base = _base(target, before, journal)
         text = _decode(base or b"", target.path)
         after = before
-        if not (target.changes_itself and before is not None and _has_ours(target, before)):
+        if target.is_former:  # an entry that we did not write is somebody's own
+            after = base if journal.find(target.path) is not None else before
+        elif not (target.changes_itself and before is not None and _has_ours(target, before)):
             if target.form == "own":
                 if base is not None:
                     raise InvalidInputError(
@@ -194,6 +197,21 @@ def plan(targets: Sequence[SetupTarget], journal: SetupJournal) -> list[SetupCha
             after = text.encode("utf-8", "surrogateescape")
         changes.append(SetupChange(target.path, before, after, base=base))
     return changes
+
+
+def refuse_tracked(changes: Sequence[SetupChange], root: str, agent: str) -> None:
+    """Refuse to change files that git tracks; they would be committed.
+
+    Raises:
+        InvalidInputError: If one of the files that would change is tracked.
+    """
+    for change in changes:
+        is_written = change.is_needed and change.after != change.base
+        if is_written and git_text(root, "ls-files", "--", change.path):
+            raise InvalidInputError(
+                f"{change.path} is tracked by git, so it would be committed with paths of this "
+                f"machine. `smara setup {agent} --global` uses your own settings."
+            )
 
 
 def undo_plan(targets: Sequence[SetupTarget], journal: SetupJournal) -> list[SetupChange]:
@@ -213,8 +231,9 @@ def apply(changes: Sequence[SetupChange], journal: SetupJournal) -> int:
     The journal is written before the file, so that no kill leaves it unknown.
     """
     needed = [change for change in changes if change.is_needed]
-    for change in needed:
-        if change.after is None:
+    for change in sorted(needed, key=lambda change: change.after != change.base):
+        if change.after is None or change.after == change.base:  # our part of it goes
+            undo([change], journal)
             continue
         made = []
         folder = os.path.dirname(change.path)
@@ -354,8 +373,10 @@ def find_hosts(root: str, journal: SetupJournal) -> list[FoundHost]:
         for reach in get_args(Reach):
             # A file that cannot be read is for `smara setup --check` to speak of.
             with suppress(SmaraError, OSError):
-                target = targets_of(host.name, reach, root, program=program())[0]
-                if state_of(target, journal) != "absent":
+                targets = targets_of(host.name, reach, root, program=program())
+                if state_of(targets[0], journal) != "absent" or any(
+                    each.is_former and _has_ours(each, _read(each.path) or b"") for each in targets
+                ):
                     reaches.append(reach)
         hosts.append(
             FoundHost(
@@ -380,9 +401,19 @@ def targets_of(agent: str, reach: Reach, root: str, program: str = "smara") -> l
     if host.setup is None:
         raise InvalidInputError(f"{host.title or host.name} runs no hooks: nothing to set up.")
     targets = host.setup.targets(reach, root, program)
+    if reach == "project" and host.setup.home is not None and find_repository(root) is not None:
+        # What is set up here is not for others to commit, and may hold a path of this machine.
+        folder = next(iter(os.path.relpath(targets[0].path, root).split(os.sep)))
+        names = [
+            "/" + os.path.relpath(each.path, os.path.join(root, folder)).replace(os.sep, "/")
+            for each in targets
+            if not each.is_former
+        ]
+        path = os.path.join(root, folder, ".gitignore")
+        targets.append(SetupTarget(path, "toml", body="\n".join(["/.gitignore", *names])))
     if reach == "project" and host.setup.home is not None:
         everywhere = {each.path for each in host.setup.targets("global", root, program)}
-        shared = [each.path for each in targets if each.path in everywhere]
+        shared = [each.path for each in targets if each.path in everywhere and not each.is_former]
         if shared:
             raise InvalidInputError(
                 f"{shared[0]} counts for all repositories. `smara setup {agent} --global` changes "

@@ -23,6 +23,7 @@ from smara.adapters.hosts.setup import (
     find_hosts,
     plan,
     program,
+    refuse_tracked,
     state_of,
     targets_of,
     undo,
@@ -106,6 +107,7 @@ def _check(
 
 
 def _print(agent: str, targets: list[SetupTarget]) -> Reply:
+    targets = [each for each in targets if not each.is_former]
     yield [{"path": each.path, "content": each.additions or each.body} for each in targets]
     for target in targets:
         output.say(f"# {target.path}")
@@ -129,6 +131,8 @@ def _change(
     """Show what would change, ask, and write or revert it."""
     journal = SetupJournal(setup_folder())
     changes = undo_plan(targets, journal) if is_removed else plan(targets, journal)
+    if not is_removed and reach == "project" and agent != "generic":
+        refuse_tracked(changes, os.getcwd(), agent)
     needed = [change for change in changes if change.is_needed]
     count = output.count(len(needed), "file")
     for change in () if call.as_json else needed:
@@ -287,6 +291,7 @@ def _set_up(host: FoundHost, root: str, journal: SetupJournal, yes: bool, may_as
         return False
     try:
         changes = plan(targets_of(host.agent, "project", root, program=program()), journal)
+        refuse_tracked(changes, root, host.agent)
         if may_ask:
             output.say()
             for change in changes:

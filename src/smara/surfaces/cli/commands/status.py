@@ -56,12 +56,18 @@ def status_command(call: Invocation) -> Reply:
     output.facts([*rows, *(("note", each) for each in status["notes"])])
 
 
-@click.group("projects", invoke_without_command=True)
+@click.command("projects")
+@click.option("--adopt", metavar="PROJECT", help="Make PROJECT the one of the repository here.")
 @common
-def projects_command(call: Invocation) -> Reply:
-    """List the projects of this store; the current one is marked."""
-    if click.get_current_context().invoked_subcommand:
-        return
+def projects_command(call: Invocation, adopt: str | None) -> Reply:
+    """List the projects of this store; the current one is marked.
+
+    With --adopt, what the repository's project has stored until now stays
+    there, under its name.
+    """
+    if adopt is not None:
+        with call.memory() as memory:
+            memory.projects.adopt(adopt, os.getcwd())
     with call.memory() as memory:
         projects = memory.projects.list()
         current = memory.project
@@ -88,22 +94,6 @@ def projects_command(call: Invocation) -> Reply:
     )
     for note in notes[current]:
         click.echo(output.paragraph(note, f"{current}: ", "  "), err=True)
-
-
-@projects_command.command("adopt")
-@click.argument("project_id", metavar="PROJECT")
-@common
-def adopt(call: Invocation, project_id: str) -> Reply:
-    """Make PROJECT the one of the repository here.
-
-    What this repository's project has stored until now stays there, under its
-    name.
-    """
-    with call.memory() as memory:
-        before = memory.project
-        memory.projects.adopt(project_id, os.getcwd())
-    yield {"project": project_id, "before": before}
-    output.say(f"This repository is now {project_id}; it was {before}.")
 
 
 @click.command("version")
