@@ -241,7 +241,8 @@ def asked(world: World, session: str, words: str) -> bool:
 def failed_before(
     world: World, command: str, times: str, error: str, day: str, fix: str | None = None
 ) -> bool:
-    runs = [each for each in world.all() if each.runs(command)]
+    # Without a command, of any: it is said after the error itself.
+    runs = [each for each in world.all() if each.command and (each.runs(command) or not command)]
     words = [word.strip("`'\"….") for word in error.split()][:6]
     failed = [each for each in runs if all(word in each.output for word in words)]
     number = int(times.split()[0]) if times[0].isdigit() else 1
@@ -331,12 +332,13 @@ LINE_SHAPES = (
         worked_after,
     ),
     shape(
-        rf"- `(?P<command>[^`]+)` failed here before \((?P<times>once|\d+ times)(?: in \d+ "
+        rf"- (?:`(?P<command>[^`]+)` failed|This error came) here before "
+        r"\((?P<times>once|\d+ times)(?: in \d+ "
         rf"sessions)?, last on (?P<day>{_DATE})(?:; output said: `(?P<error>[^`]+)`)?\)\. "
         r"(?:What worked instead: `(?P<fix>[^`]+)`\.|It worked after `(?P<first>[^`]+)` had been "
         r"run\.|It worked after a change of .*|Nothing is known that worked\.)"
         r" Not confirmed by a person\. \[Failure \w+\]",
-        lambda world, command, times, day, error="", fix=None, first=None: failed_before(
+        lambda world, times, day, command="", error="", fix=None, first=None: failed_before(
             world, command, times, error, day, fix or first
         ),
     ),

@@ -270,16 +270,19 @@ def test_a_session_that_goes_on_is_not_told_as_it_was_before(stage):
     assert false_statements(stage.world, stage.told()) == []
 
 
+LEFT_PAD = "Error: Cannot find module 'left-pad'"
+
+
 def meet(stage: Stage, session_id: str) -> Play:
     """A session in which a command fails and another one works."""
     play = Play(stage, session_id, "Run the tests of the cart, please")
-    return play.fail("npm test", "Error: Cannot find module 'left-pad'")
+    return play.fail("npm test", LEFT_PAD)
 
 
 @pytest.mark.parametrize(
     ("after", "state", "saves"),
     [
-        (lambda play: play.fail("npm test", "Error: Cannot find module 'left-pad'"), "", False),
+        (lambda play: play.fail("npm test", LEFT_PAD), "", False),
         (lambda play: play.run("npm ci"), "used (ran)", True),
         (
             lambda play: play.fail("npm test", "Cannot find module 'left-pad'").run("npm ci"),
@@ -296,6 +299,12 @@ def test_receipts_state_what_happened_after_a_warning(stage, after, state, saves
     play = Play(stage, "session-no-3", "Run the tests of the cart again, please")
     warning = stage.memory.moments.before_tool("session-no-3", "Bash", {"command": "npm test"})
     assert false_statements(stage.world, warning.text) == []
+    known = stage.memory.moments.after_tool(
+        "another-session", "Bash", {"command": "npm test"}, error=LEFT_PAD
+    )
+    assert false_statements(stage.world, known.text) == []
+    planted = known.text.replace("`npm ci`", "`npm audit`")
+    assert len(false_statements(stage.world, planted)) == 1
     after(play).end()
     (row,) = [each for each in call("receipts").rows if each[4] == "session-no-3"]
     assert row[7].startswith("used") == bool(state)
