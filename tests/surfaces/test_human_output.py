@@ -29,6 +29,7 @@ STORE = {
         "messages      4",
         r"tasks         3 unfinished \(0 in progress, 1 ready, 2 blocked\), 1 closed",
         r"observations  0 \(0 active\), 0 reflections",
+        r"memories      0 in force",
         "models        offline",
     ],
     "doctor": [
@@ -218,7 +219,7 @@ MEMORIES = {
     ],
     "memories trust": [
         "level              1 cautious: everything new is confirmed by a person first",
-        "injected           memories with a confidence above 80%",
+        "injected           what a person confirmed, and facts above 80%",
     ],
 }
 CODE = {

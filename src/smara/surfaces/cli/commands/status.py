@@ -22,6 +22,8 @@ def status_command(call: Invocation) -> Reply:
         status = {**memory.status(), "notes": memory.projects.notes(memory.project)}
     yield status
     store, tasks, noted = status["store"], status["tasks"], status["observations"]
+    memories = status["memories"]
+    review = f", {memories['toReview']:,} to review" if memories["toReview"] else ""
     waiting = (
         f"; {output.count(noted['threadsWaiting'], 'thread')} waiting for the model "
         "(see `smara observations failures`)"
@@ -45,6 +47,7 @@ def status_command(call: Invocation) -> Reply:
             f"{noted['total']:,} ({noted['active']:,} active), "
             f"{output.count(noted['generations'], 'reflection')}{waiting}",
         ),
+        ("memories", f"{memories['active']:,} in force{review}"),
         ("models", models_line(status["models"])),
         ("store", store["path"]),
         ("engine", f"{store['engine']} {store['version']}"),

@@ -502,7 +502,7 @@ def trust(call: Invocation, level: int | None, decline: bool, actor: str | None)
     }
     facts = [
         ("level", f"{status.level} {status.name}: {status.meaning}"),
-        ("injected", f"memories with a confidence above {status.inject_above:.0%}"),
+        ("injected", f"what a person confirmed, and facts above {status.inject_above:.0%}"),
         ("sessions", f"{status.sessions:,}"),
         ("confirmed", f"{status.confirmed_share:.0%} of what was learned"),
         ("wrong", f"{status.correction_rate:.0%} of what was used"),
