@@ -344,7 +344,9 @@ def test_init_leaves_the_work_tree_clean_and_check_agrees_with_it(at_home):
         [GIT, "status", "--porcelain", "-uall"], check=True, capture_output=True, text=True
     )
     assert shown.stdout == ""
-    assert call("setup", "claude", "--check").code == 0
+    checked = call("setup", "claude", "--check", "--json")
+    assert (checked.code, checked.data["isSetUp"]) == (0, True)
+    assert all(os.path.exists(each["path"]) for each in checked.data["files"])
 
 
 def test_the_rule_file_of_cursor_is_hidden_from_git_and_gone_with_the_rest(at_home):

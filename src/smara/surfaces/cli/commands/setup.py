@@ -95,7 +95,11 @@ def setup_command(agent: str, reach: Reach, mode: Mode | None, yes: bool, as_jso
 def _check(
     call: Invocation, agent: str, targets: list[SetupTarget], journal: SetupJournal
 ) -> Reply:
-    states = [(target.path, state_of(target, journal)) for target in targets]
+    every = [(target, state_of(target, journal)) for target in targets]
+    # A file of an older version is of interest while something of ours is in it.
+    states = [
+        (each.path, state) for each, state in every if not (each.is_former and state == "present")
+    ]
     is_whole = all(state == "present" for _, state in states)
     call.exit_code = 0 if is_whole else 8
     yield {
