@@ -157,23 +157,18 @@ def _locomo_text(turn: dict[str, Any]) -> str:
     )
 
 
-def load_longmemeval(folder: Path) -> Dataset:
+def load_longmemeval(folder: Path, name: str = "longmemeval_s") -> Dataset:
     """LongMemEval_S, session level: one store a question, gold = the answer sessions, abstention
-    left out.
+    left out. ``longmemeval_s2`` is a second development part.
     """
     records = [
-        r
-        for r in _read(folder / "longmemeval_s" / "questions.jsonl.gz")
-        if "_abs" not in r["question_id"]
+        r for r in _read(folder / name / "questions.jsonl.gz") if "_abs" not in r["question_id"]
     ]
     by_key = {record["question_id"]: record for record in records}
 
     @cache
     def sessions() -> dict[str, Any]:
-        return {
-            r["session_id"]: r["turns"]
-            for r in _read(folder / "longmemeval_s" / "sessions.jsonl.gz")
-        }
+        return {r["session_id"]: r["turns"] for r in _read(folder / name / "sessions.jsonl.gz")}
 
     def haystack(key: str) -> tuple[Thread, ...]:
         record = by_key[key]
@@ -184,7 +179,7 @@ def load_longmemeval(folder: Path) -> Dataset:
 
     questions = tuple(_longmemeval_question(record, record["question_id"]) for record in records)
     return Dataset(
-        "LongMemEval_S",
+        "LongMemEval_S" if name == "longmemeval_s" else "LongMemEval_S, second part",
         f"development part: {len(questions)} questions",
         "thread",
         questions=questions,

@@ -70,7 +70,7 @@ def _opener(
     return opened
 
 
-class _AskedClock:
+class AskedClock:
     """The machine's clock, but for the day on which a question is asked."""
 
     asked_at: int | None = None
@@ -93,7 +93,23 @@ def smara_ranker(
     threads: Sequence[Thread], level: Level, url: str | None = None, embedder: str = "offline"
 ) -> Iterator[Ranker]:
     """Smara over a fresh file, or in a project of its own in the PostgreSQL database at ``url``."""
-    clock = _AskedClock()
+    with smara_store(threads, url, embedder) as (memory, clock):
+
+        def rank(question: Question, limit: int) -> list[str]:
+            clock.asked_at = question.asked_at
+            if level == "thread":
+                return [hit.thread_id for hit in memory.search_threads(question.text, limit=limit)]
+            return [hit.client_id or "" for hit in memory.search(question.text, limit=limit)]
+
+        yield rank
+
+
+@contextmanager
+def smara_store(
+    threads: Sequence[Thread], url: str | None = None, embedder: str = "offline"
+) -> Iterator[tuple[smara.Memory, AskedClock]]:
+    """A store that holds the threads, and the clock that tells when it is asked."""
+    clock = AskedClock()
     # No deadlines: a busy machine must not change the figures.
     given: dict[str, Any] = {
         "durability": "normal",
@@ -112,14 +128,7 @@ def smara_ranker(
             memory.messages.add_many(thread_id=thread.key, messages=_messages(thread))
         if embedder != "off":
             memory.embeddings.embed_pending()
-
-        def rank(question: Question, limit: int) -> list[str]:
-            clock.asked_at = question.asked_at
-            if level == "thread":
-                return [hit.thread_id for hit in memory.search_threads(question.text, limit=limit)]
-            return [hit.client_id or "" for hit in memory.search(question.text, limit=limit)]
-
-        yield rank
+        yield memory, clock
 
 
 def _messages(thread: Thread) -> list[dict[str, object]]:

@@ -1112,6 +1112,7 @@ class AsyncMemory:
         phase: str | None = ...,
         recent_tools: Sequence[str] = ...,
         files: Sequence[str] = ...,
+        min_score: float | None = ...,
         deep: bool = ...,
         may_imagine: bool = ...,
     ) -> Answer: ...
@@ -1124,6 +1125,7 @@ class AsyncMemory:
         role: str | Collection[str] | None = ...,
         since: int | str | datetime | None = ...,
         until: int | str | datetime | None = ...,
+        min_score: float | None = ...,
         deep: bool = ...,
     ) -> list[ThreadHit]: ...
     async def search_tasks(

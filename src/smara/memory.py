@@ -133,6 +133,7 @@ class Memory:
         phase: str | None = None,
         recent_tools: Sequence[str] = (),
         files: Sequence[str] = (),
+        min_score: float | None = None,
         deep: bool = False,
         may_imagine: bool = False,
     ) -> Answer:
@@ -158,6 +159,7 @@ class Memory:
             phase: What the agent is doing, such as ``define`` or ``refine``; ranks what helps then.
             recent_tools: The tools it used last.
             files: The files it works on.
+            min_score: Only hits of this score or more; 0 for all that was ranked.
             deep: Wait for an embedder that is not loaded yet.
             may_imagine: Let a model write what an answer might say if little was found.
 
@@ -181,6 +183,7 @@ class Memory:
             phase=phase,
             recent_tools=recent_tools,
             files=files,
+            min_score=min_score,
             deep=deep,
             may_imagine=may_imagine,
         )
@@ -194,6 +197,7 @@ class Memory:
         role: str | Collection[str] | None = None,
         since: int | str | datetime | None = None,
         until: int | str | datetime | None = None,
+        min_score: float | None = None,
         deep: bool = False,
     ) -> list[ThreadHit]:
         """Find conversations, each ranked by everything in it that answers the query.
@@ -205,6 +209,7 @@ class Memory:
             role: Only messages of this role or these roles count.
             since: Only messages that are not older count.
             until: Only messages that are not newer count.
+            min_score: Only hits of this score or more; 0 for all that was ranked.
             deep: Wait for an embedder that is not loaded yet.
 
         Returns:
@@ -220,6 +225,7 @@ class Memory:
             role=role,
             since=since,
             until=until,
+            min_score=min_score,
             deep=deep,
         )
 

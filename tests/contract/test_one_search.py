@@ -46,8 +46,8 @@ def test_everything_that_says_it_is_in_one_answer(everything):
     assert sources(answer) == {"raw", "task", "working", "memory"}
     assert [hit.rank for hit in answer] == list(range(1, len(answer) + 1))
     assert [hit.score for hit in answer] == sorted((hit.score for hit in answer), reverse=True)
-    assert answer[0].score == 1.0
-    assert answer.total_hits >= len(answer)
+    assert 0.9 < answer[0].score <= 1.0
+    assert answer.total_hits == len(answer)
 
 
 @pytest.mark.parametrize(

@@ -164,10 +164,21 @@ def test_explain_says_the_reasons_and_the_score_of_every_hit(store):
     lines = smara("search", "login schema", "--explain").out.splitlines()
     heads = [line for line in lines if line[:1].isdigit() and line[1:3] == ". "]
     reasons = [line for line in lines if line.startswith("   why: ")]
-    scores = [line for line in lines if line.startswith("   score: words ")]
+    scores = [line for line in lines if line.startswith("   score: relevance ")]
     assert len(heads) == len(reasons) == len(scores) > 0
-    assert " together " in scores[0]
+    assert ": words " in scores[0]
 
 
 def test_without_explain_no_score_line_is_printed(store):
     assert "score:" not in smara("search", "login schema").out
+
+
+def test_nearest_is_told_apart_from_what_is_found(store):
+    said = smara("search", "SignupSchema", "--json")
+    assert (said.data["results"], said.data["totalHits"]) == ([], 0)
+    assert [hit["threadId"] for hit in said.data["nearest"]] == ["login"]
+    told = smara("search", "SignupSchema")
+    assert told.out == ""
+    assert "No matches" in told.err
+    assert "Nearest, and probably not an answer:\n- " in told.err
+    assert "LoginSchema" in smara("search", "SignupSchema", "--min-score", "0").out

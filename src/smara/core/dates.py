@@ -31,6 +31,7 @@ _WRITTEN = re.compile(
 )
 _ALSO_WORDS = frozenset({"may", "march", "mar", "jan", "dec", "sep", "jun"})
 
+_DATE_NUMBER = re.compile(r"\d{1,4}(?:st|nd|rd|th)?|\d{4}-\d\d(?:-\d\d)?")
 _BEFORE_A_MONTH = frozenset({"in", "last", "since", "during", "of", "this", "until", "by"})
 
 
@@ -75,6 +76,15 @@ def find_period(text: str) -> Period | None:
                 continue
         return _period(year, _MONTHS[name.lower()], day or later_day)
     return None
+
+
+def is_date_word(word: str) -> bool:
+    """Return True for a month, a day or a year.
+
+    >>> [is_date_word(word) for word in ("March", "3rd", "2024", "marching", "v2")]
+    [True, True, True, False, False]
+    """
+    return word.lower() in _MONTHS or _DATE_NUMBER.fullmatch(word) is not None
 
 
 def _period(year: str | None, month: int, day: str | None) -> Period | None:

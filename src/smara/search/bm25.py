@@ -127,14 +127,17 @@ class IndexMatches:
                 hold: half of their rows would favor the records of one half.
         """
         self._session, self._records, self._weights = session, records, weights
+        self.frequencies: dict[str, int] = {}
         matches: list[tuple[float, str, list[int]]] = []
         for text, term in terms.items():
             limit = most_rows + 1 if skips_common else most_rows
             rows = records.match(session, text, project_no, kind, limit, term.is_prefix)
+            self.frequencies[text] = len(rows)
             if skips_common and len(rows) > most_rows:
                 continue
             if within is not None:
                 rows = [row for row in rows if record_no(row) in within]
+                self.frequencies[text] = len(rows)
             if rows or not skips_common:
                 matches.append((term.share * rarity(len(rows), total), text, rows))
         if most_terms is not None:

@@ -19,7 +19,7 @@ from smara.core.escape import from_storable
 from smara.core.scope import Scope
 from smara.database.database import Database, Session, marks, parts
 from smara.search.bm25 import IndexMatches, lookup_terms
-from smara.search.models import Hit, SearchCandidate, SearchFilter
+from smara.search.models import Hit, SearchCandidate, SearchFilter, SourceMatches
 from smara.search.query import QueryIntent, letters_of, verified_term
 from smara.search.weights import WEIGHTS, Weights
 
@@ -284,11 +284,11 @@ class CodeFinder:
         vector: Vector | None,
         wall: int | None,
         filters: SearchFilter,
-    ) -> list[SearchCandidate]:
+    ) -> SourceMatches:
         """The best of them, not yet in order."""
         tree = self._trees.current(session)
         if tree is None:
-            return []
+            return SourceMatches([], {}, 0)
         matches = self._matches(session, tree, intent, wall=wall)
         scores = matches.scored(max(CANDIDATES, filters.limit), counts_head=False)
         ideal = matches.ideal or 1.0
@@ -318,8 +318,18 @@ class CodeFinder:
                 )
                 hit = replace(hit, why=why, terms=intent.query.texts)
                 share = shares.get(no, 0.0) + (self._weights.fusion.defines if names else 0.0)
-                found.append(SearchCandidate("code", no, hit, words=share, meaning=close.get(no)))
-        return found
+                found.append(
+                    SearchCandidate(
+                        "code",
+                        no,
+                        hit,
+                        words=share,
+                        meaning=close.get(no),
+                        cosine=close.get(no),
+                        terms=frozenset(by_term),
+                    )
+                )
+        return SourceMatches(found, matches.frequencies, self._trees.count(session, tree.no))
 
     def _defined(
         self, session: Session, tree: MeantTree, intent: QueryIntent

@@ -19,6 +19,7 @@ from smara.database.database import Session
 from smara.database.fulltext import Within, no_of
 from smara.search.models import SearchCandidate
 from smara.search.rank import MessageCandidate, MessageScore, Ranking, TermEvidence
+from smara.search.relevance import Relevance
 from smara.search.weights import FusionWeights
 
 if TYPE_CHECKING:
@@ -160,6 +161,8 @@ class Closeness:
         self._nearest = nearest
         self._loaded: RowVectors | None = None
         self.cosines: dict[int, float] = {}
+        self.first_cosines: dict[int, float] = {}
+        """The cosines with the question as it was asked, before it was moved."""
 
     def nearest_besides(self, rows: Iterable[int]) -> list[int]:
         """Return the rows nearest to the question, besides the given ones."""
@@ -175,7 +178,7 @@ class Closeness:
         """Load the cosines of these rows."""
         if self._vector is not None and self._meaning is not None:
             self._loaded = self._meaning.load(self._session, "message", rows, self._vector)
-            self.cosines = self._loaded.scores(self._vector)
+            self.first_cosines = self.cosines = self._loaded.scores(self._vector)
 
     def ask_again(self, best: Sequence[int], share: float) -> None:
         """Move the question towards the best rows, and compute all cosines again."""
@@ -195,6 +198,8 @@ class FusedMessage(NamedTuple):
     beside: float | None
     is_in_days: bool
     why: tuple[str, ...]
+    first_cosine: float | None
+    terms: frozenset[str]
 
 
 class MessageFusion:
@@ -211,6 +216,7 @@ class MessageFusion:
         self._ranking = ranking
         self._rows = list({each.no: each for each in rows}.values())
         self._words = {each.row.no: (score, each) for score, each in ranking.rated}
+        self._evidence = {each.row.no: each for each in ranking.evidence}
         self._close = close
         self._days = days
         self._weights = weights
@@ -243,10 +249,34 @@ class MessageFusion:
                 beside=beside,
                 is_in_days=self._is_in_days[place],
                 why=why,
+                first_cosine=self._close.first_cosines.get(candidate.no),
+                terms=self._ranking.terms_near(self._evidence[candidate.no]),
             )
             if len(found) == limit:
                 break
         return list(found.values())
+
+    @property
+    def first_cosines(self) -> Collection[float]:
+        """The cosines of all rows with the question as it was asked."""
+        return self._close.first_cosines.values()
+
+    def count(self, relevance: Relevance, least: float) -> int:
+        """Return how many messages are relevant by themselves."""
+        texts = [term.text for term in self._ranking.terms.terms]
+        ideal, cosines = self._ranking.ideal, self._close.first_cosines
+        return len(
+            {
+                no_of(no)
+                for no, each in self._evidence.items()
+                if relevance.rate(
+                    [texts[number] for number in each.counts],
+                    self._words[no][0] / ideal if no in self._words else 0.0,
+                    cosines.get(no),
+                )
+                >= least
+            }
+        )
 
     def _order(self) -> list[tuple[int, float | None]]:
         """Return the places of the rows, best first; of equals the newer.

@@ -16,7 +16,7 @@ from smara.core.escape import from_storable
 from smara.core.terms import expand
 from smara.core.text import analyze
 from smara.database.database import FullText, Row, Session, Words, marks, parts
-from smara.database.fulltext import CHUNK_BITS, Within, no_of, row_of
+from smara.database.fulltext import Within, no_of, row_of
 from smara.errors import DeadlineError
 from smara.messages.store import MessageStore
 from smara.search.bm25 import rarity
@@ -70,11 +70,6 @@ class TermMatches:
             [(weight, row) for row, weight in self.weights.items() if weight >= least], reverse=True
         )
         return [row for _, row in ordered[:count]]
-
-    @property
-    def message_count(self) -> int:
-        """The number of messages that the rows belong to."""
-        return len({row >> CHUNK_BITS for row in self.weights})
 
 
 class Gather:

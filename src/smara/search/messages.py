@@ -37,6 +37,7 @@ from smara.search.gather import (
 from smara.search.models import Hit, Neighbor, SearchCandidate, SearchFilter, ThreadHit
 from smara.search.query import LONGEST_SHOWN, Query, QueryIntent
 from smara.search.rank import MessageCandidate, MessageScore, Ranking, Stats, rank_messages
+from smara.search.relevance import Relevance, select
 from smara.search.weights import WEIGHTS, Weights
 
 if TYPE_CHECKING:
@@ -140,12 +141,17 @@ class MessageMatches:
     """How much of what its words found is code."""
     postings: int = 0
     candidates: int = 0
-    message_count: int = 0
     is_complete: bool = True
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     is_by_name: bool = False
     """Whether the query is one rare name and these are the messages that hold it."""
+    query: Query | None = None
+    """The query with the names that were found to contain its words."""
+    frequencies: Mapping[str, int] = field(default_factory=dict)
+    rows: int = 0
+    """How many rows the index has."""
+    fusion: MessageFusion | None = None
 
 
 class MessageSearch:
@@ -199,10 +205,13 @@ class MessageSearch:
             found.code_share,
             postings=gathered.postings,
             candidates=len(rows),
-            message_count=gathered.message_count,
             is_complete=gathered.is_complete,
             notes=gathered.notes,
             warnings=warnings,
+            query=query,
+            frequencies=gathered.frequencies,
+            rows=self._statistics.rows(session),
+            fusion=found,
         )
 
     def _ranking(
@@ -260,7 +269,13 @@ class MessageSearch:
             # Of a message in several pieces, the best.
             best = {no_of(each.no): each for each in reversed(scored)}
         found = [
-            SearchCandidate("message", no, _hit(messages[no], each.why, terms), words=each.words)
+            SearchCandidate(
+                "message",
+                no,
+                _hit(messages[no], each.why, terms),
+                words=each.words,
+                terms=frozenset(terms),
+            )
             for no, each in best.items()
         ]
         return MessageMatches(
@@ -269,10 +284,10 @@ class MessageSearch:
             0.0,
             postings=len(rows),
             candidates=len(rows),
-            message_count=len(messages),
-            is_complete=True,
             notes=["looked up as one name"],
             is_by_name=True,
+            frequencies={terms[0]: len(rows)},
+            rows=self._statistics.rows(session),
         )
 
     def search_threads(
@@ -282,6 +297,7 @@ class MessageSearch:
         vector: Vector | None,
         within: Within,
         limit: int,
+        min_score: float | None,
     ) -> list[ThreadHit]:
         """Return the threads that answer best, each by all its messages."""
         query, gathered, rows, _ = self._by_words(
@@ -293,18 +309,35 @@ class MessageSearch:
         scored = rank_threads(
             ranking, close, intent.days, weights=self._weights.fusion, limit=limit
         )
-        threads = self._store.threads_by_numbers(session, [each.no for each in scored])
+        relevance = Relevance(
+            query, gathered.frequencies, self._statistics.rows(session), self._weights.relevance
+        )
+        if vector is not None:
+            relevance.calibrate(vector.model_id, list(close.first_cosines.values()))
+        # A thread is as relevant as the most relevant of its messages.
+        best = dict.fromkeys([each.no for each in scored], 0.0)
+        words = {each.row.no: score / ranking.ideal for score, each in ranking.rated}
+        for each in ranking.evidence:
+            no, thread_no = each.row.no, each.row.thread_no
+            if thread_no in best:
+                terms = ranking.terms_near(each)
+                judged = relevance.rate(terms, words.get(no, 0.0), close.first_cosines.get(no))
+                best[thread_no] = max(best[thread_no], judged)
+        threads = self._store.threads_by_numbers(session, list(best))
+        standing = [each for each in scored if each.no in threads]
+        all_or_none = replace(self._weights.relevance.at_least(min_score), least=0.0, share=0.0)
         return [
             ThreadHit(
-                thread.id,
-                thread.resource_id,
-                thread.title,
+                threads[standing[place].no].id,
+                threads[standing[place].no].resource_id,
+                threads[standing[place].no].title,
                 rank=rank,
-                score=each.score,
-                why=each.why,
+                score=round(score, 4),
+                why=standing[place].why,
             )
-            for rank, each in enumerate(scored, 1)
-            if (thread := threads.get(each.no)) is not None
+            for rank, (place, score) in enumerate(
+                select([best[each.no] for each in standing], all_or_none), 1
+            )
         ]
 
     def _by_words(
@@ -337,6 +370,9 @@ class MessageSearch:
             warnings.append(_DAMAGED)
             rows = scan_candidates(session, self._store, within)
             gathered.is_complete = False
+            gathered.frequencies = {
+                term: sum(each.holds(f" {term} ") for each in rows) for term in query.texts
+            }
         except DeadlineError:
             warnings.append(OUT_OF_TIME)
             rows = []
@@ -386,6 +422,8 @@ class MessageSearch:
                     meaning=near.cosine,
                     near=near.beside,
                     is_in_days=near.is_in_days,
+                    cosine=near.first_cosine,
+                    terms=near.terms,
                 )
             )
         return found

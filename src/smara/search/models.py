@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args, overload
 
 from smara.core.extract import one_line
 
@@ -57,21 +57,26 @@ class Stages:
 
     ``words`` is 1 for a text of usual length that holds every word once; ``meaning`` is a
     cosine, ``None`` where nothing is known of it. ``factors`` name what raised or lowered the
-    score, in the order in which it was done.
+    rank, in the order in which it was done. ``coverage`` is the share of the query's words that
+    the hit or its neighbors hold; ``unknown`` the share that nothing here holds, and
+    ``unknown_names`` the same of its names.
     """
 
     words: float
     meaning: float | None = None
     fused: float = 0.0
     factors: tuple[tuple[str, float], ...] = ()
+    coverage: float = 0.0
+    unknown: float = 0.0
+    unknown_names: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One thing that was found.
 
-    ``rank`` is its position, 1 being best. ``score`` lies between 0 and 1 and can be
-    compared within one answer. ``why`` says in a few words what made it rank there.
+    ``rank`` is its position, 1 being best. ``score`` is its relevance from 0 to 1, on one
+    scale for all answers. ``why`` says in a few words what made it rank there.
     A message has a role and its place in a thread; an observation has a thread; a memory has a
     ``type``; what is claimed without being confirmed has ``is_confirmed`` false.
     """
@@ -172,14 +177,16 @@ class HitSequence(Sequence[H]):
 class Answer(HitSequence[Hit]):
     """The hits of a search, best first; a sequence.
 
-    ``total_hits`` counts the messages that hold any of the words; when a very common
-    word was not followed to its end (``trace.is_complete`` is false), at least so many.
+    If nothing is relevant enough, there are no hits, and ``nearest`` has the few that come
+    closest. ``total_hits`` counts what is relevant; when a very common word was not followed to
+    its end (``trace.is_complete`` is false), at least so many.
     """
 
     hits: tuple[Hit, ...]
     total_hits: int
     trace: Trace
     warnings: tuple[str, ...] = ()
+    nearest: tuple[Hit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +235,7 @@ class MemoryAnswer(HitSequence[MemoryHit]):
     hits: tuple[MemoryHit, ...]
     total_hits: int
     warnings: tuple[str, ...] = ()
+    nearest: tuple[MemoryHit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +262,7 @@ class TaskAnswer(HitSequence[TaskHit]):
     total_hits: int
     messages: Answer | None = None
     warnings: tuple[str, ...] = ()
+    nearest: tuple[TaskHit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +321,14 @@ def expand_sources(sources: Collection[str] | None, is_about_code: bool = False)
     return frozenset([each for name in names for each in KINDS.get(name, (name,))])
 
 
+class SourceMatches(NamedTuple):
+    """The candidates of one source, and how common each term is there."""
+
+    candidates: list[SearchCandidate]
+    frequencies: Mapping[str, int]
+    total: int
+
+
 @dataclass(slots=True)
 class SearchCandidate:
     """One thing that may answer, with what is known of how well.
@@ -325,6 +342,11 @@ class SearchCandidate:
     hit: Hit
     words: float = 0.0
     meaning: float | None = None
+    cosine: float | None = None
+    """Its cosine with the question as it was asked."""
+    terms: frozenset[str] = frozenset()
+    """The terms of the query that it, or what stands beside it, holds."""
+    relevance: float = 0.0
     near: float | None = None
     """The cosine of the closer of its neighbors."""
     is_in_days: bool = False

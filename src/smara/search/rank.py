@@ -302,6 +302,14 @@ class Ranking:
             rated[thread_no] = (self._rate_thread(members, worths), members[0][1])
         return rated
 
+    def terms_near(self, each: TermEvidence) -> frozenset[str]:
+        """Return the terms of a row and of the messages around it."""
+        numbers = set(each.counts)
+        for step in AROUND:
+            beside = self._context.get(each.row.place + step)
+            numbers |= beside.counts.keys() if beside is not None else frozenset()
+        return frozenset([self.terms.terms[number].text for number in numbers])
+
     def why(self, each: TermEvidence) -> tuple[str, ...]:
         """Return a row's reasons: matches, neighbors, then time."""
         terms, groups = self.terms, set[int]()

@@ -24,10 +24,12 @@ from smara.search.query import Query, analyze_query, check_query
 from smara.search.records import (
     CodeJudge,
     RecordMatches,
+    RecordScore,
     judge_code,
     no_code,
     text_of,
 )
+from smara.search.relevance import Relevance, select
 from smara.search.search import Search
 from smara.search.weights import WEIGHTS, Weights
 from smara.tasks.models import STATUSES
@@ -54,6 +56,30 @@ def _matches(
         query=query,
         weights=weights.record_words,
     )
+
+
+BY_ID = RecordScore(2.0, ("matches the id",))
+
+
+def _rater(
+    matches: RecordMatches, query: Query, weights: Weights
+) -> Callable[[RecordScore], float]:
+    relevance = Relevance(query, matches.frequencies, matches.total, weights.relevance)
+
+    def rate(score: RecordScore) -> float:
+        return 1.0 if score is BY_ID else relevance.rate(score.terms, score.words, None)
+
+    return rate
+
+
+Rated = list[tuple[int, float]]
+
+
+def _split(rated: Rated, weights: Weights) -> tuple[Rated, Rated]:
+    """Return the records that are relevant, and the nearest if none is, with scores."""
+    chosen = select([relevance for _, relevance in rated], weights.relevance)
+    nearest = [] if chosen else rated[: weights.relevance.nearest]
+    return [(rated[place][0], round(score, 4)) for place, score in chosen], nearest
 
 
 class MemorySearch:
@@ -135,7 +161,7 @@ class MemorySearch:
         offset: int,
         includes: Callable[[TypedMemory, float], bool],
     ) -> MemoryAnswer:
-        scores = _matches(
+        matches = _matches(
             session,
             self._store,
             self._messages,
@@ -143,10 +169,10 @@ class MemorySearch:
             total=self._store.state(session).total,
             query=query,
             weights=self._weights,
-        ).scored()
+        )
+        scores, rate = matches.scored(), _rater(matches, query, self._weights)
         if (named := self._store.find_asked_for(session, query.text)) is not None:
-            best = max((score for score, _ in scores.values()), default=1.0)
-            scores = {**scores, named: (2 * best, ("matches the id",))}
+            scores = {**scores, named: BY_ID}
         now = self._clock.now_ms()
         found = {
             no: (memory, confidence)
@@ -156,25 +182,27 @@ class MemorySearch:
 
         def merit(no: int) -> tuple[float, int]:
             doubt = self._weights.boost.confidence_share * (1 - found[no][1])
-            return scores[no][0] * (1 - doubt), no
+            return scores[no].words * (1 - doubt), no
 
         order = sorted(found, key=merit, reverse=True)
-        top = merit(order[0])[0] if order else 1.0
-        shown = order[offset : offset + limit]
-        code = judge_code(self._freshness, session, "memory", numbers=shown)
+        relevant, nearest = _split([(no, rate(scores[no])) for no in order], self._weights)
+        shown = (relevant or nearest)[offset : offset + limit]
+        code = judge_code(self._freshness, session, "memory", numbers=[no for no, _ in shown])
         hits = tuple(
             MemoryHit(
                 found[no][0],
                 rank,
-                round(merit(no)[0] / top, 4),
-                why=scores[no][1],
+                score,
+                why=scores[no].why,
                 snippet=snippet(searched_text(found[no][0]), query.texts),
                 confidence=found[no][1],
                 code=code.get(no),
             )
-            for rank, no in enumerate(shown, offset + 1)
+            for rank, (no, score) in enumerate(shown, offset + 1)
         )
-        return MemoryAnswer(hits, len(order))
+        if nearest:
+            return MemoryAnswer((), 0, nearest=hits)
+        return MemoryAnswer(hits, len(relevant))
 
 
 class ObservationSearch:
@@ -200,7 +228,7 @@ class ObservationSearch:
         analyzed = analyze_query(query)
         try:
             with self._store.database.read(self._deadline_seconds) as session:
-                scores = _matches(
+                matches = _matches(
                     session,
                     self._store,
                     self._messages,
@@ -208,24 +236,25 @@ class ObservationSearch:
                     total=self._store.totals(session)[0],
                     query=analyzed,
                     weights=self._weights,
-                ).scored()
+                )
+                scores, rate = matches.scored(), _rater(matches, analyzed, self._weights)
                 numbers = list(scores)
                 among = f" AND o.no IN ({marks(len(numbers))})"
                 rows = dict(self._store.select(session, among, numbers)) if numbers else {}
         except DeadlineError:
             return []
         order = [no for no in scores if no in rows and thread_id in (None, rows[no].thread_id)]
-        order.sort(key=lambda no: (scores[no][0], no), reverse=True)
-        top = scores[order[0]][0] if order else 1.0
+        order.sort(key=lambda no: (scores[no].words, no), reverse=True)
+        relevant, _ = _split([(no, rate(scores[no])) for no in order], self._weights)
         return [
             ObservationHit(
                 rows[no],
                 rank,
-                round(scores[no][0] / top, 4),
-                why=scores[no][1],
+                score,
+                why=scores[no].why,
                 snippet=snippet("\n".join((rows[no].text, *rows[no].details)), analyzed.texts),
             )
-            for rank, no in enumerate(order[:limit], 1)
+            for rank, (no, score) in enumerate(relevant[:limit], 1)
         ]
 
 
@@ -273,16 +302,17 @@ class TaskSearch:
         )
         try:
             with self._store.database.read(self._deadline_seconds) as session:
-                hits, total = self._find(session, analyze_query(query), limit, offset, status)
+                answer = self._find(session, analyze_query(query), limit, offset, status)
                 if include_messages:
-                    hits = tuple(self._with_messages(session, hit) for hit in hits)
+                    hits = tuple(self._with_messages(session, hit) for hit in answer.hits)
+                    answer = replace(answer, hits=hits)
         except DeadlineError:
-            return TaskAnswer((), 0, messages, (_TOO_LONG,))
-        return TaskAnswer(hits, total, messages)
+            answer = TaskAnswer((), 0, warnings=(_TOO_LONG,))
+        return replace(answer, messages=messages)
 
     def _find(
         self, session: Session, query: Query, limit: int, offset: int, status: str | None
-    ) -> tuple[tuple[TaskHit, ...], int]:
+    ) -> TaskAnswer:
         matches = _matches(
             session,
             self._store,
@@ -292,37 +322,38 @@ class TaskSearch:
             query=query,
             weights=self._weights,
         )
-        scored = matches.scored()
+        scored, rate = matches.scored(), _rater(matches, query, self._weights)
         if (named := self._store.find_asked_for(session, query.text)) is not None:
-            scored = {**scored, named: (2.0, ("matches the id",))}
+            scored = {**scored, named: BY_ID}
         statuses: dict[int, str] = {}
         if scored:
             where = f"+t.project_no = :project AND t.no IN ({marks(len(scored))})"
             statement = self._store.sql(f"SELECT t.no, t.status FROM tasks t WHERE {where}")
             statuses = {row[0]: row[1] for row in session.all(statement, list(scored))}
         order = [no for no in scored if no in statuses and status in (None, statuses[no])]
-        most = max((scored[no][0] for no in order), default=1.0)
+        most = max((scored[no].words for no in order), default=1.0)
 
         def merit(no: int) -> tuple[float, int]:
             bonus = 0.0 if statuses[no] == "closed" else self._weights.boost.unfinished
-            return scored[no][0] / most + bonus, no
+            return scored[no].words / most + bonus, no
 
         order.sort(key=merit, reverse=True)
-        top = merit(order[0])[0] if order else 1.0
-        shown = order[offset : offset + limit]
-        tasks = self._store.by_numbers(session, shown)
+        relevant, nearest = _split([(no, rate(scored[no])) for no in order], self._weights)
+        shown = (relevant or nearest)[offset : offset + limit]
+        tasks = self._store.by_numbers(session, [no for no, _ in shown])
         hits = tuple(
             TaskHit(
                 tasks[no],
                 rank,
-                round(merit(no)[0] / top, 4),
-                why=scored[no][1],
+                score,
+                why=scored[no].why,
                 snippet=snippet(text_of(tasks[no]), query.texts),
             )
-            for rank, no in enumerate(shown, offset + 1)
+            for rank, (no, score) in enumerate(shown, offset + 1)
         )
-        total = len(order) if status is not None else max(len(matches.numbers), len(order))
-        return hits, total
+        if nearest:
+            return TaskAnswer((), 0, nearest=hits)
+        return TaskAnswer(hits, len(relevant))
 
     def _with_messages(self, session: Session, hit: TaskHit) -> TaskHit:
         rows = session.all(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from smara.core import log
 from smara.core.clock import Clock
@@ -17,7 +17,7 @@ from smara.database.database import Database, RecordIndex, Session, marks
 from smara.database.fulltext import RecordKind
 from smara.errors import DeadlineError, SmaraError
 from smara.search.bm25 import IndexMatches, lookup_terms
-from smara.search.models import Hit, SearchCandidate, SearchFilter
+from smara.search.models import Hit, SearchCandidate, SearchFilter, SourceMatches
 from smara.search.query import Query, QueryIntent
 from smara.search.weights import WEIGHTS, Weights, WordWeights
 
@@ -90,8 +90,13 @@ TERM_LIMIT = 1_000
 CANDIDATES = 150
 """How many rows are ranked, and more where more are asked for."""
 
-Scores = dict[int, tuple[float, tuple[str, ...]]]
-"""Number of a record → its score and the reasons for it."""
+
+class RecordScore(NamedTuple):
+    """A record's score by words, relative to holding each once."""
+
+    words: float
+    why: tuple[str, ...]
+    terms: frozenset[str] = frozenset()
 
 
 class RecordMatches:
@@ -119,19 +124,20 @@ class RecordMatches:
             weights=weights,
             most_rows=TERM_LIMIT,
         )
-        self.ideal = self._matches.ideal
-        self.numbers = self._matches.numbers
+        self.frequencies, self.total = self._matches.frequencies, max(total, 1)
 
-    def scored(self, most: int = CANDIDATES) -> Scores:
-        """Return the best candidates' scores, with reasons per term."""
-        found: Scores = {}
+    def scored(self, most: int = CANDIDATES) -> dict[int, RecordScore]:
+        """Return the best candidates' scores by number, with reasons per term."""
+        found: dict[int, RecordScore] = {}
+        ideal = self._matches.ideal or 1.0
         for no, row in self._matches.scored(most, counts_head=True).items():
             why = [
                 f"{term.word} in the {'title' if text in row.in_head else 'text'}"
                 for text, term in self._terms.items()
                 if text in row.by_term
             ]
-            found[no] = (row.score, tuple(dict.fromkeys(why)))
+            terms = frozenset(row.by_term)
+            found[no] = RecordScore(row.score / ideal, tuple(dict.fromkeys(why)), terms)
         return found
 
 
@@ -158,9 +164,7 @@ class RecordSource(Protocol):
         ...
 
 
-Find = Callable[
-    [Session, QueryIntent, "Vector | None", int | None, SearchFilter], list[SearchCandidate]
-]
+Find = Callable[[Session, QueryIntent, "Vector | None", int | None, SearchFilter], SourceMatches]
 """Returns the best records of one kind, not yet in order: by a query, its vector, the number of the
 project unless it is alone in its store, and filters.
 """
@@ -188,11 +192,11 @@ class RecordFinder:
         vector: Vector | None,
         wall: int | None,
         filters: SearchFilter,
-    ) -> list[SearchCandidate]:
+    ) -> SourceMatches:
         """The best of them, not yet in order."""
         total = self._source.total(session)
         if not total:
-            return []
+            return SourceMatches([], {}, 0)
         gathered = RecordMatches(
             session,
             self._database.records,
@@ -203,7 +207,7 @@ class RecordFinder:
             weights=self._weights,
         )
         most = max(CANDIDATES if filters.is_narrow else 0, filters.limit + SPARE)
-        scores, ideal = gathered.scored(max(CANDIDATES, filters.limit)), gathered.ideal or 1.0
+        scores = gathered.scored(max(CANDIDATES, filters.limit))
         close: dict[int, float] = {}
         if vector is not None and self._meaning is not None:
             kind = self._source.kind
@@ -211,23 +215,29 @@ class RecordFinder:
             close |= self._meaning.scores(
                 session, kind, [no for no in scores if no not in close], vector
             )
-        words = {no: score / ideal for no, (score, _) in scores.items()}
+        nothing = RecordScore(0.0, ())
         best = sorted(
-            {*words, *close},
-            key=lambda no: (words.get(no, 0.0) + close.get(no, 0.0), no),
+            {*scores, *close},
+            key=lambda no: (scores.get(no, nothing).words + close.get(no, 0.0), no),
             reverse=True,
         )
         found = []
         for no, hit in self._source.load(session, best[:most]).items():
             if filters.includes(hit):
-                why = scores[no][1] if no in scores else ()
+                words, why, terms = scores.get(no, nothing)
                 hit = replace(hit, why=why, terms=intent.query.texts)
                 found.append(
                     SearchCandidate(
-                        self._source.kind, no, hit, words=words.get(no, 0.0), meaning=close.get(no)
+                        self._source.kind,
+                        no,
+                        hit,
+                        words=words,
+                        meaning=close.get(no),
+                        cosine=close.get(no),
+                        terms=terms,
                     )
                 )
-        return found
+        return SourceMatches(found, gathered.frequencies, total)
 
 
 def text_of(task: Task) -> str:

@@ -50,6 +50,7 @@ def rerank(
         trust = each.score / each.fused if each.fused else 1.0
         each.factors.append(("reranker", relevance))
         each.score = (share * relevance + (1 - share) * each.fused) * trust
+        each.relevance = share * relevance + (1 - share) * each.relevance
     # What was not read again cannot rank above what was.
     head.sort(key=lambda each: (-each.score, -each.hit.created_at, each.kind, -each.no))
     lowest = head[-1].score

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from smara.core import log
@@ -34,6 +35,7 @@ from smara.search.models import (
     Hit,
     SearchCandidate,
     SearchFilter,
+    SourceMatches,
     Stages,
     ThreadHit,
     Trace,
@@ -58,6 +60,7 @@ from smara.search.records import (
     WorkingSource,
     no_code,
 )
+from smara.search.relevance import Relevance, select
 from smara.search.rerank import rerank
 from smara.search.weights import WEIGHTS, Weights
 from smara.tasks.store import TaskStore
@@ -93,7 +96,7 @@ def record_finders(
         vector: Vector | None,
         wall: int | None,
         filters: SearchFilter,
-    ) -> list[SearchCandidate]:
+    ) -> SourceMatches:
         # Loaded when code is first looked for: most questions are not about it.
         if not finders:
             from smara.search.code import CodeFinder
@@ -121,7 +124,6 @@ _NO_TROUBLE = (
 )
 """Why meaning was not asked without anything being wrong; everything else is told."""
 _ENOUGH_GOOD = 3
-_GOOD = 0.5
 
 
 class Search:
@@ -176,6 +178,7 @@ class Search:
         phase: str | None = None,
         recent_tools: Sequence[str] = (),
         files: Sequence[str] = (),
+        min_score: float | None = None,
         deep: bool = False,
         may_imagine: bool = False,
     ) -> Answer:
@@ -201,6 +204,8 @@ class Search:
             phase: The phase of the work, which weighs types of memories.
             recent_tools: The tools used last.
             files: The files in play.
+            min_score: Only hits of this score or more; 0 for everything that was ranked. Without
+                it, the bound that was calibrated.
             deep: Wait for an embedder that is not loaded yet.
             may_imagine: Let a model, if there is one, write what an answer might say when little
                 was found.
@@ -211,7 +216,7 @@ class Search:
         Raises:
             InvalidInputError: An argument is out of range.
         """
-        _check(query, limit, sources)
+        _check(query, limit, sources, min_score)
         intent = understand(query, Hints(phase, tuple(recent_tools), tuple(files)), self._today())
         filters = _filter(
             sources,
@@ -231,7 +236,7 @@ class Search:
                 within = self._within(session, filters)
                 if within is None:
                     return Answer((), 0, Trace(0, 0, 0, query_type=intent.type))
-                haul, found = self._find(
+                haul, found, relevance = self._find(
                     session,
                     intent,
                     vector,
@@ -250,27 +255,27 @@ class Search:
                 Trace(0, 0, 0, is_complete=False, notes=("stopped at the deadline",)),
                 (OUT_OF_TIME,),
             )
-        # Half of the words, or much of the meaning, is an answer whatever else was found.
-        good = [each for each in found if max(each.words, each.meaning or 0.0) > _GOOD]
+        good = [each for each in found if each.relevance >= self._weights.relevance.good]
         if may_imagine and len(good) < _ENOUGH_GOOD:
             found, imagined = self._imagined(
                 intent, found, within, filters=filters, limit=limit, neighbors=neighbors
             )
             note += imagined
         best, scale, reranked = self._rank(intent, haul, found, stop_at)
-        hits = _hits(best[:limit])
+        hits, total = self._select(best, haul, relevance, min_score)
         others = len(found) - len(haul.found)
         trace = _trace(
             intent, haul, others, used_meaning=vector is not None, stages=(note, scale, reranked)
         )
         if vector is None and not any(reason in note for reason in _NO_TROUBLE):
             haul.warnings.append(f"Answered by words alone; meaning was {note}.")
-        return Answer(
-            hits,
-            max(haul.message_count + others, len(hits)),
-            trace,
-            tuple(haul.warnings),
-        )
+        nearest: tuple[Hit, ...] = ()
+        if not hits:
+            few = nlargest(
+                min(limit, self._weights.relevance.nearest), best, key=lambda each: each.relevance
+            )
+            nearest = _hits([(each, each.relevance) for each in few], relevance)
+        return Answer(hits[:limit], total, trace, tuple(haul.warnings), nearest=nearest)
 
     def search_threads(
         self,
@@ -281,10 +286,11 @@ class Search:
         role: str | Collection[str] | None = None,
         since: int | str | datetime | None = None,
         until: int | str | datetime | None = None,
+        min_score: float | None = None,
         deep: bool = False,
     ) -> list[ThreadHit]:
         """Return the threads that answer best, by all their messages."""
-        _check(query, limit, None)
+        _check(query, limit, None, min_score)
         intent = understand(query, None, self._today())
         filters = _filter(
             ("messages",),
@@ -302,7 +308,9 @@ class Search:
                 within = self._within(session, filters)
                 if within is None or (not intent.query.terms and vector is None):
                     return []
-                return self._messages.search_threads(session, intent, vector, within, limit)
+                return self._messages.search_threads(
+                    session, intent, vector, within=within, limit=limit, min_score=min_score
+                )
         except DeadlineError:
             return []
 
@@ -337,7 +345,8 @@ class Search:
         filters: SearchFilter,
         limit: int,
         neighbors: int,
-    ) -> tuple[MessageMatches, list[SearchCandidate]]:
+    ) -> tuple[MessageMatches, list[SearchCandidate], Relevance]:
+        """Return what may answer, each with its relevance."""
         haul = MessageMatches()
         if filters.sources & {"raw", "compacted"}:
             haul = self._messages.find(
@@ -350,21 +359,49 @@ class Search:
                 neighbors=neighbors,
             )
         found = list(haul.found)
+        frequencies, total = dict(haul.frequencies), haul.rows
+
+        def judge() -> Relevance:
+            relevance = Relevance(
+                haul.query or intent.query, frequencies, total, self._weights.relevance
+            )
+            if vector is not None:
+                cosines = haul.fusion.first_cosines if haul.fusion is not None else ()
+                others = [each.cosine for each in found if each.kind != "message"]
+                relevance.calibrate(
+                    vector.model_id, [*cosines, *(each for each in others if each is not None)]
+                )
+            for each in found:
+                # Code is scored by the words that it knows alone.
+                share = relevance.coverage(each.terms) if each.kind == "code" else each.words
+                words = min(each.words, share)
+                each.relevance = relevance.rate(each.terms, words, each.cosine)
+            return relevance
+
         if filters.is_about_messages or not (intent.query.terms or vector is not None):
-            return haul, found
+            return haul, found, judge()
         wall = None if self._store.is_alone(session) else self._store.scope.project_no
         if haul.is_by_name:
             # Where the name itself was said, what holds only parts of it is no answer.
             intent = replace(intent, query=intent.query.first)
-        for sources, find in self._finders:
-            if filters.sources.intersection(sources):
-                found += find(session, intent, vector, wall, filters)
-        if not found and haul.is_complete and filters.is_open and "code" not in filters.sources:
-            code = replace(filters, sources=frozenset({"code"}))
-            found = self._find(
-                session, intent, vector, within=within, filters=code, limit=limit, neighbors=0
-            )[1]
-        return haul, found
+
+        def find_in(filters: SearchFilter) -> Relevance:
+            nonlocal total
+            for sources, find in self._finders:
+                if filters.sources.intersection(sources):
+                    candidates, counts, size = find(session, intent, vector, wall, filters)
+                    found.extend(candidates)
+                    total += size
+                    for term, count in counts.items():
+                        frequencies[term] = frequencies.get(term, 0) + count
+            return judge()
+
+        relevance = find_in(filters)
+        if haul.is_complete and filters.is_open and "code" not in filters.sources:
+            best = max((each.relevance for each in found), default=0.0)
+            if best < self._weights.relevance.bound:
+                relevance = find_in(replace(filters, sources=frozenset({"code"})))
+        return haul, found, relevance
 
     def _imagined(
         self,
@@ -396,6 +433,7 @@ class Search:
                 )[1]:
                     there = merged.setdefault((each.kind, each.no), each)
                     there.meaning = max(there.meaning or 0.0, each.meaning or 0.0)
+                    there.relevance = max(there.relevance, each.relevance)
         except DeadlineError:
             return candidates, ""
         return list(merged.values()), "; also by an imagined answer"
@@ -438,6 +476,23 @@ class Search:
             share=self._weights.fusion.reranker,
         )
         return newer_first(best), scale.render(), note
+
+    def _select(
+        self,
+        best: Sequence[SearchCandidate],
+        haul: MessageMatches,
+        relevance: Relevance,
+        min_score: float | None,
+    ) -> tuple[tuple[Hit, ...], int]:
+        """Return the hits that are relevant, and how many there are in all."""
+        weights = self._weights.relevance.at_least(min_score)
+        chosen = select([each.relevance for each in best], weights)
+        hits = _hits([(best[place], score) for place, score in chosen], relevance)
+        if not hits or haul.fusion is None:
+            return hits, len(hits)
+        others = sum(best[place].kind != "message" for place, _ in chosen)
+        least = max(weights.least, weights.share * hits[0].score)
+        return hits, max(len(hits), others + haul.fusion.count(relevance, least))
 
     def _within(self, session: Session, filters: SearchFilter) -> Within | None:
         """The scope of a search among messages, or ``None`` when nothing can lie in it."""
@@ -489,18 +544,26 @@ def _trace(
     )
 
 
-def _hits(best: Sequence[SearchCandidate]) -> tuple[Hit, ...]:
+def _hits(best: Sequence[tuple[SearchCandidate, float]], relevance: Relevance) -> tuple[Hit, ...]:
     return tuple(
         replace(
             each.hit,
             rank=rank,
-            score=each.score / best[0].score,
+            score=round(score, 4),
             why=each.hit.why
             if each.words or each.meaning is None
             else ("close in meaning", *each.hit.why),
-            stages=Stages(each.words, each.meaning, each.fused, factors=tuple(each.factors)),
+            stages=Stages(
+                each.words,
+                each.cosine,
+                each.fused,
+                factors=tuple(each.factors),
+                coverage=relevance.coverage(each.terms),
+                unknown=relevance.unknown,
+                unknown_names=relevance.unknown_names,
+            ),
         )
-        for rank, each in enumerate(best, 1)
+        for rank, (each, score) in enumerate(best, 1)
     )
 
 
@@ -532,8 +595,12 @@ def _filter(
     )
 
 
-def _check(query: str, limit: int, sources: Collection[str] | None) -> None:
+def _check(
+    query: str, limit: int, sources: Collection[str] | None, min_score: float | None
+) -> None:
     check_query(query, limit)
+    if min_score is not None and not 0 <= min_score <= 1:
+        raise InvalidInputError(f"min_score must be a number from 0 to 1; got {min_score!r}.")
     if isinstance(sources, str):
         raise InvalidInputError("sources must be a list of names, not one text.")
     for source in sources or ():

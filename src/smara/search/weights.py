@@ -11,7 +11,7 @@ S and U, so most differences there are noise.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +168,44 @@ class IssueWeights:
 
 
 @dataclass(frozen=True, slots=True)
+class LogisticRow:
+    """The weights of one logistic model; see ``search/relevance.py``."""
+
+    start: float
+    words: float
+    coverage: float
+    unknown: float
+    unknown_names: float
+    cosine: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceWeights:
+    """The models of relevance, and the bounds below which nothing is found.
+
+    Made by ``python -m evals.calibrate`` from the development parts of LoCoMo, LongMemEval_S and
+    CoSQA, and from questions of each put to stores of the others.
+    """
+
+    with_meaning: LogisticRow = LogisticRow(-6.23, 2.37, 3.12, -2.37, -4.55, cosine=12.13)
+    words_alone: LogisticRow = LogisticRow(-4.07, 6.1, 3.77, -2.02, -4.4)
+    bound: float = 0.04
+    """If no hit is this relevant, nothing was found."""
+    least: float = 0.02
+    """Among hits, what is less relevant is left out."""
+    share: float = 0.04
+    """The same for what is less than so much of the most relevant."""
+    good: float = 0.5
+    """A hit that is more likely an answer than not."""
+    nearest: int = 3
+    """So many are shown where nothing was found."""
+
+    def at_least(self, score: float | None) -> RelevanceWeights:
+        """Return them with another bound, if one is given."""
+        return self if score is None else replace(self, bound=score, least=score, share=0.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Weights:
     """Every weight of the ranking; one set serves all evaluation sets."""
 
@@ -181,6 +219,7 @@ class Weights:
     fusion: FusionWeights = field(default_factory=FusionWeights)
     boost: BoostWeights = field(default_factory=BoostWeights)
     issues: IssueWeights = field(default_factory=IssueWeights)
+    relevance: RelevanceWeights = field(default_factory=RelevanceWeights)
 
 
 WEIGHTS = Weights()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from smara.errors import InvalidInputError, NotFoundError
 from smara.knowledge.gate import RECORDED_PER_SESSION
 from smara.knowledge.models import Evidence
 from smara.memory import Memory
+from smara.search.models import Hit
 from smara.shapes import (
     Names,
     brief_hits_json,
@@ -17,6 +19,8 @@ from smara.shapes import (
     brief_observation_json,
     brief_task_json,
     filled,
+    hit_json,
+    lean,
     paged_json,
 )
 from smara.tools.catalogue import MOST_DEEP, Json, ToolContext
@@ -45,14 +49,28 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     )
     hits = answer.hits[first : first + limit]
     has_more = len(hits) == limit and first + limit < min(answer.total_hits, MOST_DEEP)
+    names = Names(memory.tasks.find)
     return {
-        "results": brief_hits_json(hits, Names(memory.tasks.find)),
+        "results": brief_hits_json(hits, names),
         "totalHits": answer.total_hits,
         **filled(
+            nearest=_nearest(answer.nearest, names),
             nextPage=page + 1 if has_more else None,
             warnings=list(answer.warnings),
         ),
     }
+
+
+def _nearest(hits: Sequence[Hit], names: Names) -> list[Json]:
+    """Return briefly what came closest where nothing was found."""
+    return [
+        lean({name: shape[name] for name in _OF_NEAREST})
+        | ({} if shape["isConfirmed"] else {"isConfirmed": False})
+        for shape in (hit_json(hit, names) for hit in hits)
+    ]
+
+
+_OF_NEAREST = ("id", "source", "score", "snippet", "createdAt", "role", "type", "hedge")
 
 
 def read(memory: Memory, arguments: Json, context: ToolContext) -> Json:

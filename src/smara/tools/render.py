@@ -54,6 +54,10 @@ def _tasks(answer: Json) -> Iterable[str]:
     elif "totalHits" in answer:
         found = f"Found: {answer['totalHits']}. Shown: {shown}."
         yield found if shown else "No task found. Try other words."
+        if answer.get("nearest"):
+            yield "Nearest, and probably not what is meant:"
+        for task in answer.get("nearest", ()):
+            yield f"- {task['id']}  {one_line(task['title'])}"
     else:
         yield (
             f"Tasks: {answer['total']}. Shown: {shown}."
@@ -107,6 +111,10 @@ def _hits(answer: Json) -> Iterable[str]:
     else:
         yield "Nothing found. Try one rarer word: a name, a path, a part of an error text."
     yield from _hit_lines(shown)
+    if answer.get("nearest"):
+        yield "Nearest, and probably not an answer:"
+        for hit in answer["nearest"]:
+            yield f"- {hit_head(hit, '')} · id {hit['id']}: {one_line(hit['snippet'], 160)}"
 
 
 def _hit_lines(hits: Iterable[Json]) -> Iterable[str]:

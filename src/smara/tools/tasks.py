@@ -92,6 +92,12 @@ def search(memory: Memory, arguments: Json, context: ToolContext) -> Json:
     return {
         "tasks": tasks,
         "totalHits": answer.total_hits,
+        **filled(
+            nearest=[
+                {"id": hit.task.short_id, "title": hit.task.title, "score": round(hit.score, 4)}
+                for hit in answer.nearest
+            ]
+        ),
         **(
             {"messages": brief_hits_json(answer.messages, names)}
             if answer.messages is not None

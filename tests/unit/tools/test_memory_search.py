@@ -6,6 +6,7 @@ import pytest
 
 from smara.shapes import shares
 from smara.tools.catalogue import ToolContext
+from smara.tools.render import render
 from smara.tools.toolbox import Toolbox
 from tests.agent_events import Script
 
@@ -115,6 +116,19 @@ def test_search_can_be_narrowed_by_thread_and_time(ask, said):
 def test_nothing_found_is_an_answer(ask):
     answer = ask.search("search", query="walrus")
     assert (answer["results"], answer["totalHits"]) == ([], 0)
+
+
+def test_nearest_is_told_apart_and_in_a_line_each(ask, memory):
+    memory.messages.add(
+        thread_id="t", role="user", content=f"LoginForm is blue. {'So it is. ' * 99}"
+    )
+    answer = ask.search("search", query="SignupForm")
+    assert (answer["results"], answer["totalHits"]) == ([], 0)
+    assert [hit["snippet"][:17] for hit in answer["nearest"]] == ["LoginForm is blue"]
+    lines = render(answer).splitlines()
+    assert lines[0].startswith("Nothing found.")
+    assert lines[1] == "Nearest, and probably not an answer:"
+    assert all(len(line) < 300 for line in lines)
 
 
 @pytest.mark.parametrize("query", ["", " ", "\n\t"])

@@ -151,6 +151,15 @@ def paragraph(text: str, first: str, others: str) -> str:
     )
 
 
+def print_nearest(lines: Iterable[str]) -> None:
+    """Print what came closest where nothing was found, beside the results."""
+    for number, line in enumerate(lines):
+        if number == 0:
+            click.echo("Nearest, and probably not an answer:", err=True)
+        text = paragraph(one_line(line, 200), "- ", "  ")
+        click.echo(printable(text, sys.stderr), err=True)
+
+
 def terminal_width(at_most: int = 100) -> int:
     """Return the width of the terminal, at most ``at_most``."""
     return max(20, min(at_most, shutil.get_terminal_size().columns))

@@ -82,6 +82,12 @@ NOTHING_FOUND = "No matches. Try fewer or other words, or a part of a name."
     "--file", "files", metavar="PATH", multiple=True, help="A file you work on; may be repeated."
 )
 @click.option(
+    "--min-score",
+    type=click.FloatRange(0, 1),
+    metavar="SCORE",
+    help="Only matches of this score or more; 0 for all that was ranked.",
+)
+@click.option(
     "--deep", is_flag=True, help="Create missing vectors first, and wait for the embedder."
 )
 @click.option(
@@ -137,9 +143,10 @@ def search_command(
         packed = memory.pack(answer, budget, phase=phase) if budget else None
         names = Names(memory.tasks.find)
         results = [hit_json(hit, names) for hit in (answer if packed is None else packed.hits)]
+        nearest = [hit_json(hit, names) for hit in answer.nearest]
     if packed is not None:
         return _reply_packed(packed, results)
-    return _reply_hits(answer, results, full, explain=explain)
+    return _reply_hits(answer, results, nearest, full=full, explain=explain)
 
 
 def _reply_threads(threads: Sequence[ThreadHit]) -> Reply:
@@ -157,6 +164,9 @@ def _reply_threads(threads: Sequence[ThreadHit]) -> Reply:
         ],
         "totalHits": len(threads),
     }
+    if not threads:
+        click.echo(NOTHING_FOUND, err=True)
+        return
     output.table(
         ("rank", "score", "thread", "title", "why"),
         [
@@ -191,7 +201,11 @@ def _reply_packed(packed: PackedAnswer, results: list[dict[str, Any]]) -> Reply:
 
 
 def _reply_hits(
-    answer: Answer, results: list[dict[str, Any]], full: bool, *, explain: bool
+    answer: Answer,
+    results: list[dict[str, Any]],
+    nearest: list[dict[str, Any]],
+    full: bool,
+    explain: bool,
 ) -> Reply:
     trace = answer.trace
     explained = {
@@ -205,9 +219,14 @@ def _reply_hits(
         "stages": list(trace.stages),
     }
     data = {"results": results, "totalHits": answer.total_hits}
+    data |= {"nearest": nearest} if nearest else {}
     yield data | ({"trace": explained} if explain else {})
     if not answer:
         click.echo(NOTHING_FOUND, err=True)
+    output.print_nearest(
+        f"{hit_head(shape, _place(hit), is_local=True)} · {hit.score:.2f}: {hit.snippet}"
+        for hit, shape in zip(answer.nearest, nearest, strict=True)
+    )
     for hit, shape in zip(answer, results, strict=True):
         _print_hit(hit, shape, full, explain=explain)
     if explain:
@@ -255,14 +274,25 @@ def _place(hit: Hit) -> str:
 
 
 def _score(hit: Hit) -> str:
-    """Return ``words 0.62, meaning 0.48, together 0.71, source user_taught × 1.40``."""
+    """Return what made the relevance and the rank of a hit.
+
+    Such as ``relevance 0.93: words 0.62, 80% of the query's words, meaning 0.48, rank by 0.71``.
+    """
     stages = hit.stages
     if stages is None:
         return f"{hit.score:.2f}"
     meaning = [] if stages.meaning is None else [f"meaning {stages.meaning:.2f}"]
     factors = [f"{name} × {factor:.2f}" for name, factor in stages.factors]
+    unknown = [f"{stages.unknown:.0%} of the query stands nowhere"] if stages.unknown else []
     return ", ".join(
-        [f"words {stages.words:.2f}", *meaning, f"together {stages.fused:.2f}", *factors]
+        [
+            f"relevance {hit.score:.2f}: words {stages.words:.2f}",
+            f"{stages.coverage:.0%} of the query's words",
+            *meaning,
+            *unknown,
+            f"rank by {stages.fused:.2f}",
+            *factors,
+        ]
     )
 
 

@@ -270,20 +270,28 @@ def search(call: Invocation, query: str, type_: Any, files: tuple[str, ...], lim
             query, limit, types=[type_] if type_ else None, files=files or None
         )
         call.warnings += answer.warnings
-    hits = [
-        {
-            "memory": memory_json(each.memory, each.confidence, each.code),
-            "rank": each.rank,
-            "score": each.score,
-            "why": list(each.why),
-            "snippet": each.snippet,
-        }
-        for each in answer.hits
-    ]
-    yield {"results": hits, "totalHits": answer.total_hits}
+    results, nearest = (
+        [
+            {
+                "memory": memory_json(each.memory, each.confidence, each.code),
+                "rank": each.rank,
+                "score": each.score,
+                "why": list(each.why),
+                "snippet": each.snippet,
+            }
+            for each in hits
+        ]
+        for hits in (answer.hits, answer.nearest)
+    )
+    data = {"results": results, "totalHits": answer.total_hits}
+    yield data | ({"nearest": nearest} if nearest else {})
     found = [each.memory for each in answer.hits]
     if not found and output.is_terminal():
         output.say("No memories match. Try other words; `smara search` searches messages, too.")
+    output.print_nearest(
+        f"{each.memory.short_id} · {each.score:.2f}: {each.snippet}" for each in answer.nearest
+    )
+    if not found:
         return
     code = {each.memory.id: each.code for each in answer.hits if each.code is not None}
     print_memories(found, {each.memory.id: each.confidence for each in answer.hits}, code=code)

@@ -368,8 +368,8 @@ def search(call: Invocation, query: str, limit: int, status: Any, with_messages:
         call.warnings += answer.warnings
         names = Names(memory.tasks.find)
         messages = [hit_json(hit, names) for hit in answer.messages or ()]
-    data: dict[str, Any] = {
-        "results": [
+    results, nearest = (
+        [
             {
                 "rank": hit.rank,
                 "score": round(hit.score, 4),
@@ -377,15 +377,21 @@ def search(call: Invocation, query: str, limit: int, status: Any, with_messages:
                 "snippet": hit.snippet,
                 "task": task_json(hit.task),
             }
-            for hit in answer
-        ],
-        "totalHits": answer.total_hits,
-    }
+            for hit in hits
+        ]
+        for hits in (answer.hits, answer.nearest)
+    )
+    data: dict[str, Any] = {"results": results, "totalHits": answer.total_hits}
+    if nearest:
+        data["nearest"] = nearest
     if answer.messages is not None:
         data["messages"] = messages
     yield data
     if not answer and not answer.messages:
         click.echo(NOTHING_FOUND, err=True)
+    output.print_nearest(
+        f"{hit.task.short_id} · {hit.score:.2f}: {hit.task.title}" for hit in answer.nearest
+    )
     if not output.is_terminal():
         rows: list[tuple[Any, ...]] = [
             (
