@@ -13,6 +13,7 @@ from pathlib import Path
 from evals import (
     freshness,
     issues,
+    nothing_found,
     observed_recall,
     observing,
     promoted,
@@ -90,6 +91,7 @@ def main() -> int:
         replay.NAME: lambda: replay.render(replay.evaluate(data_folder())),
         issues.NAME: lambda: issues.render(issues.evaluate(data_folder())),
         resolution.NAME: lambda: resolution.render(resolution.evaluate()),
+        nothing_found.NAME: lambda: nothing_found.render(nothing_found.evaluate(data_folder())),
         freshness.NAME: lambda: freshness.render(freshness.evaluate()),
         observed_recall.NAME: lambda: observed_recall.render(
             observed_recall.evaluate(load_longmemeval(data_folder()), options.questions)

@@ -243,7 +243,7 @@ def refusals(questions: Sequence[Asked], judge: Callable[[Asked], bool]) -> dict
             told[origin] = f"{100 * sum(refused) / len(refused):.1f} ({low:.0f}–{high:.0f})"
         else:
             lost = [100 * sum(e.gain[k] for e in some if not judge(e)) / len(some) for k in (0, 1)]
-            told[origin] = f"−{lost[0]:.2f} / −{lost[1]:.2f}"
+            told[origin] = f"{lost[0]:.2f} / {lost[1]:.2f}"
     return told
 
 
@@ -295,7 +295,7 @@ def render(questions: Sequence[Asked]) -> str:
         shipped = refusals(some, lambda each: each.is_found)
         own = [each for each in some if not each.origin]
         lost = [100 * sum(each.loss[k] for each in own) / len(own) for k in (0, 1)]
-        shipped[""] = f"−{lost[0]:.2f} / −{lost[1]:.2f}"
+        shipped[""] = f"{lost[0]:.2f} / {lost[1]:.2f}"
         rows = {
             "Smara, as shipped": shipped,
             "the model, other stores": refusals(some, out_of_fold),

@@ -265,12 +265,17 @@ class MessageFusion:
         """Return how many messages are relevant by themselves."""
         texts = [term.text for term in self._ranking.terms.terms]
         ideal, cosines = self._ranking.ideal, self._close.first_cosines
+        terms: dict[tuple[int, ...], frozenset[str]] = {}
+        for each in self._evidence.values():
+            numbers = tuple(each.counts)
+            if numbers not in terms:
+                terms[numbers] = frozenset([texts[number] for number in numbers])
         return len(
             {
                 no_of(no)
                 for no, each in self._evidence.items()
                 if relevance.rate(
-                    [texts[number] for number in each.counts],
+                    terms[tuple(each.counts)],
                     self._words[no][0] / ideal if no in self._words else 0.0,
                     cosines.get(no),
                 )

@@ -4,7 +4,7 @@ A ranking only orders: in any store something is nearest to any question. Releva
 that the text belongs to a question that has an answer here, the same in every answer, source and
 database. A logistic model reads five facts: how well the words match, which share of the query's
 words the text holds, how near its meaning is, which share of the query no text of the store
-holds, and which share of its names. The weights come from ``python -m evals.calibrate``.
+holds, and which share of its names. The weights come from ``python -m evals.nothing_found``.
 """
 
 from __future__ import annotations
@@ -66,7 +66,6 @@ class Relevance:
         total: int,
         weights: RelevanceWeights = WEIGHTS.relevance,
     ) -> None:
-        self._weights = weights
         self._words = _words(query, frequencies, total)
         self._total = math.fsum(word.weight for word in self._words) or 1.0
         # No text holds all words of a long question, and of a pasted log hardly a few.
@@ -88,6 +87,10 @@ class Relevance:
         names = [lack > _LACKS for word, lack in unknown if word.is_name]
         self.unknown_names = sum(names) / max(len(names), 1)
         """The share of its names that stand nowhere here."""
+        self._by_words, self._with_meaning = (
+            (row.start + row.unknown * self.unknown + row.unknown_names * self.unknown_names, row)
+            for row in (weights.words_alone, weights.with_meaning)
+        )
 
     def calibrate(self, model_id: str, cosines: Sequence[float]) -> None:
         """Bring the cosines of another model to the scale of the weights."""
@@ -106,16 +109,18 @@ class Relevance:
             words: Its score by words; 1 for a usual text that holds every word once.
             cosine: How near its meaning is; None where nothing is known of it.
         """
-        coverage = self.coverage(terms)
-        by_words = self._sum(coverage, words, None)
+        coverage, share = self.coverage(terms), min(max(words / self._enough, 0.0), 1.0)
+        start, row = self._by_words
+        found = start + row.words * share + row.coverage * coverage
         if cosine is not None:
-            start, factor = self._scale
-            both = self._sum(coverage, words, max(0.0, start + factor * cosine))
+            start, row = self._with_meaning
+            near = max(0.0, self._scale[0] + self._scale[1] * cosine)
+            both = start + row.words * share + row.coverage * coverage + row.cosine * near
             # What holds every word is an answer, whatever its meaning is near to; and the weights
             # were measured in stores of hundreds of texts, so among a few the better side counts.
             doubt = 1.0 if coverage > 0.99 else 1 - self._sure
-            by_words = both + doubt * max(0.0, by_words - both)
-        return 1 / (1 + math.exp(-max(-30.0, min(30.0, by_words))))
+            found = both + doubt * max(0.0, found - both)
+        return 1 / (1 + math.exp(-max(-30.0, min(30.0, found))))
 
     def coverage(self, terms: Iterable[str]) -> float:
         """Return the share of the query that terms stand for."""
@@ -124,17 +129,6 @@ class Relevance:
             weight = math.fsum(word.weight * word.coverage(key) for word in self._words)
             self._coverages[key] = min(1.0, weight / self._total / self._enough)
         return self._coverages[key]
-
-    def _sum(self, coverage: float, words: float, cosine: float | None) -> float:
-        row = self._weights.words_alone if cosine is None else self._weights.with_meaning
-        return (
-            row.start
-            + row.words * min(max(words / self._enough, 0.0), 1.0)
-            + row.coverage * coverage
-            + row.cosine * (cosine or 0.0)
-            + row.unknown * self.unknown
-            + row.unknown_names * self.unknown_names
-        )
 
 
 def select(relevances: Sequence[float], weights: RelevanceWeights) -> list[tuple[int, float]]:

@@ -183,8 +183,8 @@ class LogisticRow:
 class RelevanceWeights:
     """The models of relevance, and the bounds below which nothing is found.
 
-    Made by ``python -m evals.calibrate`` from the development parts of LoCoMo, LongMemEval_S and
-    CoSQA, and from questions of each put to stores of the others.
+    Made by ``python -m evals.nothing_found`` from the development parts of LoCoMo, LongMemEval_S
+    and CoSQA, and from questions of each put to stores of the others.
     """
 
     with_meaning: LogisticRow = LogisticRow(-6.23, 2.37, 3.12, -2.37, -4.55, cosine=12.13)
