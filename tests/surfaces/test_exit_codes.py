@@ -46,6 +46,7 @@ def test_bug_is_1_and_asks_for_a_report_without_telling_a_secret(store, monkeypa
         (["frobnicate"], ["No such command 'frobnicate'", "smara --help"]),
         (["search"], ["Missing argument 'QUERY'", "smara search --help"]),
         (["search", "x", "--nope"], ["--nope", "smara search --help"]),
+        (["status", "x"], ["argument (x). `smara status --help` shows how."]),
         (["search", "x", "--limit", "0"], ["0 is not in the range"]),
         (["search", "x", "--since", "yesterday-ish"], ["since", "2026-03-01"]),
         (

@@ -339,7 +339,7 @@ def test_doctor_sees_a_program_that_has_moved_and_a_plug_in_beside_the_settings(
 
 
 def test_init_leaves_the_work_tree_clean_and_check_agrees_with_it(at_home):
-    call("init", "--yes")
+    assert "claude mcp add smara -- smara mcp" in call("init", "--yes").out
     shown = subprocess.run(
         [GIT, "status", "--porcelain", "-uall"], check=True, capture_output=True, text=True
     )

@@ -209,12 +209,16 @@ def test_init_in_the_home_folder_takes_and_writes_nothing_until_the_folder_is_na
     refused = spawn("init", "--yes")
     assert refused.code == 2
     assert f"smara init --yes --folder {home}" in refused.err
+    unasked = spawn("init")  # no terminal to ask at: the one step that helps here is to name it
+    steps = unasked.out.partition("Next:")[2].splitlines()
+    assert [step.split()[:4] for step in steps] == [["smara", "init", "--folder", str(home)]]
     assert sorted(home.rglob("*")) == before
     done = spawn("init", "--yes", "--folder", str(home))
     assert f"Folder   {home}\n" in done.out
     assert f"Found    1 past session of {home}" in done.out, done.out
-    assert "Claude Code was not set up" in done.err
-    assert not (home / ".claude" / "settings.json").exists()
+    assert "--from git" not in done.out
+    # The folder's own settings, never those of all repositories.
+    assert [each.name for each in (home / ".claude").glob("settings*")] == ["settings.local.json"]
     assert [each["content"] for each in smara("search", "shed plan", "--json").data["results"]] == [
         "the shed in my notes"
     ]

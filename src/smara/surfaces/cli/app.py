@@ -168,12 +168,10 @@ def run(arguments: list[str] | None = None) -> NoReturn:
             as_json=as_json,
         )
     except click.ClickException as error:
-        hint = (
-            f" {error.ctx.command_path} --help shows how."
-            if isinstance(error, click.UsageError) and error.ctx
-            else ""
-        )
-        _fail("usage", f"{error.format_message()}{hint}", 2, is_retryable=False, as_json=as_json)
+        text = error.format_message()
+        if isinstance(error, click.UsageError) and error.ctx:
+            text = f"{text.rstrip('.')}. `{error.ctx.command_path} --help` shows how."
+        _fail("usage", text.replace("?.", "?"), 2, is_retryable=False, as_json=as_json)
     except SmaraError as error:
         _fail(
             error.code,

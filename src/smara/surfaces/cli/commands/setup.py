@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -200,7 +201,8 @@ def init_command(call: Invocation, yes: bool, folder: str | None) -> Reply:
     if place is None and yes:
         raise InvalidInputError(
             f"{root} is in no git repository, so nothing was set up or imported. Go to a "
-            f"repository, or name the folder that you mean: smara init --yes --folder {root}"
+            "repository, or name the folder that you mean: smara init --yes --folder "
+            f"{shlex.quote(root)}"
         )
     with call.memory() as memory:
         status = memory.status()
@@ -260,6 +262,9 @@ def init_command(call: Invocation, yes: bool, folder: str | None) -> Reply:
     for host in hosts:
         if host.agent in done:
             output.say(f"Set up   {host.name}; undo it with `smara setup {host.agent} --remove`")
+            setup = host_named(host.agent).setup
+            if setup is not None and "project" in setup.advice:
+                output.say(f"         {setup.advice['project']}")
     if imported.reports:
         output.say(imported_line(imported))
     output.say()
@@ -268,11 +273,13 @@ def init_command(call: Invocation, yes: bool, folder: str | None) -> Reply:
     learned = imported.learned.memories
     steps = [
         *((f"smara setup {agent}", "let it use and record memories") for agent in waiting),
-        *([("smara import", "import past sessions of this repository")] if is_new else []),
+        *([("smara import", f"import past sessions {whose}")] if is_new else []),
         *([("smara memories review", "review what was learned")] if learned else []),
-        ("smara import --from git", "learn from commit messages"),
+        *([("smara import --from git", "learn from commit messages")] if here else []),
         ("smara search 'words'", "search everything"),
     ]
+    if place is None:
+        steps = [(f"smara init --folder {shlex.quote(root)}", "remember this folder")]
     for position, (command, purpose) in enumerate(steps):
         output.say(f"{'Next:' if position == 0 else '     '}  {command:<26} {purpose}")
 
@@ -300,7 +307,7 @@ def _set_up(host: FoundHost, root: str, journal: SetupJournal, yes: bool, may_as
             output.say()
             for change in changes:
                 output.say(change.diff())
-            if not click.confirm(f"Set up {host.name} in this repository?", default=True):
+            if not click.confirm(f"Set up {host.name} in {root}?", default=True):
                 return False
         return apply(changes, journal) > 0
     except SmaraError as error:
