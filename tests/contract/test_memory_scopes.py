@@ -18,17 +18,16 @@ def opened(where, actor, session=None):
     return smara.open(where, actor=actor, session=session, embedder="off")
 
 
-def stored(where, **more):
+def stored(where, more_files=(), **more):
+    given = {
+        "type": "gotcha",
+        "files": [FILE, *more_files],
+        "by": "person",
+        "confidence": 0.95,
+        "evidence": [Evidence(quote="$ ssh -L 9431:gateway:22")],
+    }
     with opened(where, "ann", "one") as memory:
-        added = memory.memories.add(
-            WORDS,
-            type="gotcha",
-            files=[FILE],
-            by="person",
-            confidence=0.95,
-            evidence=[Evidence(quote="$ ssh -L 9431:gateway:22")],
-            **more,
-        )
+        added = memory.memories.add(WORDS, **given | more)
         return added.memory.id
 
 
@@ -119,3 +118,74 @@ def test_memory_that_is_written_for_another_is_answered_and_then_out_of_sight(wh
         added = memory.memories.remember(WORDS, visibility="personal", actor="bob")
         assert added.memory.created_by == "bob"
         assert memory.memories.find(added.memory.id) is None
+
+
+@pytest.fixture
+def at_root(tmp_path, monkeypatch):
+    """Return the root of a repository with two modules, which is the folder at hand."""
+    root = tmp_path / "shop"
+    for folder in (".git", "src/billing", "src/cart"):
+        (root / folder).mkdir(parents=True)
+    (root / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    monkeypatch.chdir(root)
+    return root
+
+
+def told(where, root, place="", **asked):
+    """Return the doors that tell the memory of a module unasked, at some place in the project."""
+    cwd = str(root / place)
+    path = f"{place or 'src/cart'}/deploy.py"
+    with opened(where, "bob") as memory:
+        moments, behavior = memory.moments, memory.behavior
+        texts = {
+            "start": moments.start("start", agent="claude", cwd=cwd),
+            "start with files": moments.start("files", cwd=str(root), files=[str(root / path)]),
+            "preview": moments.preview(cwd=cwd).text,
+            "brief": moments.prepared(agent="claude", cwd=cwd).start,
+            "file": moments.before_tool("file", "Edit", {"file_path": path}),
+            "file read": moments.after_tool("read", "Read", {"file_path": path}),
+            "for files": memory.memories.for_files([path], is_injectable_only=True),
+            "first message": moments.first_message("said", "Deploy production by the gateway"),
+        }
+        if asked:
+            modules = asked["modules"]
+            texts |= {
+                "planner": moments.for_planner(modules, WORDS).text,
+                "qa": moments.for_qa(modules),
+                "qa context": behavior.qa_context(modules),
+                "hand-over": behavior.relay("native", "coder", "qa_reviewer", modules=modules),
+                "search": memory.search_memories("quokka gateway", modules=modules),
+            }
+        return {door for door, text in texts.items() if "9431" in str(text)}
+
+
+@pytest.mark.parametrize("module", ["billing", "src/billing", "src.billing", "src/billing/"])
+def test_memory_of_a_module_is_told_unasked_where_the_module_is_at_hand(where, at_root, module):
+    memory_id = stored(where, modules=[module], more_files=["src/billing/deploy.py"])
+    assert told(where, at_root) == set()
+    assert told(where, at_root, "src/cart", modules=["cart"]) == set()
+    inside = told(where, at_root, "src/billing", modules=[module])
+    assert {"start", "start with files", "preview", "brief", "file", "for files"} <= inside
+    assert {"hand-over", "search"} <= inside
+    assert {"list", "find", "get", "search", "search memories"} <= seen(where, memory_id, "bob")
+
+
+@pytest.mark.parametrize(
+    ("doors", "more"),
+    [
+        ({"planner"}, {"type": "workflow_recipe"}),
+        ({"planner"}, {"type": "dead_end"}),
+        ({"qa", "qa context"}, {"type": "error_pattern", "data": {"error": "port 9431 is shut"}}),
+    ],
+)
+def test_memory_of_a_module_is_given_to_the_stages_of_that_module_alone(
+    where, at_root, doors, more
+):
+    stored(where, scope="module", modules=["billing"], **more)
+    assert doors <= told(where, at_root, modules=["billing"])
+    assert told(where, at_root, modules=["cart"]) == set()
+
+
+def test_memory_of_no_named_module_is_about_the_whole_project(where, at_root):
+    stored(where, scope="module")
+    assert {"start", "preview", "brief"} <= told(where, at_root, "src/cart")

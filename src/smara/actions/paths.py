@@ -139,6 +139,26 @@ def module_of(path: str) -> str | None:
     return "/".join(folders[:2]) or None
 
 
+@lru_cache(maxsize=_REMEMBERED)
+def is_at_module(place: str, module: str) -> bool:
+    """Return True if a place lies in a module, or around it.
+
+    >>> is_at_module("src/shop/cart.py", "shop"), is_at_module("src/shop/cart.py", "shop.cart")
+    (True, True)
+    >>> is_at_module("shop", "shop/cart"), is_at_module("src", "shop"), is_at_module("cart", "art")
+    (True, False, False)
+    """
+    parts, inner = (
+        list(filter(None, re.split(r"[/.]", each.casefold()))) for each in (place, module)
+    )
+    for names in (parts, inner):
+        while names and names[0] in _GENERIC:
+            del names[0]
+    around, within = (f"/{'/'.join(names)}/" for names in (parts, inner))
+    is_inside = bool(inner) and (within in around or within.startswith(around))
+    return is_inside or module_of(place) == module
+
+
 def modules_of(paths: Iterable[str]) -> tuple[str, ...]:
     """Return the modules of files, each once."""
     return tuple(dict.fromkeys(filter(None, map(module_of, paths))))

@@ -506,6 +506,7 @@ class Behavior(Habits):
         recipes = [
             (len(words.intersection(word.lower() for word in find_words(each.content))), each)
             for each in self._memories_of((), 50, type="workflow_recipe")
+            if not modules or each.applies_at(modules)
         ]
         best = sorted((pair for pair in recipes if pair[0] > 1), key=lambda pair: -pair[0])
         sections["How it is done here"] = [each for _, each in best[:MOST_RECIPES]]

@@ -9,11 +9,12 @@ person verified.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from smara.actions.paths import is_at_module
 from smara.core.extract import shorten
 from smara.core.items import Items
 
@@ -281,6 +282,17 @@ class TypedMemory:
     superseded_by: str | None = None
     """The id of the memory that took its place, by superseding it or by merging."""
     supersedes: tuple[str, ...] = ()
+
+    def applies_at(self, places: Iterable[str]) -> bool:
+        """Return True if it is about files, folders or modules at hand.
+
+        What is about modules is about nothing else; with none named it is about the whole project.
+        """
+        return (
+            self.scope != "module"
+            or not self.modules
+            or any(is_at_module(place, each) for place in places for each in self.modules)
+        )
 
     @property
     def tier(self) -> TrustTier:

@@ -208,6 +208,7 @@ class MemoryReader:
         """
         check_page(limit)
         closeness: dict[str, int] = {}
+        here = [names_of(str(path), root)[0] for path in paths]
         for path in paths:
             for depth, name in enumerate(names_of(str(path), root)):
                 stored = to_storable(name)
@@ -248,7 +249,8 @@ class MemoryReader:
         tellable = (
             each
             for each in memories[: 10 * limit]
-            if find_tellable(each, now, level, code=code.get(each.id)) is not None
+            if each.applies_at(here)
+            and find_tellable(each, now, level, code=code.get(each.id)) is not None
         )
         return list(islice(tellable, limit))
 
@@ -408,7 +410,11 @@ class MemoryReader:
         return may_inject(memory, worth.value, level, is_gone=stale.is_gone)
 
     def tellable(
-        self, memories: Sequence[TypedMemory], *, is_requested: bool = False
+        self,
+        memories: Sequence[TypedMemory],
+        *,
+        is_requested: bool = False,
+        places: Sequence[str] | None = (),
     ) -> builtins.list[Tellable]:
         """Return the memories that may be injected without being asked for.
 
@@ -416,11 +422,15 @@ class MemoryReader:
             memories: The candidates; their order is kept.
             is_requested: Also those that are told when asked for: unconfirmed ones that are
                 neither stale nor very unsure.
+            places: The files, folders and modules at hand: without them what is about a module is
+                told on request alone. None for all places.
 
         Returns:
             In their order, each with the reservation that has to stand beside it.
         """
         now = self._journal.project.clock.now_ms()
+        if places is not None and not is_requested:
+            memories = [memory for memory in memories if memory.applies_at(places)]
         with self._store.database.read() as session:
             level = self._store.state(session).trust_level
             code = self._freshness(session, [memory.id for memory in memories])

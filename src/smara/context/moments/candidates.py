@@ -168,13 +168,14 @@ class MemoryFinder:
             for memory in self.memories.for_files([path], limit=40, root=self.root())
             if names.intersection(memory.files) and is_for_file(memory, is_edit)
         ]
-        return file_order(self._sure(found), is_edit)[:MOST_OF_A_FILE]
+        return file_order(self._sure(found, sorted(names)), is_edit)[:MOST_OF_A_FILE]
 
     def before_read(self, path: str) -> list[Tellable]:
         """Return what to know before a file is read whole."""
         names, types = file_names(path, self.root()), types_told_at("read")
         near = self.memories.for_files([path], types=types, limit=10, root=self.root())
-        return self._sure(memory for memory in near if names.intersection(memory.files))
+        found = (memory for memory in near if names.intersection(memory.files))
+        return self._sure(found, sorted(names))
 
     def about_error(self, output: str) -> list[Tellable]:
         """Return described errors that stand in a text."""
@@ -195,7 +196,7 @@ class MemoryFinder:
 
     def of_types(self, types: Sequence[MemoryType], limit: int) -> list[Tellable]:
         """Return the newest memories of some types."""
-        return self.memories.tellable(self._newest(types, limit))
+        return self.memories.tellable(self._newest(types, limit), places=None)
 
     def sure_of_files(self, limit: int) -> list[Tellable]:
         """Return every memory about some file, a person's word first."""
@@ -207,10 +208,13 @@ class MemoryFinder:
         """Return every memory that may answer a search, a person's word first."""
         return self._sure(self._newest(types_told_at("search"), limit))
 
-    def _sure(self, memories: Iterable[TypedMemory]) -> list[Tellable]:
+    def _sure(
+        self, memories: Iterable[TypedMemory], places: Sequence[str] | None = None
+    ) -> list[Tellable]:
+        # What is searched for, or the very error that was met, is at hand in any place.
         return [
             each
-            for each in self.memories.tellable(list(memories))
+            for each in self.memories.tellable(list(memories), places=places)
             if each.memory.is_verified or each.confidence >= LEAST_CONFIDENCE
         ]
 
@@ -251,10 +255,12 @@ class MemoryFinder:
             ),
         ):
             every.update((memory.id, memory) for memory in page)
+        places = [names_of(path, root)[0] for path in paths]
         pool = [
             memory
             for memory in every.values()
-            if memory.is_verified or (memory.type in FOR_START and memory.tier != "quarantined")
+            if (memory.is_verified or (memory.type in FOR_START and memory.tier != "quarantined"))
+            and memory.applies_at(places)
         ]
         pool.sort(
             key=lambda each: (
@@ -266,7 +272,7 @@ class MemoryFinder:
         )
         names = {name for path in files for name in file_names(path, root)}
         found = []
-        for tellable in memories.tellable(pool[:_JUDGED]):
+        for tellable in memories.tellable(pool[:_JUDGED], places=None):
             memory, line = tellable.memory, memory_line(tellable, is_grouped=True)
             nearness = int(names.isdisjoint(memory.files)) if memory.id in near else None
             cost = cost_of(line, BUDGETS["start"])

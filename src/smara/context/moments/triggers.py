@@ -131,7 +131,7 @@ def _of_task(task: Task, is_blocked: bool, author: str) -> Subject:
 def _of_memory(tellable: Tellable) -> Subject:
     memory = tellable.memory
     kind, unit = KINDS[memory.type], memory.work_unit
-    if kind.scope == "module":
+    if memory.scope == "module" and memory.modules:
         line = line_of_memory(tellable, "the message is about this module")
         return Subject(_names(memory.modules), frozenset(), line)
     if memory.type != "work_state" and kind.scope == "work_unit":
@@ -193,7 +193,8 @@ def _of_files(memories: Iterable[Tellable], tools: ToolCallLookup) -> Iterator[T
     by_file: dict[str, list[Tellable]] = {}
     for tellable in memories:
         for path in tellable.memory.files:
-            by_file.setdefault(path, []).append(tellable)
+            if tellable.memory.applies_at([path]):
+                by_file.setdefault(path, []).append(tellable)
     for path, every in by_file.items():
         changed, opened = (
             [
