@@ -117,7 +117,9 @@ def test_what_is_imported_has_the_date_of_its_evidence_and_fades_from_there(
     (found,) = memory.memories.list(state="all")
     assert "(noted 2026-03-02" in memory_line(Tellable(found, None, 1.0))
     why = memory.memories.why(found.id)
-    assert "60 days since it was seen" in "\n".join(why.lines())
+    told = "\n".join(why.lines())
+    assert "60 days since it was seen" in told
+    assert "to be reviewed: it comes from the output of tools\n" in told
     assert why.confidence.value < 0.55 * found.confidence
     (hit,) = memory.search("git push", sources=("memory",))
     assert (hit.created_at // DAY_MS, found.created_at // DAY_MS) == (20514, 20575)

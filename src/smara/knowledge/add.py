@@ -29,6 +29,7 @@ from smara.knowledge.models import (
     NewMemory,
     Relation,
     TypedMemory,
+    origins,
     rank_of,
 )
 from smara.knowledge.prepare import INFERRED, clean_relation, clean_taint, fields_of, named_files
@@ -441,7 +442,7 @@ class Adder:
             return reasons
         level = level_of(self._turn.state.trust_level)
         if draft.taint:
-            reasons.append(f"it comes from {', '.join(draft.taint)}")
+            reasons.append(f"it comes from {origins(draft.taint)}")
         elif level.number == 1:
             reasons.append(f"the level {level.name} wants everything confirmed")
         elif level.number == 2 and draft.source in INFERRED:

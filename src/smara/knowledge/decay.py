@@ -69,9 +69,9 @@ def confidence_now(memory: TypedMemory, now_ms: int, *others: tuple[str, float])
         is_used = memory.last_verified_use_at is not None
         since = "it was made" if memory.seen_at is None else "it was seen"
         since = "its last verified use" if is_used else since
-        age = f"{days} days since {since}, half-life {half_life:g} days"
+        age = f"{days} {'day' if days == 1 else 'days'} since {since}, half-life {half_life:g} days"
     value = memory.confidence
-    steps = [ConfidenceStep(f"stored confidence of a {memory.type}", 1.0, round(value, 4))]
+    steps = [ConfidenceStep(f"stored confidence, type {memory.type}", 1.0, round(value, 4))]
     for text, factor in ((age, fading(memory, now_ms)), *others):
         value *= factor
         steps.append(ConfidenceStep(text, round(factor, 4), round(value, 4)))

@@ -12,7 +12,7 @@ from smara.errors import ConflictError, InvalidInputError
 from smara.knowledge import prepare
 from smara.knowledge.change import MemoryChange, refuse_deprecated
 from smara.knowledge.decay import FileHistory, staleness_of
-from smara.knowledge.models import By, Evidence, Relation, TypedMemory
+from smara.knowledge.models import By, Evidence, Relation, TypedMemory, origins
 from smara.knowledge.provenance import notify_code
 from smara.knowledge.reader import MemoryReader
 from smara.knowledge.store import StoredMemory
@@ -72,7 +72,7 @@ class MemoryEditor(MemoryReader):
             if taints - set(memory.taint):
                 changed["taint"] = sorted({*memory.taint, *taints})
                 if not memory.is_verified and not memory.needs_review:
-                    reason = f"it comes from {', '.join(changed['taint'])}"
+                    reason = f"it comes from {origins(changed['taint'])}"
                     changed |= {"needs_review": True, "review_reasons": [reason]}
             return turn.change(stored, "updated", changed).memory if changed else memory
 

@@ -97,6 +97,10 @@ LOCAL_TAINT = frozenset({"tool", "file"})
 """What tools on this machine and files of this repository said; every other taint is from
 outside.
 """
+_ORIGINS = {
+    "imported": "an imported file", "web": "the web", "mcp": "an MCP server",
+    "tool": "the output of tools", "file": "files", "other": "other people",
+}  # fmt: skip
 SURE, UNSURE = 1.0, 0.5
 """The confidence of ``conflicts_with``; accepting the newer one retires the older if it is sure."""
 MAX_CITATION_LENGTH = 40
@@ -333,6 +337,11 @@ def tier_of_taint(taint: Sequence[str]) -> TrustTier:
     if not taint:
         return "unconfirmed"
     return "observed" if LOCAL_TAINT.issuperset(taint) else "quarantined"
+
+
+def origins(taint: Sequence[str]) -> str:
+    """Return where a memory with some taint comes from, in words."""
+    return ", ".join(_ORIGINS.get(each, each) for each in taint)
 
 
 def rank_of(tier: TrustTier) -> int:

@@ -30,6 +30,7 @@ from smara.knowledge.models import (
     PruneResult,
     TypedMemory,
     UseOutcome,
+    origins,
 )
 from smara.knowledge.store import KnowledgeStore, StoredMemory
 from smara.knowledge.trust import LEVELS, TrustStatus
@@ -151,7 +152,7 @@ class MemoryReview(MemoryEditor):
             for stored in self._store.select(turn.session, rest, values):
                 memory = stored.memory
                 if memory.is_tainted:
-                    why = f"it comes from {', '.join(memory.taint)}: look at it by itself"
+                    why = f"it comes from {origins(memory.taint)}: look at it by itself"
                     left.append((memory, why))
                 elif any(each.type == "conflicts_with" for each in memory.relations):
                     left.append((memory, "it contradicts another memory: decide which one is true"))

@@ -14,7 +14,7 @@ from smara.database.database import Session
 from smara.knowledge.change import MemoryChange
 from smara.knowledge.decay import confidence_now, staleness_of
 from smara.knowledge.kinds import KINDS
-from smara.knowledge.models import TypedMemory
+from smara.knowledge.models import TypedMemory, origins
 from smara.knowledge.store import KnowledgeStore, StateRow
 
 OFFERED_AFTER_FLAGS = 3
@@ -192,7 +192,7 @@ def may_inject(
         ),
         (
             memory.tier == "quarantined", _NO,
-            f"it comes from outside ({', '.join(memory.taint)}) and no person has cleared it",
+            f"it comes from outside ({origins(memory.taint)}) and no person has cleared it",
         ),
         (memory.tier == "confirmed", _INSTRUCTION, "a person taught or verified it"),
         (
@@ -222,14 +222,14 @@ def trust_report(memory: TypedMemory) -> TrustReport:
             f"taught by {who}" if memory.source == "user_taught" else f"verified by {who}"
         )
         if memory.taint:
-            reasons.append(f"cleared of what it came from: {', '.join(memory.taint)}")
+            reasons.append(f"cleared of what it came from: {origins(memory.taint)}")
     elif memory.tier == "quarantined":
         reasons.append(
-            f"it rests on something from outside: {', '.join(memory.taint)}; only a person can "
+            f"it rests on something from outside: {origins(memory.taint)}; only a person can "
             "clear it"
         )
     elif memory.tier == "observed":
-        reasons.append(f"it rests on what tools or files here said: {', '.join(memory.taint)}")
+        reasons.append(f"it comes from {origins(memory.taint)} on this machine")
     else:
         reasons.append(f"made by {memory.source}, and nobody has confirmed it yet")
     reasons += [

@@ -14,7 +14,7 @@ import click
 from smara.core.extract import one_line
 from smara.core.freshness import Freshness
 from smara.errors import InvalidInputError
-from smara.knowledge.models import SOURCES, TIERS, TYPES, AddResult, TypedMemory
+from smara.knowledge.models import SOURCES, TIERS, TYPES, AddResult, TypedMemory, origins
 from smara.memory import Memory
 from smara.shapes import evidence_json, memory_json
 from smara.surfaces.cli import output
@@ -54,13 +54,6 @@ def memories_json(memory: Memory, found: Sequence[TypedMemory]) -> list[dict[str
     return [memory_json(each, worth[each.id], code.get(each.id)) for each in found]
 
 
-_TAINT = {
-    "imported": "an imported file", "web": "the web", "mcp": "an MCP server",
-    "tool": "the output of tools",
-    "file": "files", "other": "other people",
-}  # fmt: skip
-
-
 def _rows(
     memory: TypedMemory, confidence: float, code: Freshness | None = None
 ) -> list[tuple[str, Any]]:
@@ -70,13 +63,12 @@ def _rows(
         if memory.is_verified
         else ""
     )
-    taint = ", ".join(_TAINT.get(each, each) for each in memory.taint)
     trust = memory.tier + (
-        f": it comes from {taint} and is not confirmed" if memory.is_tainted else ""
+        f": it comes from {origins(memory.taint)} and is not confirmed" if memory.is_tainted else ""
     )
     worth = f"{confidence:.0%} now"
     if abs(confidence - memory.confidence) >= 0.005:
-        worth += f", {memory.confidence:.0%} when last verified"
+        worth += f", {memory.confidence:.0%} as stored"
     review = "; ".join(memory.review_reasons) if memory.needs_review and memory.is_active else ""
     return [
         ("memory", memory.short_id),
@@ -87,7 +79,7 @@ def _rows(
         ("confirmed", confirmed),
         ("review", review),
         ("state", memory_state(memory_json(memory))),
-        ("stale", memory.stale_because if memory.is_stale else ""),
+        ("marked stale", memory.stale_because if memory.is_stale else ""),
         ("code", code_line(code)),
         ("files", ", ".join(memory.files)),
         ("modules", ", ".join(memory.modules)),
@@ -95,6 +87,7 @@ def _rows(
         ("scope", memory.scope),
         ("visible to", memory.visibility),
         ("created", made),
+        ("seen", output.moment(memory.seen_at) if memory.seen_at else ""),
         ("session", memory.session_id),
         ("commit", memory.commit),
         ("context", memory.chunk.context_prefix if memory.chunk else ""),
