@@ -314,7 +314,7 @@ SESSION_SHAPES = (
 
 _DATE = r"\d{4}-\d\d-\d\d"
 _LAST = re.compile(
-    rf"The last session \((?P<host>[^,)]+), (?P<day>{_DATE})(?:, branch [^)]+)?\): "
+    rf"(?:The last|An earlier) session \((?P<host>[^,)]+), (?P<day>{_DATE})(?:, branch [^)]+)?\): "
     r"(?P<said>.*) \[Thread (?P<session>[^\]]+)\]",
     re.S,
 )

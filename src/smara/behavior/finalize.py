@@ -281,7 +281,7 @@ class Finalizer:
             session_id,
             type_,
             work.outcome,
-            why="; ".join(each.rstrip(".") for each in why),
+            why=". ".join(each.rstrip(".") for each in why),
             evidence=work.evidence,
             judged=tuple(choose(judged, max(0, gate.most - row.promoted), memories)),
             steps=sum(pad.step for pad in pads),

@@ -94,7 +94,8 @@ def type_of(pads: Sequence[Pad], stated: SessionType | None = None) -> tuple[Ses
     if not sources and "roadmap" in cues:
         return "roadmap", "a roadmap was asked for, and no code was changed"
     if edited:
-        return "build", f"{len(edited)} files were edited"
+        noun = "file was" if len(edited) == 1 else "files were"
+        return "build", f"{len(edited)} {noun} edited"
     steps, runs = sum(pad.step for pad in pads), sum(pad.facts.runs for pad in pads)
     if runs and runs >= steps / 2:
         return "terminal", f"no edit was seen, and {runs} of {steps} tool calls were commands"

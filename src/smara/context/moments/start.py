@@ -104,17 +104,19 @@ class RecentWork:
 
     def left_off(self, session_id: str, is_same_session: bool = False) -> list[InjectionLine]:
         """Return the last session's request and the evidence of its work."""
+        head = "This session so far"
         if is_same_session:
             thread = self._rooms.threads().find(session_id) if is_id(session_id) else None
+            lines = [self._task_of(thread)] if thread else []
         else:
             recent = self._rooms.threads().list(kind="conversation", limit=_THREADS_LOOKED_AT)
             own = (session_id, session_id.partition("/agent-")[0])
-            others = (each for each in recent if each.id not in own and each.message_count)
-            thread = next(others, None)
-        if thread is None:
-            return []
-        lines = [self._task_of(thread), "" if is_same_session else self._request_of(thread)]
-        if not any(lines):
+            others = [each for each in recent if each.id not in own and each.message_count]
+            # An import, or words from outside, cannot be told; the session before them can.
+            quotable = ((each, [self._task_of(each), self._request_of(each)]) for each in others)
+            thread, lines = next((each for each in quotable if any(each[1])), (None, []))
+            head = "The last session" if thread in others[:1] else "An earlier session"
+        if thread is None or not any(lines):
             return []
         if not is_same_session:
             store = self._rooms.behavior
@@ -132,7 +134,7 @@ class RecentWork:
                 None, (host or "an agent", day(thread.updated_at), branch and f"branch {branch}")
             )
         )
-        head = "This session so far" if is_same_session else f"The last session ({facts})"
+        head += "" if is_same_session else f" ({facts})"
         line = f"{head}: {summary} [Thread {one_line(thread.id, 80)}]"
         key = f"left_off:{thread.id}:{hashlib.sha256(line.encode('utf-8', 'replace')).hexdigest()[:12]}"  # noqa: E501
         item = InjectionItem(
