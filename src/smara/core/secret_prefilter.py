@@ -54,6 +54,10 @@ _PASSWORDS = (
     b"\xe5\xaf\x86\xe7", b"\\u5bc6\\u7", b"\xe5\x8f\xa3\xe4\xbb\xa4", b"\\u53e3\\u4ee4",
     b"\xe3\x83\x91\xe3\x82\xb9\xe3\x83\xaf", b"\\u30d1\\u30b9\\u30ef",
     b"\xeb\xb9\x84\xeb\xb0\x80", b"\\ube44\\ubc00",
+    # lösenord, jelszó, κωδικός, mật khẩu, by what of them is the same in JSON
+    b"senord", b"jelsz", b"adgangskode", b"salasana", b"heslo", b"parol", b"kata sandi",
+    b"\xce\xba\xcf\x89\xce\xb4", b"\\u03ba\\u03c9\\u03b4", b"kh\xe1\xba\xa9u", b"kh\\u1ea9u",
+    b"identified by", b"securestring",
 )  # fmt: skip
 _COMMANDS = (
     (b"mysql", b" -p"), (b"mariadb", b" -p"), (b"7z", b" -p"), (b"sshpass", b"-p"),
@@ -64,11 +68,23 @@ _COMMANDS = (
     (b"gh ", b"--body"), (b"aws configure", b"aws_s"), (b"openssl", b"pass:"), (b"htpasswd", b" -"),
     (b"smbclient", b" -U"), (b"rpcclient", b" -U"), (b"mount.cifs", b" -U"), (b"svn", b" -p"),
     (b"poetry config", b"http-basic"), (b"password-stdin", b"echo"), (b"password-stdin", b"printf"),
-    (b"wget", b" -p"), (b"hg ", b" -p"),
+    (b"wget", b" -p"), (b"hg ", b" -p"), (b"chpasswd", b"echo"), (b"chpasswd", b"printf"),
+    (b"sudo -", b"echo"), (b"sudo -", b"printf"), (b"auth=(", b","), (b"auth = (", b","),
+    (b"login ", b" password "), (b"user ", b" password "), (b"account ", b" password "),
+    (b"auth =(", b","), (b"auth= (", b","), (b"BasicAuth(", b","),
 )  # fmt: skip
 """Programs that take a password, and the option before it."""
-_PROSE_WORDS = (b"pass", b"pwd", b"secret", b"token", b"key")
-_VERBS = (b"is", b"was", b"are", b"for", b"to", b"of", b"on", b"in")
+_PROSE_WORDS = (b"secret", b"token", b"key", *_PASSWORDS)
+_KEYS = tuple(
+    b"""
+    api access auth private secret encrypt encryption signing account master service shared
+    subscription license storage deploy app application admin jwt hmac aes crypto webhook session
+    consumer integration function root
+    """.split()
+)
+"""What stands before ``key`` in the name of a secret."""
+_VERBS = frozenset(b"is was are for to of on in from de du der von ist lautet est es set".split())
+_GIVING = tuple(bytes((sign,)) for sign in b":=!?|>{" + bytes(range(0x80, 0x100)))
 _ESCAPED = tuple(b"\\u00%d" % number for number in range(2, 8))
 _IDS = (
     b'"session_id"',
@@ -184,8 +200,10 @@ def _has_named(text: bytes, lowered: bytes) -> bool:
     """Whether a name of a secret is given something that may be one."""
     if b"authorization" in lowered and b"basic" in lowered:
         return True
-    if any(_is_given(text, lowered, word) for word in _PASSWORDS) or any(
-        _is_in_prose(lowered, word) for word in _PROSE_WORDS
+    if (
+        any(_is_given(text, lowered, word) for word in _PASSWORDS)
+        or any(_is_in_prose(lowered, word) for word in _PROSE_WORDS)
+        or _is_key_given(text, lowered)
     ):
         return True
     has_cookie = b"cookie" in lowered
@@ -229,26 +247,53 @@ def _is_random(run: bytes) -> bool:
 
 def _is_given(text: bytes, lowered: bytes, word: bytes) -> bool:
     """Return True if a word for a password is assigned, or passed with, what may be one."""
+    if not word.isalpha():
+        return word in lowered  # of another language: rare enough to be looked at
     for at in _places(lowered, word):
         end = at + len(word)
+        follow = lowered[end : end + 2]
+        if (
+            word == b"pass"
+            and follow[:1].isalpha()
+            and follow[0] not in b"wcpo"
+            and follow != b"e "
+        ):
+            continue  # passed, passes, passing
         limit = end + 24
         while (
             end < len(lowered) and end < limit and (lowered[end] in _WORD or lowered[end] in b"_.-")
         ):
             end += 1
         rest = text[end : end + 200].lstrip(b"\\\"'`*]")
+        is_quoted = text[end : end + 200].lstrip(b" ")[:1] in (b"'", b'"')
         blank = rest[:1] in (b" ", b"\t") or rest[:2] == b"\\t"
         rest = rest.lstrip(b" \t")
+        head = rest[:40].lower()
         is_given = (
-            blank
-            or rest[:5].lower() == b"value"
-            or (rest[:1] != b"" and rest[:1] in b":=!?|>,(\xef")
+            is_quoted
+            or rest[:1] in (*_GIVING, b"<")
+            or (rest[:1] in (b",", b"(") and rest[1:].lstrip(b" \\nN")[:1] in (b"'", b'"', b"`"))
+            or b"value" in head
+            or b"default" in head
+            # A name in capitals may hold letters alone, also without a sign.
+            or (blank and text[at : at + len(word)].isupper())
         )
-        # A name in capitals may hold letters alone.
-        first = rest.lstrip(b":= \t\\\"'").split(b"\n", 1)[0][:10]
-        is_constant = text[at : at + len(word)].isupper() and len(first) == 10 and first.isalpha()
-        if is_given and (is_constant or _has_value(rest)):
+        if (is_given and _has_value(rest, is_plain=True)) or (blank and _has_value(rest)):
             return True
+    return False
+
+
+def _is_key_given(text: bytes, lowered: bytes) -> bool:
+    """Whether words alone are given to a secret or a key."""
+    for word in (b"secret", b"key", b"token"):
+        for at in _places(lowered, word):
+            end = at + len(word)
+            if word == b"key" and not lowered[:at].rstrip(b"_ .-").endswith(_KEYS):
+                continue
+            if word != b"token" or text[at:end].isupper():
+                rest = text[end : end + 200].lstrip(b"\\\"'`*] \t_-." + _LOWER + _UPPER + _DIGITS)
+                if rest[:1] in (*_GIVING, b",") and _has_value(rest, is_plain=True):
+                    return True
     return False
 
 
@@ -257,26 +302,30 @@ def _is_in_prose(lowered: bytes, word: bytes) -> bool:
     for at in _places(lowered, word):
         rest = lowered[at + len(word) : at + len(word) + 200]
         cut = rest.find(b" ")
-        if (
-            0 <= cut <= 24
-            and rest[cut + 1 :].split(b" ", 1)[0].rstrip(b":") in _VERBS
-            and _has_value(rest[cut + 1 :])
-        ):
-            return True
+        if 0 <= cut <= 24:
+            first = rest[cut + 1 :].split(b" ", 1)[0]
+            is_quoted = any(sign in rest for sign in (b" '", b' "', b" `", b" *", b' \\"'))
+            is_told = is_quoted or first.rstrip(b":") in _VERBS
+            if _has_value(rest[cut + 1 :] if is_told else first, is_plain=is_quoted):
+                return True
     return False
 
 
-def _has_value(rest: bytes) -> bool:
+def _has_value(rest: bytes, is_plain: bool = False) -> bool:
     """Return True if six bytes or more follow that a password may be.
 
-    They have a digit, a sign, or small and capital letters mixed as in no name.
+    Unless it may be plain, it has a digit, a sign, joined words, or small and capital letters mixed
+    as in no name.
     """
     for piece in rest.replace(b"\\n", b" ").replace(b'"', b" ").replace(b"'", b" ").split()[:12]:
         value = piece.lstrip(b":=!?|>,(\\`*").rstrip(b"\\,;:)]}>`*")
         if len(value) >= 6:
             kinds = value.translate(_KINDS)
-            if any(each in _SIGNS for each in value) or any(
-                mix in kinds for mix in (b"0", b"AaA", b"aAA")
+            if (
+                is_plain
+                or any(each in _SIGNS for each in value)
+                or any(mix in kinds for mix in (b"0", b"AaA", b"aAA"))
+                or max(value.count(joint) for joint in (b"-", b"_", b".")) > 2
             ):
                 return True
     return False

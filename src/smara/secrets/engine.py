@@ -150,7 +150,12 @@ class Engine:
             rule,
             data[opening:start].decode("latin-1"),
             is_quoted=is_quoted,
-            ends_line=data[end : end + 2].strip(b" ")[:1] in (b"", b"\n", b"\r", b"\\"),
+            ends_line=data[end - 1 : end] not in b")]}"
+            and (
+                data[end : end + 2].strip(b" ")[:1] in (b"", b"\n", b"\r", b"\\")
+                # `host=db password=… dbname=shop`: an argument of code would end with a comma.
+                or (data[start - 1 : start] == b"=" and data[end : end + 1] in b" ;\"'")
+            ),
         ):
             return None
         return Span(

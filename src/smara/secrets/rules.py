@@ -162,7 +162,7 @@ HEADERS = (
         "password",
         (r"curl[^\n]{0,200}? (?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}:",),
         pattern=r"curl[^\n]{0,200}? (?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}:([^\s\"']{4,})",
-        shape="password",
+        shape="url",
     ),
     Rule(
         "named-header",
@@ -239,6 +239,7 @@ _COMMANDS = (
     ("openssl", "-pass(?:in|out)? pass:"),
     ("htpasswd", r"-[a-zA-Z]*b[a-zA-Z]* \S{1,128} \S{1,64} "),
     ("smbclient|rpcclient|mount.cifs", r"-U ?[\"']?[^\s%\"']{1,64}%"),
+    ("az login", "(?:-p|--password)[ =]"),
     ("poetry config", r"http-basic\.\S{1,64} \S{1,64} "),
 )  # fmt: skip
 _ARGUMENT_VALUE = r"\\{0,2}[\"']?([^\s\"'\\;|&<>]{4,128})"
@@ -258,9 +259,10 @@ COMMANDS = (
     Rule(
         "command-stdin",
         "password",
-        ("--password-stdin",),
-        pattern=r"(?:echo|printf)[ ](?:-[neE]{1,3} |[\"']?%s[\"']? )?"
-        r"[\"']?([^\s\"'|]{4,128})[\"']?[ ]?\|[^\n|]{0,80}--password-stdin",
+        ("--password-stdin", r"\|[ ]?(?:sudo )?chpasswd", r"\|[ ]?sudo -[A-Za-z]{0,6}S"),
+        pattern=r"(?:echo|printf)[ ](?:-[neE]{1,3} |[\"']?%s[\"']? )?[\"']?"
+        r"([^\s\"'|]{4,128})[\"']?[ ]?\|(?:[^\n|]{0,80}--password-stdin|[ ]?(?:sudo )?chpasswd"
+        r"|[ ]?sudo -[A-Za-z]{0,6}S)",
         shape="url",
         is_bounded=False,
         lookback_bytes=300,
@@ -276,7 +278,8 @@ _NAME_REST = r"[\w.-]{0,24}[\\\"'`*\]]{0,4}[ \t]{0,6}"
 # `=`, `:`, `:=`, `=>`, `==`, `||`, `?=`, `>`, and a typed declaration: `token: str =`.
 # and the colon and the equals sign of full width.
 _ASSIGN = (
-    r"(?::[ ]{0,2}[&'\w<>\[\]. |]{1,24}=|[:=!?]{1,3}={0,2}>?[*]{0,2}|\|\||>|\xef\xbc[\x9a\x9d])"
+    r"(?::[ ]{0,2}[&'\w<>\[\]. |]{1,24}=|[:=!?]{1,3}={0,2}>?[*]{0,2}|\|\||>|\xef\xbc[\x9a\x9d]"
+    r"|</key>\s{0,20}<string>|\{ get;[^}]{0,20}\}[ ]?=)"
     r"[ \t]{0,8}"
 )
 # `("token", "…")`, `set_token("…")`, `key="token" value="…"`.
@@ -287,6 +290,14 @@ _VALUE = (
     rf"|{_ARGUMENT}(?:{_QUOTE}([^\"'`\n]{{6}})|([^\s\"'`\\,;(){{}}\[\]]{{16}})))"
 )
 _VALUE_OPENING = _VALUE.replace("([^", "(?:[^")
+
+
+def _alternatives(*words: str) -> str:
+    """Words as bytes of UTF-8, for the engine reads bytes."""
+    return "|".join(
+        "".join(chr(byte) if byte < 128 else f"\\x{byte:02x}" for byte in word.encode())
+        for word in words
+    )
 
 
 def assignment_rule(name: str, label: str, word: str, shape: Shape, rest: str = _NAME_REST) -> Rule:
@@ -324,25 +335,32 @@ def option(name: str, label: str, word: str, shape: Shape) -> Rule:
 
 def prose_rule(name: str, label: str, word: str) -> Rule:
     """A value named in a sentence: "the password for staging is …"."""
-    verb = r"(?:(?:for|to|of|on|in) [\w .@'-]{1,40} )?(?:is|was|are)(?: now| set to| still)?:? "
+    place = (
+        r"(?:(?:is|was) (?:generated|created|set) )?"
+        r"(?:for|to|of|on|in|from|de|du|der|von) [\w .@'-]{1,40}?"
+    )
+    verbs = _alternatives("is", "was", "are", "to", "ist", "lautet", "est", "es", "è", "é", "—")
+    verb = rf"(?:{place}: |(?:{place} )?(?:{verbs})(?: now| set to| still)?:? |)"
+    # Any sign of ASCII but quotes and stars: a sentence may go on in its own letters.
+    sign = "[!#-&()+-_a-~]"
+    named = rf"(?i:{word})(?: |[ ]?(?:{_alternatives('は', '是', '为')})[ ]?)"
     return Rule(
         name,
         label,
-        keywords=(f"(?i:{word}) ",),
-        following=rf"{verb}[\"'`*]{{0,3}}[^\s\"'`*]{{6}}",
-        pattern=rf"(?i:{word}) {verb}[\"'`*]{{0,3}}([^\s\"'`*]{{6,}})",
+        keywords=(named,),
+        following=rf"{verb}[\"'`*]{{0,3}}{sign}{{6}}",
+        pattern=rf"{named}{verb}[\"'`*]{{0,3}}({sign}{{6,}})",
         shape="prose",
         reach_bytes=_REACH_BYTES,
+        is_bounded=False,  # a word of other letters has no boundary in bytes
     )
 
 
-# Words that announce a secret, also in other languages: bytes of UTF-8, for the engine reads bytes.
-_ABROAD = "|".join(
-    "".join(chr(byte) if byte < 128 else f"\\x{byte:02x}" for byte in word.encode())
-    for word in (
-        "contraseña", "mot de passe", "senha", "wachtwoord", "kennwort", "hasło", "пароль", "şifre",
-        "密码", "密碼", "口令", "パスワード", "비밀번호",
-    )
+# Words that announce a secret, also in other languages.
+_ABROAD = _alternatives(
+    "contraseña", "mot de passe", "senha", "palavra-passe", "wachtwoord", "kennwort", "passord",
+    "lösenord", "adgangskode", "salasana", "heslo", "hasło", "jelszó", "parola", "parolă", "пароль",
+    "κωδικός", "şifre", "mật khẩu", "kata sandi", "密码", "密碼", "口令", "パスワード", "비밀번호",
 )  # fmt: skip
 PASSWORD = f"passw(?:or)?d|passwd|passphrase|passwort|passcode|pwd|{_ABROAD}"
 SECRET = "secret"  # noqa: S105  # words that announce a secret
@@ -390,6 +408,13 @@ _OTHER_SPELLINGS = {
 }
 
 
+# SQL, PowerShell and the pair of a name and a password that HTTP clients take.
+_BEFORE_LITERAL = r"identified by|securestring|password(?: for [^\s=]{1,80})?"
+_PAIR = r"(?:auth[ ]?=[ ]?|BasicAuth)\([\"'][^\s\"']{1,64}[\"'],[ ]?"
+# `- name: DB_PASSWORD` and its value in the next line; `ENV DB_PASSWORD …`, `#define`, Terraform.
+_CAPITALS = "(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|_PWD|SECRET|_password|_secret)"
+_VALUE_BELOW = r"[\"']?[ ]?\{?\s{1,20}(?:value|default)\s?[:=]"
+
 ASSIGNMENTS: tuple[Rule, ...] = (
     *(
         assignment_rule(
@@ -413,10 +438,27 @@ ASSIGNMENTS: tuple[Rule, ...] = (
     option("option-secret", "secret", SECRET, shape="token"),
     option("option-key", "api-key", "api-?key|access-?key", shape="token"),
     option("option-token", "token", TOKEN, shape="token"),
-    prose_rule("told-password", "password", f"{PASSWORD}|pass"),
-    prose_rule("told-secret", "secret", "secret(?: key)?"),
-    prose_rule("told-key", "api-key", "(?:api|access) ?key"),
-    prose_rule("told-token", "token", TOKEN),
+    Rule(
+        "literal-password",
+        "password",
+        (rf"(?i:{_BEFORE_LITERAL})[ ]{{1,3}}(?:=[ ]?)?[Nn]?['\"]", _PAIR),
+        pattern=rf"(?:(?i:{_BEFORE_LITERAL})[ ]{{1,3}}(?:=[ ]?)?[Nn]?|{_PAIR})"
+        r"['\"]([^\s'\"]{4,128})['\"]",
+        shape="password",
+    ),
+    Rule(
+        "named-value",
+        "password",
+        (rf"{_CAPITALS}{_VALUE_BELOW}", rf"{_CAPITALS}[ ]{{1,4}}[\"']?[^\s=:\"']"),
+        pattern=rf"{_CAPITALS}(?:{_VALUE_BELOW}\s?|[ ]{{1,4}})[\"']?"
+        r"([^\s\"']{6,128})[\"']?(?:\n|\z)",
+        shape="password",
+        is_bounded=False,
+    ),
+    prose_rule("told-password", "password", rf"{PASSWORD}|\bpass"),
+    prose_rule("told-secret", "secret", r"\bsecret(?: key)?"),
+    prose_rule("told-key", "api-key", r"\b(?:api|access) ?key"),
+    prose_rule("told-token", "token", r"\btoken"),
 )
 
 

@@ -91,7 +91,7 @@ _NAME_OF_A_FACT = re.compile(
     r"|status|at|date|time|timestamp"
     r"|fingerprint|thumbprint|alias|region|zone|email|user|username|domain|host|port|enabled"
     r"|required|address|color|env|var"
-    r"|reset|sha|commit|checksum|etag|uuid|public|pub|publickey)[\"'`\]*\\ \t]*(?:[:=,>(!]|$)"
+    r"|reset|stdin|sha|commit|checksum|etag|uuid|public|pub|publickey)[\"'`\]*\\ \t]*(?:[:=,>(!]|$)"
 )
 _IDENTIFIERS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]?.*", re.DOTALL)
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*")
@@ -112,10 +112,24 @@ _EXAMPLE = re.compile("|".join(map(re.escape, _EXAMPLES)), re.IGNORECASE)
 _REFERENCE = re.compile("|".join(map(re.escape, _CODE)))
 _STRONG_SIGNS = frozenset("!@#$%^&*+=?~|;")
 _ENVIRONMENT_NAME = re.compile(r"[A-Z0-9_]+=\s*")
-_CONSTANT_NAME = re.compile(r"(?:PASSWORD|PASSWD|PWD|PASS)[\"']?\s?[:=]\s?[\"']?\Z")
+_CONSTANT_NAME = re.compile(r"[A-Z0-9_]+[:=]\s*[\"']?")
+_CONSTANT_PASSED = re.compile(r"[A-Z0-9_]+[\"'],\s*[\"']")
 _PROPERTY = re.compile(r"(?:[\w-]+\.)*[\w-]+=")
 """The name in a line of properties: ``spring.datasource.password=``."""
-_LETTERS = re.compile(r"(?=[A-Za-z]*[A-Z]?[a-z])[A-Za-z]{10,40}")
+_PLAIN = re.compile(r"[A-Za-z0-9]{6,}(?:[-_.][A-Za-z0-9]+)*|[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+){2,}")
+_PLAIN_IN_YAML = re.compile(r"[a-z0-9]{6,}|[a-z0-9]+(?:-[a-z0-9]+){2,}|[a-z]+(?:_[a-z]+){3,}")
+_OWN_WORDS = re.compile(r"(?i:(?:\b|[_-]|api)(?:key|token|auth))|[A-Z0-9]_[A-Z]")
+_PHRASE = re.compile(r"[a-z]+(?:-[a-z]+){3,}|[a-z]+(?:_[a-z]+){3,}|[a-z]+(?:[.][a-z]+){3,}")
+_PLAIN_WORDS = frozenset(
+    (
+        "string", "strings", "secretstr", "optional", "required", "boolean", "integer", "number",
+        "unknown", "object", "bytes", "literal", "invalid", "missing", "incorrect", "expired",
+        "disabled", "enabled", "hashed", "encrypted", "plaintext", "plain", "basic", "digest",
+        "bearer", "custom", "nothing", "private", "public", "protected", "internal", "external",
+        "username", "email",
+    )
+)  # fmt: skip
+"""What stands where a password is expected, and is its type or its state."""
 _PAIRS = {")": "(", "]": "[", "}": "{", ">": "<"}
 _CUTS = re.compile(r"[<]|&(?=[\w.-]+=)|&amp;|,(?=[\w-]+=)")
 
@@ -158,7 +172,7 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
             and len(set(value)) > 2
         )
     if rule.shape == "token" and not _is_random(value):  # most values end here, so it comes first
-        return False
+        return _is_plain_token(value, rule, name, is_quoted)
     if _NAME_OF_A_FACT.search(name) and not rule.name.endswith("credential"):
         return False
     if _is_reference(value) or _is_example(value):
@@ -178,15 +192,24 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
             # A line of YAML; a parameter's type is followed by something.
             or (ends_line and name.rstrip(" \t").endswith((":", "\xef\xbc\x9a")))
             or (ends_line and _PROPERTY.fullmatch(name) is not None)
-            or name.startswith("--")
+            or (ends_line and not _IDENTIFIER.fullmatch(value))
+            or (is_quoted and _CONSTANT_PASSED.fullmatch(name) is not None)
+            or name.startswith("-")
             or name.endswith(">")
-            or rule.name.startswith("netrc")
+            or rule.name in ("netrc-password", "pgpass-line", "literal-password", "named-value")
         )
-        if _CONSTANT_NAME.search(name) and _LETTERS.fullmatch(value):
-            # A name in capitals holds a value, and none of the words that stand for one.
-            return is_deliberate
-        return _is_password(value, is_deliberate)
-    return _is_prose_secret(value, name)
+        if _is_password(value, is_deliberate):
+            return True
+        # A line of YAML may be the declaration of a type: a value there is no name.
+        is_literal = is_quoted or not name.rstrip(" \t").endswith(":")
+        is_spoken = name.startswith("-") and not ends_line  # `use the --password option`
+        return is_deliberate and not is_spoken and _is_plain(value, is_literal)
+    return _is_prose_secret(value, name) or (
+        is_quoted
+        and rule.name == "told-password"
+        and not name.lower().startswith("pass ")
+        and _is_plain(value, is_literal=True)
+    )
 
 
 def _is_token(value: str, name: str, is_quoted: bool) -> bool:
@@ -224,18 +247,47 @@ def _is_password(value: str, is_deliberate: bool) -> bool:
     return has_letter and has_digit and (signs > 0 or len(_SWITCH.findall(value)) >= 2)
 
 
+def _is_plain(value: str, is_literal: bool) -> bool:
+    """Words or digits alone, given to a password on purpose."""
+    return (
+        (_PLAIN if is_literal else _PLAIN_IN_YAML).fullmatch(value) is not None
+        and value.lower() not in _PLAIN_WORDS | _WEAK_PASSWORDS
+        and not (value.isupper() and "_" in value)
+        and len(value) <= 64
+    )
+
+
+def _is_plain_token(value: str, rule: Rule, name: str, is_quoted: bool) -> bool:
+    """Words or digits alone, given to a secret or a key, not to a token: that is often a word."""
+    return (
+        (rule.name in ("assigned-secret", "assigned-key") or name.isupper())
+        and (is_quoted or _CONSTANT_NAME.fullmatch(name) is not None)
+        and (
+            not name.rstrip("\"'`\\ \t\n").endswith((",", "("))
+            or _CONSTANT_PASSED.fullmatch(name) is not None
+        )
+        and len(value) >= 8
+        and (_is_plain(value, is_literal=True) or _is_password(value, is_deliberate=True))
+        and not _OWN_WORDS.search(value)
+        and not (_NAME_OF_A_FACT.search(name) or _is_reference(value) or _is_example(value))
+    )
+
+
 def _is_prose_secret(value: str, name: str) -> bool:
     if _is_token(value, name, is_quoted=False):
         return True
-    has_digit = any(sign.isdigit() for sign in value)
-    has_sign = any(sign in _STRONG_SIGNS for sign in value)
+    if name.lower().startswith("pass ") and ("=" in value or "_" in value):
+        return False  # an argument that is passed
+    is_name = "_" in value and _IDENTIFIER.fullmatch(value) and not _PHRASE.fullmatch(value)
+    if len(value) < 6 or is_name or _is_call(value) or len(set(value)) < 4:
+        return False
+    digits = sum(sign.isdigit() for sign in value)
+    signs = sum(sign in _STRONG_SIGNS for sign in value)
+    has_letter = any(sign.isalpha() for sign in value)
+    if has_letter and digits:
+        return signs > 0 or digits > 1 or value.endswith("!")
     return (
-        len(value) >= 8
-        and has_digit
-        and any(sign.isalpha() for sign in value)
-        and not _is_call(value)
-        and (has_sign or len(_SWITCH.findall(value)) >= 2)
-        and entropy(value) >= 2.8
+        digits == len(value) or (has_letter and signs > 1) or _PHRASE.fullmatch(value) is not None
     )
 
 

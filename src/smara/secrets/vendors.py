@@ -20,6 +20,7 @@ from smara.secrets.rule import (
 UUID_REST = "[0-9A-Fa-f]{4}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
 CODE_HOSTING = (
+    prefixed("aiven", "aiven-password", "AVNS_", alphabet=WORD, least=16),
     prefixed("github-personal", "github-token", "ghp_", alphabet=ALNUM, least=30),
     prefixed("github-oauth", "github-token", "gho_", alphabet=ALNUM, least=30),
     prefixed("github-user-to-server", "github-token", "ghu_", alphabet=ALNUM, least=30),

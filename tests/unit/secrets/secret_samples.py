@@ -27,6 +27,7 @@ ALPHABETS = {
 }
 
 FORMATS: dict[str, str] = {
+    "aiven": "AVNS_<A19>",
     "github-personal": "ghp_<A36>",
     "github-oauth": "gho_<A36>",
     "github-user-to-server": "ghu_<A36>",
@@ -282,6 +283,9 @@ CARRIED: dict[str, str] = {
     "command-htpasswd": "htpasswd -cb .htpasswd ann <<L10>>",
     "command-smbclient": "smbclient //host/share -U ann%<<L10>>",
     "command-poetry": "poetry config http-basic.private ann <<L10>>",
+    "command-az": "az login --service-principal -u app -p <<L10>> --tenant t",
+    "literal-password": "CREATE USER ann IDENTIFIED BY '<<L10>>';",
+    "named-value": "- name: DB_PASSWORD\n  value: <<L10>>\n",
     "command-stdin": "echo <<L12>> | docker login -u ann --password-stdin registry.internal",
     "private-key-tail": "<<b64>\n<b64>\n<b30>==\n-----END RSA PRIVATE KEY----->",
     "url-token-user": "git clone https://<<A40>>@git.internal/team/repo.git",

@@ -9,6 +9,7 @@ import pytest
 
 from smara.core.secret_prefilter import may_hold_secret
 from smara.secrets import redact, scan
+from tests.unit.secrets import third_corpus
 from tests.unit.secrets.second_corpus import context_samples, vendor_samples
 
 LEAST_VENDOR, LEAST_CONTEXT, MOST_FALSE = 0.99, 0.90, 1 / 10_000
@@ -54,3 +55,25 @@ def test_a_hook_suspects_whatever_is_found():
     samples = [*vendor_samples(4), *context_samples(4)]
     found = [text for _, text, _ in samples if redact(text).text != text]
     assert [text for text in found if not may_hold_secret(text.encode())] == []
+
+
+def test_plain_words_are_found_where_a_password_is_written_down():
+    vendors = list(third_corpus.vendors())
+    assert recall(vendors) >= LEAST_VENDOR
+    contexts = [(name, text, secret) for name, _, text, secret in third_corpus.contexts()]
+    assert recall(contexts) >= 0.85
+    found = [text for _, text, _ in (*vendors, *contexts) if redact(text).text != text]
+    assert [text for text in found if not may_hold_secret(text.encode())] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class Login:\n    password: string\n    other: int", "or pass 'ignore' to skip them",
+        "check(password=userinput)\n", "the password is incorrect", "password: SecretStr\n",
+        "keys = ['AES_KEY', 'PKCS7_ISSUER']", "to pass `isinstance` tests",
+        "see the --password option of it", 'API_KEY = "google_api_key"',
+    ],
+)  # fmt: skip
+def test_words_beside_a_password_are_kept(text):
+    assert redact(text).text == text
