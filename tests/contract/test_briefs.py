@@ -291,3 +291,26 @@ def test_an_experiment_that_was_begun_since_is_heeded_at_once(folder):
     (control,) = sessions("control", 1)
     assert start(folder, control) is None
     assert read(folder, control) is None
+
+
+GIVEN = {"type": "gotcha", "files": ["net/gate.py"], "by": "person", "source": "user_taught"}
+GATE = "The gateway is reached on port 9431 while its tunnel is open"
+
+
+def test_session_is_told_its_own_memories_and_no_other_is(folder):
+    change(lambda memory: memory.memories.add(GATE, scope="session", session_id="own", **GIVEN))
+    brief(folder)
+    assert "9431" not in texts(folder)
+    assert "9431" in (start(folder, "own") or "")
+    assert "9431" not in (start(folder, "s2") or "")
+    assert read(folder, "s2", "net/gate.py") is None
+
+
+def test_session_in_the_folder_of_a_module_is_told_its_memories(folder):
+    change(lambda memory: memory.memories.add(GATE, modules=["net"], **GIVEN))
+    Path("net").mkdir()
+    brief(folder, "net")
+    assert "9431" not in (start(folder, "s2") or "")
+    assert "9431" in (read(folder, "s4", "net/gate.py") or "")
+    inside = {"source": "startup", "cwd": str(Path("net").resolve())}
+    assert "9431" in (hooked("SessionStart", folder, "s3", **inside) or "")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import smara
+from smara.core.events import HostEvent
 from smara.errors import NotFoundError
-from smara.knowledge.models import Evidence
+from smara.knowledge.models import Evidence, MemoryTotals, WorkUnit
+from smara.testing import FakeClock
 from smara.tools import Toolbox
 from tests.surfaces.shell import smara as command
 
@@ -105,6 +107,77 @@ def test_memory_of_a_session_or_a_unit_of_work_is_seen_in_that_session_alone(whe
     assert {"list", "find", "get", "search"} <= seen(where, memory_id, "ann", "one")
     assert seen(where, memory_id, "ann", "two") == set()
     assert seen(where, memory_id, "ann") == set()
+
+
+@pytest.mark.parametrize("scope", ["session", "work_unit"])
+def test_memory_of_a_session_without_a_session_is_refused(where, scope):
+    with opened(where, "ann") as memory:
+        added = memory.memories.add(WORDS, type="gotcha", scope=scope, files=[FILE])
+        assert (added.outcome, added.memory) == ("refused", None)
+        assert "SMARA_SESSION" in str(added.why)
+
+
+def test_memory_of_a_unit_of_work_is_seen_by_who_holds_its_task(where):
+    with opened(where, "ann", "one") as memory:
+        task = memory.tasks.add("Move the gateway")
+    unit = WorkUnit("native", ("gateway", task.short_id))
+    memory_id = stored(where, scope="work_unit", work_unit=unit)
+    assert seen(where, memory_id, "bob", "two") == set()
+    with opened(where, "bob", "two") as memory:
+        memory.tasks.claim(task.id)
+    assert {"list", "find", "get", "search"} <= seen(where, memory_id, "bob", "two")
+    assert seen(where, memory_id, "bob", "three") == set()
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "is_seen"), [(("gw", "2"), True), (("gw", "3"), False), (("gw",), False)]
+)
+def test_memory_of_a_unit_of_work_is_seen_where_that_unit_is_at_hand(where, hierarchy, is_seen):
+    memory_id = stored(where, scope="work_unit", work_unit=WorkUnit("native", ("gw", "2")))
+    with opened(where, "bob") as memory:
+        memory.behavior.observe(HostEvent("claude", "prompt", "two", at_ms=1, prompt="go"))
+        memory.behavior.checkpoint("two", WorkUnit("native", hierarchy))
+    doors = seen(where, memory_id, "bob", "two")
+    assert {"list", "find", "get", "search"} <= doors if is_seen else doors == set()
+
+
+def test_session_is_told_its_own_memories_whatever_the_settings_say(where):
+    stored(where, scope="session", session_id="one")
+    with opened(where, "bob") as memory:
+        moments = memory.moments
+        assert "9431" in str(moments.start("one"))
+        assert moments.start("two") is None
+
+
+def test_planner_of_a_session_is_given_that_sessions_memories(where):
+    stored(where, scope="session", session_id="one", type="dead_end")
+    with opened(where, "bob") as memory:
+        planned = [memory.moments.for_planner((), session_id=each).text for each in ("one", "two")]
+        assert ["9431" in each for each in planned] == [True, False]
+
+
+@pytest.mark.parametrize("more", [{"visibility": "personal"}, {"scope": "session"}])
+def test_nothing_counts_what_is_hidden(where, more):
+    stored(where, **more)
+    with opened(where, "bob", "two") as memory:
+        assert memory.memories.totals() == MemoryTotals()
+        assert memory.memories.audit().total == 0
+        toolbox = Toolbox(memory)
+        said = toolbox.call("memory-search", {"action": "search", "query": "quokka gateway port"})
+        assert '"totalHits": 1' not in str(said)
+        assert list(memory.search_memories("quokka gateway")) == []
+    with opened(where, "ann", "one") as memory:
+        assert memory.memories.totals().active == 1
+
+
+def test_upkeep_prunes_what_is_hidden_from_it(where):
+    clock = FakeClock()
+    with smara.open(where, actor="ann", session="one", clock=clock) as memory:
+        memory.memories.add(WORDS, type="gotcha", scope="session", visibility="personal")
+        clock.advance(2_000 * 86_400)
+    with smara.open(where, actor="bob", clock=clock) as memory:
+        assert len(memory.memories.prune(dry_run=True).deprecated) == 1
+        assert len(memory.memories.prune().deprecated) == 1
 
 
 @pytest.mark.parametrize("more", [{}, {"visibility": "project"}, {"scope": "global"}])

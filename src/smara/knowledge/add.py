@@ -18,7 +18,7 @@ from smara.errors import InvalidInputError, NotFoundError
 from smara.knowledge import gate
 from smara.knowledge.change import MemoryChange, inherited_fields, is_outranked
 from smara.knowledge.contradictions import Contradiction, find_contradiction, tells_of_change
-from smara.knowledge.kinds import subject_key
+from smara.knowledge.kinds import KINDS, subject_key
 from smara.knowledge.models import (
     SURE,
     UNSURE,
@@ -232,6 +232,10 @@ class Adder:
         if given.new.session_id is not None:
             session_id = clean_name(given.new.session_id, "session_id")
         refused = self._too_many(source, session_id) or self._unwanted(given)
+        scope, kind = given.fields["scope"], KINDS[given.new.type]
+        is_of_unit = scope == "work_unit" and kind.scope != scope and not given.new.work_unit
+        if session_id is None and (scope == "session" or is_of_unit):
+            refused = f"scope {scope} needs to know the session: set SMARA_SESSION"
         if refused:
             return AddResult("refused", None, (refused,))
         origins = [store.require(session, each).memory for each in given.new.derived_from]

@@ -466,7 +466,7 @@ class MemoryReader:
     def totals(self) -> MemoryTotals:
         """Return how many memories there are, and how many wait for review."""
         with self._store.database.read() as session:
-            return MemoryTotals(*self._store.state(session)[:3])
+            return self._store.totals(session)
 
     def export(self) -> Iterator[TypedMemory]:
         """Yield every memory, the oldest first, also the deprecated ones."""

@@ -281,8 +281,10 @@ class MemoryReview(MemoryEditor):
                 return _prune(turn)
         with self._store.database.snapshot() as session:
             now = self._journal.project.clock.now_ms()
-            faded, aged = (self._store.select(session, each, (now,)) for each in (_FADED, _AGED))
-            return _pruned(faded, _out_of_grace(session, self._store, now), aged)
+            faded, aged = (
+                self._store.whole.select(session, each, (now,)) for each in (_FADED, _AGED)
+            )
+            return _pruned(faded, _out_of_grace(session, self._store.whole, now), aged)
 
 
 def _helped(memory: TypedMemory, now_ms: int) -> dict[str, Any]:
@@ -389,11 +391,12 @@ def _out_of_grace(session: Session, store: KnowledgeStore, now_ms: int) -> list[
 
 def _prune(turn: MemoryChange) -> PruneResult:
     """Remove what is out of its grace, then deprecate what faded."""
-    deleted = _out_of_grace(turn.session, turn.store, turn.now_ms)
+    store = turn.store.whole
+    deleted = _out_of_grace(turn.session, store, turn.now_ms)
     for stored in deleted:
         turn.delete(stored)
     session, now = turn.session, turn.now_ms
-    faded, aged = (turn.store.select(session, each, (now,)) for each in (_FADED, _AGED))
+    faded, aged = (store.select(session, each, (now,)) for each in (_FADED, _AGED))
     for stored in (*faded, *aged):
         turn.next_operation()
         days = (turn.now_ms - used_at(stored.memory)) // DAY_MS

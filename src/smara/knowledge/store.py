@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -48,7 +50,22 @@ CHUNK = {
 NO_TERMS = RecordTerms("", ())
 _COLUMNS = ", ".join(f"m.{name}" for name in COLUMNS)
 _ABOUT_UNITS = ", ".join(f"'{kind}'" for kind in KINDS if KINDS[kind].scope == "work_unit")
+_UNIT = (
+    "SELECT 1 FROM memory_keys k WHERE k.memory_no = m.no AND k.project_no = m.project_no"
+    " AND k.kind = 'unit'"
+)
+_SESSION: ContextVar[str | None] = ContextVar("session", default=None)
 _FROM = "FROM memories m LEFT JOIN memories r ON r.no = m.replaced_by_no"
+
+
+@contextmanager
+def seen_in(session_id: str | None) -> Iterator[None]:
+    """See memories as a session does, whatever the settings say."""
+    before = _SESSION.set(session_id or _SESSION.get())
+    try:
+        yield
+    finally:
+        _SESSION.reset(before)
 
 
 class StoredMemory(NamedTuple):
@@ -81,20 +98,50 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
     UNMADE_HINT = "Forget it if it should not be there."
     WALL = (
         " AND (m.visibility <> 'personal' OR m.created_by = ?)"
-        " AND (m.scope NOT IN ('session', 'work_unit') OR m.session_id IS NULL"
-        f" OR m.session_id = ? OR (m.scope = 'work_unit' AND m.type IN ({_ABOUT_UNITS})))"
+        " AND (m.scope NOT IN ('session', 'work_unit') OR m.session_id = ?"
+        " OR (m.session_id IS NULL AND (m.scope = 'session' OR m.work_unit IS NULL))"
+        f" OR (m.scope = 'work_unit' AND (m.type IN ({_ABOUT_UNITS}) OR EXISTS ({_UNIT}"
+        " AND k.value IN (SELECT t.id FROM tasks t WHERE t.project_no = m.project_no"
+        " AND t.session_id = ? AND t.status = 'in_progress' UNION ALL SELECT t.short_id"
+        " FROM tasks t WHERE t.project_no = m.project_no AND t.session_id = ?"
+        " AND t.status = 'in_progress')) OR EXISTS (SELECT 1 FROM behavior_sessions s"
+        " WHERE s.project_no = m.project_no AND s.session_id = ? AND s.work_unit IS NOT NULL"
+        f" AND EXISTS ({_UNIT}) AND NOT EXISTS ({_UNIT}"
+        """ AND s.work_unit NOT LIKE '%"' || k.value || '"%')))))"""
     )
+    actor: str | None = None
+    session_id = ""
 
     @classmethod
     def seen_by(cls, project: ProjectContext) -> KnowledgeStore:
         """Return the memories that the actor of a project may see.
 
-        A personal one is its author's. One of a session is that session's, and so is one of a unit
-        of work; but outcomes and unfinished work are about units, for the next session to know.
+        A personal one is its author's. One of a session is that session's. One of a unit of work is
+        that of its session and of each that holds a task of the unit or was last seen at work on
+        it; but outcomes and unfinished work are about units, for the next session to know.
         """
         store = cls(project.database, project.scope)
-        store.viewer = (to_storable(project.actor), project.settings.session or "")
+        store.actor, store.session_id = to_storable(project.actor), project.settings.session or ""
         return store
+
+    @property
+    def viewer(self) -> tuple[str, ...]:  # type: ignore[override]  # who looks may change
+        """The values of the wall."""
+        session = to_storable(_SESSION.get() or self.session_id)
+        return () if self.actor is None else (self.actor, *[session] * 4)
+
+    def apart(self, session: Session) -> list[str]:
+        """Return the sessions that are told what others are not.
+
+        ``*`` for any that works on some unit, and ``/`` for any that begins in a module's folder.
+        """
+        statement = (
+            "SELECT DISTINCT CASE WHEN m.scope = 'module' THEN '/' WHEN m.work_unit IS NOT NULL"
+            " THEN '*' ELSE m.session_id END FROM memories m WHERE m.project_no = :project"
+            " AND m.deprecated_at IS NULL AND ((m.scope = 'module' AND m.modules <> '[]') OR"
+            f" (m.scope IN ('session', 'work_unit') AND m.type NOT IN ({_ABOUT_UNITS})))"
+        )
+        return [str(row[0]) for row in self.rows(session, statement) if row[0]]
 
     @staticmethod
     def plain(record: TypedMemory, name: str) -> Any:
@@ -162,7 +209,28 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
             [(kind, value, no) for kind, value in keys],
         )
 
-    def recount(self, session: Session) -> MemoryTotals:
+    @property
+    def whole(self) -> KnowledgeStore:
+        """The memories of all, for upkeep."""
+        return KnowledgeStore(self.database, self.scope)
+
+    def totals(self, session: Session) -> MemoryTotals:
+        """Return the totals of what the viewer may see."""
+        every = MemoryTotals(*self.state(session)[:3])
+        if not self.viewer:
+            return every
+        hidden = self.recount(
+            session,
+            " AND (m.visibility = 'personal' OR m.scope IN ('session', 'work_unit'))"
+            f" AND NOT (1 = 1{self.WALL})",
+        )
+        return MemoryTotals(
+            every.total - hidden.total,
+            every.active - hidden.active,
+            every.to_review - hidden.to_review,
+        )
+
+    def recount(self, session: Session, rest: str = "") -> MemoryTotals:
         """The totals, counted again."""
         row = session.one(
             self.sql(
@@ -170,8 +238,9 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
                 "END), 0),"
                 " coalesce(sum(CASE WHEN deprecated_at IS NULL AND needs_review = 1 THEN 1 ELSE 0 "
                 "END), 0)"
-                " FROM memories WHERE project_no = :project"
-            )
+                f" FROM memories m WHERE m.project_no = :project{rest}"
+            ),
+            self.viewer if rest else (),
         )
         return MemoryTotals(int(row[0]), int(row[1]), int(row[2])) if row else MemoryTotals()
 

@@ -59,13 +59,16 @@ def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brie
             "arms": "",
             "arms_mark": experiment.mark(look),
         }
+    with memory.internals.database.read() as session:
+        head["apart"] = memory.internals.knowledge_store.apart(session)
     words: dict[str, Mapping[str, Any]] = {}
     watched: set[str] = set()
     for agent, paths in files.items():
-        ready = memory.moments.prepared(agent=agent, cwd=cwd, known_texts=texts_of(paths))
+        root = brief.root_of(cwd)
+        ready = memory.moments.prepared(agent=agent, cwd=root, known_texts=texts_of(paths))
         if ready.has_arms:
             head["arms"] = memory.project
-        words[agent] = _words(ready, paths, partial(_cited, memory, brief.root_of(cwd), {}))
+        words[agent] = _words(ready, paths, partial(_cited, memory, root, {}))
         watched.update(key for tool in ready.tools for key in _triggers(tool))
     return BriefDraft(cwd, head, tuple(watched), words)
 
@@ -119,7 +122,7 @@ def write_absence(folder: str, cwd: str, store: str) -> None:
         brief.write(
             folder,
             cwd,
-            {"store": store, "stamp": [], "arms": ""},
+            {"store": store, "stamp": [], "arms": "", "apart": []},
             triggers=(),
             words={},
             settings=[str(config_path()), _marker(cwd)],

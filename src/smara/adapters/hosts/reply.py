@@ -114,7 +114,11 @@ def choose(
         return None
     if not head["stamp"] and head["is_same"]:
         return []  # there is no store
+    if head["apart"] and not {session_id, "*"}.isdisjoint(head["apart"]):
+        return None
     if event in STARTS and hearer_of(payload) == session_id:
+        if "/" in head["apart"] and os.path.abspath(folder_of(payload)) != head["root"]:
+            return None
         return _start(agent, payload, folder, head=head)
     if event in (*STARTS, *SUBAGENT_STARTS):
         return None

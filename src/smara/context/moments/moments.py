@@ -38,6 +38,7 @@ from smara.core.ids import IdMaker
 from smara.core.scope import require_id
 from smara.environment import patience
 from smara.errors import DeadlineError, SmaraError
+from smara.knowledge.store import seen_in
 
 if TYPE_CHECKING:
     from smara.behavior.behavior import Behavior
@@ -312,7 +313,8 @@ class Moments(ReceiptKeeper):
                 return None
             if not may_say(standing.row.arm, point) and standing.row.arm == "passive":
                 return None
-            draft = find(standing, deadline)
+            with seen_in(session_id):
+                draft = find(standing, deadline)
             deadline.check()
             if draft is None:
                 if is_emptied:
@@ -482,12 +484,9 @@ class Moments(ReceiptKeeper):
         """
         from smara.context.moments.stages import inject_planner
 
-        return inject_planner(
-            self._parts.behavior().planner_context(modules, task, methodology),
-            self._finder,
-            self,
-            session_id=session_id,
-        )
+        with seen_in(session_id):
+            context = self._parts.behavior().planner_context(modules, task, methodology)
+            return inject_planner(context, self._finder, self, session_id=session_id)
 
     def for_coder(
         self,
@@ -516,7 +515,8 @@ class Moments(ReceiptKeeper):
         """
         from smara.context.moments.stages import inject_qa
 
-        found = self._parts.behavior().qa_memories(modules).values()
+        with seen_in(session_id):
+            found = self._parts.behavior().qa_memories(modules).values()
         memories = [memory for each in found for memory in each]
         return inject_qa(self._finder, memories, self, session_id=session_id)
 
