@@ -10,6 +10,7 @@ returns True if the world bears it out. Group names are the arguments of the che
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -84,6 +85,10 @@ class World:
 
     sessions: dict[str, list[Happening]] = field(default_factory=dict)
     to_review: int = 0
+    memories: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The rows of memories by their short ids."""
+    tasks: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    """The titles of open tasks by their short ids, and whether one waits for another."""
 
     def add(self, at_ms: int, event: str, payload: dict[str, Any]) -> None:
         kept = self.sessions.setdefault(payload["session_id"], [])
@@ -267,6 +272,72 @@ def worked_after(world: World, command: str, fix: str, error: str = "") -> bool:
     return False
 
 
+def not_found(
+    world: World, path: str, times: str, day: str, sessions: str = "1", place: str = ""
+) -> bool:
+    """Whether a file was looked for so often, and another of its name was then read."""
+    looked = [
+        (session, at)
+        for session, kept in world.sessions.items()
+        for at, each in enumerate(kept)
+        if each.tool == "Read" and each.has_failed and each.path.endswith(f"/{path}")
+    ]
+    failed = [world.sessions[session][at] for session, at in looked]
+    is_read = not place or any(
+        each.path.endswith(f"/{place}") and not each.has_failed
+        for session, at in looked
+        for each in world.sessions[session][at:]
+    )
+    number = int(times.split()[0]) if times[0].isdigit() else 1
+    return (
+        len(failed) == number
+        and len({session for session, _ in looked}) == int(sessions)
+        and max(world.days(failed), default="") == day
+        and is_read
+    )
+
+
+# what is known
+
+NAMES = {
+    "trap": "gotcha", "about a module": "module_insight", "decision": "decision",
+    "error": "error_pattern", "preference": "preference", "requirement": "requirement",
+    "Traps": "gotcha", "About modules": "module_insight", "Decided": "decision",
+    "Preferred here": "preference", "Required": "requirement",
+}  # fmt: skip
+
+
+def known(
+    world: World,
+    id: str,
+    content: str,
+    name: str | None = None,
+    day: str | None = None,
+    files: str | None = None,
+    noted: str | None = None,
+    quote: str | None = None,
+) -> bool:
+    """Whether a memory says this, and is what it is said to be."""
+    row = world.memories.get(id)
+    if row is None:
+        return False
+    made = datetime.fromtimestamp((row["seen_at"] or row["created_at"]) / 1000, UTC)
+    return (
+        one_line(row["content"]) == one_line(content)
+        and bool(row["is_verified"]) == (noted is None)
+        and row["deprecated_at"] is None
+        and row["stale_at"] is None
+        and f"{made:%Y-%m-%d}" == (day or noted)
+        and (name is None or NAMES.get(name) == row["type"])
+        and set(re.findall(r"[^ ,]+", files or "")) <= set(json.loads(row["files"]))
+        and (quote is None or one_line(quote).strip("'…") in one_line(_quotes(row)))
+    )
+
+
+def _quotes(row: dict[str, Any]) -> str:
+    return " ".join(str(each.get("quote")) for each in json.loads(row["evidence"]))
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """A form of statement, and the question that the world must answer."""
@@ -326,6 +397,32 @@ LINE_SHAPES = (
         lambda world, number: int(number) == world.to_review,
     ),
     shape(
+        r"Tasks that can be begun: (?P<tasks>t-\w+ \"[^\"]+\"(?:, t-\w+ \"[^\"]+\")*)"
+        r"(?:; (?P<blocked>\d+) blocked)?\.",
+        lambda world, tasks, blocked="0": (
+            {each: (title, False) for each, title in re.findall(r'(t-\w+) "([^"]+)"', tasks)}
+            == {each: task for each, task in world.tasks.items() if not task[1]}
+            and int(blocked) == sum(task[1] for task in world.tasks.values())
+        ),
+    ),
+    shape(
+        rf"- The file `(?P<path>[^`]+)` was not found \((?P<times>once|\d+ times)"
+        rf"(?: in (?P<sessions>\d+) sessions)?, last on (?P<day>{_DATE})\)\."
+        r"(?: It is at `(?P<place>[^`]+)`\.)? Not confirmed by a person\. \[Failure \w+\]",
+        not_found,
+    ),
+    shape(
+        rf"- (?P<name>[a-z ]+) \(noted (?P<noted>{_DATE})(?:, \d+ sessions)?(?:, not confirmed)?\)"
+        r": \"(?P<content>There is no .+?)\" Seen: \"(?P<quote>.+)\" "
+        r"\[Memory #(?P<id>m-\w+)(?:, (?P<files>[^\]]+))?\]",
+        known,
+    ),
+    shape(
+        r"- (?:(?P<name>trap|about a module|decision|preference|requirement): )?(?P<content>[^\[]+)"
+        rf" \[Memory #(?P<id>m-\w+), (?P<day>{_DATE})(?:, (?P<files>[^\]]+))?\]",
+        known,
+    ),
+    shape(
         rf"- error \(noted {_DATE}(?:, \d+ sessions)?(?:, not confirmed)?\): \"Running "
         r"`(?P<command>[^`]+)` failed(?: \(output said: `(?P<error>[^`]+)`\))?; what worked: "
         r"(?:running )?`(?P<fix>[^`]+)`(?: first)?\.\".*",
@@ -349,10 +446,19 @@ LINE_SHAPES = (
 def false_statements(world: World, text: str, shapes: Sequence[Shape] = LINE_SHAPES) -> list[str]:
     """Return the statements of a text that no shape fits or that the world contradicts."""
     found: list[str] = []
+    heading = ""
     for line in filter(None, map(str.strip, text.splitlines())):
+        if line.endswith(":") and line[:-1] in NAMES:
+            heading = line[:-1]
+            continue
         last = _LAST.fullmatch(line)
         if last is None:
             found += _judged(world, line, shapes)
+            # What stands below a heading is of its type.
+            cited = re.search(r"\[Memory #(m-\w+)", line)
+            heading = heading if cited and line.startswith("- ") else ""
+            if heading and cited and world.memories[cited[1]]["type"] != NAMES[heading]:
+                found.append(f"{heading}: {line}")
             continue
         days = world.days(world.sessions.get(last["session"], []))
         if last["day"] not in days:

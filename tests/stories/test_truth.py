@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +27,7 @@ from tests.faults.sizes import count
 from tests.hook_replay import read_session
 from tests.surfaces.shell import smara as call
 from tests.truth import World, false_of_session, false_statements
+from tests.truth_doors import Doors, rows_of
 
 REAL = Path(os.environ.get("SMARA_EVAL_DATA", "/nonexistent")) / "transcripts" / "claude_code"
 BEGAN_MS = 1_790_000_000_000
@@ -45,10 +46,17 @@ class Stage:
 
     def told(self) -> str:
         """What a new session would be told."""
-        with sqlite3.connect(self.folder / "store.db") as raw:
-            (self.world.to_review,) = raw.execute(
-                "SELECT count(*) FROM memories WHERE needs_review = 1 AND deprecated_at IS NULL"
-            ).fetchone()
+        store = self.folder / "store.db"
+        rows = rows_of(store, "SELECT * FROM memories")
+        waits = "no IN (SELECT task_no FROM task_dependencies) AS waits"
+        tasks = rows_of(store, f"SELECT short_id, title, {waits} FROM tasks WHERE status = 'open'")
+        self.world.tasks = {
+            each["short_id"]: (each["title"], bool(each["waits"])) for each in tasks
+        }
+        self.world.memories = {row["short_id"]: row for row in rows}
+        self.world.to_review = sum(
+            row["needs_review"] and row["deprecated_at"] is None for row in rows
+        )
         return self.memory.moments.preview().text
 
 
@@ -315,16 +323,155 @@ def test_receipts_state_what_happened_after_a_warning(stage, after, state, saves
     assert "avoided" not in shown
 
 
-def test_status_counts_what_is_there(stage):
-    STORIES["several requests"][0](Play(stage, "session-one-1234", ASK))
-    rows = dict(line.split("\t", 1) for line in call("status").out.splitlines()[0:])
-    with sqlite3.connect(stage.folder / "store.db") as raw:
+CART = '"""The cart."""\n\n\ndef total(lines):\n    return round(sum(lines), 2)\n'
+TAUGHT = {
+    "gotcha": "Totals in `src/cart.py` are integer cents: never divide before rounding",
+    "module_insight": "retry_budget is configured in config/settings.toml, not in code",
+    "preference": "Use pnpm for everything",
+}
 
-        def number(table: str) -> str:
-            return f"{raw.execute(f'SELECT count(*) FROM {table}').fetchone()[0]:,}"
 
-        assert rows["threads"] == number("threads")
-        assert rows["messages"] == number("messages")
+@pytest.fixture
+def doors(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Doors:
+    """A store with sessions, memories, a task and an indexed tree; the reader of what is said."""
+    shop = stage.folder / "shop"
+    (shop / "src").mkdir()
+    (shop / "src" / "cart.py").write_text(CART)
+    for name in ("HOME", "SMARA_HOME", "SMARA_SPOOL"):
+        monkeypatch.setenv(name, str(stage.folder / name.lower()))
+    monkeypatch.chdir(shop)
+    stage.clock.advance((time.time() * 1000 - stage.clock.now_ms()) / 1000 - 90 * 86_400)
+    for number in (1, 2):
+        play = meet(stage, f"session-no-{number}").run("npm ci").run("npm test", "31 passed")
+        missing = str(shop / "src" / "settings.py")
+        play.call("Read", error="File does not exist.", file_path=missing)
+        play.read("config/settings.py").end()
+    play = Play(stage, "session-one-1234", ASK).edit("src/cart.py").green().commit()
+    play.end("The totals of the cart round last now. Is rounding wanted in the tax too?")
+    for type_, text in TAUGHT.items():
+        stage.memory.memories.remember(text, type=type_, actor="ann")
+    stage.clock.advance(90 * 86_400)
+    first = stage.memory.tasks.add("Write the schema of the login form").id
+    stage.memory.tasks.add("Check the login form", depends_on=[first])
+    stage.memory.code.index(str(shop))
+    return Doors(stage.folder / "store.db", shop, 0, stage.told(), {"src/cart.py": CART})
+
+
+def read(doors: Doors, *words: str) -> str:
+    doors.now_ms = int(time.time() * 1000)
+    return call(*words).out
+
+
+QUESTIONS = (
+    "round totals of the cart", "npm test left-pad", "zxqvbnm", "total", '"round last"',
+    "when is rounding wanted in the tax?", "src/cart.py", "gotcha about cents", "login form schema",
+    "which pnpm budget is configured in the settings of the invoice tax cart form nobody wrote",
+)  # fmt: skip
+
+
+def test_what_an_explained_answer_says_is_so(doors, stage):
+    def false() -> list[str]:
+        return [
+            line
+            for query in QUESTIONS
+            for line in doors.false_of_search(query, read(doors, "search", query, "--explain"))
+        ]
+
+    assert false() == []
+    call("embeddings", "run")
+    assert false() == []
+
+
+def test_what_status_and_the_doctor_say_is_so(doors):
+    assert doors.false_of_status(read(doors, "status")) == []
+    assert doors.false_of_doctor(read(doors, "doctor")) == []
+
+
+def test_what_is_said_of_why_a_memory_is_known_is_so(doors, stage):
+    for each in stage.memory.memories.list():
+        assert doors.false_of_why(read(doors, "memories", "why", each.short_id)) == []
+
+
+def test_what_is_said_around_tools_and_its_receipts_are_so(doors, stage):
+    moments, shop = stage.memory.moments, stage.folder / "shop"
+    cart, missing = ({"file_path": str(shop / "src" / name)} for name in ("cart.py", "settings.py"))
+    given = {**cart, "old_string": "a", "new_string": "b"}
+    told = [
+        moments.before_tool("z1", "Edit", given),
+        moments.after_tool("z2", "Read", cart, "x"),
+        moments.before_tool("z3", "Read", missing),
+        moments.after_tool("z4", "Grep", {"pattern": "retry_budget"}, ""),
+        moments.before_tool("z5", "Bash", {"command": "npm test"}),
+    ]
+    assert false_statements(stage.world, stage.told()) == []
+    assert [false_statements(stage.world, each.text) for each in told] == [[]] * 5
+    for row in call("receipts").rows:
+        assert doors.false_of_receipt(read(doors, "receipts", "show", row[0])) == []
+    lies = (
+        ("integer cents", "floats"), ("src/cart.py]", "src/tax.py]"), ("2 times", "3 times"),
+        ("`config/settings.py`", "`src/cart.py`"), ("trap:", "decision:"),
+    )  # fmt: skip
+    for true, false in lies:
+        [text] = [each.text for each in told if true in each.text][:1]
+        assert len(false_statements(stage.world, text.replace(true, false))) == 1
+    wrong = stage.told().replace("Traps:", "Decided:")
+    assert len(false_statements(stage.world, wrong)) == 1
+    shown = call("receipts", "show", call("receipts").rows[0][0]).out
+    for true, false in (("no sign of it", "yes (ran)"), ("failed here", "worked here")):
+        assert doors.false_of_receipt(shown.replace(true, false, 1)) != []
+
+
+LIES = {
+    "search": (
+        ("matches cart", "matches wagon"), ("cart in the text", "cart in the title"),
+        ("relevance 1.00:", "relevance 0.50:"), ("100% of", "40% of"), ("31% of", "100% of"),
+        ("source user_taught", "source observer_inferred"), ("words alone", "words and meaning"),
+        ("confidence × ", "confidence × 1"), ("5 matches", "6 matches"), ("user · ", "tool · "),
+        ("never divide", "always divide"), ("age ×", "fame ×"),
+    ),
+    "status": (
+        ("messages\t6", "messages\t7"), ("1 ready", "2 ready"), ("1 blocked", "0 blocked"),
+        ("in force", "lost"), ("offline", "claude"), ("threads\t3", "threads\t4"),
+    ),
+    "doctor": (
+        ("0 events wait", "4 events wait"), ("0 jobs", "2 jobs"), ("the newest", "an old one"),
+        ("Only you can", "Everybody can"), ("local disk", "network"), ("ok\tdisk", "problem\tdisk"),
+    ),
+    "why": (
+        ("by ann", "by bob"), ("taught by", "verified by"), ("Trust: confirmed", "Trust: observed"),
+        ("half-life 60", "half-life 90"), ("is as it was", "is gone"), ("Stale: yes", "Stale: no"),
+        ("days since it was made", "days since it was seen"), ("= 0.95", "= 0.90"),
+        ("as an instruction", "no"), ("created by", "merged by"), ("not used for", "not seen for"),
+    ),
+}  # fmt: skip
+
+
+def test_a_false_statement_of_any_door_is_caught(doors, stage):
+    [gotcha] = stage.memory.memories.list(type="gotcha", source="user_taught")
+    texts = {
+        "search": read(doors, "search", QUESTIONS[0], "--explain"),
+        "status": read(doors, "status"),
+        "doctor": read(doors, "doctor"),
+        "why": read(doors, "memories", "why", gotcha.short_id),
+    }
+    readers = {
+        "search": partial(doors.false_of_search, QUESTIONS[0]),
+        "status": doors.false_of_status,
+        "doctor": doors.false_of_doctor,
+        "why": doors.false_of_why,
+    }
+    for door, lies in LIES.items():
+        assert readers[door](texts[door]) == []
+        for true, false in lies:
+            assert true in texts[door], (door, true)
+            assert readers[door](texts[door].replace(true, false)) != [], (door, true)
+    # What was true is false once the store is another.
+    (stage.folder / "store.db").chmod(0o644)
+    assert any("permissions" in line for line in doors.false_of_doctor(texts["doctor"]))
+    (stage.folder / "shop" / "src" / "cart.py").write_text("changed = 1")
+    assert doors.false_of_why(texts["why"]) == ["  src/cart.py is as it was"]
+    stage.memory.messages.add(thread_id="t9", role="user", content="One more of the cart")
+    assert doors.false_of_status(texts["status"]) != []
 
 
 def real() -> list[Any]:

@@ -85,11 +85,10 @@ def lookup_terms(query: Query, weights: WordWeights) -> dict[str, LookupTerm]:
 
 
 class RowScore(NamedTuple):
-    """A record's score by its terms, and those in its head."""
+    """A record's score, and what each of its terms brings."""
 
     score: float
     by_term: Mapping[str, float]
-    in_head: frozenset[str]
 
 
 class IndexMatches:
@@ -185,7 +184,6 @@ class IndexMatches:
 
     def _score(self, head: Sequence[str], body: Sequence[str], norm: float) -> RowScore:
         worths, counts = self.worths, dict[str, float]()
-        in_head = {word for word in head if word in worths}
         for words, weight in ((body, 1.0), (head, self._weights.head_weight)):
             for word in words:
                 if word in worths:
@@ -195,8 +193,5 @@ class IndexMatches:
             bodies = sum(word.startswith(prefix) for word in body)
             if heads + bodies:
                 counts[prefix] = self._weights.head_weight * heads + bodies
-            if heads:
-                in_head.add(prefix)
         scores = term_scores(counts, self.worths, norm, saturation=self._weights.saturation)
-        by_term = dict(zip(counts, scores, strict=True))
-        return RowScore(math.fsum(scores), by_term, frozenset(in_head))
+        return RowScore(math.fsum(scores), dict(zip(counts, scores, strict=True)))

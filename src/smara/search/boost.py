@@ -56,7 +56,8 @@ class Boost:
             if isinstance(confidence, int | float):
                 candidate.multiply("confidence", max(weights.least_confident, float(confidence)))
             if hit.metadata.get("isTainted"):
-                candidate.multiply("from outside, not confirmed by a person", weights.tainted)
+                origin = "outside" if hit.metadata.get("tier") == "quarantined" else "tools here"
+                candidate.multiply(f"from {origin}, not confirmed by a person", weights.tainted)
             elif not hit.is_confirmed:
                 candidate.multiply("unconfirmed", weights.unconfirmed)
         elif hit.source in weights.derived:
@@ -67,7 +68,7 @@ class Boost:
         if hit.files and self._files and _touches(hit.files, self._files):
             candidate.multiply("about a file in play", weights.in_play)
         if candidate.kind != "message":  # messages are ranked with their age already
-            candidate.multiply("recent", self._freshness(hit.created_at))
+            candidate.multiply("age", self._freshness(hit.created_at))
 
     def _asks_the_same(self, content: str) -> bool:
         """Return True if a message ends in a question that says little beyond the query."""

@@ -57,9 +57,10 @@ class Stages:
 
     ``words`` is 1 for a text of usual length that holds every word once; ``meaning`` is a
     cosine, ``None`` where nothing is known of it. ``factors`` name what raised or lowered the
-    rank, in the order in which it was done. ``coverage`` is the share of the query's words that
-    the hit or its neighbors hold; ``unknown`` the share that nothing here holds, and
-    ``unknown_names`` the same of its names.
+    rank, in the order in which it was done. ``coverage`` is the share of the query's words, by
+    their weight, that the hit or its neighbors hold; ``unknown`` the share that nothing here
+    holds, and ``unknown_names`` the same of its names. ``relevance`` is its own: its score is more
+    where a more relevant hit ranks below it.
     """
 
     words: float
@@ -69,6 +70,7 @@ class Stages:
     coverage: float = 0.0
     unknown: float = 0.0
     unknown_names: float = 0.0
+    relevance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

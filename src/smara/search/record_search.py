@@ -58,7 +58,7 @@ def _matches(
     )
 
 
-BY_ID = RecordScore(2.0, ("matches the id",))
+BY_ID = RecordScore(2.0)
 
 
 def _rater(
@@ -193,7 +193,7 @@ class MemorySearch:
                 found[no][0],
                 rank,
                 score,
-                why=scores[no].why,
+                why=scores[no].why(found[no][0].content, files=found[no][0].files),
                 snippet=snippet(searched_text(found[no][0]), query.texts),
                 confidence=found[no][1],
                 code=code.get(no),
@@ -251,8 +251,8 @@ class ObservationSearch:
                 rows[no],
                 rank,
                 score,
-                why=scores[no].why,
-                snippet=snippet("\n".join((rows[no].text, *rows[no].details)), analyzed.texts),
+                why=scores[no].why(text := "\n".join((rows[no].text, *rows[no].details))),
+                snippet=snippet(text, analyzed.texts),
             )
             for rank, (no, score) in enumerate(relevant[:limit], 1)
         ]
@@ -346,7 +346,7 @@ class TaskSearch:
                 tasks[no],
                 rank,
                 score,
-                why=scored[no].why,
+                why=scored[no].why(text_of(tasks[no]), tasks[no].title),
                 snippet=snippet(text_of(tasks[no]), query.texts),
             )
             for rank, (no, score) in enumerate(shown, offset + 1)

@@ -18,7 +18,7 @@ from smara.database.fulltext import RecordKind
 from smara.errors import DeadlineError, SmaraError
 from smara.search.bm25 import IndexMatches, lookup_terms
 from smara.search.models import Hit, SearchCandidate, SearchFilter, SourceMatches
-from smara.search.query import Query, QueryIntent
+from smara.search.query import Query, QueryIntent, letters_of, verified_term
 from smara.search.weights import WEIGHTS, Weights, WordWeights
 
 if TYPE_CHECKING:
@@ -95,8 +95,35 @@ class RecordScore(NamedTuple):
     """A record's score by words, relative to holding each once."""
 
     words: float
-    why: tuple[str, ...]
+    shown: tuple[tuple[str, str], ...] = ()
+    """Each term that it holds, and the word of the query it comes from."""
     terms: frozenset[str] = frozenset()
+
+    def why(
+        self, text: str, title: str | None = None, files: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """Return the query's words in the record, each with its place.
+
+        The index also finds what is noted with a record, such as its type, and words by their
+        stems. What has a score and no term was found by its id.
+        """
+        named = (("the title", title or ""), ("the text", text), ("its files", " ".join(files)))
+        places = [(place, letters_of(words)) for place, words in named if words]
+        found = dict[str, None]()
+        for term, word in self.shown:
+            for place, letters in places:
+                if reason := verified_term(word, term, letters):
+                    found[f"{reason} in {place}"] = None
+                    break
+        if self.shown and not found:
+            from smara.core.text import analyze
+
+            term, word = self.shown[0]
+            terms = analyze(text)
+            is_there = term in f"{terms.prose} {terms.code}".split()
+            place = "the text" if is_there else "what is noted with it"
+            found[f"a form of {word} in {place}"] = None
+        return tuple(found) if self.shown or not self.words else ("matches the id",)
 
 
 class RecordMatches:
@@ -131,13 +158,10 @@ class RecordMatches:
         found: dict[int, RecordScore] = {}
         ideal = self._matches.ideal or 1.0
         for no, row in self._matches.scored(most, counts_head=True).items():
-            why = [
-                f"{term.word} in the {'title' if text in row.in_head else 'text'}"
-                for text, term in self._terms.items()
-                if text in row.by_term
-            ]
-            terms = frozenset(row.by_term)
-            found[no] = RecordScore(row.score / ideal, tuple(dict.fromkeys(why)), terms)
+            shown = tuple(
+                (text, term.word) for text, term in self._terms.items() if text in row.by_term
+            )
+            found[no] = RecordScore(row.score / ideal, shown, frozenset(row.by_term))
         return found
 
 
@@ -215,7 +239,7 @@ class RecordFinder:
             close |= self._meaning.scores(
                 session, kind, [no for no in scores if no not in close], vector
             )
-        nothing = RecordScore(0.0, ())
+        nothing = RecordScore(0.0)
         best = sorted(
             {*scores, *close},
             key=lambda no: (scores.get(no, nothing).words + close.get(no, 0.0), no),
@@ -224,17 +248,18 @@ class RecordFinder:
         found = []
         for no, hit in self._source.load(session, best[:most]).items():
             if filters.includes(hit):
-                words, why, terms = scores.get(no, nothing)
+                score = scores.get(no, nothing)
+                why = score.why(hit.content, hit.title, hit.files)
                 hit = replace(hit, why=why, terms=intent.query.texts)
                 found.append(
                     SearchCandidate(
                         self._source.kind,
                         no,
                         hit,
-                        words=words,
+                        words=score.words,
                         meaning=close.get(no),
                         cosine=close.get(no),
-                        terms=terms,
+                        terms=score.terms,
                     )
                 )
         return SourceMatches(found, gathered.frequencies, total)

@@ -72,7 +72,7 @@ class Relevance:
         asks = len(self._words) <= _LONGEST_QUESTION
         most = max((word.weight for word in self._words), default=0.0)
         self._enough = min(self._total, (6 if asks else 3) * most) / self._total
-        self._coverages: dict[frozenset[str], float] = {}
+        self._shares: dict[frozenset[str], float] = {}
         self._scale = (0.0, 1.0)
         # A term that was not looked up, for lack of room or of time, is not unknown.
         present = frozenset([text for text in query.texts if frequencies.get(text, 1)])
@@ -123,12 +123,16 @@ class Relevance:
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, found))))
 
     def coverage(self, terms: Iterable[str]) -> float:
-        """Return the share of the query that terms stand for."""
+        """Return the share of terms among those that a text can hold."""
+        return min(1.0, self.share(terms) / self._enough)
+
+    def share(self, terms: Iterable[str]) -> float:
+        """Return the share of the query, by weight, that terms stand for."""
         key = frozenset(terms)
-        if key not in self._coverages:
+        if key not in self._shares:
             weight = math.fsum(word.weight * word.coverage(key) for word in self._words)
-            self._coverages[key] = min(1.0, weight / self._total / self._enough)
-        return self._coverages[key]
+            self._shares[key] = weight / self._total
+        return self._shares[key]
 
 
 def select(relevances: Sequence[float], weights: RelevanceWeights) -> list[tuple[int, float]]:

@@ -138,9 +138,11 @@ def inject_planner(
         for tellable in finder.memories.tellable(context.memories, is_requested=True)
     ]
     if context.factor > 1:
+        # The factor is bounded, so more may have been taken.
+        least = f"{int(context.factor * 10) / 10:g}"
         lines.insert(
             0,
-            InjectionLine(f"Work here took {context.factor:g} times the steps that were planned."),
+            InjectionLine(f"Work here took at least {least} times the steps that were planned."),
         )
     draft = make_draft(lines, BUDGETS["planner"])
     _keep(keeper, "planner", session_id, draft=draft)

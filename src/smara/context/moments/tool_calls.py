@@ -30,6 +30,7 @@ LEAST_WANTED = 2
 _MOST_FILES = 4
 FAILED_BEFORE = "the same command failed here before"
 LACKING = "what it needs was not there before"
+NOT_FOUND = "the file was not found here before"
 KNOWN_ERROR = "the same error came here before"
 
 
@@ -190,7 +191,7 @@ class ToolCallLookup:
             if each.tool == "Read" and each.how == "path"
         ]
         return [
-            line_of_failure(each, FAILED_BEFORE, is_before=True)
+            line_of_failure(each, NOT_FOUND, is_before=True)
             for each in found
             if is_worth_saying(each)
         ][:1]

@@ -276,18 +276,24 @@ def _place(hit: Hit) -> str:
 def _score(hit: Hit) -> str:
     """Return what made the relevance and the rank of a hit.
 
-    Such as ``relevance 0.93: words 0.62, 80% of the query's words, meaning 0.48, rank by 0.71``.
+    Such as ``relevance 0.93: words 0.62, 80% of the query's words by weight in it, meaning 0.48,
+    rank by 0.71``.
     """
     stages = hit.stages
     if stages is None:
         return f"{hit.score:.2f}"
     meaning = [] if stages.meaning is None else [f"meaning {stages.meaning:.2f}"]
     factors = [f"{name} × {factor:.2f}" for name, factor in stages.factors]
-    unknown = [f"{stages.unknown:.0%} of the query stands nowhere"] if stages.unknown else []
+    nowhere = f"{stages.unknown:.0%} of the query stands nowhere"
+    unknown = [] if nowhere.startswith("0%") else [nowhere]
+    relevance, shown = f"{stages.relevance:.2f}", f"{hit.score:.2f}"
+    if relevance != shown:
+        relevance += f" (listed with the {shown} of a hit below it)"
+    where = "in it or beside it" if hit.seq is not None else "in it"
     return ", ".join(
         [
-            f"relevance {hit.score:.2f}: words {stages.words:.2f}",
-            f"{stages.coverage:.0%} of the query's words",
+            f"relevance {relevance}: words {stages.words:.2f}",
+            f"{stages.coverage:.0%} of the query's words by weight {where}",
             *meaning,
             *unknown,
             f"rank by {stages.fused:.2f}",
