@@ -125,10 +125,15 @@ def left_early(*arguments: str) -> tuple[int, bytes]:
 
 
 def on_terminal(
-    *arguments: str, columns: int = 80, streams: str = "both", env: Mapping[str, str] | None = None
+    *arguments: str,
+    columns: int = 80,
+    streams: str = "both",
+    env: Mapping[str, str] | None = None,
+    typed: str = "",
+    cwd: str | None = None,
 ) -> Said:
     """Call it on a pseudo-terminal; ``streams`` says which of stdout and stderr ("out", "err",
-    "both") go there.
+    "both") go there, and ``typed`` what a person answers.
 
     What the terminal saw is ``out``, escapes included; what went elsewhere is ``err``.
     """
@@ -136,11 +141,13 @@ def on_terminal(
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = subprocess.Popen(
         command(*arguments),
-        stdin=subprocess.DEVNULL,
+        cwd=cwd,
+        stdin=theirs if typed else subprocess.DEVNULL,
         stdout=theirs if streams != "err" else subprocess.PIPE,
         stderr=theirs if streams != "out" else subprocess.PIPE,
         env=environment(TERM="xterm-256color", **(env or {})),
     )
+    os.write(ours, typed.encode())
     os.close(theirs)
     seen = _read_all(ours)
     elsewhere = b"".join(piece or b"" for piece in process.communicate(timeout=DEADLINE_SECONDS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import unicodedata
 
 import pytest
@@ -170,3 +171,52 @@ def test_demo_fits_eighty_columns_and_finds_the_schema():
     assert max(map(len, seen[:code].splitlines())) <= 80
     assert "password: z.string().min(12)," in seen[code:]
     assert "[REDACTED:github-token]" in seen
+
+
+@pytest.fixture
+def alone(tmp_path, db):
+    """Return the environment of a person who has Claude Code and nothing else."""
+    (tmp_path / "home/.claude").mkdir(parents=True)
+    (tmp_path / "work").mkdir()
+    home = str(tmp_path / "home")
+    ours = {"SMARA_HOME": home, "SMARA_PROJECT": "auto"}
+    return {"HOME": home, "CLAUDE_CONFIG_DIR": f"{home}/.claude", "PATH": "", **ours}
+
+
+@pytest.mark.parametrize(("typed", "is_asked_for"), [("y\nn\n", True), ("n\n", False)])
+def test_init_outside_git_asks_for_the_folder_that_it_shall_remember(
+    alone, tmp_path, typed, is_asked_for
+):
+    work = tmp_path / "work"
+    seen = on_terminal("init", env=alone, typed=typed, cwd=str(work), columns=200)
+    assert seen.code == 0
+    assert f"No git repository here. Remember {work} alone?" in plain(seen.out)
+    assert ("Set up Claude Code?" in plain(seen.out)) == is_asked_for
+    assert ("smara init --folder" in plain(seen.out)) != is_asked_for
+    assert list(work.iterdir()) == []
+
+
+def test_init_names_the_files_and_shows_their_diff_to_who_asks(alone, tmp_path):
+    work = tmp_path / "work"
+    subprocess.run(["git", "init", "-q", str(work)], check=True)
+    short = plain(on_terminal("init", env=alone, typed="n\n", cwd=str(work)).out)
+    assert "  new      .claude/settings.local.json\n" in short
+    assert "@@" not in short
+    long = plain(on_terminal("init", env=alone, typed="d\nn\n", cwd=str(work)).out)
+    assert "+++" in long
+    assert "@@" in plain(on_terminal("init", "--diff", env=alone, typed="n\n", cwd=str(work)).out)
+    assert not (work / ".claude").exists()
+    done = plain(on_terminal("init", env=alone, typed="y\n", cwd=str(work)).out)
+    assert "Set up   Claude Code" in done
+    assert (work / ".claude/settings.local.json").exists()
+
+
+def test_setup_of_another_agent_writes_into_the_work_tree_only_when_asked_to(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = smara("setup", "generic", "--yes")
+    assert said.code == 0
+    assert "## Memory" in said.out
+    assert "smara setup generic --project" in said.out
+    assert not (tmp_path / "AGENTS.md").exists()
+    assert smara("setup", "generic", "--project", "--yes").code == 0
+    assert "## Memory" in (tmp_path / "AGENTS.md").read_text()

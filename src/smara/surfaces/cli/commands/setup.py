@@ -49,7 +49,6 @@ _COUNTED = ("messages", "threads")
     "--project",
     "reach",
     flag_value="project",
-    default="project",
     help="Set it up in this repository (the default).",
 )
 @click.option(
@@ -72,16 +71,22 @@ _COUNTED = ("messages", "threads")
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
-def setup_command(agent: str, reach: Reach, mode: Mode | None, yes: bool, as_json: bool) -> None:
+def setup_command(
+    agent: str, reach: Reach | None, mode: Mode | None, yes: bool, as_json: bool
+) -> None:
     """Set up an agent's hooks, and its tools with `smara mcp`.
 
     Every change is shown as a diff first. Files keep their comments and their
     layout. The originals are kept outside the repository, and --remove restores
-    them.
+    them. For `generic`, the words for AGENTS.md are printed; with --project they
+    are written into it.
     """
     above = click.get_current_context().find_root().obj or {}
     call = Invocation(None, None, as_json or bool(above.get("as_json")))
     here = find_repository(os.getcwd())
+    if agent == "generic" and reach is mode is None:
+        mode = "print"
+    reach = reach or "project"
     targets = targets_of(agent, reach, here.root if here else os.getcwd(), program=program())
     if mode == "check":
         call.answer(_check(call, agent, targets, journal=SetupJournal(setup_folder())))
@@ -123,6 +128,9 @@ def _print(agent: str, targets: list[SetupTarget]) -> Reply:
     setup = host_named(agent).setup
     for line in setup.alternative() if setup is not None else ():
         output.say(line)
+    if agent == "generic":
+        output.say("Paste this into the instructions that your agent reads.")
+        output.say("`smara setup generic --project` writes it into AGENTS.md for you.")
 
 
 def _change(
@@ -181,11 +189,12 @@ def _change(
     type=click.Path(exists=True, file_okay=False),
     help="Outside git: the folder to remember, with all below it.",
 )
+@click.option("--diff", "has_diff", is_flag=True, help="Show what would change in each file.")
 @common
-def init_command(call: Invocation, yes: bool, folder: str | None) -> Reply:
+def init_command(call: Invocation, yes: bool, folder: str | None, has_diff: bool) -> Reply:
     """Create the store, set up agents and import past sessions.
 
-    Every file that would change is shown first. Outside git, name the folder
+    Every file that would change is named first. Outside git, name the folder
     that is meant.
     """
     os.chdir(folder or ".")
@@ -220,7 +229,7 @@ def init_command(call: Invocation, yes: bool, folder: str | None) -> Reply:
         for host in hosts
         if place is not None
         and not host.is_set_up
-        and _set_up(host, root, journal, yes=yes, may_ask=may_ask)
+        and _set_up(host, root, journal, yes=yes, may_ask=may_ask, has_diff=has_diff)
     ]
     if sessions and may_ask:
         output.say()
@@ -296,7 +305,9 @@ def _print_found(status: dict[str, Any], hosts: Sequence[FoundHost]) -> None:
         output.say(f"Found    {host.name}{where}")
 
 
-def _set_up(host: FoundHost, root: str, journal: SetupJournal, yes: bool, may_ask: bool) -> bool:
+def _set_up(
+    host: FoundHost, root: str, journal: SetupJournal, yes: bool, may_ask: bool, has_diff: bool
+) -> bool:
     """Set up an agent in this repository, after asking; return True if files were written."""
     if not yes and not may_ask:
         return False
@@ -305,10 +316,25 @@ def _set_up(host: FoundHost, root: str, journal: SetupJournal, yes: bool, may_as
         refuse_tracked(changes, root, host.agent)
         if may_ask:
             output.say()
+            output.say(f"For {host.name}, in {root}:")
+        while may_ask:
             for change in changes:
-                output.say(change.diff())
-            if not click.confirm(f"Set up {host.name} in {root}?", default=True):
+                if change.is_needed:
+                    kind = "new" if change.before is None else "change"
+                    output.say(f"  {kind:<7}  {os.path.relpath(change.path, root)}")
+                    if has_diff:
+                        output.say(change.diff())
+            answer = click.prompt(
+                f"Set up {host.name}? (y, n, or d for the diff)",
+                default="y",
+                type=click.Choice(["y", "yes", "n", "no", "d"], case_sensitive=False),
+                show_choices=False,
+            )
+            if answer.startswith("n"):
                 return False
+            if answer != "d":
+                break
+            has_diff = True
         return apply(changes, journal) > 0
     except SmaraError as error:
         output.warn([f"{host.name} was not set up: {error}"])
