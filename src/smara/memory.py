@@ -390,7 +390,7 @@ class Memory:
         with rooms.database.read() as session:
             total, active, generations = observations.totals(session)
             waiting, given_up = observations.troubles(session)
-            memories = rooms.knowledge_store.state(session)
+            memories = rooms.knowledge_store.totals(session)
         return {
             "project": self.project,
             **self.threads.totals(),

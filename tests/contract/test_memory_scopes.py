@@ -52,6 +52,13 @@ def seen(where, memory_id, actor, session=None):
             "start": str(memory.moments.start("other", agent="claude", cwd="/")),
             "preview": memory.moments.preview().text,
             "file touched": str(memory.moments.before_tool("other", "Edit", {"file_path": FILE})),
+            "planner": memory.moments.for_planner((), WORDS).text,
+            "coder": memory.moments.for_coder((), lambda path: path),
+            "qa": memory.moments.for_qa() + memory.behavior.qa_context(),
+            "hand-over": memory.behavior.relay("native", "coder", "qa_reviewer"),
+            "review": memory.memories.to_review(),
+            "audit": memory.memories.audit(),
+            "code": memory.internals.code_knowledge.links(),
             "prepared": str(memory.moments.prepared(agent="claude", cwd="/")),
             "tools": Toolbox(memory).call(
                 "memory-search", {"action": "search", "query": "quokka gateway port"}
@@ -162,10 +169,11 @@ def test_nothing_counts_what_is_hidden(where, more):
     with opened(where, "bob", "two") as memory:
         assert memory.memories.totals() == MemoryTotals()
         assert memory.memories.audit().total == 0
-        toolbox = Toolbox(memory)
-        said = toolbox.call("memory-search", {"action": "search", "query": "quokka gateway port"})
-        assert '"totalHits": 1' not in str(said)
-        assert list(memory.search_memories("quokka gateway")) == []
+        assert set(memory.status()["memories"].values()) == {0}
+        assert memory.search("quokka gateway port").total_hits == 0
+        assert memory.search_memories("quokka gateway port").total_hits == 0
+        assert memory.complete("quok") == []
+        assert memory.moments.start("new") is None  # "1 noted memory waits" would be a hint
     with opened(where, "ann", "one") as memory:
         assert memory.memories.totals().active == 1
 
