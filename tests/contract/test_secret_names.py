@@ -30,6 +30,15 @@ def test_an_id_with_a_secret_is_stored_without_it_and_still_found_by_it(memory):
     assert [each.content for each in memory.messages.list(thread_id=f"t-{TOKEN}")] == ["hello"]
 
 
+def test_a_thread_of_a_resource_with_a_secret_is_written_to_listed_and_searched(memory):
+    owner = {"resource_id": f"r-{TOKEN}"}
+    for content in ("the parrot sleeps", "the parrot wakes"):
+        memory.messages.add(thread_id=f"t-{TOKEN}", role="user", content=content, **owner)
+    assert len(memory.threads.list(**owner)) == 1
+    assert len(memory.search("parrot", **owner)) == 2
+    assert len(memory.search("parrot", thread_id=f"t-{TOKEN}")) == 2
+
+
 def test_two_ids_with_different_secrets_stay_two(memory):
     for token in (TOKEN, TOKEN[:-1] + "y"):
         memory.messages.add(thread_id=token, role="user", content=token[-1])

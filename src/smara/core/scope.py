@@ -95,6 +95,11 @@ def require_id(value: str, what: str) -> str:
     return _clean(value)
 
 
+def lookup_id(value: str | None) -> str | None:
+    """Return an id as it is stored; another text is unchanged."""
+    return _clean(value) if value is not None and is_id(value) else value
+
+
 def _is_encodable(value: str) -> bool:
     try:
         value.encode()

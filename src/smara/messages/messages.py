@@ -192,11 +192,12 @@ class Messages:
             # A thread begins with its first message, which for an imported one was long ago.
             times = [now if item.created_at is None else item.created_at for item in prepared]
             thread = replace(thread, created_at=min(times))
+        row = self._threads.row_for(thread)
         appended = self._appender.append(
-            self._threads.row_for(thread),
+            row,
             prepared,
             now,
-            resource_id=thread.resource_id,
+            resource_id=row[1] if thread.resource_id is not None else None,
             may_differ=may_differ,
             session_id=None if session_id is None else require_id(session_id, "session_id"),
         )

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from smara.core.clock import check_time
 from smara.core.escape import to_storable
-from smara.core.scope import is_id, require_id
+from smara.core.scope import is_id, lookup_id, require_id
 from smara.database.projects import ProjectContext
 from smara.errors import ConflictError, InvalidInputError, NotFoundError
 from smara.messages.models import NewThread, Thread, ThreadKind
@@ -179,7 +179,9 @@ class Threads:
             limit: The most threads; without it, all.
             offset: How many to skip.
         """
-        given = {"resource_id": resource_id, "kind": kind, "parent_id": parent_id}
+        given = {
+            "resource_id": lookup_id(resource_id), "kind": kind, "parent_id": lookup_id(parent_id),
+        }  # fmt: skip
         values = {column: value for column, value in given.items() if value is not None}
         where = "".join(f" AND {column} = ?" for column in values)
         with self._store.database.read() as session:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from smara.core import log
 from smara.core.dates import local_time, zone_of
-from smara.core.scope import is_id
+from smara.core.scope import is_id, lookup_id
 from smara.core.terms import fold
 from smara.database.database import Session
 from smara.database.fulltext import Within
@@ -585,8 +585,8 @@ def _filter(
             raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {each!r}.")
     return SearchFilter(
         expand_sources(sources, is_about_code),
-        thread_id,
-        resource_id,
+        lookup_id(thread_id),
+        lookup_id(resource_id),
         roles=roles,
         since_ms=_as_ms(since, "since"),
         until_ms=_as_ms(until, "until"),
