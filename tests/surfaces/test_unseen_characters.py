@@ -87,6 +87,13 @@ def test_a_bomb_stops_at_a_stated_limit_that_says_what_to_do(db, tmp_path, monke
     assert "gunzip FILE" in done.err
 
 
+def test_a_small_bomb_stops_before_its_lines_take_minutes(db, tmp_path):
+    bomb = tmp_path / "bomb.jsonl.gz"
+    bomb.write_bytes(gzip.compress((b" " * (1 << 20) + b"\n") * 24))
+    done = smara("import", str(bomb), "--format", "jsonl")
+    assert "unpacks to more than 200 times its size" in " ".join(done.err.split())
+
+
 def test_a_number_of_five_thousand_digits_is_named_as_such(db, tmp_path):
     file = tmp_path / "n.jsonl"
     file.write_text('{"thread": "t", "role": "user", "content": "x", "n": ' + "9" * 5_000 + "}")

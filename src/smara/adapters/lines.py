@@ -33,8 +33,11 @@ from smara.errors import InvalidInputError, MissingExtraError, NotFoundError
 # Room for a message of 64 MiB together with its JSON escapes.
 MAX_LINE_BYTES = 80 * 1024 * 1024
 
-LEAST_UNPACKED, MOST_UNPACKED, MOST_RATIO = 64 << 20, 16 << 30, 1_000
-"""A packed file may grow to the first, then to a thousand times its size, never past the second."""
+LEAST_UNPACKED, MOST_UNPACKED, MOST_RATIO = 16 << 20, 16 << 30, 200
+"""A packed file may grow to the first, or the third times its size, and never past the second.
+
+Blank lines pack best: 16 MiB of them are 16 million lines to read.
+"""
 _CHUNK_BYTES = 1024 * 1024
 _LINES_PER_PROGRESS = 200
 _GZIP_MAGIC = b"\x1f\x8b"
