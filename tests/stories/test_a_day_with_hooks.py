@@ -24,6 +24,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from tests.surfaces.shell import smara as call
 MAIN = "from smara.surfaces.cli import main; main()"
 SESSIONS = Path(__file__).parents[1] / "fixtures" / "transcripts" / "claude_code"
 REAL = Path(os.environ.get("SMARA_EVAL_DATA", "/nonexistent")) / "transcripts" / "claude_code"
+DAY = (datetime.now(UTC) - timedelta(days=1)).strftime("%Y-%m-%d")
 MINE = '{\n  // mine\n  "model": "opus",\n}\n'
 
 
@@ -88,7 +90,9 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     told = home / ".claude" / "projects" / re.sub(r"[^A-Za-z0-9]", "-", str(shop))
     told.mkdir(parents=True)
     for path in SESSIONS.glob("*.jsonl"):
-        (told / path.name).write_text(path.read_text().replace("__ROOT__", str(shop)))
+        text = path.read_text().replace("__ROOT__", str(shop))
+        # The sessions are of yesterday: what only old ones show is not said before it is confirmed.
+        (told / path.name).write_text(re.sub(r'("timestamp": ?")[\d-]{10}', rf"\g<1>{DAY}", text))
     monkeypatch.chdir(shop)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("SMARA_HOME", str(tmp_path / "data"))

@@ -251,7 +251,7 @@ CODE = {
     ],
     "graph locate": [
         "score  place        in    why *",
-        "1.00   shop.py:1-5  sell  selling in sell",
+        "1.00   shop.py:1-5  sell  sell of selling in sell",
     ],
     "graph map": ["shop.py", r"  def sell\(thing\)", "19 tokens: 2 of 2 names in 2 of 3 files."],
     "graph modules": [r"\.", "  2 files around sell, put.", "  names   sell, put"],

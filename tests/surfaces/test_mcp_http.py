@@ -86,7 +86,7 @@ def test_tools_are_served_to_the_official_client(store, mode):
 
     with http_server("--token", TOKEN) as (url, _, _):
         names, thread, page = by_client(url, {"Authorization": bearer()}, ask, mode=mode)
-    assert names == ["task-query", "task-mutate", "memory-search"]
+    assert names == ["task-query", "task-mutate", "memory-search", "memory-record"]
     assert (thread, page[:16]) == ("login", "# Login with Zod")
 
 

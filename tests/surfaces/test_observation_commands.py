@@ -494,6 +494,7 @@ def test_compact_where_nothing_may_be_observed_compacts_all_the_same(store, monk
 # the worker
 
 
+@pytest.mark.usefixtures("by_folder")
 def test_one_round_observes_what_has_been_silent_for_long(store):
     data = smara("worker", "--once", "--json").data
     assert {
@@ -530,6 +531,7 @@ def test_worker_serves_every_project_of_the_store_and_with_a_name_that_one_alone
     assert smara("worker", "--all-projects", "--project", "shop").code == 2
 
 
+@pytest.mark.usefixtures("by_folder")
 def test_worker_of_one_project_and_one_of_all_may_run_beside_each_other(store):
     with held_worker(store, None), held_worker(store, "shop"):
         assert smara("worker").code == 7
