@@ -331,7 +331,15 @@ def known(
         and (name is None or NAMES.get(name) == row["type"])
         and set(re.findall(r"[^ ,]+", files or "")) <= set(json.loads(row["files"]))
         and (quote is None or one_line(quote).strip("'…") in one_line(_quotes(row)))
+        and was_output(world, quote or "")
     )
+
+
+def was_output(world: World, quote: str) -> bool:
+    """Whether what a quotation says that an output said stands in one of a call that failed."""
+    said = quote.partition("output said: ")[2].rstrip("…").split()
+    outputs = (one_line(each.output) for each in world.all() if each.has_failed)
+    return not said or any(all(word in output for word in said) for output in outputs)
 
 
 def _quotes(row: dict[str, Any]) -> str:
@@ -425,8 +433,11 @@ LINE_SHAPES = (
     shape(
         rf"- error \(noted {_DATE}(?:, \d+ sessions)?(?:, not confirmed)?\): \"Running "
         r"`(?P<command>[^`]+)` failed(?: \(output said: `(?P<error>[^`]+)`\))?; what worked: "
-        r"(?:running )?`(?P<fix>[^`]+)`(?: first)?\.\".*",
-        worked_after,
+        r"(?:running )?`(?P<fix>[^`]+)`(?: first)?\.\""
+        r"(?: Seen: \"(?P<quote>[^\"]+)\")? \[Memory [^]]+\]",
+        lambda world, command, fix, error="", quote="": (
+            worked_after(world, command, fix, error) and was_output(world, quote)
+        ),
     ),
     shape(
         rf"- (?:`(?P<command>[^`]+)` failed|This error came) here before "

@@ -25,6 +25,7 @@ FADES = {
 }  # fmt: skip
 BOUNDS = {"cautious": 0.80, "standard": 0.65, "confident": 0.55, "autonomous": 0.45}
 _SEARCHED = ("text", "title", "path", "files", "tags", "modules", "type", "data")
+_ORIGINS = {"tool": "the output of tools", "file": "files"}
 HERE = {"tool", "file", "code"}
 _SMALL = re.compile(
     r"(?:an?|about|and|are|as|at|be|by|did|do|does|for|from|how|i|in|is|it|of|on|or|our|the|their|to|was|we"
@@ -484,14 +485,14 @@ class Doors:
         factor, result, text = float(match[1]), float(match[2]), match[3]
         is_so = is_near(value * factor, result, 0.012)
         fades = row["half_life_days"] or FADES.get(row["type"])
-        if text == f"stored confidence of a {row['type']}":
+        if text == f"stored confidence, type {row['type']}":
             return factor == 1 and is_near(result, row["confidence"]), result
         if text == "pinned: it does not fade":
             return is_so and bool(row["is_pinned"]), result
         if text.startswith("it does not fade: "):
             return is_so and not fades and factor == 1, result
         age = re.fullmatch(
-            r"(\d+) days since (it was made|it was seen|its last verified use),"
+            r"(\d+) days? since (it was made|it was seen|its last verified use),"
             r" half-life (\d+) days",
             text,
         )
@@ -554,7 +555,7 @@ class Doors:
                 *((f"verified by {by}",) if row["is_verified"] else ()),
                 *(
                     {
-                        "observed": (f"it rests on what tools or files here said: {taint}",),
+                        "observed": (f"it comes from {_ORIGINS.get(taint)} on this machine",),
                         "unconfirmed": (
                             f"made by {row['source']}, and nobody has confirmed it yet",
                         ),

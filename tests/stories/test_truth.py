@@ -26,7 +26,7 @@ from smara.testing import FakeClock
 from tests.faults.sizes import count
 from tests.hook_replay import read_session
 from tests.surfaces.shell import smara as call
-from tests.truth import World, false_of_session, false_statements
+from tests.truth import World, false_of_session, false_statements, was_output
 from tests.truth_doors import Doors, rows_of
 
 REAL = Path(os.environ.get("SMARA_EVAL_DATA", "/nonexistent")) / "transcripts" / "claude_code"
@@ -321,6 +321,27 @@ def test_receipts_state_what_happened_after_a_warning(stage, after, state, saves
     shown = call("receipts", "show", row[0]).out
     assert ("saved about" in shown) == saves
     assert "avoided" not in shown
+
+
+def test_what_an_output_is_said_to_have_said_stands_in_it(stage):
+    shop = stage.folder / "shop"
+    for number in (1, 2):
+        play = meet(stage, f"session-no-{number}").run("npm ci").run("npm test", "31 passed")
+        missing = str(shop / "src" / "settings.py")
+        play.call("Read", error="File does not exist.", file_path=missing)
+        play.read("config/settings.py").end()
+    told = stage.told()
+    assert false_statements(stage.world, told) == []
+    wrong = told.replace("npm test output said: Error", "npm test output said: No")
+    assert len(false_statements(stage.world, wrong)) == 1
+    quotes = [
+        each["quote"]
+        for row in stage.world.memories.values()
+        for each in json.loads(row["evidence"])
+    ]
+    assert [quote for quote in quotes if not was_output(stage.world, quote)] == []
+    assert "src/settings.py\n(failed)" in quotes
+    assert not was_output(stage.world, "src/settings.py\noutput said: not quoted")
 
 
 CART = '"""The cart."""\n\n\ndef total(lines):\n    return round(sum(lines), 2)\n'

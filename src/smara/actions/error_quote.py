@@ -267,8 +267,11 @@ def evidence_words(what: str, line: str) -> str:
 
     >>> evidence_words("$ go build", "bash: go: command not found")
     '$ go build\\noutput said: bash: go: command not found'
+    >>> evidence_words("$ go build", "run zq.sh now")
+    '$ go build\\n(failed)'
     """
-    return f"{what}\n{_OUTPUT_SAID}{error_quote(line) or UNQUOTED}"
+    quotation = error_quote(line)
+    return f"{what}\n{_OUTPUT_SAID}{quotation}" if quotation else f"{what}\n(failed)"
 
 
 def words_of_test(name: str) -> str:
