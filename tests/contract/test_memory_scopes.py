@@ -136,6 +136,19 @@ def test_memory_of_a_unit_of_work_is_seen_by_who_holds_its_task(where):
     assert seen(where, memory_id, "bob", "three") == set()
 
 
+def test_memory_of_a_unit_of_work_is_of_the_one_task_that_its_session_holds(where):
+    with opened(where, "ann", "one") as memory:
+        task = memory.tasks.add("Move the gateway")
+        memory.tasks.claim(task.id)
+    memory_id = stored(where, scope="work_unit")
+    with opened(where, "ann", "one") as memory:
+        assert memory.memories.get(memory_id).work_unit.hierarchy == (task.short_id,)
+        memory.tasks.release(task.id)
+    with opened(where, "bob", "two") as memory:
+        memory.tasks.claim(task.id)
+    assert {"list", "find", "get", "search"} <= seen(where, memory_id, "bob", "two")
+
+
 @pytest.mark.parametrize(
     ("hierarchy", "is_seen"), [(("gw", "2"), True), (("gw", "3"), False), (("gw",), False)]
 )

@@ -29,10 +29,18 @@ from smara.knowledge.models import (
     NewMemory,
     Relation,
     TypedMemory,
+    WorkUnit,
     origins,
     rank_of,
 )
-from smara.knowledge.prepare import INFERRED, clean_relation, clean_taint, fields_of, named_files
+from smara.knowledge.prepare import (
+    INFERRED,
+    clean_relation,
+    clean_taint,
+    clean_work_unit,
+    fields_of,
+    named_files,
+)
 from smara.knowledge.provenance import Sources
 from smara.knowledge.statements import is_repeated_in, is_same_in_meaning, parse_statement
 from smara.knowledge.store import CHUNK, KnowledgeStore, StoredMemory, evidence_of
@@ -236,6 +244,10 @@ class Adder:
         is_of_unit = scope == "work_unit" and kind.scope != scope and not given.new.work_unit
         if session_id is None and (scope == "session" or is_of_unit):
             refused = f"scope {scope} needs to know the session: set SMARA_SESSION"
+        elif is_of_unit and len(tasks := store.tasks_of(session, str(session_id))) == 1:
+            unit = WorkUnit("native", tuple(tasks), tasks[0])
+            fields = {**given.fields, "work_unit": clean_work_unit(unit)}
+            given = replace(given, new=replace(given.new, work_unit=unit), fields=fields)
         if refused:
             return AddResult("refused", None, (refused,))
         origins = [store.require(session, each).memory for each in given.new.derived_from]

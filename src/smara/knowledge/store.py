@@ -130,6 +130,14 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
         session = to_storable(_SESSION.get() or self.session_id)
         return () if self.actor is None else (self.actor, *[session] * 4)
 
+    def tasks_of(self, session: Session, session_id: str) -> list[str]:
+        """Return the short ids of the tasks that a session holds."""
+        statement = (
+            "SELECT t.short_id FROM tasks t WHERE t.project_no = :project AND t.session_id = ?"
+            " AND t.status = 'in_progress'"
+        )
+        return [str(row[0]) for row in self.rows(session, statement, to_storable(session_id))]
+
     def apart(self, session: Session) -> list[str]:
         """Return the sessions that are told what others are not.
 
