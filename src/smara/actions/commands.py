@@ -169,7 +169,7 @@ _OF_THE_MOMENT = re.compile(
     r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/tmp/|<<|\$\(|\n|/(?:Users|home)/|#\d|\b\d{4,}\b"
     r"|[\"'][^\"']{20}"
     # A program that is fetched to be run may be another one tomorrow.
-    r"|\|\s*(?:sudo\s+)?(?:\w*sh|python\d?|node|perl)\b|<\(|://(?!localhost|127\.|0\.0|\[::1)"
+    r"|\|\s*(?:sudo\s+)?(?:\w*sh|python\d?|node|perl)\b|<\(|://(?!/|localhost|127\.|0\.0|\[::1)"
 )
 _OF_THE_MOMENT_LENGTH = 160
 _NAMED_ANEW = re.compile(
@@ -399,7 +399,11 @@ def _named(word: str) -> str:
 def is_of_the_moment(text: str) -> bool:
     """Return True if a command is particular to one session.
 
-    That is a long script, a commit, the number of a comment, a download.
+    That is a long script, a commit, the number of a comment, a download; a URL of a file here is
+    none.
+
+    >>> is_of_the_moment("X=sqlite:///dev.db make up"), is_of_the_moment("npx https://x.y/z")
+    (False, True)
     """
     return len(text) > _OF_THE_MOMENT_LENGTH or bool(_OF_THE_MOMENT.search(text))
 
