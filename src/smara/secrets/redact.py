@@ -214,13 +214,14 @@ class _Walk:
 
     def _dict(self, original: dict[Any, Any], values: list[Any]) -> dict[Any, Any]:
         built: dict[Any, Any] = {}
+        numbers: dict[Any, int] = {}
         # The names of fields have steps of their own: without them no value could be found.
         self._steps, spent = self._most_steps, self._steps
         for key, value in zip(original, values, strict=True):
             plain = unique = self._text(key, "") if isinstance(key, str) else key
-            number = 2
             while unique in built:  # two keys that held different secrets of one kind
-                unique, number = f"{plain}#{number}", number + 1
+                numbers[plain] = numbers.get(plain, 1) + 1
+                unique = f"{plain}#{numbers[plain]}"
             built[unique] = value
         self._steps = spent
         return built

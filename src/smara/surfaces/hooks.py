@@ -73,7 +73,7 @@ def _take(agent: str, event: str) -> None:
 
 def read_input(file: int) -> bytes:
     """Read a stream to its end, or until the time is over."""
-    content = b""
+    content = bytearray()  # grown in place: adding up bytes would copy all of them each time
     while len(content) < 64 << 20:
         # On Windows only sockets can be waited for; the host's own timeout has to do there.
         if sys.platform != "win32":
@@ -85,7 +85,7 @@ def read_input(file: int) -> bytes:
         if not piece:
             break
         content += piece
-    return content
+    return bytes(content)
 
 
 def write_output(file: int, content: bytes) -> None:
