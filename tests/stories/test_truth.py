@@ -503,7 +503,8 @@ def real() -> list[Any]:
 
 
 @pytest.mark.parametrize("path", real())
-def test_what_is_told_of_a_real_session_is_what_its_events_show(stage, path):
+def test_what_is_told_of_a_real_session_is_what_its_events_show(stage, path, monkeypatch):
+    monkeypatch.setenv("HOME", str(stage.folder / "home"))
     session = read_session(path)
     for each in session.sent():
         stage.send(each.at_ms, each.event, each.payload)
@@ -515,3 +516,10 @@ def test_what_is_told_of_a_real_session_is_what_its_events_show(stage, path):
         each for each in stage.memory.behavior.sessions() if each.session_id == session.id
     ]
     assert false_of_session(stage.world, session.id, " ".join(watched.evidence)) == []
+    doors = Doors(stage.folder / "store.db", stage.folder / "shop", 0, text)
+    assert doors.false_of_status(read(doors, "status")) == []
+    assert doors.false_of_doctor(read(doors, "doctor")) == []
+    for prompt in stage.world.prompts(session.id)[:2]:
+        query = " ".join(prompt.split()[:6])
+        explained = read(doors, "search", query, "--explain")
+        assert doors.false_of_search(query, explained) == []
