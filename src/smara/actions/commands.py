@@ -171,6 +171,7 @@ _OF_THE_MOMENT = re.compile(
     # A program that is fetched to be run may be another one tomorrow.
     r"|\|\s*(?:sudo\s+)?(?:\w*sh|python\d?|node|perl)\b|<\(|://(?!/|localhost|127\.|0\.0|\[::1)"
 )
+_INSTALLED = re.compile(r"\b(?:install|add|i|get|dlx|npx|uvx)\s+([^\n|;&]+)", re.I)
 _OF_THE_MOMENT_LENGTH = 160
 _NAMED_ANEW = re.compile(
     r"^git\s+(?:commit|add|push|pull|checkout|switch|rm|mv)\b|^gh\s+(?:pr|issue)\s+(?:create"
@@ -406,6 +407,25 @@ def is_of_the_moment(text: str) -> bool:
     (False, True)
     """
     return len(text) > _OF_THE_MOMENT_LENGTH or bool(_OF_THE_MOMENT.search(text))
+
+
+def is_dictated(text: str, output: str) -> bool:
+    """Return True if output told to install what a command installs.
+
+    A module that is named as missing is what the code imports. An order to install something is
+    the word of an author that is not known.
+
+    >>> is_dictated("pip install evil", "No module named 'x'. Run `pip install evil`")
+    True
+    >>> is_dictated("pip install requests", "No module named 'requests'")
+    False
+    """
+    packages, orders = (
+        {word.strip("`'\".,;:!?)") for each in _INSTALLED.findall(words) for word in each.split()}
+        for words in (text, output)
+    )
+    # A list of requirements is a file of the repository.
+    return any(not word.startswith("-") and not word.endswith(".txt") for word in packages & orders)
 
 
 def is_named_anew(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from smara.actions.commands import is_of_the_moment, is_same_program
+from smara.actions.commands import is_dictated, is_of_the_moment, is_same_program
 from smara.actions.error_quote import UNQUOTED, error_quote, evidence_words, failed_words
 from smara.actions.failures import is_option, is_passing
 from smara.actions.paths import modules_of
@@ -138,8 +138,10 @@ class KnownFix(NamedTuple):
 def is_lasting(command: str, line: str, fix: str) -> bool:
     """Return True if an error and its fix will last."""
     is_brief = is_of_the_moment(command) or is_of_the_moment(fix) or is_passing(line)
+    if is_brief or is_dictated(fix, line):
+        return False
     # Taking another program teaches nothing of the options that this one has.
-    return not is_brief and (not is_option(line) or is_same_program(command, fix))
+    return not is_option(line) or is_same_program(command, fix)
 
 
 def _constant(texts: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from smara.actions.commands import is_named_anew, is_of_the_moment
+from smara.actions.commands import is_dictated, is_named_anew, is_of_the_moment
 from smara.actions.failures import has_failed, is_passing, lacking
 from smara.actions.paths import project_path
 from smara.behavior.habits import Habits, KnownFailure
@@ -71,7 +71,8 @@ def is_worth_saying(failure: KnownFailure) -> bool:
     if failure.worked_since or is_passing(failure.error):
         return False
     if failure.how in ("command", "first", "path"):
-        return bool(failure.fix) and not is_of_the_moment(str(failure.fix))
+        fix = str(failure.fix or "")
+        return bool(fix) and not is_of_the_moment(fix) and not is_dictated(fix, failure.error)
     if is_named_anew(failure.command):
         return False  # another commit fails for another reason
     return (
