@@ -419,13 +419,15 @@ def is_dictated(text: str, output: str) -> bool:
     True
     >>> is_dictated("pip install requests", "No module named 'requests'")
     False
+    >>> is_dictated("pip install -e .", "Run `pip install -e .`")
+    False
     """
     packages, orders = (
         {word.strip("`'\".,;:!?)") for each in _INSTALLED.findall(words) for word in each.split()}
         for words in (text, output)
     )
-    # A list of requirements is a file of the repository.
-    return any(not word.startswith("-") and not word.endswith(".txt") for word in packages & orders)
+    # The folder itself and a list of requirements are the repository's.
+    return any(not re.match(r"-|$|.*\.txt$", word) for word in packages & orders)
 
 
 def is_named_anew(text: str) -> bool:
