@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from smara.behavior.behavior import Behavior
     from smara.codegraph.anchors.anchors import Anchors
     from smara.codegraph.graph import CodeGraph
+    from smara.commits.commits import Commits
     from smara.config import Settings
     from smara.context.moments.moments import Moments
     from smara.context.processors import Processors
@@ -229,6 +230,13 @@ class Rooms:
         from smara.links.code import CodeKnowledge
 
         return CodeKnowledge(lambda: self.anchors, self.knowledge_store)
+
+    @cached_property
+    def commits(self) -> Commits:
+        from smara.commits.commits import Commits
+        from smara.commits.store import CommitStore
+
+        return Commits(CommitStore(self.database, self.scope), self._code_root)
 
     @cached_property
     def knowledge_store(self) -> KnowledgeStore:

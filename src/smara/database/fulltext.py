@@ -106,13 +106,14 @@ def join_terms(conditions: Iterable[str]) -> str:
     return "".join(f" AND {condition}" for condition in conditions)
 
 
-RecordKind = Literal["task", "observation", "memory", "working", "code"]
+RecordKind = Literal["task", "observation", "memory", "working", "code", "commit"]
 KIND_CODES: dict[RecordKind, int] = {
     "task": 1,
     "observation": 2,
     "memory": 3,
     "working": 4,
     "code": 5,
+    "commit": 6,
 }
 """The number that stands for a kind in a row number."""
 _KINDS: dict[int, RecordKind] = {code: kind for kind, code in KIND_CODES.items()}

@@ -38,6 +38,7 @@ _EXPECTED: tuple[tuple[RecordKind, str, str, str], ...] = (
         "memories lacks {} of them",
     ),
     ("code", "code_chunks", "true", "code lacks {} pieces"),
+    ("commit", "commits", "true", "commits lacks {} of them"),
 )
 """The records that the index must have: kind, table, condition, and how a lack is reported."""
 

@@ -175,6 +175,7 @@ class Index:
         """
         from smara.codegraph.parse.chunks import chunk_terms
         from smara.codegraph.store import indexed_chunks
+        from smara.commits.store import commit_terms, indexed_commits
         from smara.knowledge.store import indexed_memories, memory_terms
         from smara.observations.store import indexed_observations, observation_terms
         from smara.tasks.change import task_terms
@@ -189,6 +190,7 @@ class Index:
             ("observation", indexed_observations(session), observation_terms),
             ("memory", indexed_memories(session), memory_terms),
             ("working", indexed_pages(session), lambda terms: terms),
+            ("commit", indexed_commits(session), commit_terms),
         )
         for kind, rows, terms_of in sources:
             for no, project_no, record in rows:

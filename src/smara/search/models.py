@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 Source = Literal[
-    "raw", "compacted", "observation", "reflection", "memory", "task", "working", "code"
+    "raw", "compacted", "observation", "reflection", "memory", "task", "working", "code", "commit"
 ]
 KINDS: dict[str, tuple[str, ...]] = {
     "messages": ("raw", "compacted"),
@@ -26,6 +26,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "tasks": ("task",),
     "working": ("working",),
     "code": ("code",),
+    "commits": ("commit",),
 }
 """What may be searched, and the sources that the hits of each say they come from."""
 SOURCES: tuple[str, ...] = tuple(

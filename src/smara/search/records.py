@@ -22,6 +22,7 @@ from smara.search.query import Query, QueryIntent, letters_of, verified_term
 from smara.search.weights import WEIGHTS, Weights, WordWeights
 
 if TYPE_CHECKING:
+    from smara.commits.store import CommitStore
     from smara.knowledge.store import KnowledgeStore
     from smara.meaning.models import Vector
     from smara.meaning.query import Meaning
@@ -434,4 +435,35 @@ class WorkingSource:
             if (page := pages.get(no)) is not None
             and page.id is not None
             and page.updated_at is not None
+        }
+
+
+class CommitSource:
+    """The commits of the history."""
+
+    kind: RecordKind = "commit"
+    sources: tuple[str, ...] = ("commit",)
+
+    def __init__(self, store: CommitStore) -> None:
+        self._store = store
+
+    def total(self, session: Session) -> int:
+        return self._store.state(session).total
+
+    def load(self, session: Session, numbers: Sequence[int]) -> Mapping[int, Hit]:
+        return {
+            no: Hit(
+                commit.sha,
+                "commit",
+                commit.message,
+                created_at=commit.at,
+                metadata={
+                    "shortId": commit.short_id,
+                    "author": commit.author,
+                    "functions": list(commit.functions[:10]),
+                },
+                title=commit.subject,
+                files=commit.files[:10],
+            )
+            for no, commit in self._store.by_numbers(session, numbers).items()
         }

@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
+from smara.commits.store import CommitStore
 from smara.core import log
 from smara.core.dates import local_time, zone_of
 from smara.core.scope import is_id, lookup_id
@@ -51,6 +52,7 @@ from smara.search.query import (
 )
 from smara.search.records import (
     CodeJudge,
+    CommitSource,
     Find,
     MemorySource,
     ObservationSource,
@@ -87,6 +89,7 @@ def record_finders(
         ObservationSource(ObservationStore(database, scope), freshness),
         MemorySource(KnowledgeStore.seen_by(project), project.clock, freshness),
         WorkingSource(WorkingStore(database, scope)),
+        CommitSource(CommitStore(database, scope)),
     ]
     finders: list[CodeFinder] = []
 

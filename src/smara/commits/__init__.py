@@ -1,0 +1,1 @@
+"""Records of a project's commits, and the reasons behind its present lines."""
