@@ -29,7 +29,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("search",),
     ("meaning",),
     ("observations", "behavior"),
-    ("messages", "tasks", "working", "knowledge", "codegraph"),
+    ("messages", "tasks", "working", "knowledge", "codegraph", "commits"),
     ("actions", "journal"),
     ("secrets", "models"),
     ("database",),

@@ -36,7 +36,8 @@ from smara.behavior.models import (
 from smara.behavior.scratchpad import Pad
 from smara.behavior.sessions import WatchResult
 from smara.behavior.synthesis import Synthesized
-from smara.codegraph.index.indexer import IndexTree, Progress
+from smara.codegraph.index.indexer import IndexTree
+from smara.codegraph.index.indexer import Progress as CodegraphProgress
 from smara.codegraph.memory_graph import Graph
 from smara.codegraph.models import (
     CoChange,
@@ -54,6 +55,8 @@ from smara.codegraph.models import (
     SymbolCard,
     TreeStatus,
 )
+from smara.commits.commits import Progress
+from smara.commits.models import Commit, HistoryReport, LineReason
 from smara.config import Settings
 from smara.context.models import (
     Context,
@@ -484,6 +487,13 @@ class AsyncWorking:
     ) -> str: ...
     async def render_by_author(self, limits: Mapping[str, int]) -> str: ...
 
+class AsyncCommits:
+    async def update(self, limit: int = ..., progress: Progress | None = ...) -> HistoryReport: ...
+    async def name_functions(self, limit: int = ...) -> int: ...
+    async def get(self, sha: str) -> Commit: ...
+    async def why(self, path: str, function: str | None = ...) -> list[LineReason]: ...
+    async def list(self, *, path: str | None = ..., limit: int = ...) -> list[Commit]: ...
+
 class AsyncMemories:
     async def get(self, memory_id: str) -> TypedMemory: ...
     async def find(self, memory_id: str) -> TypedMemory | None: ...
@@ -784,7 +794,7 @@ class AsyncCodeGraph:
         root: str | os.PathLike[str] | None = ...,
         *,
         full: bool = ...,
-        progress: Progress | None = ...,
+        progress: CodegraphProgress | None = ...,
         wait_seconds: float = ...,
         workers: int | None = ...,
         scip: str | os.PathLike[str] | None = ...,
@@ -1068,6 +1078,7 @@ class AsyncMemory:
     history: AsyncHistory
     tasks: AsyncTasks
     working: AsyncWorking
+    commits: AsyncCommits
     memories: AsyncMemories
     observations: AsyncObservations
     behavior: AsyncBehavior

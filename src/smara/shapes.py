@@ -15,6 +15,7 @@ from smara.core.text import best_window
 from smara.errors import InvalidInputError
 
 if TYPE_CHECKING:  # a command that lists threads must not load the models of every room
+    from smara.commits.models import Commit, LineReason
     from smara.core.freshness import Freshness
     from smara.knowledge.models import Evidence, TypedMemory
     from smara.messages.models import Message
@@ -519,6 +520,33 @@ def paged_json(name: str, shape: Json, text: str, page: int) -> Json:
     return {
         name: {**shape, "content": content, **cut},
         **filled(nextPage=paging.get("nextPage")),
+    }
+
+
+def commit_json(commit: Commit) -> Json:
+    """Return the shape of a commit."""
+    return {
+        "id": commit.sha,
+        "shortId": commit.short_id,
+        "at": commit.at,
+        "author": commit.author,
+        "subject": commit.subject,
+        "body": commit.body,
+        "reason": commit.reason,
+        "files": list(commit.files),
+        "functions": list(commit.functions),
+    }
+
+
+def line_reason_json(reason: LineReason) -> Json:
+    """Return the shape of a reason behind a file's lines."""
+    return {
+        "path": reason.path,
+        "commit": commit_json(reason.commit),
+        "lines": list(reason.lines),
+        "functions": list(reason.functions),
+        "lost": [{"text": each.text, "by": each.by} for each in reason.lost],
+        "undoneBy": None if reason.undone_by is None else commit_json(reason.undone_by),
     }
 
 

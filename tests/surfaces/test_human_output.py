@@ -305,6 +305,12 @@ MODELS = {
 }
 LINES: dict[str, list[str]] = STORE | MESSAGES | TASKS | MEMORIES | CODE | MODELS
 ELSEWHERE = {
+    "commits update": "test_commits_command::test_update_says_how_many_commits_are_new",
+    "commits list": (
+        "test_commits_command::test_the_list_shows_the_newest_first_and_one_file_on_request"
+    ),
+    "commits show": "test_commits_command::test_show_gives_message_files_and_functions",
+    "commits why": "test_commits_command::test_why_tells_the_reason_and_what_undid_it",
     "mcp": "test_mcp_stdio",
     "embeddings drop": "test_embeddings_command::test_dropping_says_how_many_are_gone",
     "behavior signals": (

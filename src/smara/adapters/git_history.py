@@ -23,8 +23,9 @@ from smara.actions.paths import module_of
 from smara.adapters.instructions.collect import root_of
 from smara.adapters.instructions.importer import all_memories
 from smara.adapters.records import Progress
-from smara.behavior.commit_reasons import Revert, read_commit, reason_of, revert_of, subject_of
+from smara.behavior.commit_reasons import Revert, reason_of, revert_of
 from smara.behavior.scratchpad import code, quote
+from smara.commits.message import read_commit, subject_of
 from smara.core.extract import word_set
 from smara.core.git import find_repository, git_text
 from smara.errors import InvalidInputError

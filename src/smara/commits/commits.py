@@ -115,6 +115,21 @@ class Commits:
             raise InvalidInputError(f"{sha!r} may mean several commits. Give more characters.")
         return found[0]
 
+    def why(self, path: str, function: str | None = None) -> list[LineReason]:
+        """Return the stated reasons behind a file's lines, undone ones first.
+
+        Args:
+            path: A file, from the top of the repository.
+            function: Only what concerns this function.
+        """
+        root = self._root()
+        if root is None:
+            return []
+        reasons = line_reasons(root, path, self.list(path=path, limit=200))
+        if function is None:
+            return reasons
+        return [each for each in reasons if function in each.functions]
+
     def list(self, *, path: str | None = None, limit: int = 50) -> list[Commit]:
         """Return the newest commits, of all files or of one.
 
@@ -133,21 +148,6 @@ class Commits:
                 found = more
             return found
 
-    def why(self, path: str, function: str | None = None) -> list[LineReason]:
-        """Return the stated reasons behind a file's lines, undone ones first.
-
-        Args:
-            path: A file, from the top of the repository.
-            function: Only what concerns this function.
-        """
-        root = self._root()
-        if root is None:
-            return []
-        reasons = line_reasons(root, path, self.list(path=path, limit=200))
-        if function is None:
-            return reasons
-        return [each for each in reasons if function in each.functions]
-
 
 def _leads_to(root: str, old: str, new: str) -> bool:
     answer = ask_git(root, "merge-base", "--is-ancestor", old, new)
@@ -155,7 +155,10 @@ def _leads_to(root: str, old: str, new: str) -> bool:
 
 
 def _redacted(commit: Commit) -> Commit:
-    texts = {
-        name: redact(getattr(commit, name)).text for name in ("author", "subject", "body", "reason")
-    }
-    return replace(commit, **texts)
+    return replace(
+        commit,
+        author=redact(commit.author).text,
+        subject=redact(commit.subject).text,
+        body=redact(commit.body).text,
+        reason=redact(commit.reason).text,
+    )

@@ -234,8 +234,9 @@ class RecordFinder:
         most = max(CANDIDATES if filters.is_narrow else 0, filters.limit + SPARE)
         scores = gathered.scored(max(CANDIDATES, filters.limit))
         close: dict[int, float] = {}
-        if vector is not None and self._meaning is not None:
-            kind = self._source.kind
+        kind = self._source.kind
+        # Commits have no vectors: their messages name what they are about.
+        if vector is not None and self._meaning is not None and kind != "commit":
             close = dict(self._meaning.nearest(session, kind, vector, max(NEAREST, most)))
             close |= self._meaning.scores(
                 session, kind, [no for no in scores if no not in close], vector

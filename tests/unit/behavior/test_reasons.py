@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smara.behavior.commit_reasons import read_commit, reason_of, revert_of, subject_of
+from smara.behavior.commit_reasons import reason_of, revert_of
+from smara.commits.message import read_commit, subject_of
 
 
 def test_a_wrapped_sentence_is_read_whole_and_trailers_are_not():

@@ -43,6 +43,8 @@ def _import_git(
     with call.memory() as memory:
         for folder in files or (None,):
             with output.bar("commits") as progress:
+                if not dry_run and folder is None:
+                    memory.commits.update()
                 report = import_history(
                     memory,
                     folder,

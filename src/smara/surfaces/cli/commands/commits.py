@@ -1,0 +1,126 @@
+"""Define `smara commits`: read the history, list commits, and explain the lines of a file."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from smara.commits.models import LineReason
+from smara.core.git import find_repository
+from smara.errors import InvalidInputError
+from smara.shapes import commit_json, line_reason_json
+from smara.surfaces.cli import output
+from smara.surfaces.cli.options import Invocation, Reply, common, limit_option
+
+commits_command = click.Group("commits", help="Read the history, and explain a file's lines.")
+_SHOWN_LINES = 3
+
+
+@commits_command.command("update")
+@common
+def update(call: Invocation) -> Reply:
+    """Read the commits that are new since the last time."""
+    with call.memory() as memory:
+        with output.bar("Reading commits") as progress:
+            report = memory.commits.update(progress=progress)
+        named = memory.commits.name_functions()
+    yield {
+        "added": report.added,
+        "total": report.total,
+        "dropped": report.dropped,
+        "isAll": report.is_all,
+        "named": named,
+    }
+    output.say(
+        f"{output.count(report.added, 'new commit')}; {report.total:,} in all."
+        + (f" {report.dropped:,} were rewritten and are gone." if report.dropped else "")
+        + ("" if report.is_all else " Older ones were left out.")
+    )
+
+
+@commits_command.command("list")
+@click.argument("path", required=False)
+@limit_option(20, 1_000, help="Show at most N.")
+@common
+def list_commits(call: Invocation, path: str | None, limit: int) -> Reply:
+    """List commits, newest first; with PATH those that changed a file."""
+    with call.memory() as memory:
+        found = memory.commits.list(path=path and _in_repository(path), limit=limit)
+    yield [commit_json(each) for each in found]
+    if not found:
+        output.say("No commits yet. `smara commits update` reads the history.")
+        return
+    output.table(
+        ("commit", "day", "subject"),
+        [(each.short_id, each.day, each.subject) for each in found],
+        folding=("subject",),
+    )
+
+
+@commits_command.command("show")
+@click.argument("sha", metavar="COMMIT")
+@common
+def show(call: Invocation, sha: str) -> Reply:
+    """Show a commit: message, files and functions."""
+    with call.memory() as memory:
+        commit = memory.commits.get(sha)
+    yield commit_json(commit)
+    output.say(f"{commit.short_id}  {commit.subject}", bold=True)
+    output.facts(
+        [
+            ("author", f"{commit.author}, {commit.day}"),
+            ("files", ", ".join(commit.files)),
+            ("functions", ", ".join(commit.functions)),
+        ]
+    )
+    if commit.body:
+        output.say("", commit.body)
+
+
+@commits_command.command("why")
+@click.argument("path")
+@click.option("--function", metavar="NAME", help="Only what concerns this function.")
+@common
+def why(call: Invocation, path: str, function: str | None) -> Reply:
+    """Explain a file: the stated reasons behind its lines.
+
+    What a commit set with a reason, and a later one took away without
+    stating one, comes first.
+    """
+    with call.memory() as memory:
+        memory.commits.update()
+        reasons = memory.commits.why(_in_repository(path), function)
+    yield [line_reason_json(each) for each in reasons]
+    if not reasons:
+        output.say("No commit states a reason for what stands there.")
+    for each in reasons:
+        _explain(each)
+
+
+def _explain(reason: LineReason) -> None:
+    commit, undone = reason.commit, reason.undone_by
+    output.say(f"{commit.short_id}  {commit.day}  {commit.subject}", bold=True)
+    output.say(output.paragraph(commit.reason, "  ", "  "))
+    where = f" of {', '.join(reason.functions[:4])}" if reason.functions else ""
+    if undone is None:
+        output.say(f"  {output.count(len(reason.lines), 'line')}{where} stand today.")
+        return
+    gone = [each.text for each in reason.lost if each.by == undone.sha]
+    output.say(
+        f"  Undone on {undone.day} by {undone.short_id} “{undone.subject}”, whose message "
+        f"states no reason. Gone{where}:"
+    )
+    output.say(*(f"    {line}" for line in gone[:_SHOWN_LINES]))
+    if len(gone) > _SHOWN_LINES:
+        output.say(f"    and {len(gone) - _SHOWN_LINES} more")
+
+
+def _in_repository(path: str) -> str:
+    """Return a path from the top of the repository around it."""
+    whole = os.path.abspath(path)
+    repository = find_repository(os.path.dirname(whole))
+    if repository is None:
+        raise InvalidInputError(f"{path} is in no git repository. Name a file inside of one.")
+    inside = os.path.relpath(whole, repository.root)
+    return inside.replace(os.sep, "/")
