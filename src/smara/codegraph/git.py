@@ -118,8 +118,8 @@ _DEADLINE_SECONDS = 60.0
 _RECORD, _FIELD = "\x1e", "\x1f"
 
 
-class Commit(NamedTuple):
-    """A commit that is not a merge.
+class CommittedFiles(NamedTuple):
+    """The files that one commit changed, merges apart.
 
     ``renamed`` are pairs of an old and a new path; the new ones are changed too.
     """
@@ -151,7 +151,7 @@ def is_ancestor(root: str, older: str, newer: str) -> bool:
     return git_text(root, *command, timeout_seconds=_DEADLINE_SECONDS) is not None
 
 
-def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> list[Commit]:
+def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> list[CommittedFiles]:
     """Return the folder's last commits, oldest first; empty without git.
 
     Paths are relative to the folder.
@@ -175,7 +175,7 @@ def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> l
     return list(parse_commits(text or ""))[::-1]
 
 
-def parse_commits(text: str) -> Iterator[Commit]:
+def parse_commits(text: str) -> Iterator[CommittedFiles]:
     """Yield the commits of a log, in its order.
 
     What cannot be read is left out.
@@ -198,7 +198,7 @@ def parse_commits(text: str) -> Iterator[Commit]:
                 renamed.append((paths[0], paths[1]))
             changed[paths[-1]] = None
         at_ms = int(at) * 1000
-        yield Commit(sha, at_ms, author.casefold(), tuple(changed), renamed=tuple(renamed))
+        yield CommittedFiles(sha, at_ms, author.casefold(), tuple(changed), renamed=tuple(renamed))
 
 
 SECONDS = 5.0

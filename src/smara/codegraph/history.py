@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 
-from smara.codegraph.git import MOST_COMMITS, Commit, checked_out, commits, is_ancestor
+from smara.codegraph.git import MOST_COMMITS, CommittedFiles, checked_out, commits, is_ancestor
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.models import CoChange
 from smara.core.escape import from_storable, to_storable
@@ -46,7 +46,7 @@ class Tally:
     near: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
     authors: dict[str, set[str]] = field(default_factory=dict)
 
-    def add(self, commit: Commit) -> None:
+    def add(self, commit: CommittedFiles) -> None:
         """Count one commit more.
 
         They must come in the order in which they were made.
@@ -142,7 +142,7 @@ class CodeHistory:
         last = (json.loads(before) if before else {}).get("head")
         if last == head:
             return HistoryReport(0, False)
-        new: list[Commit] = []
+        new: list[CommittedFiles] = []
         is_whole = last is None or not is_ancestor(self._root, last, head)
         if not is_whole:
             new = commits(self._root, last, MOST_COMMITS + 1)
@@ -152,7 +152,7 @@ class CodeHistory:
         return self._write(head, before, new, is_whole)
 
     def _write(
-        self, head: str, before: str | None, new: Sequence[Commit], is_whole: bool
+        self, head: str, before: str | None, new: Sequence[CommittedFiles], is_whole: bool
     ) -> HistoryReport:
         lookup, tree_no = self._lookup, self._lookup.tree_no
         with lookup.database.write(is_derived=True) as session:

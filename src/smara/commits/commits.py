@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from smara.commits.lines import line_reasons, names_of
-from smara.commits.models import Commit, HistoryReport, LineReason
+from smara.commits.models import Commit, CommitReport, LineReason
 from smara.commits.read import commits_of, functions_of, new_shas, patches_of
-from smara.commits.store import CommitStore, HistoryState
+from smara.commits.store import CommitState, CommitStore
 from smara.core.git import ask_git, git_text
 from smara.errors import InvalidInputError, NotFoundError
 from smara.secrets import redact
@@ -29,7 +29,7 @@ class Commits:
         self._store = store
         self._root = root
 
-    def update(self, limit: int = MOST_COMMITS, progress: Progress | None = None) -> HistoryReport:
+    def update(self, limit: int = MOST_COMMITS, progress: Progress | None = None) -> CommitReport:
         """Read what is new in the history of the checked-out commit.
 
         Safe to repeat and to run from several processes: a commit is kept once.
@@ -48,7 +48,7 @@ class Commits:
         with self._store.database.read() as session:
             state = self._store.state(session)
         if root is None or not head or head == state.head:
-            return HistoryReport(total=state.total, is_all=state.is_all)
+            return CommitReport(total=state.total, is_all=state.is_all)
         is_linear = state.head is not None and _leads_to(root, state.head, head)
         shas = new_shas(root, limit, state.head if is_linear else None)
         added, read = 0, 0
@@ -68,11 +68,11 @@ class Commits:
             now = self._store.lock(session)
             total = now.total + added - dropped
             is_all = (state.is_all or not is_linear) and len(shas) < limit
-            self._store.save_state(session, HistoryState(head, total, is_all))
-        return HistoryReport(added, total, dropped, is_all=is_all)
+            self._store.save_state(session, CommitState(head, total, is_all))
+        return CommitReport(added, total, dropped, is_all=is_all)
 
     def name_functions(self, limit: int = _NAMED_A_ROUND) -> int:
-        """Find the functions that commits changed, of the newest that wait for it.
+        """Find the functions that the newest commits changed.
 
         Comparing contents costs more than reading messages, so it goes on in rounds.
 

@@ -1,4 +1,4 @@
-"""Find the reasons behind a file's lines, and the changes that undid them.
+"""Find the reasons behind a file's lines, and what undid them.
 
 A commit that states a reason set some lines. Those that stand today are explained by it. Those
 that are gone were taken away by later commits; when such a commit states no reason of its own,

@@ -1,4 +1,4 @@
-"""A commit as a record, and what became of the lines it set."""
+"""Define a commit as a record, and the reasons behind lines."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class LostLine:
 
 @dataclass(frozen=True, slots=True)
 class LineReason:
-    """A commit with a stated reason, and what is left of its lines in one file.
+    """A commit that states a reason, and its lines in one file.
 
     Attributes:
         commit: The commit.
@@ -89,7 +89,7 @@ class LineReason:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryReport:
+class CommitReport:
     """The result of reading the history.
 
     Attributes:

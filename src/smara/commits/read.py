@@ -1,4 +1,4 @@
-"""Read commits from git: messages and files first, functions and lines on demand.
+"""Read commits from git: messages and files, then functions and lines.
 
 Nothing but the objects of the repository is read. A page of commits is one call of git, so twenty
 thousand messages take seconds; comparing contents costs more and is done in rounds.
@@ -114,7 +114,7 @@ def _commit(record: str) -> Commit | None:
 
 
 def patches_of(root: str, shas: Sequence[str], paths: Sequence[str] = ()) -> Iterator[FilePatch]:
-    """Yield what commits changed in files, in the order of the commits given.
+    """Yield the patches of commits, in the order given.
 
     Args:
         root: A folder of the repository.

@@ -1,4 +1,4 @@
-"""Store commits and the files they changed: SQL and row mapping, no decisions."""
+"""Store commits and their files: SQL and row mapping, no decisions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SELECT = (
 )
 
 
-class HistoryState(NamedTuple):
-    """How far the history was read."""
+class CommitState(NamedTuple):
+    """The place up to which the history was read."""
 
     head: str | None = None
     total: int = 0
@@ -29,14 +29,14 @@ class HistoryState(NamedTuple):
 class CommitStore(ProjectStore):
     """The tables ``commits`` and ``commit_files`` of one project."""
 
-    def state(self, session: Session) -> HistoryState:
+    def state(self, session: Session) -> CommitState:
         """Return how far the history was read."""
         row = session.one(
             self.sql("SELECT head, total, is_all FROM commit_state WHERE project_no = :project")
         )
-        return HistoryState(row[0], int(row[1]), bool(row[2])) if row else HistoryState()
+        return CommitState(row[0], int(row[1]), bool(row[2])) if row else CommitState()
 
-    def lock(self, session: Session) -> HistoryState:
+    def lock(self, session: Session) -> CommitState:
         """Lock the state until the transaction ends, and return it."""
         session.run(
             self.sql(
@@ -46,7 +46,7 @@ class CommitStore(ProjectStore):
         )
         return self.state(session)
 
-    def save_state(self, session: Session, state: HistoryState) -> None:
+    def save_state(self, session: Session, state: CommitState) -> None:
         """Write how far the history was read."""
         session.run(
             self.sql(
@@ -58,8 +58,8 @@ class CommitStore(ProjectStore):
 
     def add(self, session: Session, commits: Sequence[Commit]) -> int:
         """Insert commits that are not there yet; return how many were new."""
-        known = set(self.numbers(session, [each.sha for each in commits]))
-        fresh = [each for each in commits if each.sha not in known]
+        old = self.numbers(session, [each.sha for each in commits])
+        fresh = [each for each in commits if each.sha not in old]
         if not fresh:
             return 0
         session.run_many(
@@ -186,7 +186,7 @@ class CommitStore(ProjectStore):
 
 
 def commit_terms(commit: Commit) -> RecordTerms:
-    """Return the terms of a commit: subject and functions, then message and files."""
+    """Return the terms of a commit, its subject and functions as head."""
     head = " ".join((commit.subject, *commit.functions[:40]))
     return terms_of(head, "\n".join((commit.body, " ".join(commit.files[:40]))))
 

@@ -195,8 +195,8 @@ class Search:
             query: The query.
             limit: How many hits, at most 1,000.
             sources: Any of ``messages``, ``observations``, ``memories``, ``tasks``, ``working``,
-                ``code``. Without it, all but code, which is searched only if the query names code
-                (a name, a path, "who calls") or if nothing else answers.
+                ``commits``, ``code``. Without it, all but code, which is searched only if the query
+                names code (a name, a path, "who calls") or if nothing else answers.
             thread_id: Only hits of this thread.
             resource_id: Only hits of this resource.
             role: Only messages of these roles.

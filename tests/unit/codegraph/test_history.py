@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import smara
-from smara.codegraph.git import Commit, commits, parse_commits
+from smara.codegraph.git import CommittedFiles, commits, parse_commits
 from smara.codegraph.history import MOST_TOGETHER, CodeHistory, Tally
 from smara.codegraph.lookup import CodeLookup
 from smara.codegraph.store import CodeStore
@@ -20,11 +20,11 @@ from smara.codegraph.store import CodeStore
 
 def commit(
     number: int, *changed: str, renamed: tuple[tuple[str, str], ...] = (), author: str = "a"
-) -> Commit:
-    return Commit(f"{number:040x}", number * 1000, author, changed=changed, renamed=renamed)
+) -> CommittedFiles:
+    return CommittedFiles(f"{number:040x}", number * 1000, author, changed=changed, renamed=renamed)
 
 
-def tallied(*commits: Commit) -> Tally:
+def tallied(*commits: CommittedFiles) -> Tally:
     tally = Tally()
     for each in commits:
         tally.add(each)

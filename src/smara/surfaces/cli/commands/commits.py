@@ -1,4 +1,4 @@
-"""Define `smara commits`: read the history, list commits, and explain the lines of a file."""
+"""Define `smara commits`: read and list commits, explain a file."""
 
 from __future__ import annotations
 

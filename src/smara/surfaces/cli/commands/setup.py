@@ -84,7 +84,7 @@ def setup_command(
     above = click.get_current_context().find_root().obj or {}
     call = Invocation(None, None, as_json or bool(above.get("as_json")))
     here = find_repository(os.getcwd())
-    if agent == "generic" and reach is mode is None:
+    if agent == "generic" and reach is None and mode is None:
         mode = "print"
     reach = reach or "project"
     targets = targets_of(agent, reach, here.root if here else os.getcwd(), program=program())
