@@ -18,7 +18,8 @@ NAMES = [
     "Part", "Receipt", "SmaraError", "Thread", "__version__", "open", "open_async",
 ]  # fmt: skip
 ATTRIBUTES = [
-    "behavior", "close", "code", "code_knowledge", "commits", "compact", "compactions", "complete", "context",
+    "behavior", "close", "code", "code_knowledge", "commits", "compact", "compactions",
+    "complete", "context",
     "embeddings", "history", "in_project", "internals", "links", "memories", "messages", "models",
     "moments", "observations", "pack", "path", "project", "projects", "search", "search_memories",
     "search_observations", "search_pattern", "search_tasks", "search_threads", "settings", "status",
