@@ -284,7 +284,7 @@ def search(call: Invocation, query: str, type_: Any, files: tuple[str, ...], lim
     output.print_nearest(
         f"{each.memory.short_id} · {each.score:.2f}: {each.snippet}" for each in answer.nearest
     )
-    if not found:
+    if not found and output.is_terminal():
         return
     code = {each.memory.id: each.code for each in answer.hits if each.code is not None}
     print_memories(found, {each.memory.id: each.confidence for each in answer.hits}, code=code)
