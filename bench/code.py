@@ -33,7 +33,7 @@ from bench.code_questions import ask, grow, update_files
 from bench.measure import Report
 
 SIZES = (100, 1_000, 10_000)
-_MOST_GRAPH, _MOST_WHOLE = 3.0, 8.0
+_MOST_WHOLE = 8.0
 _TIMES = 2
 _OPENED: dict[str, Any] = {"durability": "normal", "embed_in_background": False}
 _REPOSITORIES = ("django+django",)
@@ -123,15 +123,12 @@ def _extracted(place: Path, root: Path) -> None:
 
 
 def _one(folder: Path, report: Report, name: str, root: Path) -> None:
-    graph = whole = bare = Cost(0.0, 0.0, 0.0)
+    whole = bare = Cost(0.0, 0.0, 0.0)
     for number in range(_TIMES):
-        with smara.open(folder / f"{name}-{number}-graph.db", **_OPENED) as memory:
-            graph = graph.and_also(_index(memory, root, has_text=False), _TIMES)
-            paths = _code_files(memory, root)
-        bare = bare.and_also(_bare_parse(root, paths, is_beside=True), 2 * _TIMES)
         with smara.open(store := folder / f"{name}-{number}.db", **_OPENED) as memory:
-            whole = whole.and_also(_index(memory, root, has_text=True), _TIMES)
-        bare = bare.and_also(_bare_parse(root, paths, is_beside=True), 2 * _TIMES)
+            whole = whole.and_also(_index(memory, root), _TIMES)
+            paths = _code_files(memory, root)
+        bare = bare.and_also(_bare_parse(root, paths, is_beside=True), _TIMES)
     alone = _bare_parse(root, paths)
     with smara.open(store, **_OPENED) as memory:
         status = memory.code.status(root)
@@ -139,7 +136,6 @@ def _one(folder: Path, report: Report, name: str, root: Path) -> None:
         label = f"{name} ({status.files:,} files, {status.nodes:,} nodes, {status.edges:,} edges)"
         told = f"{bare.own:.1f} s of processor time beside another, {alone.own:.1f} alone"
         report.add(f"{label}: bare parse of {len(paths):,} files", told)
-        _ratio(report, f"{name}: graph alone", graph, bare=bare, most=_MOST_GRAPH)
         _ratio(report, f"{name}: whole index", whole, bare=bare, most=_MOST_WHOLE)
         each = store.stat().st_size / max(1, status.nodes)
         report.add(
@@ -151,17 +147,17 @@ def _one(folder: Path, report: Report, name: str, root: Path) -> None:
     _others(folder, report, name, root=root, bare=bare)
 
 
-def _index(memory: smara.Memory, root: Path, has_text: bool) -> Cost:
+def _index(memory: smara.Memory, root: Path) -> Cost:
     from smara.codegraph.index.indexer import index
 
     with measured() as cost:
-        index(memory.code.tree(root), has_text=has_text)
+        index(memory.code.tree(root))
     return cost[0]
 
 
 def _code_files(memory: smara.Memory, root: Path) -> list[tuple[str, Any]]:
     lookup = memory.code.asking(root).lookup
-    with memory._rooms.database.read() as session:
+    with memory.internals.database.read() as session:
         return [
             (path, language)
             for path, language in lookup.files(session, "path, language")

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import chdir
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any, NamedTuple
@@ -41,6 +42,13 @@ def run(folder: Path, report: Report, messages: int = MESSAGES) -> None:
     """Measure each hook; the store knows a file with a trap and a command that failed before."""
     place = folder / "hooks"
     place.mkdir()
+    # Agents work in repositories; outside of one hooks say nothing.
+    subprocess.run(["git", "init", "-q", str(place)], check=True)  # noqa: S607 - git is where the user has it
+    with chdir(place):  # whose project is the one that the hooks see
+        _measure(place, report, messages)
+
+
+def _measure(place: Path, report: Report, messages: int) -> None:
     store = place / "smara.db"
     _fill(store, messages)
     _fail_twice(place, store)
