@@ -142,15 +142,6 @@ def checked_out(root: str) -> str | None:
     return (answer or "").strip() or None
 
 
-def is_ancestor(root: str, older: str, newer: str) -> bool:
-    """Return True if a commit lies in the past of another.
-
-    Not after a rebase.
-    """
-    command = ("merge-base", "--is-ancestor", older, newer)
-    return git_text(root, *command, timeout_seconds=_DEADLINE_SECONDS) is not None
-
-
 def commits(root: str, since: str | None = None, limit: int = MOST_COMMITS) -> list[CommittedFiles]:
     """Return the folder's last commits, oldest first; empty without git.
 

@@ -13,7 +13,7 @@ from smara.commits.lines import line_reasons, names_of
 from smara.commits.models import Commit, CommitReport, LineReason
 from smara.commits.read import commits_of, functions_of, new_shas, patches_of
 from smara.commits.store import CommitState, CommitStore
-from smara.core.git import ask_git, git_text
+from smara.core.git import git_text, is_ancestor
 from smara.errors import InvalidInputError, NotFoundError
 from smara.secrets import redact
 
@@ -49,7 +49,7 @@ class Commits:
             state = self._store.state(session)
         if root is None or not head or head == state.head:
             return CommitReport(total=state.total, is_all=state.is_all)
-        is_linear = state.head is not None and _leads_to(root, state.head, head)
+        is_linear = state.head is not None and is_ancestor(root, state.head, head)
         shas = new_shas(root, limit, state.head if is_linear else None)
         added, read = 0, 0
         # Oldest first, so that a run that is cut off has read an unbroken beginning.
@@ -147,11 +147,6 @@ class Commits:
                     break
                 found = more
             return found
-
-
-def _leads_to(root: str, old: str, new: str) -> bool:
-    answer = ask_git(root, "merge-base", "--is-ancestor", old, new)
-    return answer is not None and answer.code == 0
 
 
 def _redacted(commit: Commit) -> Commit:

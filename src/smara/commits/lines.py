@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from smara.commits.models import Commit, LineReason, LostLine
 from smara.commits.read import FilePatch, functions_of, patches_of
-from smara.core.git import ask_git, git_text
+from smara.core.git import git_text, is_ancestor
 
 _COMMENT = re.compile(
     r"^(?:#(?!\[|include|define|if)|//|--(?![\w-])|/\*|\*(?:\s|/|$)|<!--|;;|%|\"\"\"|''')"
@@ -109,7 +109,7 @@ def _reason(
         if (
             is_set
             and not words & _words(remover.subject)  # it says what it takes away
-            and _is_ancestor(root, commit.sha, remover.sha)
+            and is_ancestor(root, commit.sha, remover.sha)
             and not _goes_on_elsewhere(root, remover.sha, path, taken)
         ):
             return replace(base, undone_by=remover)
@@ -117,10 +117,10 @@ def _reason(
 
 
 def _lost(
-    gone: set[str], later: object, patches: Mapping[str, Sequence[FilePatch]]
+    gone: set[str], later: Iterable[Commit], patches: Mapping[str, Sequence[FilePatch]]
 ) -> list[LostLine]:
     found: dict[str, LostLine] = {}
-    for commit in later:  # type: ignore[attr-defined]
+    for commit in later:
         for patch in patches.get(commit.sha, ()):
             for hunk in patch.hunks:
                 for offset, line in enumerate(hunk.removed):
@@ -143,11 +143,6 @@ def _goes_on_elsewhere(root: str, sha: str, path: str, taken: Sequence[LostLine]
         for line in hunk.added
     }
     return len(texts & elsewhere) > len(texts) / 2
-
-
-def _is_ancestor(root: str, old: str, new: str) -> bool:
-    answer = ask_git(root, "merge-base", "--is-ancestor", old, new)
-    return answer is not None and answer.code == 0
 
 
 def _bare(line: str) -> str:

@@ -97,11 +97,9 @@ class CommitReport:
         total: How many are kept now.
         dropped: How many were left out because no branch leads to them any more.
         is_all: False when older commits were beyond the limit.
-        unnamed: How many commits still wait for the names of their functions.
     """
 
     added: int = 0
     total: int = 0
     dropped: int = 0
     is_all: bool = True
-    unnamed: int = 0

@@ -98,6 +98,15 @@ def git_text(folder: str, *arguments: str, timeout_seconds: float = 5.0) -> str 
     return answer.text if answer is not None and answer.code == 0 else None
 
 
+def is_ancestor(folder: str, older: str, newer: str, timeout_seconds: float = 60.0) -> bool:
+    """Return True if a commit lies in the past of another.
+
+    Not after a rebase.
+    """
+    command = ("merge-base", "--is-ancestor", older, newer)
+    return git_text(folder, *command, timeout_seconds=timeout_seconds) is not None
+
+
 def is_blob(path: str, blob: str) -> bool:
     """Return True if a file holds what a blob of git holds.
 
