@@ -51,8 +51,9 @@ def test_show_gives_message_files_and_functions(history):
 def test_why_tells_the_reason_and_what_undid_it(history):
     shown = "\n".join(lines("commits", "why", "retry.py"))
     assert "The payment provider needs up to six tries at night." in shown
-    assert f"by {history[1][:9]} “perf: simplify”, whose message states no reason." in " ".join(
-        shown.split()
+    assert (
+        f"by {history[1][:9]} “perf: simplify”, whose message says no more than that."
+        in " ".join(shown.split())
     )
     assert "    MAX_ATTEMPTS = 7" in shown
     assert lines("commits", "why", "retry.py", "--function", "other") == [

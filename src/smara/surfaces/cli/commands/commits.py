@@ -109,7 +109,7 @@ def _explain(reason: LineReason) -> None:
     gone = [each.text for each in reason.lost if each.by == undone.sha]
     output.say(
         f"  Undone on {undone.day} by {undone.short_id} “{undone.subject}”, whose message "
-        f"states no reason. Gone{where}:"
+        f"says no more than that. Gone{where}:"
     )
     output.say(*(f"    {line}" for line in gone[:_SHOWN_LINES]))
     if len(gone) > _SHOWN_LINES:
