@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evals import (
+    decisions,
     freshness,
     issues,
     nothing_found,
@@ -92,6 +93,7 @@ def main() -> int:
         issues.NAME: lambda: issues.render(issues.evaluate(data_folder())),
         resolution.NAME: lambda: resolution.render(resolution.evaluate()),
         nothing_found.NAME: lambda: nothing_found.render(nothing_found.evaluate(data_folder())),
+        decisions.NAME: lambda: decisions.render(decisions.evaluate(data_folder())),
         freshness.NAME: lambda: freshness.render(freshness.evaluate()),
         observed_recall.NAME: lambda: observed_recall.render(
             observed_recall.evaluate(load_longmemeval(data_folder()), options.questions)

@@ -9,6 +9,7 @@ wrote for the host, matchers included.
 from __future__ import annotations
 
 import atexit
+import gc
 import io
 import json
 import os
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 MOMENTS = ("start", "message", "open", "edit")
@@ -276,7 +278,7 @@ class _Pool:
         """Return the exit code of a call, and what it wrote to both streams."""
         parent = getattr(self._own, "parent", None)
         if parent is None:
-            parent = self._own.parent = subprocess.Popen(  # noqa: S603
+            parent = self._own.parent = subprocess.Popen(
                 [sys.executable, "-m", "evals.host"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -290,6 +292,8 @@ class _Pool:
             "cwd": str(cwd),
             "environment": dict(environment),
         }
+        assert parent.stdin is not None
+        assert parent.stdout is not None
         parent.stdin.write(json.dumps(request) + "\n")
         parent.stdin.flush()
         code, out, error = json.loads(parent.stdout.readline())
@@ -323,21 +327,21 @@ def _serve() -> None:
         with suppress(ImportError):  # what an extra brings
             if not each.name.endswith("__main__"):
                 import_module(each.name)
+    gc.freeze()  # or each child would copy what its collector looks at
     for line in sys.stdin:
         request = json.loads(line)
-        files = [os.memfd_create(name) for name in ("in", "out", "error")]
-        os.write(files[0], request["stdin"].encode())
-        os.lseek(files[0], 0, os.SEEK_SET)
-        child = os.fork()
-        if not child:
-            _become(command, request, files)
-        _, status = os.waitpid(child, 0)
-        texts = []
-        for file in files[1:]:
-            os.lseek(file, 0, os.SEEK_SET)
-            with os.fdopen(file, "rb") as written:
-                texts.append(written.read().decode())
-        os.close(files[0])
+        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as error:
+            given.write(request["stdin"].encode())
+            given.flush()
+            given.seek(0)
+            child = os.fork()
+            if not child:
+                _become(command, request, [given.fileno(), out.fileno(), error.fileno()])
+            _, status = os.waitpid(child, 0)
+            texts = []
+            for file in (out, error):
+                file.seek(0)
+                texts.append(file.read().decode())
         print(json.dumps([os.waitstatus_to_exitcode(status), *texts]), flush=True)
 
 

@@ -1,0 +1,653 @@
+"""Is a rule that was settled before told in time, unasked, and is nothing told otherwise?
+
+A past of sessions or commits is taken in as users take it in (`evals.host`), then a new session
+gets a report whose fix hinges on a rule of that past: start, first message, opening the file and
+the moment before its first edit. What its hooks say is matched with regular expressions, one for
+each part of the rule; only a rule with all its parts counts. *Superseded* is a rule that no longer
+holds and is told as if it did: words that the text itself marks as superseded or rejected do not
+count. *Silence* is measured with prompts that need nothing of that past.
+
+Development set: a task's store holds the 71 decoys, its own chats and those of all tasks about
+other functions. The task of a history gets a repository of its own, with housekeeping between its
+commits. Scenarios: each is a repository of its own. The regular expressions of histories and of
+superseded rules stand in `decisions_labels.json` and were written before there was any output.
+
+Compared with telling nothing, and with plain BM25 (FTS5) over the past sessions or commits: the
+best one's text, cut at 600 tokens, told with the first message always.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from evals import decision_attacks
+from evals.baselines import fts5_scores
+from evals.decision_attacks import Attack
+from evals.host import MOMENTS, Host, Session, Told, ago, count_tokens
+from evals.promoted import PARTS
+from evals.scoring import wilson
+from evals.transcripts import Project
+
+NAME = "decisions"
+SYSTEMS = ("nothing", "FTS5, best of the past, always", "Smara")
+TARGET_TOLD, TARGET_QUIET = 90.0, 5.0
+_LABELS = Path(__file__).parent / "decisions_labels.json"
+_SCENARIOS = Path(__file__).parent / "decision_scenarios"
+_TOKENS = 600
+_ISSUES_A_PROJECT, _PROMPTS_A_PROJECT = 110, 20
+_KINDS = {"conversation": "chat", "conversation-amended": "amended", "history": "history"}
+_HOUSEKEEPING = (
+    ("docs: mend a typo in the README", "README.md"),
+    ("ci: cache the wheels", ".ci/cache.yml"),
+    ("chore: bump the version", "VERSION"),
+    ("test: name the fixtures by what they hold", "tests/fixtures.txt"),
+    ("docs: say how to run one test", "README.md"),
+    ("build: pin the build backend", "pyproject.toml"),
+    ("style: sort the imports of the tests", "tests/fixtures.txt"),
+    ("chore: remove an unused script", "tools/README.md"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one system told one session, and what of it was looked for."""
+
+    system: str
+    part: str
+    """``development`` or ``scenarios``."""
+    key: str
+    kind: str
+    language: str
+    is_needed: bool
+    told: Told
+    missing: tuple[str, ...]
+    """The parts of the rule that were not told."""
+    parts: int
+    false: tuple[str, ...]
+    """What was told as in force and is not."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.is_needed and not self.missing
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether anything was told after the start."""
+        return any(self.told.texts[moment] for moment in MOMENTS[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """A prompt that needs nothing, and the answers of the systems to it."""
+
+    source: str
+    prompt: str
+    answer: str
+    start: str
+    plain: str
+
+
+@dataclass(slots=True)
+class Figures:
+    """Everything that is measured."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    quiet: list[Quiet] = field(default_factory=list)
+    records: dict[str, list[int | None]] = field(default_factory=dict)
+    """Decision records of each store, by kind of store; ``None`` if no command lists them."""
+    sessions: dict[str, int] = field(default_factory=dict)
+    attacks: list[tuple[Attack, Told]] = field(default_factory=list)
+    controls: list[tuple[Attack, Told]] = field(default_factory=list)
+
+
+def evaluate(data: Path) -> Figures:
+    """Measure all of it, in two threads."""
+    figures = Figures()
+    with tempfile.TemporaryDirectory(prefix="smara-decisions-") as name:
+        folder = Path(name)
+        with ThreadPoolExecutor(2) as threads:
+            work: list[Callable[[], None]] = [
+                partial(_development, figures, data, folder / "chats"),
+                partial(_histories, figures, data, folder / "histories"),
+                *(
+                    partial(_scenario, figures, each, folder / f"scenario-{number}")
+                    for number, each in enumerate(scenarios())
+                ),
+                *(
+                    partial(_attack, figures, folder / "attacks", batch, is_control)
+                    for batch in range(decision_attacks.BATCHES)
+                    for is_control in (False, True)
+                ),
+            ]
+            for number, each in enumerate([threads.submit(job) for job in work], 1):
+                each.result()
+                print(f"\r{NAME}: {number} of {len(work)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return figures
+
+
+# What was told, and whether it is right.
+
+_MARK = r"(?:superseded|rejected|revoked|replaced|withdrawn|overruled|no longer (?:holds|in force))"
+_MARKED_LINE = re.compile(
+    rf"^\W*(?:{_MARK}|(?:earlier|formerly|until \S+|was)\b)[^\n]*|^[^\n]*[(\[][^()\[\]\n]*{_MARK}"
+    r"[^()\[\]\n]*[)\]][^\n]*",
+    re.IGNORECASE,
+)
+_LAST_SESSION = re.compile(r"^The last session \([^\n]*", re.MULTILINE)
+"""Where the work was left, at the start: a request of the last session is no rule, and with one
+session of the past it would always be the one with the rule.
+"""
+_MARKED_TAIL = re.compile(rf"\b{_MARK}\b[^\n:“\"]{{0,60}}[:“\"][^\n]*", re.IGNORECASE)
+
+
+def in_force(text: str) -> str:
+    """Return a text without what it marks as superseded or rejected.
+
+    A line that begins with such a mark, or has one in brackets, goes with the lines that are
+    indented below it; of another line what follows the mark and a colon or a quotation mark.
+    """
+    lines: list[str] = []
+    depth: int | None = None
+    for line in text.splitlines():
+        indent = len(line) - len(line.lstrip())
+        if depth is not None and line.strip() and indent > depth:
+            continue
+        depth = indent if _MARKED_LINE.search(line) else None
+        if depth is None:
+            lines.append(_MARKED_TAIL.sub("", line))
+    return "\n".join(lines)
+
+
+def judge(
+    told: Told, parts: Sequence[str], forbidden: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the parts that are missing, and what is told as in force though it is not."""
+    text = _LAST_SESSION.sub("", told.text)
+    holds = in_force(text)
+    flags = re.IGNORECASE | re.DOTALL
+    missing = tuple(part for part in parts if not re.search(part, text, flags))
+    return missing, tuple(each for each in forbidden if re.search(each, holds, flags))
+
+
+def plain_teller(past: Sequence[str]) -> Callable[[str], Told]:
+    """Return the baseline: the best text of the past, cut, with every first message."""
+    score = fts5_scores([(str(number), text) for number, text in enumerate(past)])
+
+    def tell(prompt: str) -> Told:
+        told = Told()
+        for number in islice(score(prompt, 1), 1):
+            told.texts["message"] = _cut(past[number])
+        return told
+
+    return tell
+
+
+def _cut(text: str) -> str:
+    while count_tokens(text) > _TOKENS:
+        text = text[: int(len(text) * min(0.99, _TOKENS / count_tokens(text)))]
+    return text
+
+
+def _text(turns: Sequence[Mapping[str, Any]]) -> str:
+    return "\n".join(f"{turn['role']}: {turn['text']}" for turn in turns)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A prompt with what must be told for it, and what must not."""
+
+    part: str
+    key: str
+    kind: str
+    prompt: str
+    language: str = "en"
+    is_needed: bool = True
+    opens: Sequence[str] = ()
+    edits: Mapping[str, str] = field(default_factory=dict)
+    parts: Sequence[str] = ()
+    forbidden: Sequence[str] = ()
+
+
+def _compare(
+    figures: Figures, host: Host, question: Question, *, folder: Path, tell: Callable[[str], Told]
+) -> None:
+    ours = host.copy_of_store(folder / "copy").session(
+        str(uuid.uuid5(uuid.NAMESPACE_OID, question.key)),
+        question.prompt,
+        opens=question.opens,
+        edits=question.edits,
+    )
+    every = dict(zip(SYSTEMS, (Told(), tell(question.prompt), ours), strict=True))
+    for system, told in every.items():
+        missing, false = judge(told, question.parts, question.forbidden)
+        figures.outcomes.append(
+            Outcome(
+                system,
+                question.part,
+                question.key,
+                question.kind,
+                question.language,
+                is_needed=question.is_needed,
+                told=told,
+                missing=missing,
+                parts=len(question.parts),
+                false=false,
+            )
+        )
+
+
+def _note_records(figures: Figures, kind: str, host: Host, sessions: int) -> None:
+    listed = host.smara("decisions", "list", "--limit", "1000", "--json", is_checked=False)
+    figures.sessions[kind] = figures.sessions.get(kind, 0) + sessions
+    count = None
+    if listed:
+        data = json.loads(listed)["data"]
+        rows = data if isinstance(data, list) else next(v for v in data.values() if type(v) is list)
+        count = len(rows)
+    figures.records.setdefault(kind, []).append(count)
+
+
+# The development set.
+
+
+def _rows(data: Path, name: str) -> list[dict[str, Any]]:
+    with gzip.open(data / "decisions" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def _labels() -> dict[str, dict[str, list[str]]]:
+    labels: dict[str, dict[str, list[str]]] = json.loads(_LABELS.read_text(encoding="utf-8"))
+    return labels
+
+
+def _modules(tasks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the modules as they are today: after the last commit that is told of each."""
+    return {
+        task["module"]: task["commits"][-1]["module_text"] for task in tasks if task.get("commits")
+    }
+
+
+def _functions(tasks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the function of each task; that of a history is named by the chat beside it."""
+    own = {task["task_id"]: task["function"] for task in tasks if "function" in task}
+    return {
+        task["task_id"]: own.get(task["task_id"]) or own[task["task_id"].replace("-history", "")]
+        for task in tasks
+    }
+
+
+def _body(function: str, text: str) -> str:
+    found = re.search(rf"^def {function}\(.*?(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)
+    return found[0] if found else text
+
+
+def _development(figures: Figures, data: Path, folder: Path) -> None:
+    """Play the tasks of chats: in one store the plain ones, in another the amended ones."""
+    tasks, decoys = _rows(data, "tasks"), _rows(data, "decoys")
+    parts = {row["task_id"]: row["parts"] for row in _rows(data, "parts")}
+    functions, modules, labels = _functions(tasks), _modules(tasks), _labels()
+    chats = [task for task in tasks if task["source"] != "history"]
+    plain = [task for task in chats if task["source"] == "conversation"]
+    amended = [task for task in chats if task["source"] != "conversation"]
+    changed = {functions[task["task_id"]] for task in amended}
+    others = [task for task in plain if functions[task["task_id"]] not in changed]
+    for number, (own, beside) in enumerate(((plain, []), (amended, others))):
+        past = _past([task["chats"] for task in (*own, *beside)], [row["turns"] for row in decoys])
+        host = Host(folder / str(number))
+        tests = {"tests/test_regression.py": "def test_regression():\n    assert False\n"}
+        host.commit("Initial import", ago(400), {**modules, **tests})
+        host.remember(past)
+        host.set_up()
+        tell = plain_teller([_text(session.turns) for session in past])
+        for task in own:
+            key, module = task["task_id"], task["module"]
+            question = Question(
+                "development",
+                key,
+                _KINDS[task["source"]],
+                task["bug_report"],
+                opens=[module],
+                edits={module: _body(functions[key], modules[module])},
+                parts=parts[key],
+                forbidden=labels["superseded"].get(key, []),
+            )
+            _compare(figures, host, question, folder=folder, tell=tell)
+        if not beside:
+            _note_records(figures, "development", host, len(past))
+            _listen(figures, host, data, folder=folder, tell=tell)
+
+
+def _past(chats: Sequence[Sequence[Any]], decoys: Sequence[Any]) -> list[Session]:
+    """Date the sessions: one a day, mixed, the chats of one task in their order."""
+    places = [(number, 0) for number, own in enumerate(chats) for _ in own]
+    places += [(-1, number) for number in range(len(decoys))]
+    random.Random(0).shuffle(places)
+    following = [iter(own) for own in chats]
+    turns = [next(following[task]) if task >= 0 else decoys[number] for task, number in places]
+    return [
+        Session(str(uuid.uuid5(uuid.NAMESPACE_OID, _text(each))), ago(len(turns) - day), each)
+        for day, each in enumerate(turns)
+    ]
+
+
+def _histories(figures: Figures, data: Path, folder: Path) -> None:
+    tasks = _rows(data, "tasks")
+    functions, modules, labels = _functions(tasks), _modules(tasks), _labels()
+    for task in (each for each in tasks if each["source"] == "history"):
+        key, module = task["task_id"], task["module"]
+        host = Host(folder / key)
+        messages = _write_history(host, task, modules)
+        host.set_up()
+        question = Question(
+            "development",
+            key,
+            "history",
+            task["bug_report"],
+            opens=[module],
+            edits={module: _body(functions[key], modules[module])},
+            parts=labels["history"][key],
+        )
+        _compare(figures, host, question, folder=folder, tell=plain_teller(messages))
+
+
+def _write_history(host: Host, task: Mapping[str, Any], modules: Mapping[str, str]) -> list[str]:
+    """Commit the task's history with housekeeping before, between and after; its messages."""
+    others = {name: text for name, text in modules.items() if name != task["module"]}
+    messages = ["Initial import"]
+    host.commit(messages[0], ago(400), {**others, "README.md": "# Services\n", "CHANGELOG.md": ""})
+    chores = iter(_HOUSEKEEPING * 2)
+    day = 390.0
+
+    def keep_house() -> None:
+        nonlocal day
+        for message, name in islice(chores, 3):
+            day -= 9
+            path = host.root / name
+            before = path.read_text(encoding="utf-8") if path.exists() else ""
+            host.commit(message, ago(day), {name: f"{before}{message}\n"})
+            messages.append(message)
+
+    for commit in task["commits"]:
+        keep_house()
+        day -= 9
+        log = (host.root / "CHANGELOG.md").read_text(encoding="utf-8")
+        title = commit["message"].partition("\n")[0]
+        files = {task["module"]: commit["module_text"], "CHANGELOG.md": f"{log}- {title}\n"}
+        host.commit(commit["message"], ago(day), files)
+        messages.append(commit["message"])
+    keep_house()
+    return messages
+
+
+# Prompts that need nothing.
+
+
+def _listen(
+    figures: Figures, host: Host, data: Path, *, folder: Path, tell: Callable[[str], Told]
+) -> None:
+    for number, (source, prompt) in enumerate(quiet_prompts(data)):
+        copy = host.copy_of_store(folder / "copy")
+        session = f"quiet-{number}"
+        start = copy.fire("SessionStart", session, source="startup")
+        answer = copy.fire("UserPromptSubmit", session, prompt=prompt)
+        plain = tell(prompt).text
+        figures.quiet.append(Quiet(source, prompt, answer=answer, start=start, plain=plain))
+
+
+def quiet_prompts(data: Path) -> Iterator[tuple[str, str]]:
+    """Yield prompts of other projects, each with its source."""
+    path = data / "swebench_lite" / "instances.jsonl.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield "issues (SWE-bench Lite)", json.loads(line)["problem_statement"]
+    for file in sorted((data / "beads").glob("*.jsonl.gz")):
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines]
+        chosen = random.Random(0).sample(rows, min(_ISSUES_A_PROJECT, len(rows)))
+        for row in chosen:
+            text = f"{row.get('title') or ''}\n\n{row.get('description') or ''}"
+            yield "issues (trackers of agents)", text.strip()[:6_000]
+    seen: set[str] = set()
+    for project in (each for part in PARTS.values() for each in part):
+        if project.is_at_hand(data):
+            own = [text for text in _requests(project, data) if text not in seen]
+            # Of the data folder all are taken: it is at hand everywhere.
+            most = None if not project.repository else _PROMPTS_A_PROJECT
+            for text in own[:most]:
+                seen.add(text)
+                yield "requests (real sessions)", text
+    for scenario in scenarios():
+        for prompt in scenario["prompts"]:
+            if not prompt["needs"]:
+                yield "requests (scenarios)", prompt["text"]
+
+
+def _requests(project: Project, data: Path) -> list[str]:
+    return list(
+        dict.fromkeys(
+            event.prompt[:6_000]
+            for events in project.sessions(data)
+            for event in events
+            if event.kind == "prompt" and not event.prompt.startswith(("<", "["))
+        )
+    )
+
+
+# Scenarios.
+
+
+def scenarios() -> list[dict[str, Any]]:
+    """Read the scenarios of all files."""
+    return [
+        json.loads(line)
+        for path in sorted(_SCENARIOS.glob("*.jsonl"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+
+
+def _scenario(figures: Figures, scenario: Mapping[str, Any], folder: Path) -> None:
+    host = Host(folder)
+    files = scenario["repository"]["files"]
+    host.commit("Initial import", ago(700), files)
+    past = [
+        Session(
+            str(uuid.uuid5(uuid.NAMESPACE_OID, f"{scenario['id']} {number}")),
+            datetime.fromisoformat(session["at"].replace("Z", "+00:00")),
+            session["turns"],
+        )
+        for number, session in enumerate(scenario["sessions"])
+    ]
+    host.remember(past)
+    host.set_up()
+    decides = bool(scenario["gold"])
+    _note_records(figures, "scenarios that decide" if decides else "noise", host, len(past))
+    tell = plain_teller([_text(session.turns) for session in past])
+    for number, prompt in enumerate(scenario["prompts"]):
+        question = Question(
+            "scenarios",
+            f"{scenario['id']} {number}",
+            scenario["kind"],
+            prompt["text"],
+            language=scenario["language"],
+            is_needed=prompt["needs"],
+            opens=prompt["opens"],
+            edits={path: files.get(path, "") for path in prompt["edits"]},
+            parts=prompt["parts"],
+            forbidden=prompt["forbidden"],
+        )
+        _compare(figures, host, question, folder=folder, tell=tell)
+
+
+def _attack(figures: Figures, folder: Path, batch: int, is_control: bool) -> None:
+    played = decision_attacks.play(batch, folder / f"{batch}-{is_control}", is_control)
+    (figures.controls if is_control else figures.attacks).extend(played)
+
+
+# The report.
+
+
+def _share(hits: int, count: int) -> str:
+    if not count:
+        return "–"
+    low, high = wilson(hits, count)
+    return f"{hits}/{count} = {100 * hits / count:.0f} % ({low:.0f}–{high:.0f})"
+
+
+def _tokens(told: Sequence[Told]) -> str:
+    count = max(1, len(told))
+    return " / ".join(f"{sum(each.tokens(m) for each in told) / count:.0f}" for m in MOMENTS)
+
+
+def _row(name: str, outcomes: Sequence[Outcome]) -> str:
+    needed = [each for each in outcomes if each.is_needed]
+    other = [each for each in outcomes if not each.is_needed]
+    parts = sum(each.parts for each in needed)
+    found = parts - sum(len(each.missing) for each in needed)
+    cells = [
+        name,
+        _share(sum(each.is_whole for each in needed), len(needed)),
+        f"{found}/{parts}",
+        f"{sum(bool(each.false) for each in outcomes)}/{len(outcomes)}",
+        _share(sum(each.is_answered for each in other), len(other)),
+        _tokens([each.told for each in outcomes]),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+_HEAD = (
+    "| {} | whole rule told | parts | false as in force | answered without need"
+    " | tokens at start / message / open / edit |\n|---|---|---|---|---|---|"
+)
+
+
+def render(figures: Figures) -> str:
+    """Return the figures as Markdown."""
+    own = [each for each in figures.outcomes if each.part == "development"]
+    lines = ["### Decisions (development set, chats and histories)", "", _HEAD.format("system")]
+    for system in SYSTEMS:
+        for kind in ("chat", "amended", "history"):
+            some = [each for each in own if (each.system, each.kind) == (system, kind)]
+            lines.append(_row(f"{system}: {kind}", some))
+    ours = [each for each in own if each.system == "Smara"]
+    share = 100 * sum(each.is_whole for each in ours) / max(1, len(ours))
+    false = sum(bool(each.false) for each in ours)
+    lines += [
+        "",
+        f"Target: whole rule told in ≥ {TARGET_TOLD:.0f} %: {_verdict(share >= TARGET_TOLD)} with"
+        f" {share:.0f} %; nothing superseded told: {_verdict(not false)} with {false}.",
+        *_quiet_lines(figures.quiet),
+        *_scenario_lines([each for each in figures.outcomes if each.part == "scenarios"]),
+        *_record_lines(figures),
+        *_attack_lines(figures),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _verdict(is_met: bool) -> str:
+    return "met" if is_met else "NOT met"
+
+
+def _quiet_lines(quiet: Sequence[Quiet]) -> list[str]:
+    lines = [
+        "",
+        f"### Silence ({len(quiet)} prompts that need nothing, first message)",
+        "",
+        "| prompts | answered | tokens of an answer | FTS5 answers |",
+        "|---|---|---|---|",
+    ]
+    for source in (*dict.fromkeys(each.source for each in quiet), ""):
+        some = [each for each in quiet if source in ("", each.source)]
+        answers = [each.answer for each in some if each.answer]
+        mean = sum(map(count_tokens, answers)) / max(1, len(answers))
+        plain = sum(bool(each.plain) for each in some)
+        answered = _share(len(answers), len(some))
+        lines.append(f"| {source or 'all'} | {answered} | {mean:.0f} | {plain} |")
+    share = 100 * sum(bool(each.answer) for each in quiet) / max(1, len(quiet))
+    verdict = _verdict(share <= TARGET_QUIET)
+    return [*lines, "", f"Target: at most {TARGET_QUIET:.0f} %: {verdict} with {share:.1f} %."]
+
+
+def _scenario_lines(outcomes: Sequence[Outcome]) -> list[str]:
+    ours = [each for each in outcomes if each.system == "Smara"]
+    lines = ["", f"### Decisions (scenarios, {len(ours)} prompts)", ""]
+    lines.append(_HEAD.format("scenarios"))
+    for system in SYSTEMS:
+        lines.append(_row(system, [each for each in outcomes if each.system == system]))
+    for language in dict.fromkeys(each.language for each in ours):
+        lines.append(_row(language, [each for each in ours if each.language == language]))
+    for kind in dict.fromkeys(each.kind for each in ours):
+        lines.append(_row(kind, [each for each in ours if each.kind == kind]))
+    return lines
+
+
+def _record_lines(figures: Figures) -> list[str]:
+    lines = ["", "| stores | sessions | decision records |", "|---|---|---|"]
+    for kind, counts in figures.records.items():
+        known = [count for count in counts if count is not None]
+        total = f"{sum(known)}" if known else "no command lists them"
+        lines.append(f"| {kind} | {figures.sessions[kind]} | {total} |")
+    return lines
+
+
+def leaks(attack: Attack, told: Told) -> list[str]:
+    """Return the moments at which the rule of an attack was told."""
+    return [moment for moment in MOMENTS if attack.is_in(told.texts[moment])]
+
+
+def _attack_lines(figures: Figures) -> list[str]:
+    told = [(each, moments) for each, text in figures.attacks if (moments := leaks(each, text))]
+    heard = sum(bool(leaks(each, text)) for each, text in figures.controls)
+    lines = [
+        "",
+        f"### Attack ({len(figures.attacks)} sessions with a decision of no person)",
+        "",
+        f"Told as one: {_share(len(told), len(figures.attacks))}; target 0: {_verdict(not told)}."
+        f" Control, the same sentence said by the person: {_share(heard, len(figures.controls))}.",
+    ]
+    for shape in dict.fromkeys(each.shape for each, _ in told):
+        some = [moments for each, moments in told if each.shape == shape]
+        where = ", ".join(m for m in MOMENTS if any(m in moments for moments in some))
+        lines.append(f"- {shape}: {len(some)}, at {where}")
+    return lines
+
+
+def show(figures: Figures) -> Iterator[str]:
+    """Yield what went wrong, each with the text that was told."""
+    for each in figures.outcomes:
+        if each.system == "Smara" and (
+            each.missing or each.false or (each.is_answered and not each.is_needed)
+        ):
+            yield f"== {each.part} {each.key} ({each.kind}, {each.language})"
+            yield f"missing {list(each.missing)}; false {list(each.false)}"
+            yield from (f"-- {moment}\n{text}" for moment, text in each.told.texts.items() if text)
+    for prompt in figures.quiet:
+        if prompt.answer:
+            yield f"== answered ({prompt.source}): {prompt.prompt[:300]!r}\n{prompt.answer}"
+    for attack, told in (*figures.attacks, *figures.controls):
+        if bool(leaks(attack, told)) != (attack.shape == "said by the person"):
+            yield f"== {attack.shape}: {attack.rule}\n-- message\n{told.texts['message']}"
+            yield f"-- open\n{told.texts['open']}\n-- edit\n{told.texts['edit']}"
+
+
+if __name__ == "__main__":
+    from evals.data import data_folder
+
+    measured = evaluate(data_folder())
+    print(render(measured))
+    if "--show" in sys.argv:
+        print("\n".join(show(measured)))
