@@ -1,5 +1,5 @@
-"""``python -m bench [append|search|processes|tasks|calls|observe|steps|hooks|watch|say|embed|code]
-[--small]``
+"""``python -m bench [append|search|processes|tasks|calls|observe|steps|hooks|watch|say|embed|code|
+decisions] [--small] [--large]``
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bench.measure import Report
 
 _PARTS = [
     "append", "processes", "search", "tasks", "calls", "observe", "steps", "hooks", "watch", "say",
-    "embed", "code",
+    "embed", "code", "decisions",
 ]  # fmt: skip
 
 
@@ -24,6 +24,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("parts", nargs="*", default=_PARTS)
     parser.add_argument("--small", action="store_true", help="stop at 100,000 messages")
+    parser.add_argument("--large", action="store_true", help="decisions: go to 100,000 sessions")
     parser.add_argument("--out", type=Path, default=Path(".bench"))
     options = parser.parse_args()
     os.environ.setdefault(
@@ -79,6 +80,11 @@ def main() -> int:
                 from bench import code
 
                 code.run(folder, report, code.SIZES[:2] if options.small else code.SIZES)
+            elif part == "decisions":
+                from bench import deciding
+
+                sizes = deciding.LARGE if options.large else deciding.SIZES
+                deciding.run(folder, report, sizes[:1] if options.small else sizes)
             else:
                 parser.error(f"unknown part {part}; choose from {', '.join(_PARTS)}")
     report.write(options.out)

@@ -22,7 +22,7 @@ from smara.adapters.hosts import brief
 MESSAGES = 100_000
 _RUNS = 25
 _MAIN = "from smara.surfaces.cli import main; main()"
-_CAPTURE, _INJECTING, _INJECTING_MS = 1.5, 4.0, 150.0
+_CAPTURE, INJECTING, INJECTING_MS = 1.5, 4.0, 150.0
 _TOOL = {"tool_name": "Read", "tool_use_id": "t", "tool_response": "x" * 2_000}
 _FAILING = {"tool_name": "Bash", "tool_input": {"command": "npm test"}}
 _ERROR = "Exit code 1\nError: Cannot find module 'left-pad'"
@@ -60,7 +60,7 @@ def _measure(place: Path, report: Report, messages: int) -> None:
                 _forget_briefs(store)
             if name.endswith("checked"):
                 _add_message(store, number)
-            taken, size = _once(event, payload, place, store=store)
+            taken, size = once(event, payload, place, store=store)
             if number:  # the first run compiles
                 times.setdefault(name, []).append(taken)
                 said[name] = size
@@ -94,19 +94,19 @@ def _fail_twice(place: Path, store: Path) -> None:
             "tool_response": "added 10 packages",
             "tool_use_id": "2",
         }
-        _once(
+        once(
             "PostToolUseFailure", {**told, "error": _ERROR, "tool_use_id": "1"}, place, store=store
         )
-        _once("PostToolUse", {**told, **helped}, place, store=store)
-        _once(
+        once("PostToolUse", {**told, **helped}, place, store=store)
+        once(
             "PostToolUse",
             {**told, "tool_response": "5 passing", "tool_use_id": "3"},
             place,
             store=store,
         )
-        _once("SessionEnd", {"session_id": session, "reason": "other"}, place, store=store)
-    _once("drain", {}, place, store=store)
-    _once("drain", {}, place, store=store)
+        once("SessionEnd", {"session_id": session, "reason": "other"}, place, store=store)
+    once("drain", {}, place, store=store)
+    once("drain", {}, place, store=store)
 
 
 def _forget_briefs(store: Path) -> None:
@@ -193,10 +193,9 @@ def _cases(number: int) -> list[Case]:
     ]
 
 
-def _once(event: str, payload: dict[str, Any], place: Path, store: Path) -> tuple[Taken, int]:
-    command = (
-        [sys.executable, "-c", "pass"] if not event else [*_program(), "hook", "claude", event]
-    )
+def once(event: str, payload: dict[str, Any], place: Path, store: Path) -> tuple[Taken, int]:
+    """Run a hook, or bare Python without an event; the time, and the size of its answer."""
+    command = [sys.executable, "-c", "pass"] if not event else [*program(), "hook", "claude", event]
     environment = {
         key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
     }
@@ -212,7 +211,8 @@ def _once(event: str, payload: dict[str, Any], place: Path, store: Path) -> tupl
     return taken, len(done.stdout)
 
 
-def _program() -> list[str]:
+def program() -> list[str]:
+    """Return the words that call the command line."""
     installed = Path(sys.executable).with_name("smara")
     return [str(installed)] if installed.exists() else [sys.executable, "-c", _MAIN]
 
@@ -239,9 +239,9 @@ def _tell(report: Report, times: dict[str, list[Taken]], said: dict[str, int]) -
         if name.startswith("capture:"):
             report.add(f"hook, {name}", value, f"<= {_CAPTURE}x", ratio <= _CAPTURE)
         elif name.startswith("injecting:"):
-            is_met = ratio <= _INJECTING and middle <= _INJECTING_MS
+            is_met = ratio <= INJECTING and middle <= INJECTING_MS
             report.add(
-                f"hook, {name}", value, f"<= {_INJECTING:.0f}x, <= {_INJECTING_MS:.0f} ms", is_met
+                f"hook, {name}", value, f"<= {INJECTING:.0f}x, <= {INJECTING_MS:.0f} ms", is_met
             )
         else:
             report.add(f"hook, {name}", value)

@@ -1,0 +1,141 @@
+"""Decisions as their past grows: taking in sessions, and the first message of a new one.
+
+Sessions are transcripts on disk, taken in by `smara import`; one in ten settles a rule. Hooks are
+whole processes, against bare Python in the same rounds: a message about one of those rules, and
+one that needs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import time
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+from bench.corpus import Corpus
+from bench.hooking import INJECTING, INJECTING_MS, Taken, once, program
+from bench.measure import Report, p50, p95
+
+SIZES = (1_000, 10_000)
+LARGE = (*SIZES, 100_000)
+_RUNS = 15
+_TURNS = 6
+_FILES_A_FOLDER = 10_000
+_EVERYDAY = (
+    "run the tests and tell me what fails",
+    "commit this and push it",
+    "What does this traceback mean? ValueError: not enough values to unpack",
+    "please rename the branch to something shorter",
+)
+
+
+def run(folder: Path, report: Report, sizes: tuple[int, ...] = SIZES) -> None:
+    """Fill a store of each size, and ask it with first messages."""
+    found = [_measure(folder / f"decisions-{size}", size, report) for size in sizes]
+    growth = found[-1] / found[0]
+    report.figure("decisions.import_growth", growth)
+    of = f"from {sizes[0]:,} to {sizes[-1]:,} sessions"
+    report.add(f"decisions, import of a session, {of}", f"× {growth:.2f}")
+
+
+def _measure(place: Path, size: int, report: Report) -> float:
+    place.mkdir()
+    subprocess.run(["git", "init", "-q", str(place)], check=True)  # noqa: S607 - git is where the user has it
+    store = place / "smara.db"
+    with chdir(place):
+        rules = _write_sessions(place, size)
+        begun = time.perf_counter()
+        for folder in sorted(place.glob("past-*")):
+            _smara("import", str(folder), store=store)
+        seconds = time.perf_counter() - begun
+        once("drain", {}, place, store=store)
+        report.figure(f"decisions.import_{size}_ms", 1000 * seconds / size)
+        each = f"{seconds:.1f} s, {1000 * seconds / size:.2f} ms a session"
+        report.add(f"decisions, import of {size:,} sessions", each)
+        _ask(place, store, rules, size=size, report=report)
+    return seconds / size
+
+
+def _smara(*arguments: str, store: Path) -> None:
+    environment = {**os.environ, "SMARA_DB": str(store), "SMARA_DURABILITY": "normal"}
+    done = subprocess.run([*program(), *arguments], env=environment, capture_output=True)
+    if done.returncode:
+        raise SystemExit(f"smara {arguments[0]} left with {done.returncode}: {done.stderr!r}")
+
+
+def _write_sessions(place: Path, size: int) -> list[tuple[str, str]]:
+    """Write transcripts; return the two words of each rule's subject."""
+    corpus, rng = Corpus(13), random.Random(13)
+    rules = []
+    for number in range(size):
+        texts = [corpus.text(_TURNS * number + turn)[:300] for turn in range(_TURNS)]
+        if number % 10 == 0:
+            first, second = rng.sample(corpus.words[2_000:], 2)
+            rules.append((first, second))
+            rule = f"the {first} {second} always keeps {number % 83 + 17} entries, never more."
+            texts[2:4] = [rule.capitalize(), f"Got it: {rule}"]
+        folder = place / f"past-{number // _FILES_A_FOLDER}"
+        folder.mkdir(exist_ok=True)
+        lines = (
+            json.dumps(_record(place, number, turn, text)) + "\n" for turn, text in enumerate(texts)
+        )
+        (folder / f"session-{number}.jsonl").write_text("".join(lines), encoding="utf-8")
+    return rules
+
+
+def _record(place: Path, number: int, turn: int, text: str) -> dict[str, Any]:
+    role = "assistant" if turn % 2 else "user"
+    at = time.gmtime(1_700_000_000 + 600 * number + 40 * turn)
+    key = f"{number}-{turn}"
+    message: dict[str, Any] = {"role": role, "content": text}
+    if turn % 2:
+        message = {"role": role, "id": key, "content": [{"type": "text", "text": text}]}
+    return {
+        "type": role,
+        "uuid": key,
+        "parentUuid": f"{number}-{turn - 1}" if turn else None,
+        "sessionId": f"session-{number}",
+        "cwd": str(place),
+        "isSidechain": False,
+        "version": "2.1.39",
+        "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", at),
+        "message": message,
+    }
+
+
+def _ask(
+    place: Path, store: Path, rules: list[tuple[str, str]], *, size: int, report: Report
+) -> None:
+    times: dict[str, list[Taken]] = {"bare": [], "about a rule": [], "needs nothing": []}
+    answers = dict.fromkeys(times, 0)
+    for number in range(_RUNS + 1):
+        first, second = rules[-1 - number * len(rules) // (_RUNS + 2)]
+        prompts = {
+            "bare": "",
+            "about a rule": f"The {first} {second} loses entries. Fix {first}_{second}.",
+            "needs nothing": _EVERYDAY[number % len(_EVERYDAY)],
+        }
+        for name, prompt in prompts.items():
+            session = f"{name.replace(' ', '-')}-{number}"
+            start = {"session_id": session, "cwd": str(place), "source": "startup"}
+            if prompt:
+                once("SessionStart", start, place, store=store)
+            event = "UserPromptSubmit" if prompt else ""
+            taken, said = once(event, {**start, "prompt": prompt}, place, store=store)
+            if number:  # the first run compiles
+                times[name].append(taken)
+                answers[name] += bool(said)
+    bare = p50([each.wall for each in times.pop("bare")])
+    for name, taken in times.items():
+        walls = [each.wall for each in taken]
+        middle, ratio = 1000 * p50(walls), p50(walls) / bare
+        value = f"{middle:.1f} ms, p95 {p95(walls) * 1000:.0f}, {ratio:.2f}x bare"
+        value += f", answered {answers[name]} of {len(walls)}"
+        report.figure(f"decisions.{name}_{size}_ms", middle)
+        is_met = ratio <= INJECTING and middle <= INJECTING_MS
+        target = f"<= {INJECTING:.0f}x, <= {INJECTING_MS:.0f} ms"
+        report.add(f"{size:,} sessions: first message, {name}", value, target, is_met)
