@@ -25,7 +25,7 @@ import re
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -43,12 +43,15 @@ from evals.scoring import wilson
 from evals.transcripts import Project
 
 NAME = "decisions"
+PARTS_OF_IT = ("chats", "histories", "silence", "scenarios", "attacks")
 SYSTEMS = ("nothing", "FTS5, best of the past, always", "Smara")
+SECOND = "Smara, second message"
+_EVERYDAY = "run the tests and tell me whether they pass"
 TARGET_TOLD, TARGET_QUIET = 90.0, 5.0
 _LABELS = Path(__file__).parent / "decisions_labels.json"
 _SCENARIOS = Path(__file__).parent / "decision_scenarios"
 _TOKENS = 600
-_ISSUES_A_PROJECT, _PROMPTS_A_PROJECT = 110, 20
+_ISSUES_A_PROJECT, _PROMPTS_A_PROJECT = 110, 60
 _KINDS = {"conversation": "chat", "conversation-amended": "amended", "history": "history"}
 _HOUSEKEEPING = (
     ("docs: mend a typo in the README", "README.md"),
@@ -114,25 +117,29 @@ class Figures:
     controls: list[tuple[Attack, Told]] = field(default_factory=list)
 
 
-def evaluate(data: Path) -> Figures:
-    """Measure all of it, in two threads."""
+def evaluate(data: Path, only: Sequence[str] = ()) -> Figures:
+    """Measure in two threads: all parts, or ``only`` some of `PARTS_OF_IT`."""
     figures = Figures()
+    chosen = set(only or PARTS_OF_IT)
     with tempfile.TemporaryDirectory(prefix="smara-decisions-") as name:
         folder = Path(name)
         with ThreadPoolExecutor(2) as threads:
-            work: list[Callable[[], None]] = [
-                partial(_development, figures, data, folder / "chats"),
-                partial(_histories, figures, data, folder / "histories"),
-                *(
+            work: list[Callable[[], None]] = []
+            if chosen & {"chats", "silence"}:
+                work.append(partial(_development, figures, data, folder / "chats", chosen))
+            if "histories" in chosen:
+                work.append(partial(_histories, figures, data, folder / "histories"))
+            if "scenarios" in chosen:
+                work += [
                     partial(_scenario, figures, each, folder / f"scenario-{number}")
                     for number, each in enumerate(scenarios())
-                ),
-                *(
+                ]
+            if "attacks" in chosen:
+                work += [
                     partial(_attack, figures, folder / "attacks", batch, is_control)
                     for batch in range(decision_attacks.BATCHES)
                     for is_control in (False, True)
-                ),
-            ]
+                ]
             for number, each in enumerate([threads.submit(job) for job in work], 1):
                 each.result()
                 print(f"\r{NAME}: {number} of {len(work)}", end="", file=sys.stderr, flush=True)
@@ -226,13 +233,14 @@ class Question:
 def _compare(
     figures: Figures, host: Host, question: Question, *, folder: Path, tell: Callable[[str], Told]
 ) -> None:
-    ours = host.copy_of_store(folder / "copy").session(
-        str(uuid.uuid5(uuid.NAMESPACE_OID, question.key)),
-        question.prompt,
-        opens=question.opens,
-        edits=question.edits,
-    )
-    every = dict(zip(SYSTEMS, (Told(), tell(question.prompt), ours), strict=True))
+    def play(*prompts: str, edits: Mapping[str, str] = question.edits) -> Told:
+        session = str(uuid.uuid5(uuid.NAMESPACE_OID, question.key))
+        copy = host.copy_of_store(folder / "copy")
+        return copy.session(session, *prompts, opens=question.opens if edits else (), edits=edits)
+
+    every = dict(zip(SYSTEMS, (Told(), tell(question.prompt), play(question.prompt)), strict=True))
+    if question.part == "development":  # whether the message alone is enough, later in a session
+        every[SECOND] = play(_EVERYDAY, question.prompt, edits={})
     for system, told in every.items():
         missing, false = judge(told, question.parts, question.forbidden)
         figures.outcomes.append(
@@ -296,7 +304,7 @@ def _body(function: str, text: str) -> str:
     return found[0] if found else text
 
 
-def _development(figures: Figures, data: Path, folder: Path) -> None:
+def _development(figures: Figures, data: Path, folder: Path, chosen: Collection[str]) -> None:
     """Play the tasks of chats: in one store the plain ones, in another the amended ones."""
     tasks, decoys = _rows(data, "tasks"), _rows(data, "decoys")
     parts = {row["task_id"]: row["parts"] for row in _rows(data, "parts")}
@@ -307,6 +315,8 @@ def _development(figures: Figures, data: Path, folder: Path) -> None:
     changed = {functions[task["task_id"]] for task in amended}
     others = [task for task in plain if functions[task["task_id"]] not in changed]
     for number, (own, beside) in enumerate(((plain, []), (amended, others))):
+        if beside and "chats" not in chosen:
+            continue
         past = _past([task["chats"] for task in (*own, *beside)], [row["turns"] for row in decoys])
         host = Host(folder / str(number))
         tests = {"tests/test_regression.py": "def test_regression():\n    assert False\n"}
@@ -314,7 +324,7 @@ def _development(figures: Figures, data: Path, folder: Path) -> None:
         host.remember(past)
         host.set_up()
         tell = plain_teller([_text(session.turns) for session in past])
-        for task in own:
+        for task in own if "chats" in chosen else ():
             key, module = task["task_id"], task["module"]
             question = Question(
                 "development",
@@ -329,7 +339,8 @@ def _development(figures: Figures, data: Path, folder: Path) -> None:
             _compare(figures, host, question, folder=folder, tell=tell)
         if not beside:
             _note_records(figures, "development", host, len(past))
-            _listen(figures, host, data, folder=folder, tell=tell)
+            if "silence" in chosen:
+                _listen(figures, host, data, folder=folder, tell=tell)
 
 
 def _past(chats: Sequence[Sequence[Any]], decoys: Sequence[Any]) -> list[Session]:
@@ -443,7 +454,8 @@ def _requests(project: Project, data: Path) -> list[str]:
             event.prompt[:6_000]
             for events in project.sessions(data)
             for event in events
-            if event.kind == "prompt" and not event.prompt.startswith(("<", "["))
+            if event.kind == "prompt" and not event.subagent_id
+            if not event.prompt.lstrip().startswith(("<", "["))
         )
     )
 
@@ -539,7 +551,7 @@ def render(figures: Figures) -> str:
     """Return the figures as Markdown."""
     own = [each for each in figures.outcomes if each.part == "development"]
     lines = ["### Decisions (development set, chats and histories)", "", _HEAD.format("system")]
-    for system in SYSTEMS:
+    for system in (*SYSTEMS, SECOND):
         for kind in ("chat", "amended", "history"):
             some = [each for each in own if (each.system, each.kind) == (system, kind)]
             lines.append(_row(f"{system}: {kind}", some))
@@ -550,12 +562,22 @@ def render(figures: Figures) -> str:
         "",
         f"Target: whole rule told in ≥ {TARGET_TOLD:.0f} %: {_verdict(share >= TARGET_TOLD)} with"
         f" {share:.0f} %; nothing superseded told: {_verdict(not false)} with {false}.",
+        "",
+        _bounds(figures),
         *_quiet_lines(figures.quiet),
         *_scenario_lines([each for each in figures.outcomes if each.part == "scenarios"]),
         *_record_lines(figures),
         *_attack_lines(figures),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _bounds(figures: Figures) -> str:
+    ours = [each.told for each in figures.outcomes if each.system.startswith("Smara")] or [Told()]
+    most = {moment: max(each.tokens(moment) for each in ours) for moment in MOMENTS}
+    again = sum(bool(each.repeated) for each in ours)
+    tokens = ", ".join(f"{moment} {count}" for moment, count in most.items())
+    return f"Most tokens at a moment, of {len(ours)} sessions: {tokens}. Told twice in: {again}."
 
 
 def _verdict(is_met: bool) -> str:
@@ -647,7 +669,7 @@ def show(figures: Figures) -> Iterator[str]:
 if __name__ == "__main__":
     from evals.data import data_folder
 
-    measured = evaluate(data_folder())
+    measured = evaluate(data_folder(), [word for word in sys.argv[1:] if word in PARTS_OF_IT])
     print(render(measured))
     if "--show" in sys.argv:
         print("\n".join(show(measured)))

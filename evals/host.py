@@ -53,6 +53,15 @@ class Told:
         """All of it, in the order of the moments."""
         return "\n".join(filter(None, self.texts.values()))
 
+    @property
+    def repeated(self) -> list[str]:
+        """The long lines that were told at two moments, without those of the frame."""
+        lines: list[str] = []
+        for text in self.texts.values():
+            lines += {line.strip() for line in text.splitlines() if len(line) > 60}
+        frame = "What earlier sessions"
+        return [each for each in set(lines) if lines.count(each) > 1 and frame not in each]
+
     def tokens(self, moment: str = "") -> int:
         """Count the tokens of one moment, or of all."""
         return count_tokens(self.texts[moment] if moment else self.text)
@@ -133,12 +142,17 @@ class Host:
         return other
 
     def session(
-        self, name: str, prompt: str, opens: Sequence[str] = (), edits: Mapping[str, str] = {}
+        self,
+        name: str,
+        *prompts: str,
+        opens: Sequence[str] = (),
+        edits: Mapping[str, str] = {},
     ) -> Told:
         """Play a session up to its first edits; ``edits`` names what is replaced in each file."""
         told = Told()
         told.texts["start"] = self.fire("SessionStart", name, source="startup")
-        told.texts["message"] = self.fire("UserPromptSubmit", name, prompt=prompt)
+        answers = [self.fire("UserPromptSubmit", name, prompt=prompt) for prompt in prompts]
+        told.texts["message"] = "\n".join(filter(None, answers))
         for number, path in enumerate(opens):
             shown = self._content(path)
             told.texts["open"] += self.fire(
