@@ -25,12 +25,12 @@ import re
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ NAME = "decisions"
 PARTS_OF_IT = ("chats", "histories", "silence", "scenarios", "attacks")
 SYSTEMS = ("nothing", "FTS5, best of the past, always", "Smara")
 SECOND = "Smara, second message"
+LIVE = "Smara, heard in live sessions"
 _EVERYDAY = "run the tests and tell me whether they pass"
 TARGET_TOLD, TARGET_QUIET = 90.0, 5.0
 _LABELS = Path(__file__).parent / "decisions_labels.json"
@@ -125,8 +126,11 @@ def evaluate(data: Path, only: Sequence[str] = ()) -> Figures:
         folder = Path(name)
         with ThreadPoolExecutor(2) as threads:
             work: list[Callable[[], None]] = []
-            if chosen & {"chats", "silence"}:
-                work.append(partial(_development, figures, data, folder / "chats", chosen))
+            if "chats" in chosen:
+                work.append(partial(_chats, figures, data, folder / "chats"))
+                work.append(partial(_live, figures, data, folder / "live"))
+            if "silence" in chosen:
+                work.append(partial(_silence, figures, data, folder / "silence"))
             if "histories" in chosen:
                 work.append(partial(_histories, figures, data, folder / "histories"))
             if "scenarios" in chosen:
@@ -304,7 +308,7 @@ def _body(function: str, text: str) -> str:
     return found[0] if found else text
 
 
-def _development(figures: Figures, data: Path, folder: Path, chosen: Collection[str]) -> None:
+def _chats(figures: Figures, data: Path, folder: Path) -> None:
     """Play the tasks of chats: in one store the plain ones, in another the amended ones."""
     tasks, decoys = _rows(data, "tasks"), _rows(data, "decoys")
     parts = {row["task_id"]: row["parts"] for row in _rows(data, "parts")}
@@ -315,8 +319,6 @@ def _development(figures: Figures, data: Path, folder: Path, chosen: Collection[
     changed = {functions[task["task_id"]] for task in amended}
     others = [task for task in plain if functions[task["task_id"]] not in changed]
     for number, (own, beside) in enumerate(((plain, []), (amended, others))):
-        if beside and "chats" not in chosen:
-            continue
         past = _past([task["chats"] for task in (*own, *beside)], [row["turns"] for row in decoys])
         host = Host(folder / str(number))
         tests = {"tests/test_regression.py": "def test_regression():\n    assert False\n"}
@@ -324,7 +326,7 @@ def _development(figures: Figures, data: Path, folder: Path, chosen: Collection[
         host.remember(past)
         host.set_up()
         tell = plain_teller([_text(session.turns) for session in past])
-        for task in own if "chats" in chosen else ():
+        for task in own:
             key, module = task["task_id"], task["module"]
             question = Question(
                 "development",
@@ -339,8 +341,41 @@ def _development(figures: Figures, data: Path, folder: Path, chosen: Collection[
             _compare(figures, host, question, folder=folder, tell=tell)
         if not beside:
             _note_records(figures, "development", host, len(past))
-            if "silence" in chosen:
-                _listen(figures, host, data, folder=folder, tell=tell)
+
+
+def _live(figures: Figures, data: Path, folder: Path) -> None:
+    """Play the plain chats as sessions of today, one after the other, and then their tasks."""
+    tasks = [task for task in _rows(data, "tasks") if task["source"] == "conversation"]
+    modules = _modules(_rows(data, "tasks"))
+    parts = {row["task_id"]: row["parts"] for row in _rows(data, "parts")}
+    host = Host(folder)
+    host.commit("Initial import", ago(400), modules)
+    host.remember(_past([], [row["turns"] for row in _rows(data, "decoys")]))
+    host.set_up()
+    for task in tasks:
+        key = str(uuid.uuid5(uuid.NAMESPACE_OID, task["task_id"]))
+        host.live(Session(key, datetime.now(UTC), task["chats"][0]))
+    for task in tasks:
+        key, module = task["task_id"], task["module"]
+        edits = {module: _body(task["function"], modules[module])}
+        told = host.copy_of_store(folder / "copy").session(
+            f"live-{key}", task["bug_report"], opens=[module], edits=edits
+        )
+        missing, false = judge(told, parts[key], [])
+        figures.outcomes.append(
+            Outcome(
+                LIVE,
+                "development",
+                key,
+                "chat",
+                "en",
+                is_needed=True,
+                told=told,
+                missing=missing,
+                parts=len(parts[key]),
+                false=false,
+            )
+        )
 
 
 def _past(chats: Sequence[Sequence[Any]], decoys: Sequence[Any]) -> list[Session]:
@@ -362,7 +397,8 @@ def _histories(figures: Figures, data: Path, folder: Path) -> None:
     for task in (each for each in tasks if each["source"] == "history"):
         key, module = task["task_id"], task["module"]
         host = Host(folder / key)
-        messages = _write_history(host, task, modules)
+        others = {name: text for name, text in modules.items() if name != module}
+        messages = _write_history(host, [task], others)
         host.set_up()
         question = Question(
             "development",
@@ -376,30 +412,29 @@ def _histories(figures: Figures, data: Path, folder: Path) -> None:
         _compare(figures, host, question, folder=folder, tell=plain_teller(messages))
 
 
-def _write_history(host: Host, task: Mapping[str, Any], modules: Mapping[str, str]) -> list[str]:
-    """Commit the task's history with housekeeping before, between and after; its messages."""
-    others = {name: text for name, text in modules.items() if name != task["module"]}
+def _write_history(
+    host: Host, tasks: Sequence[Mapping[str, Any]], files: Mapping[str, str]
+) -> list[str]:
+    """Commit the tasks' histories with housekeeping before, between and after; the messages."""
+    commits = [(task["module"], commit) for task in tasks for commit in task["commits"]]
     messages = ["Initial import"]
-    host.commit(messages[0], ago(400), {**others, "README.md": "# Services\n", "CHANGELOG.md": ""})
-    chores = iter(_HOUSEKEEPING * 2)
-    day = 390.0
+    host.commit(messages[0], ago(800), {**files, "README.md": "# Services\n", "CHANGELOG.md": ""})
+    chores = cycle(_HOUSEKEEPING)
+    days = iter(range(790, 0, -(790 // (4 * len(commits) + 4))))
 
     def keep_house() -> None:
-        nonlocal day
         for message, name in islice(chores, 3):
-            day -= 9
             path = host.root / name
             before = path.read_text(encoding="utf-8") if path.exists() else ""
-            host.commit(message, ago(day), {name: f"{before}{message}\n"})
+            host.commit(message, ago(next(days)), {name: f"{before}{message}\n"})
             messages.append(message)
 
-    for commit in task["commits"]:
+    for module, commit in commits:
         keep_house()
-        day -= 9
         log = (host.root / "CHANGELOG.md").read_text(encoding="utf-8")
         title = commit["message"].partition("\n")[0]
-        files = {task["module"]: commit["module_text"], "CHANGELOG.md": f"{log}- {title}\n"}
-        host.commit(commit["message"], ago(day), files)
+        changes = {module: commit["module_text"], "CHANGELOG.md": f"{log}- {title}\n"}
+        host.commit(commit["message"], ago(next(days)), changes)
         messages.append(commit["message"])
     keep_house()
     return messages
@@ -408,9 +443,16 @@ def _write_history(host: Host, task: Mapping[str, Any], modules: Mapping[str, st
 # Prompts that need nothing.
 
 
-def _listen(
-    figures: Figures, host: Host, data: Path, *, folder: Path, tell: Callable[[str], Told]
-) -> None:
+def _silence(figures: Figures, data: Path, folder: Path) -> None:
+    """Put the prompts to a store with the plain chats, the decoys and all histories."""
+    tasks, decoys = _rows(data, "tasks"), _rows(data, "decoys")
+    host = Host(folder)
+    messages = _write_history(host, [task for task in tasks if task["source"] == "history"], {})
+    own = [task["chats"] for task in tasks if task["source"] == "conversation"]
+    past = _past(own, [row["turns"] for row in decoys])
+    host.remember(past)
+    host.set_up()
+    tell = plain_teller([*messages, *(_text(session.turns) for session in past)])
     for number, (source, prompt) in enumerate(quiet_prompts(data)):
         copy = host.copy_of_store(folder / "copy")
         session = f"quiet-{number}"
@@ -550,26 +592,32 @@ _HEAD = (
 def render(figures: Figures) -> str:
     """Return the figures as Markdown."""
     own = [each for each in figures.outcomes if each.part == "development"]
+    others = [each for each in figures.outcomes if each.part == "scenarios"]
+    sections = [
+        _development_lines(own) if own else [],
+        [_bounds(figures), ""] if figures.outcomes else [],
+        _quiet_lines(figures.quiet) if figures.quiet else [],
+        _scenario_lines(others) if others else [],
+        _record_lines(figures) if figures.records else [],
+        _attack_lines(figures) if figures.attacks else [],
+    ]
+    return "\n".join(line for lines in sections for line in lines)
+
+
+def _development_lines(outcomes: Sequence[Outcome]) -> list[str]:
     lines = ["### Decisions (development set, chats and histories)", "", _HEAD.format("system")]
-    for system in (*SYSTEMS, SECOND):
+    for system in (*SYSTEMS, SECOND, LIVE):
         for kind in ("chat", "amended", "history"):
-            some = [each for each in own if (each.system, each.kind) == (system, kind)]
-            lines.append(_row(f"{system}: {kind}", some))
-    ours = [each for each in own if each.system == "Smara"]
+            some = [each for each in outcomes if (each.system, each.kind) == (system, kind)]
+            lines += [_row(f"{system}: {kind}", some)] if some else []
+    ours = [each for each in outcomes if each.system == "Smara"]
     share = 100 * sum(each.is_whole for each in ours) / max(1, len(ours))
     false = sum(bool(each.false) for each in ours)
-    lines += [
-        "",
+    verdict = (
         f"Target: whole rule told in ≥ {TARGET_TOLD:.0f} %: {_verdict(share >= TARGET_TOLD)} with"
-        f" {share:.0f} %; nothing superseded told: {_verdict(not false)} with {false}.",
-        "",
-        _bounds(figures),
-        *_quiet_lines(figures.quiet),
-        *_scenario_lines([each for each in figures.outcomes if each.part == "scenarios"]),
-        *_record_lines(figures),
-        *_attack_lines(figures),
-    ]
-    return "\n".join(lines) + "\n"
+        f" {share:.0f} %; nothing superseded told: {_verdict(not false)} with {false}."
+    )
+    return [*lines, "", verdict, ""]
 
 
 def _bounds(figures: Figures) -> str:
@@ -586,7 +634,6 @@ def _verdict(is_met: bool) -> str:
 
 def _quiet_lines(quiet: Sequence[Quiet]) -> list[str]:
     lines = [
-        "",
         f"### Silence ({len(quiet)} prompts that need nothing, first message)",
         "",
         "| prompts | answered | tokens of an answer | FTS5 answers |",
@@ -601,12 +648,12 @@ def _quiet_lines(quiet: Sequence[Quiet]) -> list[str]:
         lines.append(f"| {source or 'all'} | {answered} | {mean:.0f} | {plain} |")
     share = 100 * sum(bool(each.answer) for each in quiet) / max(1, len(quiet))
     verdict = _verdict(share <= TARGET_QUIET)
-    return [*lines, "", f"Target: at most {TARGET_QUIET:.0f} %: {verdict} with {share:.1f} %."]
+    return [*lines, "", f"Target: at most {TARGET_QUIET:.0f} %: {verdict} with {share:.1f} %.", ""]
 
 
 def _scenario_lines(outcomes: Sequence[Outcome]) -> list[str]:
     ours = [each for each in outcomes if each.system == "Smara"]
-    lines = ["", f"### Decisions (scenarios, {len(ours)} prompts)", ""]
+    lines = [f"### Decisions (scenarios, {len(ours)} prompts)", ""]
     lines.append(_HEAD.format("scenarios"))
     for system in SYSTEMS:
         lines.append(_row(system, [each for each in outcomes if each.system == system]))
@@ -614,16 +661,16 @@ def _scenario_lines(outcomes: Sequence[Outcome]) -> list[str]:
         lines.append(_row(language, [each for each in ours if each.language == language]))
     for kind in dict.fromkeys(each.kind for each in ours):
         lines.append(_row(kind, [each for each in ours if each.kind == kind]))
-    return lines
+    return [*lines, ""]
 
 
 def _record_lines(figures: Figures) -> list[str]:
-    lines = ["", "| stores | sessions | decision records |", "|---|---|---|"]
+    lines = ["| stores | sessions | decision records |", "|---|---|---|"]
     for kind, counts in figures.records.items():
         known = [count for count in counts if count is not None]
         total = f"{sum(known)}" if known else "no command lists them"
         lines.append(f"| {kind} | {figures.sessions[kind]} | {total} |")
-    return lines
+    return [*lines, ""]
 
 
 def leaks(attack: Attack, told: Told) -> list[str]:
@@ -635,7 +682,6 @@ def _attack_lines(figures: Figures) -> list[str]:
     told = [(each, moments) for each, text in figures.attacks if (moments := leaks(each, text))]
     heard = sum(bool(leaks(each, text)) for each, text in figures.controls)
     lines = [
-        "",
         f"### Attack ({len(figures.attacks)} sessions with a decision of no person)",
         "",
         f"Told as one: {_share(len(told), len(figures.attacks))}; target 0: {_verdict(not told)}."
@@ -645,16 +691,16 @@ def _attack_lines(figures: Figures) -> list[str]:
         some = [moments for each, moments in told if each.shape == shape]
         where = ", ".join(m for m in MOMENTS if any(m in moments for moments in some))
         lines.append(f"- {shape}: {len(some)}, at {where}")
-    return lines
+    return [*lines, ""]
 
 
 def show(figures: Figures) -> Iterator[str]:
     """Yield what went wrong, each with the text that was told."""
     for each in figures.outcomes:
-        if each.system == "Smara" and (
+        if each.system in ("Smara", LIVE) and (
             each.missing or each.false or (each.is_answered and not each.is_needed)
         ):
-            yield f"== {each.part} {each.key} ({each.kind}, {each.language})"
+            yield f"== {each.system}, {each.part} {each.key} ({each.kind}, {each.language})"
             yield f"missing {list(each.missing)}; false {list(each.false)}"
             yield from (f"-- {moment}\n{text}" for moment, text in each.told.texts.items() if text)
     for prompt in figures.quiet:

@@ -105,11 +105,29 @@ class Host:
 
     def remember(self, sessions: Sequence[Session]) -> None:
         """Put transcripts where the host keeps those of this repository."""
-        folder = self.home / ".claude" / "projects" / re.sub(r"[^A-Za-z0-9]", "-", str(self.root))
-        folder.mkdir(parents=True, exist_ok=True)
         for session in sessions:
             lines = (json.dumps(record) + "\n" for record in transcript(session, str(self.root)))
-            (folder / f"{session.id}.jsonl").write_text("".join(lines), encoding="utf-8")
+            path = self._transcript(session.id)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(lines), encoding="utf-8")
+
+    def _transcript(self, session: str) -> Path:
+        folder = re.sub(r"[^A-Za-z0-9]", "-", str(self.root))
+        return self.home / ".claude" / "projects" / folder / f"{session}.jsonl"
+
+    def live(self, session: Session) -> None:
+        """Play a whole session today, with its transcript and all its hooks."""
+        self.remember([session])
+        self.fire("SessionStart", session.id, source="startup")
+        for number, turn in enumerate(session.turns):
+            if turn["role"] == "user":
+                self.fire(
+                    "UserPromptSubmit", session.id, prompt=turn["text"], prompt_id=str(number)
+                )
+            elif turn["role"] == "assistant":
+                self.fire("Stop", session.id, last_assistant_message=turn["text"])
+        self.fire("SessionEnd", session.id, reason="prompt_input_exit")
+        self.smara("hook", "claude", "drain")
 
     def set_up(self) -> None:
         """Do what a user does: `smara init`; the host then runs its background call."""
@@ -189,7 +207,7 @@ class Host:
             "session_id": session,
             "cwd": str(self.root),
             "hook_event_name": event,
-            "transcript_path": str(self.home / "transcripts" / f"{session}.jsonl"),
+            "transcript_path": str(self._transcript(session)),
             **fields,
         }
         texts = []
