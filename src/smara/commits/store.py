@@ -191,12 +191,12 @@ def commit_terms(commit: Commit) -> RecordTerms:
     return terms_of(head, "\n".join((commit.body, " ".join(commit.files[:40]))))
 
 
-def indexed_commits(session: Session) -> Iterator[tuple[int, int, Commit]]:
-    """Yield every project's commits for the index."""
+def indexed_commits(session: Session, after: int = 0) -> Iterator[tuple[int, int, Commit]]:
+    """Yield every project's commits above a number, for the index."""
     statement = _SELECT.replace("c.no,", "c.no, c.project_no,", 1).replace(
-        " WHERE c.project_no = :project", " ORDER BY c.no"
+        " WHERE c.project_no = :project", " WHERE c.no > ? ORDER BY c.no"
     )
-    for no, project_no, *rest in session.all(statement):
+    for no, project_no, *rest in session.all(statement, (after,)):
         yield int(no), int(project_no), _commit((no, *rest))
 
 

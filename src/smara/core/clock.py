@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from smara.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999
 
@@ -59,3 +62,27 @@ def check_time(milliseconds: int | None, what: str = "created_at") -> int | None
             f"{what} {milliseconds} is not within the years 1 to 9999. Give milliseconds."
         )
     return milliseconds
+
+
+def to_ms(value: int | str | datetime | None, what: str) -> int | None:
+    """Return a time given by a caller in milliseconds; ``None`` stays ``None``.
+
+    Raises:
+        InvalidInputError: If it is no time.
+    """
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    from datetime import UTC, datetime  # hooks read the clock, and no dates
+
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)  # type: ignore[arg-type]  # a bool raises
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return int(moment.timestamp() * 1000)
+    except (ValueError, TypeError, AttributeError, OverflowError):
+        raise InvalidInputError(
+            f"{what} must be milliseconds, an ISO 8601 time such as 2026-03-01, or a datetime; "
+            f"got {value!r}."
+        ) from None

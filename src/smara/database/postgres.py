@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import count
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
 from smara.database.fulltext_postgres import PostgresFullText, PostgresRecordIndex, PostgresWords
-from smara.database.session import Row, Session
+from smara.database.session import Column, ColumnType, Row, Session
 from smara.database.vectors import PostgresVectors
 from smara.errors import (
     BusyError,
@@ -44,6 +45,14 @@ _TRANSLATIONS: tuple[tuple[tuple[str, ...], type[DatabaseError], str], ...] = (
 # An error without a state is of the connection: the pool is busy or closed, or the server is gone.
 _STATES = {"PoolTimeout": "55P03", "TooManyRequests": "55P03", "PoolClosed": "closed"}
 _MOST_CONNECTIONS = 8
+_CURSORS = count()
+_TYPES: dict[str, ColumnType] = {
+    "bigint": "integer",
+    "integer": "integer",
+    "double precision": "number",
+    "real": "number",
+    "bytea": "bytes",
+}
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
@@ -95,6 +104,12 @@ class PostgresSession:
                 with_dollar_marks(sql), values or None
             ).fetchone()
             return row
+
+    def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+        # A cursor of the server's, so that not every row has to come over at once.
+        with translated_errors(), self._connection.cursor(name=f"each_{next(_CURSORS)}") as cursor:
+            cursor.itersize = 1000
+            yield from cursor.execute(with_dollar_marks(sql), values or None)
 
 
 class PostgresDatabase:
@@ -225,6 +240,20 @@ class PostgresDatabase:
 
     def shrink_log(self) -> bool:
         return True
+
+    def tables(self, session: Session) -> dict[str, tuple[Column, ...]]:
+        """Return every table with its columns."""
+        found: dict[str, tuple[Column, ...]] = {}
+        for table, column, kind, is_nullable in session.all(
+            "SELECT c.table_name, c.column_name, c.data_type, c.is_nullable"
+            " FROM information_schema.columns c JOIN information_schema.tables t"
+            " ON t.table_schema = c.table_schema AND t.table_name = c.table_name"
+            " WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE'"
+            " ORDER BY c.table_name, c.ordinal_position"
+        ):
+            described = Column(column, _TYPES.get(kind, "string"), is_nullable == "NO")
+            found[table] = (*found.get(table, ()), described)
+        return found
 
     def facts(self) -> dict[str, Any]:
         with self.read() as session:

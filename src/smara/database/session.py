@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 Row = tuple[Any, ...]
+ColumnType = Literal["integer", "number", "string", "bytes"]
+
+
+class Column(NamedTuple):
+    """A column of a table, as the catalog describes it."""
+
+    name: str
+    type: ColumnType
+    is_required: bool
 
 
 class Session(Protocol):
@@ -22,6 +31,9 @@ class Session(Protocol):
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
         """The first row of the answer, or ``None``."""
+
+    def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+        """Yield the rows one by one, in constant memory; inside a snapshot."""
 
 
 def number(session: Session, sql: str, values: Sequence[Any] = ()) -> int:

@@ -17,7 +17,7 @@ from smara.core import log
 from smara.core.files import make_private
 from smara.database.filesystem import network_filesystem
 from smara.database.fulltext_sqlite import SqliteFullText, SqliteRecordIndex, SqliteWords
-from smara.database.session import Row, Session
+from smara.database.session import Column, ColumnType, Row, Session
 from smara.database.vectors import SqliteVectors
 from smara.errors import (
     BusyError,
@@ -36,6 +36,7 @@ WAL_LIMIT_BYTES = 64 * 1024 * 1024
 _CHECK_WAL_EVERY = 64
 _OPEN_ATTEMPTS = 50
 _STEPS_BETWEEN_CHECKS = 20_000
+_TYPES: dict[str, ColumnType] = {"INTEGER": "integer", "REAL": "number", "BLOB": "bytes"}
 
 
 def wal_is_safe(version: str) -> bool:
@@ -175,6 +176,10 @@ class SqliteSession:
     def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
         with SqliteErrorTranslation():
             return self.connection.execute(sql, values).fetchone()
+
+    def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+        with SqliteErrorTranslation():
+            yield from self.connection.execute(sql, values)
 
 
 class SqliteDatabase:
@@ -467,6 +472,22 @@ class SqliteDatabase:
         return [
             line for line in lines if line not in harmless and not line.endswith(": never used")
         ]
+
+    def tables(self, session: Session) -> dict[str, tuple[Column, ...]]:
+        """Return every table with its columns.
+
+        Those behind an index of FTS5 are left out.
+        """
+        rows = session.all(
+            'SELECT l.name, c.name, c.type, c."notnull" FROM pragma_table_list l'
+            " JOIN pragma_table_info(l.name) c WHERE l.type IN ('table', 'virtual')"
+            " AND l.name NOT LIKE 'sqlite_%' ORDER BY l.name, c.cid"
+        )
+        found: dict[str, tuple[Column, ...]] = {}
+        for table, name, kind, is_required in rows:
+            column = Column(name, _TYPES.get(kind, "string"), bool(is_required))
+            found[table] = (*found.get(table, ()), column)
+        return found
 
     def facts(self) -> dict[str, Any]:
         """Return engine, version, size and settings of this database."""

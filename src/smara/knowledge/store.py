@@ -253,9 +253,8 @@ class KnowledgeStore(JournalStore[TypedMemory, StoredMemory, StateRow]):
         return MemoryTotals(int(row[0]), int(row[1]), int(row[2])) if row else MemoryTotals()
 
 
-def indexed_memories(session: Session) -> Iterator[tuple[int, int, TypedMemory]]:
-    """Yield every findable memory of every project, for the index."""
-    after = 0
+def indexed_memories(session: Session, after: int = 0) -> Iterator[tuple[int, int, TypedMemory]]:
+    """Yield every project's findable memories above a number, for the index."""
     while True:
         rows = session.all(
             f"{KnowledgeStore.SELECT} WHERE m.no > ?"

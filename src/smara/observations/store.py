@@ -594,9 +594,10 @@ def observation_terms(row: Observation) -> RecordTerms:
     return terms_of("", "\n".join((row.text, *row.details, " ".join(row.files))))
 
 
-def indexed_observations(session: Session) -> Iterator[tuple[int, int, Observation]]:
-    """Read every observation of every project, as (number, project, observation)."""
-    after = 0
+def indexed_observations(
+    session: Session, after: int = 0
+) -> Iterator[tuple[int, int, Observation]]:
+    """Read every observation above a number, as (number, project, observation)."""
     while True:
         rows = session.all(
             f"SELECT {_COLUMNS}, o.no, o.project_no FROM observations o LEFT JOIN threads h ON"

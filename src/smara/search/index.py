@@ -6,7 +6,7 @@ disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from smara.core import log
@@ -107,25 +107,44 @@ class Index:
             self._database.fulltext.recreate(session, is_damaged)
             self._database.words.recreate(session, is_damaged)
             self._database.records.recreate(session, is_damaged)
-            self._index_records(session)
+            self._index_records(session, {})
+            from smara.codegraph.parse.chunks import chunk_terms
+            from smara.codegraph.store import indexed_chunks
+
+            for no, project_no, path, chunk in indexed_chunks(session):
+                terms = [(no, chunk_terms(path, chunk.name, chunk.text))]
+                self._database.records.put(session, "code", project_no, terms, is_new=True)
             session.run("UPDATE threads SET index_rows = 0, index_terms = 0")
-            seen: set[tuple[int, str]] = set()
-            done = after = 0
-            while page := session.all(
-                "SELECT m.no, m.project_no, m.thread_no, t.resource_id, m.role, m.raw_content"
-                " FROM messages m JOIN threads t ON t.no = m.thread_no"
-                " WHERE m.no > ? ORDER BY m.no LIMIT ?",
-                (after, _PAGE),
-            ):
-                self._index(session, page, seen)
-                done += len(page)
-                after = page[-1][0]
-                if progress is not None:
-                    progress(done, total)
+            done = self._index_messages(session, 0, lambda done: progress and progress(done, total))
         self._database.close_idle()  # they may hold on to the tables that were there before
         if is_damaged:
             self._database.vacuum()
         log.event("index.rebuilt", messages=done)
+        return done
+
+    def add_after(self, session: Session, newest: Mapping[str, int]) -> None:
+        """Index the records of each table above a number.
+
+        In the caller's transaction.
+        """
+        self._index_records(session, newest)
+        self._index_messages(session, newest["messages"])
+
+    def _index_messages(
+        self, session: Session, after: int, progress: Callable[[int], object] = int
+    ) -> int:
+        seen: set[tuple[int, str]] = set()
+        done = 0
+        while page := session.all(
+            "SELECT m.no, m.project_no, m.thread_no, t.resource_id, m.role, m.raw_content"
+            " FROM messages m JOIN threads t ON t.no = m.thread_no"
+            " WHERE m.no > ? ORDER BY m.no LIMIT ?",
+            (after, _PAGE),
+        ):
+            self._index(session, page, seen)
+            done += len(page)
+            after = page[-1][0]
+            progress(done)
         return done
 
     def _index(
@@ -169,12 +188,11 @@ class Index:
             [(size[0], size[1], thread_no) for thread_no, size in sizes.items()],
         )
 
-    def _index_records(self, session: Session) -> None:
-        """Put every task, observation, memory, page and chunk of every project back into the index
-        of records.
+    def _index_records(self, session: Session, newest: Mapping[str, int]) -> None:
+        """Put tasks, observations, memories, pages and commits of every project into the index.
+
+        Those of each table whose number is above the one in ``newest``.
         """
-        from smara.codegraph.parse.chunks import chunk_terms
-        from smara.codegraph.store import indexed_chunks
         from smara.commits.store import commit_terms, indexed_commits
         from smara.knowledge.store import indexed_memories, memory_terms
         from smara.observations.store import indexed_observations, observation_terms
@@ -183,26 +201,16 @@ class Index:
         from smara.working.store import indexed_pages
 
         records = self._database.records
-        sources: tuple[
-            tuple[RecordKind, Iterable[tuple[int, int, Any]], Callable[..., Any]], ...
-        ] = (
-            ("task", indexed_tasks(session), task_terms),
-            ("observation", indexed_observations(session), observation_terms),
-            ("memory", indexed_memories(session), memory_terms),
-            ("working", indexed_pages(session), lambda terms: terms),
-            ("commit", indexed_commits(session), commit_terms),
+        sources: tuple[tuple[RecordKind, str, Callable[..., Any], Callable[..., Any]], ...] = (
+            ("task", "tasks", indexed_tasks, task_terms),
+            ("observation", "observations", indexed_observations, observation_terms),
+            ("memory", "memories", indexed_memories, memory_terms),
+            ("working", "working_memory", indexed_pages, lambda terms: terms),
+            ("commit", "commits", indexed_commits, commit_terms),
         )
-        for kind, rows, terms_of in sources:
-            for no, project_no, record in rows:
+        for kind, table, read, terms_of in sources:
+            for no, project_no, record in read(session, newest.get(table, 0)):
                 records.put(session, kind, project_no, [(no, terms_of(record))])
-        for no, project_no, path, chunk in indexed_chunks(session):
-            records.put(
-                session,
-                "code",
-                project_no,
-                [(no, chunk_terms(path, chunk.name, chunk.text))],
-                is_new=True,
-            )
 
     def optimize(self) -> None:
         """Merge the index into its most compact form."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from smara.commits.store import CommitStore
 from smara.core import log
+from smara.core.clock import to_ms
 from smara.core.dates import local_time, zone_of
 from smara.core.scope import is_id, lookup_id
 from smara.core.terms import fold
@@ -591,8 +592,8 @@ def _filter(
         lookup_id(thread_id),
         lookup_id(resource_id),
         roles=roles,
-        since_ms=_as_ms(since, "since"),
-        until_ms=_as_ms(until, "until"),
+        since_ms=to_ms(since, "since"),
+        until_ms=to_ms(until, "until"),
         task_id=task_id,
         is_open=sources is None,
         limit=limit,
@@ -610,20 +611,3 @@ def _check(
     for source in sources or ():
         if source not in SOURCES:
             raise InvalidInputError(f"sources may hold {', '.join(SOURCES)}; got {source!r}.")
-
-
-def _as_ms(value: int | str | datetime | None, what: str) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    try:
-        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)  # type: ignore[arg-type]  # a bool raises
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return int(moment.timestamp() * 1000)
-    except (ValueError, TypeError, AttributeError, OverflowError):
-        raise InvalidInputError(
-            f"{what} must be milliseconds, an ISO 8601 time such as 2026-03-01, or a datetime; "
-            f"got {value!r}."
-        ) from None

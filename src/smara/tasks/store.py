@@ -249,12 +249,11 @@ class TaskStore(JournalStore[Task, StoredTask, TaskTotals]):
         return [row[0] for row in rows]
 
 
-def indexed_tasks(session: Session) -> Iterator[tuple[int, int, Task]]:
+def indexed_tasks(session: Session, after: int = 0) -> Iterator[tuple[int, int, Task]]:
     """Yield every project's tasks for the shared index.
 
-    As (number, project, task).
+    As (number, project, task), those with a number above ``after``.
     """
-    after = 0
     while True:
         rows = session.all(
             f"{TaskStore.SELECT} WHERE t.no > ? ORDER BY t.no LIMIT {PART}",

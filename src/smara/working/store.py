@@ -144,10 +144,10 @@ class WorkingStore(ProjectStore):
         ]
 
 
-def indexed_pages(session: Session) -> Iterator[tuple[int, int, RecordTerms]]:
-    """Yield every project's pages with terms for the index."""
+def indexed_pages(session: Session, after: int = 0) -> Iterator[tuple[int, int, RecordTerms]]:
+    """Yield every project's pages above a number, with terms for the index."""
     for no, project_no, content in session.all(
-        "SELECT no, project_no, content FROM working_memory ORDER BY no"
+        "SELECT no, project_no, content FROM working_memory WHERE no > ? ORDER BY no", (after,)
     ):
         yield no, project_no, terms_of("", from_storable(content))
 
