@@ -21,7 +21,8 @@ ATTRIBUTES = [
     "behavior", "close", "code", "code_knowledge", "commits", "compact", "compactions",
     "complete", "context",
     "embeddings", "history", "in_project", "internals", "links", "memories", "messages", "models",
-    "moments", "observations", "pack", "path", "project", "projects", "search", "search_memories",
+    "moments", "observations", "pack", "path", "privacy", "project", "projects", "search",
+    "search_memories",
     "search_observations", "search_pattern", "search_tasks", "search_threads", "settings", "status",
     "tasks", "threads", "used_rooms", "warnings", "with_settings", "worker", "working",
 ]  # fmt: skip

@@ -135,6 +135,13 @@ from smara.observations.models import (
 )
 from smara.observations.observations import CompactedThread
 from smara.observations.thresholds import ObservationPlan, PendingTokens, ReflectionPlan
+from smara.privacy.models import (
+    ArchiveReport,
+    BackupReport,
+    ExportFormat,
+    ExportReport,
+    RestoreReport,
+)
 from smara.rooms import Rooms
 from smara.search.models import (
     Answer,
@@ -1027,6 +1034,25 @@ class AsyncModels:
     async def calls(self, limit: int = ...) -> list[ModelCall]: ...
     async def status(self) -> dict[str, Any]: ...
 
+class AsyncPrivacy:
+    async def backup(self, path: str | os.PathLike[str]) -> BackupReport: ...
+    async def restore(self, path: str | os.PathLike[str]) -> RestoreReport: ...
+    async def export(
+        self,
+        path: str | os.PathLike[str],
+        format: ExportFormat = ...,
+        *,
+        projects: Sequence[str] | None = ...,
+        is_all: bool = ...,
+        person: str | None = ...,
+        since: int | str | datetime | None = ...,
+        until: int | str | datetime | None = ...,
+    ) -> ExportReport: ...
+    def render(self, format: ExportFormat = ...) -> AsyncIterator[str]: ...
+    async def import_archive(
+        self, path: str | os.PathLike[str], *, project: str | None = ...
+    ) -> ArchiveReport: ...
+
 class AsyncProjects:
     async def named(self, project_id: str) -> Scope: ...
     async def at(
@@ -1089,6 +1115,7 @@ class AsyncMemory:
     moments: AsyncMoments
     embeddings: AsyncEmbeddings
     models: AsyncModels
+    privacy: AsyncPrivacy
     projects: AsyncProjects
     worker: AsyncWorker
     def __init__(self, memory: Memory) -> None: ...

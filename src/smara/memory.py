@@ -82,6 +82,7 @@ class Memory:
     moments = Room(Rooms.moments, "What agents are told unasked, when, and what came of it.")
     embeddings = Room(Rooms.embeddings, "The vectors: their state, making them, changing models.")
     models = Room(Rooms.models, "Language models, within their budget.")
+    privacy = Room(Rooms.privacy, "Yours to take along: backup, export and import.")
     projects = Room(Rooms.projects, "The projects of this store.")
     worker = Room(Rooms.worker, "Observes the idle threads of this project.")
 

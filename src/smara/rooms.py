@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from smara.observations.retries import OutageGate
     from smara.observations.store import ObservationStore
     from smara.observations.worker import StoreWorker, Worker
+    from smara.privacy.privacy import Privacy
     from smara.search.code import CodeTrees
     from smara.search.index import Index
     from smara.search.locate import CodeLocator
@@ -423,6 +424,18 @@ class Rooms:
     @cached_property
     def projects(self) -> Projects:
         return Projects(self.database, self.project.clock, self.project.new_id)
+
+    @cached_property
+    def privacy(self) -> Privacy:
+        from smara.privacy.privacy import Privacy
+
+        return Privacy(self.project, self.projects, self.index, recount=self._recount)
+
+    def _recount(self, scope: Scope) -> None:
+        """Count a project's tasks and memories again."""
+        other = self.sibling(scope, self.settings)
+        other.tasks.recount()
+        other.memories.recount()
 
     @cached_property
     def embeddings(self) -> Embeddings:

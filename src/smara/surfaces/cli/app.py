@@ -43,7 +43,10 @@ COMMANDS = {
     "memories": "List, review, edit and forget memories.",
     "commits": "Read the history, and explain a file's lines.",
     "graph": "Index the code and query its dependencies.",
-    "import": "Import past sessions of agents, and other files.",
+    "import": "Import past sessions of agents, archives and other files.",
+    "export": "Export everything into one archive, or memories as text.",
+    "backup": "Write a backup while the store is in use.",
+    "restore": "Restore a backup or an archive.",
     "search": "Search everything Smara remembers.",
     "complete": "List words and names that begin with a prefix.",
     "observe": "Observe the new messages of a thread.",
@@ -85,7 +88,8 @@ _MODULES = {
     "reflect": "observations", "receipts": "context", "init": "setup", "projects": "status",
     "version": "status", "index": "doctor", "hook": "worker", "embeddings": "models",
     "complete": "search", "completion": "status", "import": "import_files",
-    "remember": "memories.change",
+    "remember": "memories.change", "export": "privacy", "backup": "privacy",
+    "restore": "privacy",
 }  # fmt: skip
 
 

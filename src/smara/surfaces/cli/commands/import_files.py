@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -236,6 +237,21 @@ def _import_notes(call: Invocation, source: str, files: Sequence[str], dry_run: 
     print_report(report)
 
 
+def _import_archives(call: Invocation, files: Sequence[str]) -> Reply:
+    with call.memory() as memory:
+        reports = [memory.privacy.import_archive(name, project=call.project) for name in files]
+    yield {"archives": [asdict(report) for report in reports]}
+    for name, report in zip(files, reports, strict=True):
+        added, present, skipped = (
+            sum(counts.values()) for counts in (report.added, report.present, report.skipped)
+        )
+        output.say(
+            f"{name}: imported {output.count(added, 'record')} into"
+            f" {', '.join(report.projects)}; {present:,} already there."
+            + (f" {skipped:,} skipped: they name records that are missing." if skipped else "")
+        )
+
+
 SOURCES = (*TRANSCRIPTS, "all", *OTHER_SOURCES)
 
 
@@ -293,7 +309,8 @@ def import_command(
     --from git creates memories from commits that give reasons, from reverts and
     from chains of fixes; FILE is another repository. --from mastra reads a store
     of Mastra; FILE is its file or URL. --from claude-memory and the like import
-    what agents noted about this repository.
+    what agents noted about this repository. FILE.zip is an archive of
+    `smara export`; import those that you trust, as what was confirmed stays so.
     """
     if source != "git" and (limit is not None or code is not None):
         raise InvalidInputError(
@@ -305,6 +322,8 @@ def import_command(
         return _import_mastra(call, files, dry_run, resource=resource)
     if source in OTHER_SOURCES:
         return _import_notes(call, str(source), files, dry_run=dry_run)
+    if files and source is None and all(name.endswith(".zip") for name in files):
+        return _import_archives(call, files)
     if files and (source is not None or all_projects):
         raise InvalidInputError("Give files, or --from and --all-projects, but not both.")
     # Hundreds of sessions must not become hundreds of calls of a model.

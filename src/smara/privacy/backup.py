@@ -1,0 +1,129 @@
+"""Copy a SQLite store into a file, and back.
+
+The online backup of SQLite copies pages: one moment of the store, while others read and write. A
+copy counts only once SQLite has checked all of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import cast
+from urllib.parse import quote
+
+import apsw
+
+from smara.database.sqlite import (
+    APPLICATION_ID,
+    SqliteDatabase,
+    SqliteErrorTranslation,
+    SqliteSession,
+)
+from smara.errors import CannotOpenError, ConflictError, CorruptError, SchemaTooNewError
+
+_READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+
+
+def back_up(database: SqliteDatabase, path: str) -> None:
+    """Copy a store into a new private file, while others write.
+
+    The file gets its name when it is whole and checked.
+
+    Raises:
+        DatabaseError: If the copy cannot be written, or does not pass the check.
+    """
+    partial = f"{path}.partial"
+    _remove(partial)
+    os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        with (
+            SqliteErrorTranslation(partial),
+            _connection(database) as source,
+            closing(apsw.Connection(partial)) as copy,
+        ):
+            _copy(source, copy)
+            _require_sound(copy, path)
+        with open(partial, "r+b") as file:
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    finally:
+        _remove(partial)
+
+
+def replace(database: SqliteDatabase, path: str, newest: int, saved: str | None) -> None:
+    """Replace the content of a store by that of a file.
+
+    One transaction: processes that have the store open see the new content from then on.
+
+    Args:
+        database: The store.
+        path: A file that `back_up` wrote, or a copy of a store.
+        newest: The newest schema that can be read.
+        saved: Where to back up what was there; ``None`` for a store without content.
+
+    Raises:
+        CorruptError: If the file is damaged; nothing is changed then.
+        CannotOpenError: If the file is not a store of Smara.
+        SchemaTooNewError: If its schema is newer.
+        ConflictError: If it is of another store, and this one has content.
+    """
+    with SqliteErrorTranslation(path), closing(_open(path)) as source:
+        if source.pragma("application_id") != APPLICATION_ID:
+            raise CannotOpenError(f"{path} is not a store of Smara.", path=path)
+        if int(str(source.pragma("user_version"))) > newest:
+            raise SchemaTooNewError(
+                f"{path} was written by a newer Smara. Upgrade with `pip install --upgrade smara`;"
+                " nothing was changed."
+            )
+        _require_sound(source, path)
+        theirs = _projects(source)
+        with _connection(database) as target:
+            ours = _projects(target)
+        # A process that has the store open knows its project by number.
+        if saved is not None and any(theirs.get(no, ours[no]) != ours[no] for no in ours):
+            raise ConflictError(
+                f"{path} is a backup of another store. Restore it to a place of its own: `smara"
+                " restore FILE --db NEW`."
+            )
+        if saved is not None:
+            back_up(database, saved)
+        database.close_idle()
+        with SqliteErrorTranslation(database.path), _connection(database) as target:
+            _copy(source, target)
+        database.close_idle()
+
+
+@contextmanager
+def _connection(database: SqliteDatabase) -> Iterator[apsw.Connection]:
+    with database.read() as session:
+        yield cast(SqliteSession, session).connection
+
+
+def _copy(source: apsw.Connection, target: apsw.Connection) -> None:
+    # All pages in one step: a commit in between would start the copy over.
+    with target.backup("main", source, "main") as backup:
+        backup.step(-1)
+
+
+def _open(path: str) -> apsw.Connection:
+    """Open a file to read it whole; no file is made beside one without a log."""
+    if os.path.exists(f"{path}-wal"):
+        return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    return apsw.Connection(f"file:{quote(path)}?immutable=1", flags=_READ_ONLY)
+
+
+def _projects(connection: apsw.Connection) -> dict[object, object]:
+    return {row[0]: row[1] for row in connection.execute("SELECT no, id FROM projects")}
+
+
+def _require_sound(connection: apsw.Connection, path: str) -> None:
+    problems = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(3)")]
+    if problems != ["ok"]:
+        raise CorruptError(f"{path} is damaged: {'; '.join(problems)}", path=path)
+
+
+def _remove(path: str) -> None:
+    for end in ("", "-wal", "-shm", "-journal"):
+        with suppress(FileNotFoundError):
+            os.unlink(path + end)

@@ -1,0 +1,303 @@
+"""Read an archive into a store: all of it, or nothing.
+
+Rows are added by their keys; those that are there already are left as they are. Files are checked
+against the manifest, and values against the tables, in the transaction that stores them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import IO, Any, Generic, NamedTuple, TypeVar
+from zipfile import BadZipFile, ZipFile
+
+from smara.core.scope import Scope, require_id
+from smara.database.database import Database, Session, marks
+from smara.database.migrate import HEAD
+from smara.database.session import PART, Column, number, parts
+from smara.errors import DatabaseError, InvalidInputError, NotFoundError
+from smara.privacy.archive import FORMAT, MANIFEST, VERSION
+from smara.privacy.models import ArchiveReport
+from smara.privacy.rows import NUMBERS, exported_name, stored_value
+from smara.privacy.tables import BY_NAME, JSON_COLUMNS, RECORDS, TableSpec
+from smara.secrets import redact, redact_value
+
+_MOST_MANIFEST_BYTES = 64 << 20
+_MOST_LINE_BYTES = 256 << 20
+Row = dict[str, Any]
+T = TypeVar("T")
+
+
+def is_archive(path: str) -> bool:
+    """Return True if a file is an archive of Smara."""
+    try:
+        with ZipFile(path) as archive:
+            return archive.getinfo(MANIFEST).file_size <= _MOST_MANIFEST_BYTES
+    except (OSError, BadZipFile, KeyError):
+        return False
+
+
+class Loader:
+    """Adds the rows of archives to a store."""
+
+    def __init__(
+        self,
+        database: Database,
+        scope_of: Callable[[str], Scope],
+        index: Callable[[Session, Mapping[str, int]], None],
+    ) -> None:
+        self._database = database
+        self._scope_of = scope_of
+        self._index = index
+
+    def load(self, path: str, project: str | None = None) -> ArchiveReport:
+        """Add the rows of an archive that the store lacks.
+
+        Args:
+            path: The archive.
+            project: The project to read an archive of a single one into; by default its own.
+
+        Raises:
+            NotFoundError: If there is no such file.
+            InvalidInputError: If it is not an archive, is damaged, or was made by a newer Smara.
+        """
+        try:
+            with ZipFile(path) as archive:
+                return self._load(archive, path, project)
+        except FileNotFoundError:
+            raise NotFoundError(f"File not found: {path}.") from None
+        except (OSError, BadZipFile, KeyError, TypeError, AttributeError, ValueError) as error:
+            raise InvalidInputError(
+                f"{path} is not a sound archive of Smara ({error}). Nothing was stored."
+            ) from error
+
+    def _load(self, archive: ZipFile, path: str, project: str | None) -> ArchiveReport:
+        with archive.open(MANIFEST) as file:
+            manifest = json.loads(file.read(_MOST_MANIFEST_BYTES))
+        if manifest["format"] != FORMAT:
+            raise ValueError(f"its format is {manifest['format']!r}")
+        if manifest["version"] > VERSION or manifest["schema"] > HEAD:
+            raise InvalidInputError(
+                f"{path} was made by a newer Smara ({manifest.get('smara')}). Upgrade with `pip"
+                " install --upgrade smara`; nothing was stored."
+            )
+        projects = manifest["projects"]
+        if project is not None and len(projects) != 1:
+            raise InvalidInputError(
+                f"{path} holds {len(projects)} projects, so that they cannot be read into one."
+                " Leave out --project."
+            )
+        files = {each["path"]: each for each in manifest["files"] if "kind" in each}
+        scopes = [self._scope_of(project or require_id(each["id"], "project")) for each in projects]
+        names = tuple(scope.project_id for scope in scopes)
+        counts = _Counts[Counter[str]](Counter(), Counter(), Counter())
+        with self._database.write() as session:
+            columns = self._database.tables(session)
+            newest = {
+                table.name: number(session, f"SELECT coalesce(max(no), 0) FROM {table.name}")
+                for table in RECORDS
+                if any(each.name == "no" for each in columns[table.name])
+            }
+            for each, scope in zip(projects, scopes, strict=True):
+                adder = _Adder(session, scope, columns, counts)
+                for table in RECORDS:
+                    facts = files.get(f"{each['folder']}/{table.name}.ndjson")
+                    if facts is not None:
+                        adder.add(table, _lines(archive, facts))
+                adder.finish()
+            self._index(session, newest)
+        return ArchiveReport(names, *map(dict, counts))
+
+
+def _lines(archive: ZipFile, facts: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield the rows of a file; refuse it at its end if the checksum differs."""
+    digest = hashlib.sha256()
+    with archive.open(facts["path"]) as file:
+        while line := _read_line(file, facts["path"]):
+            digest.update(line)
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise ValueError(f"{facts['path']} holds a line that is not an object")
+            yield row
+    if digest.hexdigest() != facts["sha256"]:
+        raise ValueError(f"the checksum of {facts['path']} differs")
+
+
+def _read_line(file: IO[bytes], path: str) -> bytes:
+    line = file.readline(_MOST_LINE_BYTES)
+    if len(line) == _MOST_LINE_BYTES:
+        raise ValueError(f"{path} holds a line of more than {_MOST_LINE_BYTES >> 20} MiB")
+    return line
+
+
+class _Counts(NamedTuple, Generic[T]):
+    """New rows, rows that were there, and rows that name none."""
+
+    added: T
+    present: T
+    skipped: T
+
+
+class _Adder:
+    """Adds rows to the tables of one project, within one transaction."""
+
+    def __init__(
+        self,
+        session: Session,
+        scope: Scope,
+        columns: Mapping[str, Sequence[Column]],
+        counts: _Counts[Counter[str]],
+    ) -> None:
+        self._session = session
+        self._project = int(scope.project_no)
+        self._columns = columns
+        self._counts = counts
+
+    def add(self, table: TableSpec, rows: Iterator[Row]) -> None:
+        """Add the rows of a table that are not there yet."""
+        before = self._count(table)
+        total = skipped = 0
+        loops: list[tuple[Row, dict[str, Any]]] = []
+        while batch := list(islice(rows, PART)):
+            ready = self._resolve(table, batch, loops)
+            total += len(batch)
+            skipped += len(batch) - len(ready)
+            if before:
+                ready = [row for row in ready if not self._is_there(table, row)]
+            self._insert(table, ready)
+        for row, targets in loops:
+            self._close_loop(table, row, targets)
+        added = self._count(table) - before
+        found = _Counts(added, total - skipped - added, skipped)
+        for counter, count in zip(self._counts, found, strict=True):
+            if count:
+                counter[table.name] += count
+
+    def finish(self) -> None:
+        """Count again what threads say of their messages."""
+        source = "FROM messages m WHERE m.thread_no = threads.no"
+        self._session.run(
+            f"UPDATE threads SET last_seq = (SELECT coalesce(max(m.seq), 0) {source}),"
+            f" tokens = (SELECT coalesce(sum(m.token_count), 0) {source})"
+            f" WHERE project_no = {int(self._project)}"
+        )
+
+    def _count(self, table: TableSpec) -> int:
+        statement = f"SELECT count(*) FROM {table.name} WHERE project_no = {self._project}"
+        return number(self._session, statement)
+
+    def _resolve(
+        self, table: TableSpec, batch: Sequence[Row], loops: list[tuple[Row, dict[str, Any]]]
+    ) -> list[Row]:
+        """Return the rows with numbers in place of keys; without those that name no row."""
+        ready = [self._checked(table, row) for row in batch]
+        required = {each.name for each in self._columns[table.name] if each.is_required}
+        for column, target in table.refs.items():
+            if target == table.name:
+                # Rows of one table may name each other in any order.
+                for row in ready:
+                    if row[column] is not None:
+                        loops.append((row, {column: row[column]}))
+                        row[column] = None
+                continue
+            names = [target] if isinstance(target, str) else list(target.values())
+            for name in names:
+                mine = [
+                    row for row in ready if isinstance(target, str) or target[row["owner"]] == name
+                ]
+                numbers = self._numbers(BY_NAME[name], [row[column] for row in mine])
+                for row in mine:
+                    row[column] = numbers.get(_hashable(row[column]))
+            if column in required:
+                ready = [row for row in ready if row[column] is not None]
+        return ready
+
+    def _checked(self, table: TableSpec, row: Row) -> Row:
+        columns = {
+            exported_name(table, each.name): each
+            for each in self._columns[table.name]
+            if each.name not in (*NUMBERS, *table.omitted)
+        }
+        if unknown := sorted(row.keys() - columns.keys()):
+            raise ValueError(f"{table.name} has no column {unknown[0]!r}")
+        # An archive may have been edited, or written before a rule for secrets was known.
+        checked = {}
+        for name, value in row.items():
+            column = columns[name]
+            if column.name in table.refs:
+                checked[column.name] = value
+            else:
+                cleaned = value if name in table.key else _clean(table, name, value)
+                checked[column.name] = stored_value(table, column, cleaned)
+        return checked
+
+    def _numbers(self, target: TableSpec, keys: Sequence[Any]) -> dict[Any, int]:
+        """Return the numbers of rows by their keys."""
+        distinct = list(dict.fromkeys(_hashable(key) for key in keys if key is not None))
+        found: dict[Any, int] = {}
+        where = f"FROM {target.name} WHERE project_no = {self._project}"
+        if len(target.key) == 1:
+            key = target.key[0]
+            for part in parts(distinct):
+                statement = f"SELECT no, {key} {where} AND {key} IN ({marks(len(part))})"
+                found |= {name: no for no, name in self._session.all(statement, part)}
+            return found
+        for values in distinct:
+            same = " AND ".join(f"{name} = ?" for name in target.key)
+            statement = f"SELECT no {where} AND {same}"
+            row = self._session.one(statement, values)
+            if row is not None:
+                found[values] = row[0]
+        return found
+
+    def _same(self, table: TableSpec, row: Row) -> tuple[str, list[Any]]:
+        names = [name for name in table.key if name in row]
+        same = "".join(f" AND {name} IS NOT DISTINCT FROM ?" for name in names)
+        return f"project_no = {self._project}{same}", [row[name] for name in names]
+
+    def _is_there(self, table: TableSpec, row: Row) -> bool:
+        where, values = self._same(table, row)
+        return bool(self._session.one(f"SELECT 1 FROM {table.name} WHERE {where}", values))
+
+    def _insert(self, table: TableSpec, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
+        names = list(rows[0])
+        columns = ", ".join(("project_no", *names))
+        try:
+            self._session.run_many(
+                f"INSERT INTO {table.name} ({columns})"
+                f" VALUES ({int(self._project)}, {marks(len(names))}) ON CONFLICT DO NOTHING",
+                [[row[name] for name in names] for row in rows],
+            )
+        except DatabaseError as error:
+            if type(error) is not DatabaseError:
+                raise
+            raise ValueError(f"a row of {table.name} does not fit: {error}") from error
+
+    def _close_loop(self, table: TableSpec, row: Row, targets: Mapping[str, Any]) -> None:
+        where, values = self._same(table, row)
+        for column, key in targets.items():
+            no = self._numbers(table, [key]).get(_hashable(key))
+            statement = f"UPDATE {table.name} SET {column} = ? WHERE {where} AND {column} IS NULL"
+            self._session.run(statement, (no, *values))
+
+
+def _hashable(key: Any) -> Any:
+    return tuple(key) if isinstance(key, list) else key
+
+
+def _clean(table: TableSpec, column: str, value: Any) -> Any:
+    """Return a value without secrets; what is read as JSON stays JSON."""
+    if not isinstance(value, str):
+        return redact_value(value)[0] if isinstance(value, (list, dict)) else value
+    if column not in JSON_COLUMNS:
+        return redact(value).text
+    try:
+        cleaned, count = redact_value(json.loads(value))
+    except ValueError:
+        return redact(value).text
+    return table.json_text(cleaned) if count else value

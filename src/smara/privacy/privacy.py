@@ -1,0 +1,253 @@
+"""Back up, export, import and restore a memory."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from smara.core import log
+from smara.core.clock import to_ms
+from smara.core.scope import Scope
+from smara.core.validate import one_of
+from smara.database.migrate import HEAD, migrate
+from smara.database.projects import ProjectContext, Projects
+from smara.database.session import number
+from smara.errors import InvalidInputError, NotFoundError
+from smara.privacy.archive import file_hash, private_file, write_archive
+from smara.privacy.load import Loader, is_archive
+from smara.privacy.markdown import instruction_lines, memory_lines, task_lines
+from smara.privacy.models import (
+    FORMATS,
+    ArchiveReport,
+    BackupReport,
+    ExportFormat,
+    ExportReport,
+    RestoreReport,
+)
+from smara.privacy.rows import EVERYTHING, RowReader, Selection
+from smara.privacy.tables import BY_NAME, RECORDS
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from smara.search.index import Index
+
+
+class Privacy:
+    """Yours to take along: backups, archives and imports of them."""
+
+    def __init__(
+        self,
+        project: ProjectContext,
+        projects: Projects,
+        index: Index,
+        *,
+        recount: Callable[[Scope], None],
+    ) -> None:
+        self._project = project
+        self._database = project.database
+        self._projects = projects
+        self._recount = recount
+        self._loader = Loader(self._database, projects.named, index.add_after)
+
+    def backup(self, path: str | os.PathLike[str]) -> BackupReport:
+        """Write a backup into a new private file, while others may write.
+
+        SQLite: the whole store, one moment of it, checked before the file gets its name.
+        PostgreSQL: an archive of this project with the records of everyone in it.
+
+        Args:
+            path: The file to write; it must not exist.
+
+        Returns:
+            The file's size, checksum and rows by table.
+
+        Raises:
+            InvalidInputError: If the file exists or cannot be written.
+        """
+        target = os.path.abspath(os.fspath(path))
+        if self._database.kind == "postgres":
+            done = self._write(target, [self._project.scope], EVERYTHING)
+            return BackupReport(target, "archive", done.size_bytes, done.sha256, done.counts)
+        from smara.privacy.backup import back_up
+
+        with private_file(target):
+            pass  # refuses what cannot be written, before the pages are copied
+        back_up(self._database, target)
+        log.event("store.backed_up", path=target)
+        size = os.stat(target).st_size
+        return BackupReport(target, "sqlite", size, file_hash(target), self._counts())
+
+    def restore(self, path: str | os.PathLike[str]) -> RestoreReport:
+        """Replace this store by a backup, or add an archive to it.
+
+        A backup of SQLite replaces everything; a backup of what was there before is written
+        beside the store first. Other processes see the restored store at once; this memory is
+        closed, open it again. A backup of another store is put into an empty store only.
+
+        Args:
+            path: A file that `backup` or `export` wrote.
+
+        Returns:
+            What is there now, and where the former content was saved.
+
+        Raises:
+            NotFoundError: If there is no such file.
+            InvalidInputError: If it is not a backup for this kind of store.
+            ConflictError: If it is of another store, and this one is not empty.
+            CorruptError: If the file is damaged; nothing is changed.
+        """
+        source = os.path.abspath(os.fspath(path))
+        if not os.path.isfile(source):
+            raise NotFoundError(f"File not found: {path}.")
+        if is_archive(source):
+            return RestoreReport(source, "archive", None, self.import_archive(source).added)
+        if self._database.kind != "sqlite":
+            raise InvalidInputError(
+                f"{path} is not an archive. A store in PostgreSQL is restored from one; `smara"
+                " backup` writes it."
+            )
+        saved = None
+        if self._database.path != ":memory:" and any(self._counts().values()):
+            saved = f"{self._database.path}.before-restore-{self._project.clock.now_ms()}"
+        from smara.privacy.backup import replace
+
+        replace(self._database, source, HEAD, saved)
+        migrate(self._database, self._project.clock)
+        log.event("store.restored", path=source, saved_as=saved)
+        counts = self._counts()
+        self._database.close()  # the project that this memory works in may have another number now
+        return RestoreReport(source, "sqlite", saved, counts)
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: ExportFormat = "zip",
+        *,
+        projects: Sequence[str] | None = None,
+        is_all: bool = False,
+        person: str | None = None,
+        since: int | str | datetime | None = None,
+        until: int | str | datetime | None = None,
+    ) -> ExportReport:
+        """Write an archive: every record that you may see, in one ZIP.
+
+        Args:
+            path: The file to write; it must not exist.
+            format: ``zip``, or one of `render`, which has this project alone.
+            projects: The projects by name; by default this one.
+            is_all: Export every project of the store.
+            person: Only what belongs to this person: threads and pages of the resource, and
+                memories and tasks that this person wrote.
+            since: Only what is not older: milliseconds, an ISO 8601 text or a datetime.
+            until: Only what is older, in the same forms.
+
+        Returns:
+            The file's size and checksum, and rows by table.
+
+        Raises:
+            NotFoundError: If there is no such project.
+            InvalidInputError: If the file exists or cannot be written.
+        """
+        selection = Selection(
+            person, to_ms(since, "since"), to_ms(until, "until"), viewer=self._project.actor
+        )
+        scopes = self._scopes(projects, is_all)
+        target = os.path.abspath(os.fspath(path))
+        if one_of(format, FORMATS, "format") == "zip":
+            return self._write(target, scopes, selection)
+        with private_file(target) as file:
+            file.writelines(f"{line}\n".encode("utf-8", "replace") for line in self.render(format))
+        here = (self._project.scope.project_id,)
+        return ExportReport(target, os.stat(target).st_size, file_hash(target), here, {})
+
+    def render(self, format: ExportFormat = "markdown") -> Iterator[str]:
+        """Yield this project as text, line by line.
+
+        Args:
+            format: ``markdown`` (memories and tasks), ``claude-md`` and ``agents-md`` (the
+                memories in force that a person confirmed, as instructions), or ``json`` (every
+                record).
+
+        Raises:
+            InvalidInputError: If the format is unknown.
+        """
+        one_of(format, FORMATS[1:], "format")
+        selection = Selection(viewer=self._project.actor)
+        with self._database.snapshot() as session:
+            reader = RowReader(self._database, session, self._project.scope)
+            if format == "json":
+                yield "{"
+                for number_, table in enumerate(RECORDS):
+                    yield f"{',' if number_ else ''}{json.dumps(table.name)}: ["
+                    for position, row in enumerate(reader.rows(table, selection)):
+                        yield ("," if position else "") + json.dumps(row, ensure_ascii=False)
+                    yield "]"
+                yield "}"
+                return
+            memories = reader.rows(BY_NAME["memories"], selection)
+            if format != "markdown":
+                yield from instruction_lines(memories)
+                return
+            yield from memory_lines(memories)
+            yield from task_lines(reader.rows(BY_NAME["tasks"], selection))
+
+    def import_archive(
+        self, path: str | os.PathLike[str], *, project: str | None = None
+    ) -> ArchiveReport:
+        """Add the records of an archive that this store lacks.
+
+        One transaction, safe to repeat. What was confirmed stays confirmed: import archives that
+        you made, or whose maker you trust.
+
+        Args:
+            path: The archive.
+            project: Read an archive of one project into this one; by default its own.
+
+        Returns:
+            Rows by table: added, already there, and those that name a missing row.
+
+        Raises:
+            NotFoundError: If there is no such file.
+            InvalidInputError: If it is not a sound archive; nothing is stored then.
+        """
+        report = self._loader.load(os.path.abspath(os.fspath(path)), project)
+        for name in report.projects:
+            self._recount(self._projects.named(name))
+        log.event("archive.imported", rows=sum(report.added.values()))
+        return report
+
+    def _write(self, path: str, scopes: Sequence[Scope], selection: Selection) -> ExportReport:
+        facts = {
+            "smara": version("smara"),
+            "database": self._database.kind,
+            "createdAt": self._project.clock.now_ms(),
+        }
+        report = write_archive(self._database, scopes, selection, path, facts=facts)
+        log.event("archive.written", path=path, rows=sum(report.counts.values()))
+        return report
+
+    def _scopes(self, projects: Sequence[str] | None, is_all: bool) -> list[Scope]:
+        with self._database.read() as session:
+            rows = session.all("SELECT no, id FROM projects ORDER BY no")
+        there = {project_id: Scope(int(no), project_id) for no, project_id in rows}
+        if is_all:
+            return list(there.values())
+        names = [self._project.scope.project_id] if projects is None else projects
+        missing = [name for name in names if name not in there]
+        if missing:
+            raise NotFoundError(
+                f"Project not found: {missing[0]}. `smara projects` lists them.",
+            )
+        return [there[name] for name in dict.fromkeys(names)]
+
+    def _counts(self) -> dict[str, int]:
+        with self._database.snapshot() as session:
+            counts = {
+                table.name: number(session, f"SELECT count(*) FROM {table.name}")
+                for table in RECORDS
+            }
+        return {name: count for name, count in counts.items() if count}

@@ -1,0 +1,56 @@
+"""Every table of the store is described, for both databases."""
+
+from __future__ import annotations
+
+import pytest
+
+import smara
+from smara.privacy.tables import BY_NAME, JSON_COLUMNS, RECORDS, TABLES
+
+
+@pytest.fixture
+def columns(where):
+    with smara.open(where, embedder="off") as memory:
+        database = memory.internals.database
+        with database.read() as session:
+            yield {
+                name: {column.name for column in found}
+                for name, found in database.tables(session).items()
+            }
+
+
+def test_every_table_of_a_store_is_described(columns):
+    """A migration that adds a table adds its description, or export and erase would miss it."""
+    described = {table.name for table in TABLES}
+    only_sqlite = {"word_trigrams"}
+    assert columns.keys() - described == set()
+    assert described - columns.keys() <= only_sqlite
+
+
+def test_descriptions_name_columns_that_are_there(columns):
+    for table in RECORDS:
+        named = {
+            *table.key, *table.refs, *table.times, *table.people, *table.omitted,
+            *filter(None, (table.owner, table.session)),
+        }  # fmt: skip
+        assert named - columns[table.name] == set(), table.name
+        assert "project_no" in columns[table.name]
+
+
+def test_every_number_of_another_row_is_a_reference(columns):
+    for table in RECORDS:
+        numbers = {name for name in columns[table.name] if name.endswith("_no")} - {"project_no"}
+        assert numbers <= set(table.refs), table.name
+
+
+def test_a_row_comes_after_those_that_it_names():
+    order = [table.name for table in TABLES]
+    for table in RECORDS:
+        for target in table.refs.values():
+            for name in (target,) if isinstance(target, str) else target.values():
+                assert order.index(name) <= order.index(table.name)
+                assert not set(BY_NAME[name].key) & set(BY_NAME[name].refs)
+
+
+def test_columns_of_json_are_columns_of_records(columns):
+    assert set().union(*(columns[table.name] for table in RECORDS)) >= JSON_COLUMNS
