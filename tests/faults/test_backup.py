@@ -31,27 +31,14 @@ def by_api(source: str, target: str) -> None:
     connection.close()
 
 
-def by_vacuum(source: str, target: str) -> None:
-    """``VACUUM INTO``."""
-    connection = apsw.Connection(source)
-    connection.set_busy_timeout(30_000)
-    connection.execute("VACUUM INTO ?", (target,))
-    connection.close()
-
-
-def as_documented(source: str, target: str) -> None:
-    """The lines of the guide, with the two paths in place of its own."""
-    guide = (Path(__file__).parents[2] / "docs/guide/storage.md").read_text()
-    lines = guide.partition("## Backup")[2].partition("```python")[2].partition("```")[0]
-    former = os.umask(0o022)
-    try:
-        exec(lines.replace("smara.db", source).replace("copy.db", target), {})
-    finally:
-        os.umask(former)
+def by_product(source: str, target: str) -> None:
+    """``smara backup``."""
+    with smara.open(source) as memory:
+        memory.privacy.backup(target)
     assert stat.S_IMODE(os.stat(target).st_mode) == 0o600
 
 
-@pytest.mark.parametrize("back_up", [by_api, by_vacuum, as_documented])
+@pytest.mark.parametrize("back_up", [by_api, by_product])
 def test_backup_under_load_is_a_consistent_beginning(
     store: str, tmp_path: Path, start: Start, back_up: Callable[[str, str], None]
 ) -> None:

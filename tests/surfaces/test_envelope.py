@@ -95,6 +95,9 @@ CALLS = {
     "behavior finalize": [],
     "behavior habits": [],
     "import": ["FILE"],
+    "export": ["NEW"],
+    "backup": ["NEW"],
+    "restore": ["BACKUP", "--yes"],
     "search": ["LoginSchema"],
     "complete": ["log"],
     "observe": ["login"],
@@ -142,8 +145,10 @@ def file(tmp_path):
 def words_of(call: str, file: str) -> list[str]:
     files = {"FILE": file, "TREE": str(Path(file).parent)} | {
         name: str(Path(file).with_name(path))
-        for name, path in (("TRACKER", "issues.jsonl"), ("RULES", "rules.md"))
+        for name, path in (("TRACKER", "issues.jsonl"), ("RULES", "rules.md"), ("NEW", "new.zip"))
     }
+    if call == "restore":
+        files["BACKUP"] = smara("backup", f"{file}.db", "--json").data["path"]
     if "MEMORY" in CALLS[call]:
         noted = (
             "The parser reads tabs in all of its files",

@@ -1,0 +1,147 @@
+"""Backups: written while others write, checked, and restored to any place."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+import smara
+from smara.errors import (
+    CannotOpenError,
+    ConflictError,
+    CorruptError,
+    InvalidInputError,
+    NotFoundError,
+    SchemaTooNewError,
+)
+from tests.contract.both import EACH_DATABASE
+from tests.faults import recount
+
+pytestmark = EACH_DATABASE
+
+
+@pytest.fixture
+def memory(place):
+    memory = place.open(embedder="off", project="shop")
+    memory.messages.add(thread_id="t", role="user", content="The walrus sleeps.")
+    memory.memories.remember("Port 8080 is taken", type="gotcha")
+    memory.tasks.add("Mend the door")
+    return memory
+
+
+def kind_of(memory) -> str:
+    return memory.internals.database.kind
+
+
+def contents(memory) -> list[str]:
+    return [each.raw_content for each in memory.messages.list(thread_id="t")]
+
+
+def test_backup_is_private_and_says_what_is_in_it(memory, tmp_path):
+    report = memory.privacy.backup(tmp_path / "b")
+    assert report.kind == ("sqlite" if kind_of(memory) == "sqlite" else "archive")
+    assert stat.S_IMODE(os.stat(report.path).st_mode) == 0o600
+    assert report.size_bytes == os.stat(report.path).st_size
+    assert {"messages": 1, "memories": 1, "tasks": 1}.items() <= report.counts.items()
+    assert [each.name for each in tmp_path.glob("b*")] == ["b"]
+
+
+def test_backup_never_replaces_a_file(memory, tmp_path):
+    (tmp_path / "b").write_text("precious")
+    with pytest.raises(InvalidInputError):
+        memory.privacy.backup(tmp_path / "b")
+    assert (tmp_path / "b").read_text() == "precious"
+
+
+def test_backup_holds_personal_memories_of_everyone(place, memory, tmp_path):
+    ann = place.open(embedder="off", project="shop", actor="ann")
+    ann.memories.remember("Ann's own", type="preference", visibility="personal")
+    assert memory.privacy.backup(tmp_path / "b").counts["memories"] == 2
+
+
+def test_backup_is_restored_to_another_place(memory, tmp_path):
+    report = memory.privacy.backup(tmp_path / "b")
+    with smara.open(tmp_path / "new.db", embedder="off", project="else") as other:
+        restored = other.privacy.restore(report.path)
+    assert restored.saved_as is None
+    with smara.open(tmp_path / "new.db", embedder="off", project="shop") as other:
+        assert contents(other) == ["The walrus sleeps."]
+        assert other.search("walrus", sources=["messages"]).hits
+        assert recount.problems(other) == []
+        assert other.tasks.totals().open == 1
+
+
+def test_restoring_takes_back_what_came_later_and_saves_it(place, memory, tmp_path):
+    if kind_of(memory) != "sqlite":
+        pytest.skip("an archive adds to what is there")
+    memory.privacy.backup(tmp_path / "b")
+    memory.messages.add(thread_id="t", role="user", content="later")
+    saved = memory.privacy.restore(tmp_path / "b").saved_as
+    again = place.open(embedder="off", project="shop")
+    assert contents(again) == ["The walrus sleeps."]
+    again.messages.add(thread_id="t", role="user", content="goes on")
+    assert recount.problems(again) == []
+    with smara.open(saved, embedder="off", project="shop") as before:
+        assert contents(before) == ["The walrus sleeps.", "later"]
+
+
+def test_another_process_sees_the_restored_store(place, memory, tmp_path):
+    if kind_of(memory) != "sqlite":
+        pytest.skip("an archive adds to what is there")
+    bystander = place.open(embedder="off", project="shop")
+    memory.privacy.backup(tmp_path / "b")
+    memory.messages.add(thread_id="t", role="user", content="later")
+    assert len(contents(bystander)) == 2
+    memory.privacy.restore(tmp_path / "b")
+    assert contents(bystander) == ["The walrus sleeps."]
+    bystander.messages.add(thread_id="t", role="user", content="goes on")
+    assert recount.problems(bystander) == []
+
+
+def test_backup_of_another_store_does_not_replace_one_in_use(place, memory, tmp_path):
+    if kind_of(memory) != "sqlite":
+        pytest.skip("an archive adds to what is there")
+    with smara.open(tmp_path / "else.db", embedder="off", project="else") as other:
+        other.messages.add(thread_id="t", role="user", content="of else")
+        other.privacy.backup(tmp_path / "b")
+    with pytest.raises(ConflictError):
+        memory.privacy.restore(tmp_path / "b")
+    assert contents(memory) == ["The walrus sleeps."]
+    assert not list(tmp_path.glob("*before-restore*"))
+
+
+def test_damaged_backup_changes_nothing(memory, tmp_path):
+    report = memory.privacy.backup(tmp_path / "b")
+    whole = bytearray(Path(report.path).read_bytes())
+    middle = len(whole) // 3
+    whole[middle : middle + 9000] = b"\xff" * 9000
+    (tmp_path / "c").write_bytes(whole)
+    with pytest.raises((CorruptError, InvalidInputError)):
+        memory.privacy.restore(tmp_path / "c")
+    assert contents(memory) == ["The walrus sleeps."]
+
+
+def test_what_is_no_backup_is_refused(memory, tmp_path):
+    (tmp_path / "c").write_text("hello")
+    with pytest.raises((CorruptError, InvalidInputError, CannotOpenError)):
+        memory.privacy.restore(tmp_path / "c")
+    with pytest.raises(NotFoundError):
+        memory.privacy.restore(tmp_path / "nowhere")
+    assert contents(memory) == ["The walrus sleeps."]
+
+
+def test_backup_of_a_newer_version_is_refused(memory, tmp_path):
+    if kind_of(memory) != "sqlite":
+        pytest.skip("archives are tested apart")
+    import apsw
+
+    memory.privacy.backup(tmp_path / "b")
+    newer = apsw.Connection(str(tmp_path / "b"))
+    newer.pragma("user_version", 9_999)
+    newer.close()
+    with pytest.raises(SchemaTooNewError):
+        memory.privacy.restore(tmp_path / "b")
+    assert contents(memory) == ["The walrus sleeps."]
