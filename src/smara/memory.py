@@ -37,10 +37,10 @@ if TYPE_CHECKING:
         Answer,
         Hit,
         MemoryAnswer,
-        ObservationHit,
+        ObservationAnswer,
         PackedAnswer,
         TaskAnswer,
-        ThreadHit,
+        ThreadAnswer,
     )
 
 T = TypeVar("T")
@@ -201,7 +201,7 @@ class Memory:
         until: int | str | datetime | None = None,
         min_score: float | None = None,
         deep: bool = False,
-    ) -> list[ThreadHit]:
+    ) -> ThreadAnswer:
         """Find conversations, each ranked by everything in it that answers the query.
 
         Args:
@@ -215,7 +215,7 @@ class Memory:
             deep: Wait for an embedder that is not loaded yet.
 
         Returns:
-            Threads with their best messages, best first.
+            Threads, best first; ``nearest`` if none is relevant enough.
 
         Raises:
             InvalidInputError: If an argument is not of its kind or outside its range.
@@ -309,7 +309,7 @@ class Memory:
 
     def search_observations(
         self, query: str, limit: int = 10, *, thread_id: str | None = None
-    ) -> list[ObservationHit]:
+    ) -> ObservationAnswer:
         """Find observations and reflections by their words, condensed ones too.
 
         Args:
@@ -318,7 +318,7 @@ class Memory:
             thread_id: Only observations of this thread.
 
         Returns:
-            Observations, best first.
+            Observations, best first; ``nearest`` if none is relevant enough.
 
         Raises:
             InvalidInputError: If an argument is not of its kind or outside its range.

@@ -57,7 +57,7 @@ def test_what_is_not_here_is_not_found(talk, query):
     answer = talk.search(query)
     assert (list(answer), answer.total_hits) == ([], 0)
     assert len(answer.nearest) <= 3
-    assert talk.search_threads(query) == []
+    assert not talk.search_threads(query)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,43 @@ def test_nearest_is_shown_apart_with_its_low_score(talk):
     assert not answer
     assert any("LoginForm" in hit.content for hit in answer.nearest)
     assert all(hit.score < 0.04 for hit in answer.nearest)
+
+
+def test_parts_of_a_name_in_different_texts_are_not_the_name(talk):
+    """Of a store that says login here and schema there, nothing is about LoginSchema."""
+    for text in ("The schema of the users table changed in May.", *["Lunch was late."] * 5):
+        talk.messages.add(thread_id="talk", role="user", content=text)
+    talk.messages.add(thread_id="talk", role="user", content="We login with a cookie.")
+    talk.memories.remember("Schema changes need a migration.")
+    talk.embeddings.embed_pending()
+    for query in ("LoginSchema", "what does LoginSchema do", "LoginSchema.validate"):
+        assert not talk.search(query)
+        assert not talk.search_memories(query)
+    assert "users table" in talk.search("UserSchema")[0].content
+
+
+def test_score_is_that_of_the_hit_itself_whatever_ranks_below_it(talk):
+    """A memory that ranks higher for its trust is not lent the score of a better hit below it."""
+    said = "The nightly backup of the orders table runs at four."
+    talk.messages.add(thread_id="talk", role="assistant", content=said)
+    talk.memories.remember("The nightly backup of orders is slow.")
+    talk.memories.remember("Backup of tables goes to the vault.")
+    talk.embeddings.embed_pending()
+    score = {hit.content: hit.score for hit in talk.search("nightly backup orders table")}
+    assert score[said] > 0.95
+    assert score["Backup of tables goes to the vault."] < 0.9
+
+
+def test_threads_and_observations_name_what_is_nearest(talk):
+    threads = talk.search_threads("LoginSchema")
+    assert not threads
+    assert [hit.thread_id for hit in threads.nearest] == ["talk"]
+    assert all(hit.score < 0.04 for hit in threads.nearest)
+    talk.messages.add(thread_id="notes", role="user", content="We decided: LoginForm stays blue.")
+    talk.observations.observe("notes")
+    notes = talk.search_observations("LoginSchema")
+    assert not notes
+    assert "LoginForm" in notes.nearest[0].observation.text
 
 
 def test_everything_ranked_is_shown_if_it_is_asked_for(talk):

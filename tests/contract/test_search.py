@@ -448,7 +448,7 @@ def test_no_hostile_query_raises_or_finds_what_is_not_there(memory, say):
     for query in HOSTILE:
         answer = memory.search(query)
         assert len(answer) <= 1
-        assert isinstance(memory.search_threads(query), list)
+        assert len(memory.search_threads(query)) <= 1
 
 
 def test_a_query_without_words_finds_nothing(memory, say):
@@ -528,6 +528,6 @@ def test_an_empty_memory_finds_nothing(memory):
     assert (
         list(answer),
         answer.total_hits,
-        memory.search_threads("walrus"),
+        list(memory.search_threads("walrus")),
         memory.complete("wal"),
     ) == ([], 0, [], [])

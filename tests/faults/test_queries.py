@@ -247,7 +247,7 @@ def test_search_that_is_out_of_time_answers_and_does_not_raise(store: str) -> No
     with smara.open(store, search_deadline_seconds=0.0) as memory:
         answer = memory.search("parser config")
         assert not answer.trace.is_complete
-        assert memory.search_threads("parser config") == []
+        assert memory.search_threads("parser config").hits == ()
         assert isinstance(memory.complete("pars"), list)
 
 

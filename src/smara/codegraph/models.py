@@ -397,7 +397,8 @@ class SymbolCard:
 class CodeLocation:
     """A file that a text is likely about, and where in it.
 
-    ``score`` is 1 for the best of an answer.
+    ``score`` is the share of the text, by what its words tell, that this piece holds; a few words
+    are all of a long text. It means the same in every answer.
 
     ``name`` and the lines are of the piece of the file that says most of what the text says.
     """

@@ -18,7 +18,7 @@ from smara.core.terms import expand, fold
 from smara.core.text import find_words
 from smara.database.database import Session
 from smara.errors import InvalidInputError
-from smara.search.bm25 import IndexMatches, LookupTerm, RowScore
+from smara.search.bm25 import IndexMatches, LookupTerm, RowScore, rarity
 from smara.search.code import MOST_ROWS, CodeFileRow, CodeTrees, TreeChunks, code_reasons
 from smara.search.query import STOP_WORDS, shown_term
 from smara.search.weights import WEIGHTS, IssueWeights, Weights
@@ -69,6 +69,7 @@ _CARRIED_FOLDERS = frozenset(
 )
 _MOST_DEFINITIONS = 50
 _SHOWN_TERMS = 4
+_MOST_HELD = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,7 @@ class CodeLocator:
             }
             chunks = {no for no, file_no in tree.file_of.items() if file_no in allowed}
             store = self._trees.store
-            scored = IndexMatches(
+            matches = IndexMatches(
                 session,
                 store.database.records,
                 "code",
@@ -216,7 +217,8 @@ class CodeLocator:
                 within=chunks,
                 most_terms=MOST_TERMS,
                 skips_common=True,
-            ).scored(CANDIDATES, counts_head=False)
+            )
+            scored = matches.scored(CANDIDATES, counts_head=False)
             files = self._by_words(scored, tree, allowed)
             if graph:
                 self._define(session, files, allowed, names=issue.names)
@@ -232,7 +234,12 @@ class CodeLocator:
                 (file for file in files.values() if file.score > 0),
                 key=lambda file: (-file.score, file.row.path),
             )
-            return self._answer(session, ranked[:limit], scored, issue.words)
+            worths = {
+                term: share * rarity(matches.frequencies[term], len(chunks))
+                for term, share in issue.terms.items()
+                if matches.frequencies[term] <= MOST_ROWS
+            }
+            return self._answer(session, ranked[:limit], scored, worths, issue.words)
 
     def _by_words(
         self, scored: Mapping[int, RowScore], tree: TreeChunks, allowed: Mapping[int, CodeFileRow]
@@ -278,8 +285,11 @@ class CodeLocator:
         session: Session,
         ranked: list[_FileScore],
         scored: Mapping[int, RowScore],
+        worths: Mapping[str, float],
         words: Mapping[str, str],
     ) -> list[CodeLocation]:
+        # No piece holds all of a long text: so many terms are all of it.
+        enough = min(sum(worths.values()), _MOST_HELD * max(worths.values(), default=0.0)) or 1.0
         best = {file.row.no: file.chunks[0][1] for file in ranked if file.chunks}
         chunks = self._trees.store.chunks_by_number(session, list(best.values()))
         standing = self._trees.standing(session, [file.row.no for file in ranked])
@@ -287,17 +297,19 @@ class CodeLocator:
         for file in ranked:
             chunk = chunks.get(best.get(file.row.no, -1))
             why = ["defines " + ", ".join(file.names[:_SHOWN_TERMS])] if file.names else []
+            terms = {term for name in file.names for term, _ in expand(name).terms}
             place = ("", 1, 1)
             if chunk is not None:
                 place = (chunk.name, chunk.first_line, chunk.last_line)
                 by_term = scored[chunk.no].by_term
+                terms |= by_term.keys()
                 reasons = code_reasons(words, by_term, chunk.text, path=file.row.path)
                 name = chunk.name or "its lines beside definitions"
                 for kind, where in (("code", name), ("path", "its path")):
                     if parts := [word for word, at in reasons.items() if at == kind]:
                         why.append(f"{', '.join(parts)} in {where}")
             is_stale = file.row.no not in standing or standing[file.row.no].is_stale
-            score = round(file.score / ranked[0].score, 4)
+            score = round(min(1.0, sum(worths.get(term, 0.0) for term in terms) / enough), 4)
             found.append(CodeLocation(file.row.path, score, tuple(why), *place, is_stale))
         return found
 

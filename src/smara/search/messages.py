@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from smara.config import Settings
@@ -34,7 +35,14 @@ from smara.search.gather import (
     find_beside,
     scan_candidates,
 )
-from smara.search.models import Hit, Neighbor, SearchCandidate, SearchFilter, ThreadHit
+from smara.search.models import (
+    Hit,
+    Neighbor,
+    SearchCandidate,
+    SearchFilter,
+    ThreadAnswer,
+    ThreadHit,
+)
 from smara.search.query import LONGEST_SHOWN, Query, QueryIntent
 from smara.search.rank import MessageCandidate, MessageScore, Ranking, Stats, rank_messages
 from smara.search.relevance import Relevance, select
@@ -298,7 +306,7 @@ class MessageSearch:
         within: Within,
         limit: int,
         min_score: float | None,
-    ) -> list[ThreadHit]:
+    ) -> ThreadAnswer:
         """Return the threads that answer best, each by all its messages."""
         query, gathered, rows, _ = self._by_words(
             session, intent.query, within, limit, THREAD_CANDIDATES
@@ -325,20 +333,24 @@ class MessageSearch:
                 best[thread_no] = max(best[thread_no], judged)
         threads = self._store.threads_by_numbers(session, list(best))
         standing = [each for each in scored if each.no in threads]
-        all_or_none = replace(self._weights.relevance.at_least(min_score), least=0.0, share=0.0)
-        return [
+        weights = self._weights.relevance.at_least(min_score)
+        relevant = select(
+            [best[each.no] for each in standing], replace(weights, least=0.0, share=0.0)
+        )
+        if not relevant:
+            standing = nlargest(weights.nearest, standing, key=lambda each: best[each.no])
+        hits = tuple(
             ThreadHit(
-                threads[standing[place].no].id,
-                threads[standing[place].no].resource_id,
-                threads[standing[place].no].title,
+                threads[each.no].id,
+                threads[each.no].resource_id,
+                threads[each.no].title,
                 rank=rank,
-                score=round(score, 4),
-                why=standing[place].why,
+                score=round(best[each.no], 4),
+                why=each.why,
             )
-            for rank, (place, score) in enumerate(
-                select([best[each.no] for each in standing], all_or_none), 1
-            )
-        ]
+            for rank, each in enumerate(standing, 1)
+        )
+        return ThreadAnswer(hits) if relevant else ThreadAnswer((), hits)
 
     def _by_words(
         self, session: Session, query: Query, within: Within, limit: int, most: int | None = None

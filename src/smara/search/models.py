@@ -37,6 +37,29 @@ Phase = Literal["define", "implement", "validate", "refine", "explore", "reflect
 PHASES: tuple[str, ...] = get_args(Phase)
 
 
+H = TypeVar("H")
+
+
+class HitSequence(Sequence[H]):
+    """A sequence of hits, best first."""
+
+    __slots__ = ()
+    hits: tuple[H, ...]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @overload
+    def __getitem__(self, index: int) -> H: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[H]: ...
+    def __getitem__(self, index: int | slice) -> H | Sequence[H]:
+        return self.hits[index]
+
+    def __iter__(self) -> Iterator[H]:
+        return iter(self.hits)
+
+
 @dataclass(frozen=True, slots=True)
 class Neighbor:
     """A message that stands next to a hit."""
@@ -60,8 +83,7 @@ class Stages:
     cosine, ``None`` where nothing is known of it. ``factors`` name what raised or lowered the
     rank, in the order in which it was done. ``coverage`` is the share of the query's words, by
     their weight, that the hit or its neighbors hold; ``unknown`` the share that nothing here
-    holds, and ``unknown_names`` the same of its names. ``relevance`` is its own: its score is more
-    where a more relevant hit ranks below it.
+    holds, and ``unknown_names`` the same of its names.
     """
 
     words: float
@@ -71,7 +93,6 @@ class Stages:
     coverage: float = 0.0
     unknown: float = 0.0
     unknown_names: float = 0.0
-    relevance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +160,14 @@ class ThreadHit:
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadAnswer(HitSequence[ThreadHit]):
+    """The threads of a search, best first; a sequence."""
+
+    hits: tuple[ThreadHit, ...] = ()
+    nearest: tuple[ThreadHit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """The cost of a search, in steps that can be counted."""
 
@@ -151,29 +180,6 @@ class Trace:
     used_meaning: bool = False
     stages: tuple[str, ...] = ()
     """What was done, in order, one line each."""
-
-
-H = TypeVar("H")
-
-
-class HitSequence(Sequence[H]):
-    """A sequence of hits, best first."""
-
-    __slots__ = ()
-    hits: tuple[H, ...]
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    @overload
-    def __getitem__(self, index: int) -> H: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[H]: ...
-    def __getitem__(self, index: int | slice) -> H | Sequence[H]:
-        return self.hits[index]
-
-    def __iter__(self) -> Iterator[H]:
-        return iter(self.hits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +221,14 @@ class ObservationHit:
     score: float
     why: tuple[str, ...]
     snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationAnswer(HitSequence[ObservationHit]):
+    """The observations of a search, best first; a sequence."""
+
+    hits: tuple[ObservationHit, ...] = ()
+    nearest: tuple[ObservationHit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,14 @@ from smara.knowledge.models import STATES, TIERS, TYPES, State, TrustTier, Typed
 from smara.knowledge.store import KnowledgeStore, searched_text
 from smara.messages.store import MessageStore
 from smara.observations.store import ObservationStore
-from smara.search.models import MemoryAnswer, MemoryHit, ObservationHit, TaskAnswer, TaskHit
+from smara.search.models import (
+    MemoryAnswer,
+    MemoryHit,
+    ObservationAnswer,
+    ObservationHit,
+    TaskAnswer,
+    TaskHit,
+)
 from smara.search.query import Query, analyze_query, check_query
 from smara.search.records import (
     CodeJudge,
@@ -77,9 +84,10 @@ Rated = list[tuple[int, float]]
 
 def _split(rated: Rated, weights: Weights) -> tuple[Rated, Rated]:
     """Return the records that are relevant, and the nearest if none is, with scores."""
+    rated = [(no, round(relevance, 4)) for no, relevance in rated]
     chosen = select([relevance for _, relevance in rated], weights.relevance)
     nearest = [] if chosen else rated[: weights.relevance.nearest]
-    return [(rated[place][0], round(score, 4)) for place, score in chosen], nearest
+    return [rated[place] for place in chosen], nearest
 
 
 class MemorySearch:
@@ -222,7 +230,7 @@ class ObservationSearch:
 
     def search(
         self, query: str, limit: int = 10, *, thread_id: str | None = None
-    ) -> list[ObservationHit]:
+    ) -> ObservationAnswer:
         """Return the observations and reflections that answer a query, best first."""
         check_query(query, limit)
         analyzed = analyze_query(query)
@@ -242,11 +250,11 @@ class ObservationSearch:
                 among = f" AND o.no IN ({marks(len(numbers))})"
                 rows = dict(self._store.select(session, among, numbers)) if numbers else {}
         except DeadlineError:
-            return []
+            return ObservationAnswer()
         order = [no for no in scores if no in rows and thread_id in (None, rows[no].thread_id)]
         order.sort(key=lambda no: (scores[no].words, no), reverse=True)
-        relevant, _ = _split([(no, rate(scores[no])) for no in order], self._weights)
-        return [
+        relevant, nearest = _split([(no, rate(scores[no])) for no in order], self._weights)
+        hits = tuple(
             ObservationHit(
                 rows[no],
                 rank,
@@ -254,8 +262,9 @@ class ObservationSearch:
                 why=scores[no].why(text := "\n".join((rows[no].text, *rows[no].details))),
                 snippet=snippet(text, analyzed.texts),
             )
-            for rank, (no, score) in enumerate(relevant[:limit], 1)
-        ]
+            for rank, (no, score) in enumerate((relevant or nearest)[:limit], 1)
+        )
+        return ObservationAnswer((), hits) if nearest else ObservationAnswer(hits)
 
 
 _MESSAGES_OF_A_TASK = 5

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from smara.core.dates import is_date_word
 from smara.search.bm25 import rarity
 from smara.search.query import STOP_WORDS, Query, QueryTerm
-from smara.search.weights import WEIGHTS, RelevanceWeights
+from smara.search.weights import WEIGHTS, LogisticRow, RelevanceWeights
 
 _CALIBRATED = "wordllama-l2-256"
 """The model whose cosines the weights were measured with."""
@@ -29,8 +29,10 @@ _ENOUGH_BIGRAMS = 0.4
 _FEW_TEXTS = 100
 _LONGEST_QUESTION = 20
 """What has more words is a pasted text."""
-_LACKS = 0.65
-"""A name of which more is unknown stands nowhere: ``schema`` is not ``LoginSchema``."""
+_PARTS = 0.6
+"""A text that holds all parts of a name, and not the name, holds so much of it."""
+_MOST_PARTS = 2 / 3
+"""One with less of the parts, by letters, does not hold it: ``schema`` is not ``LoginSchema``."""
 _NAMES = ("identifier", "path")
 
 
@@ -44,7 +46,8 @@ class _Word(NamedTuple):
     def coverage(self, terms: Collection[str]) -> float:
         """Return how much of the word is among terms.
 
-        Of ``LoginSchema`` a text with ``schema`` alone holds 0.6 times 6 of 11 letters.
+        ``login`` and ``schema`` are 0.6 of ``LoginSchema``; ``schema`` alone, in 6 of 11 letters,
+        is 0.33.
         """
         present = [term for term in self.terms if term.text in terms]
         bigrams = sum(term.kind == "cjk" for term in self.terms)
@@ -53,7 +56,15 @@ class _Word(NamedTuple):
         letters = sum(len(term.text) for term in self.terms if term.kind == "part")
         parts = sum(len(term.text) for term in present if term.kind == "part")
         whole = [term.closeness for term in present if term.kind != "part" or term.closeness < 1]
-        return max([0.6 * parts / letters if letters else 0.0, *whole])
+        return max([_PARTS * parts / letters if letters else 0.0, *whole])
+
+
+class _Shares(NamedTuple):
+    """The shares of a query that a text holds, and that it and the store lack."""
+
+    coverage: float
+    unknown: float
+    unknown_names: float
 
 
 class Relevance:
@@ -72,25 +83,16 @@ class Relevance:
         asks = len(self._words) <= _LONGEST_QUESTION
         most = max((word.weight for word in self._words), default=0.0)
         self._enough = min(self._total, (6 if asks else 3) * most) / self._total
-        self._shares: dict[frozenset[str], float] = {}
+        self._shares: dict[frozenset[str], _Shares] = {}
         self._scale = (0.0, 1.0)
-        # A term that was not looked up, for lack of room or of time, is not unknown.
+        # A term that was not looked up, for lack of room or of time, is not unknown; and a pasted
+        # log names much that nobody said.
         present = frozenset([text for text in query.texts if frequencies.get(text, 1)])
-        # A pasted log names much that nobody said.
-        unknown = [(word, 1 - word.coverage(present)) for word in self._words if asks]
+        self._lacks = [1 - word.coverage(present) if asks else 0.0 for word in self._words]
+        self._names = sum(word.is_name for word in self._words) or 1
         # A word that ten messages do not hold says nothing; one that a thousand lack says much.
         self._sure = total / (total + _FEW_TEXTS)
-        self.unknown = (
-            self._sure * math.fsum(word.weight * lack for word, lack in unknown) / self._total
-        )
-        """The share of the query that nothing here holds, less among few texts."""
-        names = [lack > _LACKS for word, lack in unknown if word.is_name]
-        self.unknown_names = sum(names) / max(len(names), 1)
-        """The share of its names that stand nowhere here."""
-        self._by_words, self._with_meaning = (
-            (row.start + row.unknown * self.unknown + row.unknown_names * self.unknown_names, row)
-            for row in (weights.words_alone, weights.with_meaning)
-        )
+        self._rows = weights
 
     def calibrate(self, model_id: str, cosines: Sequence[float]) -> None:
         """Bring the cosines of another model to the scale of the weights."""
@@ -109,13 +111,18 @@ class Relevance:
             words: Its score by words; 1 for a usual text that holds every word once.
             cosine: How near its meaning is; None where nothing is known of it.
         """
-        coverage, share = self.coverage(terms), min(max(words / self._enough, 0.0), 1.0)
-        start, row = self._by_words
-        found = start + row.words * share + row.coverage * coverage
+        shares, share = self.shares(terms), min(max(words / self._enough, 0.0), 1.0)
+        coverage = min(1.0, shares.coverage / self._enough)
+
+        def add(row: LogisticRow) -> float:
+            lacks = row.unknown * shares.unknown + row.unknown_names * shares.unknown_names
+            return row.start + lacks + row.words * share + row.coverage * coverage
+
+        found = add(self._rows.words_alone)
         if cosine is not None:
-            start, row = self._with_meaning
+            row = self._rows.with_meaning
             near = max(0.0, self._scale[0] + self._scale[1] * cosine)
-            both = start + row.words * share + row.coverage * coverage + row.cosine * near
+            both = add(row) + row.cosine * near
             # What holds every word is an answer, whatever its meaning is near to; and the weights
             # were measured in stores of hundreds of texts, so among a few the better side counts.
             doubt = 1.0 if coverage > 0.99 else 1 - self._sure
@@ -124,35 +131,43 @@ class Relevance:
 
     def coverage(self, terms: Iterable[str]) -> float:
         """Return the share of terms among those that a text can hold."""
-        return min(1.0, self.share(terms) / self._enough)
+        return min(1.0, self.shares(terms).coverage / self._enough)
 
-    def share(self, terms: Iterable[str]) -> float:
-        """Return the share of the query, by weight, that terms stand for."""
+    def shares(self, terms: Iterable[str]) -> _Shares:
+        """Return the shares of the query that a text holds and lacks.
+
+        A name that stands nowhere whole is lacking in a text without most of its parts: neither
+        ``login`` here nor ``schema`` there is ``LoginSchema``.
+        """
         key = frozenset(terms)
         if key not in self._shares:
-            weight = math.fsum(word.weight * word.coverage(key) for word in self._words)
-            self._shares[key] = weight / self._total
+            coverage = lacking = names = 0.0
+            for word, lack in zip(self._words, self._lacks, strict=True):
+                covered = word.coverage(key)
+                if word.is_name and lack >= 1 - _PARTS and covered < _PARTS * _MOST_PARTS:
+                    covered, lack = 0.0, 1.0
+                    names += 1
+                coverage += word.weight * covered
+                lacking += word.weight * lack
+            self._shares[key] = _Shares(
+                coverage / self._total, self._sure * lacking / self._total, names / self._names
+            )
         return self._shares[key]
 
 
-def select(relevances: Sequence[float], weights: RelevanceWeights) -> list[tuple[int, float]]:
-    """Return the places of hits that are relevant enough, with their scores.
+def select(relevances: Sequence[float], weights: RelevanceWeights) -> list[int]:
+    """Return the places of the hits that are relevant enough.
 
-    The scores never rise from one hit to the next: what ranks higher is at least as relevant as
-    what ranks below it. If no hit reaches the bound, there are none.
+    There are none if no hit reaches the bound.
 
     >>> select([0.4, 0.01, 0.7, 0.2, 0.02], RelevanceWeights())
-    [(0, 0.7), (2, 0.7), (3, 0.2)]
+    [0, 2, 3]
     >>> select([0.03, 0.02], RelevanceWeights())
     []
     """
     most = max(relevances, default=0.0)
-    found, best = list[tuple[int, float]](), 0.0
-    for place in reversed(range(len(relevances))):
-        best = max(best, relevances[place])
-        if relevances[place] >= max(weights.least, weights.share * most):
-            found.append((place, best))
-    return found[::-1] if most >= weights.bound else []
+    least = max(weights.least, weights.share * most)
+    return [no for no, each in enumerate(relevances) if each >= least and most >= weights.bound]
 
 
 def _words(query: Query, frequencies: Mapping[str, int], total: int) -> list[_Word]:

@@ -39,7 +39,7 @@ from smara.search.models import (
     SearchFilter,
     SourceMatches,
     Stages,
-    ThreadHit,
+    ThreadAnswer,
     Trace,
     expand_sources,
 )
@@ -278,7 +278,7 @@ class Search:
             few = nlargest(
                 min(limit, self._weights.relevance.nearest), best, key=lambda each: each.relevance
             )
-            nearest = _hits([(each, each.relevance) for each in few], relevance)
+            nearest = _hits(few, relevance)
         return Answer(hits[:limit], total, trace, tuple(haul.warnings), nearest=nearest)
 
     def search_threads(
@@ -292,7 +292,7 @@ class Search:
         until: int | str | datetime | None = None,
         min_score: float | None = None,
         deep: bool = False,
-    ) -> list[ThreadHit]:
+    ) -> ThreadAnswer:
         """Return the threads that answer best, by all their messages."""
         _check(query, limit, None, min_score)
         intent = understand(query, None, self._today())
@@ -311,12 +311,12 @@ class Search:
             with self._database.read(self._deadline_seconds) as session:
                 within = self._within(session, filters)
                 if within is None or (not intent.query.terms and vector is None):
-                    return []
+                    return ThreadAnswer()
                 return self._messages.search_threads(
                     session, intent, vector, within=within, limit=limit, min_score=min_score
                 )
         except DeadlineError:
-            return []
+            return ThreadAnswer()
 
     def complete(self, prefix: str, limit: int = 10) -> list[str]:
         """Words and names of this project that begin with ``prefix``, shortest first."""
@@ -491,11 +491,11 @@ class Search:
         """Return the hits that are relevant, and how many there are in all."""
         weights = self._weights.relevance.at_least(min_score)
         chosen = select([each.relevance for each in best], weights)
-        hits = _hits([(best[place], score) for place, score in chosen], relevance)
+        hits = _hits([best[place] for place in chosen], relevance)
         if not hits or haul.fusion is None:
             return hits, len(hits)
-        others = sum(best[place].kind != "message" for place, _ in chosen)
-        least = max(weights.least, weights.share * hits[0].score)
+        others = sum(best[place].kind != "message" for place in chosen)
+        least = max(weights.least, weights.share * max(hit.score for hit in hits))
         return hits, max(len(hits), others + haul.fusion.count(relevance, least))
 
     def _within(self, session: Session, filters: SearchFilter) -> Within | None:
@@ -548,12 +548,13 @@ def _trace(
     )
 
 
-def _hits(best: Sequence[tuple[SearchCandidate, float]], relevance: Relevance) -> tuple[Hit, ...]:
+def _hits(best: Sequence[SearchCandidate], relevance: Relevance) -> tuple[Hit, ...]:
+    shares = [relevance.shares(each.terms) for each in best]
     return tuple(
         replace(
             each.hit,
             rank=rank,
-            score=round(score, 4),
+            score=round(each.relevance, 4),
             why=each.hit.why
             if each.words or each.meaning is None
             else ("close in meaning", *each.hit.why),
@@ -562,13 +563,12 @@ def _hits(best: Sequence[tuple[SearchCandidate, float]], relevance: Relevance) -
                 each.cosine,
                 each.fused,
                 factors=tuple(each.factors),
-                coverage=relevance.share(each.terms),
-                relevance=each.relevance,
-                unknown=relevance.unknown,
-                unknown_names=relevance.unknown_names,
+                coverage=share.coverage,
+                unknown=share.unknown,
+                unknown_names=share.unknown_names,
             ),
         )
-        for rank, (each, score) in enumerate(best, 1)
+        for rank, (each, share) in enumerate(zip(best, shares, strict=True), 1)
     )
 
 

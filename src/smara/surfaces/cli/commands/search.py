@@ -6,7 +6,6 @@ A search prints ranked hits, packed text or a trace; `complete` lists words with
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -14,7 +13,7 @@ import click
 from smara.core.extract import one_line
 from smara.core.text import spans
 from smara.messages.models import ROLES
-from smara.search.models import KINDS, PHASES, Answer, Hit, PackedAnswer, ThreadHit
+from smara.search.models import KINDS, PHASES, Answer, Hit, PackedAnswer, ThreadAnswer
 from smara.shapes import Names, hit_json
 from smara.surfaces.cli import output
 from smara.surfaces.cli.options import (
@@ -149,9 +148,9 @@ def search_command(
     return _reply_hits(answer, results, nearest, full=full, explain=explain)
 
 
-def _reply_threads(threads: Sequence[ThreadHit]) -> Reply:
-    yield {
-        "results": [
+def _reply_threads(answer: ThreadAnswer) -> Reply:
+    results, nearest = (
+        [
             {
                 "threadId": each.thread_id,
                 "resourceId": each.resource_id,
@@ -161,11 +160,17 @@ def _reply_threads(threads: Sequence[ThreadHit]) -> Reply:
                 "why": list(each.why),
             }
             for each in threads
-        ],
-        "totalHits": len(threads),
-    }
-    if not threads:
+        ]
+        for threads in (answer, answer.nearest)
+    )
+    data = {"results": results, "totalHits": len(results)}
+    yield data | ({"nearest": nearest} if nearest else {})
+    if not answer:
         click.echo(NOTHING_FOUND, err=True)
+        output.print_nearest(
+            f"{each.thread_id} · {each.score:.2f}: {one_line(each.title or '', 50)}"
+            for each in answer.nearest
+        )
         return
     output.table(
         ("rank", "score", "thread", "title", "why"),
@@ -177,7 +182,7 @@ def _reply_threads(threads: Sequence[ThreadHit]) -> Reply:
                 one_line(each.title or "", 50),
                 "; ".join(each.why),
             )
-            for each in threads
+            for each in answer
         ],
         folding=("thread", "title", "why"),
     )
@@ -286,13 +291,10 @@ def _score(hit: Hit) -> str:
     factors = [f"{name} × {factor:.2f}" for name, factor in stages.factors]
     nowhere = f"{stages.unknown:.0%} of the query stands nowhere"
     unknown = [] if nowhere.startswith("0%") else [nowhere]
-    relevance, shown = f"{stages.relevance:.2f}", f"{hit.score:.2f}"
-    if relevance != shown:
-        relevance += f" (listed with the {shown} of a hit below it)"
     where = "in it or beside it" if hit.seq is not None else "in it"
     return ", ".join(
         [
-            f"relevance {relevance}: words {stages.words:.2f}",
+            f"relevance {hit.score:.2f}: words {stages.words:.2f}",
             f"{stages.coverage:.0%} of the query's words by weight {where}",
             *meaning,
             *unknown,
