@@ -237,7 +237,18 @@ class Rooms:
         from smara.commits.commits import Commits
         from smara.commits.store import CommitStore
 
-        return Commits(CommitStore(self.database, self.scope), self._code_root)
+        return Commits(
+            CommitStore(self.database, self.scope),
+            self._own_root,
+            self.project.clock,
+            leases=self.leases,
+        )
+
+    def _own_root(self) -> str | None:
+        """The repository around the current folder, if it is the one of this project."""
+        root = self._code_root()
+        place = self.projects.at(root, self.settings.project, may_add=False) if root else None
+        return root if place == self.scope else None
 
     @cached_property
     def knowledge_store(self) -> KnowledgeStore:
@@ -350,6 +361,7 @@ class Rooms:
                 habits=lambda: Habits(behavior),
                 lately=lambda: RecentWork(recent),
                 tasks=lambda: self.tasks,
+                commits=lambda: self.commits,
                 search_pattern=lambda pattern: getattr(
                     self.pattern_search.find(pattern), "id", None
                 ),

@@ -67,6 +67,22 @@ def test_a_commit_is_found_by_the_one_search(history):
     assert "fix: retry 7 times" in shown
 
 
+@pytest.mark.parametrize("words", [("worker", "--once"), ("init",)])
+def test_a_worker_and_init_read_the_history(history, words):
+    lines(*words)
+    shown = lines("commits", "list")
+    assert [line.split()[0] for line in shown[2:]] == [sha[:9] for sha in reversed(history)]
+
+
+def test_why_takes_a_function_behind_the_file(history, tmp_path):
+    body = RETRY.format(10).replace("call()", "call(7)")
+    Repository(tmp_path / "shop").commit(REASON, retry__py=body)
+    assert "payment provider" in "\n".join(lines("commits", "why", "retry.py:retry()"))
+    assert lines("commits", "why", "retry.py:other") == [
+        "No commit states a reason for what stands there."
+    ]
+
+
 def test_a_file_outside_a_repository_is_refused_with_words(store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = smara("commits", "why", "a.py")

@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 _TRAILER = re.compile(
-    r"^(?:[A-Z][A-Za-z]*(?:-[A-Za-z]+)*-(?:by|to|id|on|for|cc|from|reference)|Cc|Bug|Issue|Refs?"
+    r"^(?:[A-Z][A-Za-z]*(?:-[A-Za-z]+)*-(?:[Bb]y|to|id|on|for|cc|from|reference)|Cc|Bug|Issue|Refs?"
     r"|Closes|Close|Fixes"
     r"|Fix|Resolves|See(?: also)?|Change-Id|Part-of|Link|Backport of|Cherry[- ]pick(?:ed)?"
     r"|Forwardport of|PR|Task"
@@ -42,6 +42,27 @@ _HEADING = re.compile(
 _SEVERITY = re.compile(r"^(?:critical|high|medium|low|nit|p\d)\s*[:\-–—]\s*", re.IGNORECASE)
 _ENDS = re.compile(r"[\w`)]$")
 _CODE_MARKS = (">", "$ ", ">>> ", "# ", "## ", "### ", "|", "diff --git")
+_WHY = re.compile(
+    r"\b(?:because|since|so that|otherwise|must|never|always|should|requires?d?|needs?|avoids?"
+    r"|prevents?|ensures?|only|instead|rather than|decided|decision|policy|not|cannot|\w+n't"
+    r"|in order to|due to|breaks?|fails?)\b"
+    r"|\b(?:weil|damit|sonst|muss|müssen|darf|nie|nicht|soll|nur|statt)\b"
+    r"|\b(?:parce que|car|afin|sinon|doit|doivent|jamais|pas|toujours|éviter|seulement)\b"
+    r"|\b(?:porque|para que|debe|deben|nunca|siempre|evitar|solo|si no)\b"
+    r"|因为|必须|不能|不得|避免|否则|以免|ため|ので|必ず|べき|なければ|ないよう|避け",
+    re.IGNORECASE,
+)
+"""The words by which a text gives a cause, or says what must be so."""
+_WORD = re.compile(r"\w{2,}")
+_MADE_BY_A_TOOL = re.compile(r"^\s*(?:bump|\[pre-commit|update dependenc|merge )", re.IGNORECASE)
+_SPEAKS_TO_THE_READER = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\b.{0,60}\b(?:instruction|prompt|rule|guideline|above"
+    r"|previous|earlier)|\b(?:as an?|dear|you are an?) (?:ai|llm|assistant|agent)\b|system prompt"
+    r"|\|\s*(?:ba|z)?sh\b|\b(?:curl|wget) +\S|\brm -rf\b|\bbase64 -",
+    re.IGNORECASE,
+)
+"""What is written to make a reader do something is not quoted unasked."""
+_LEAST_OWN_WORDS = 6
 _LONGEST_MESSAGE = 20_000
 _LONGEST_LINE = 400
 """A longer line is a dump of something, unless it reads as prose."""
@@ -72,16 +93,43 @@ def read_commit(message: str) -> CommitText:
         return CommitText("", "", (), body="")
     first = lines[0][:_LONGEST_SUBJECT].strip()
     paragraphs = _paragraphs(lines[1:], is_squashed=_SUFFIX.search(first) is not None)
-    sentences: list[str] = []
-    for paragraph in paragraphs:
-        is_going_on = False
-        for piece in filter(str.strip, _SENTENCE_END.split(paragraph)):
-            if is_going_on:
-                sentences[-1] = f"{sentences[-1]} {piece}"
-            else:
-                sentences.append(piece.strip())
-            is_going_on = bool(_ABBREVIATION.search(sentences[-1]))
+    sentences = [each for paragraph in paragraphs for each in sentences_of(paragraph)]
     return CommitText(subject_of(first), first, tuple(sentences), body="\n".join(paragraphs))
+
+
+def sentences_of(paragraph: str) -> list[str]:
+    """Return the sentences of a paragraph, each whole.
+
+    >>> sentences_of("Some do, e.g. The first. Others do not.")
+    ['Some do, e.g. The first.', 'Others do not.']
+    """
+    sentences: list[str] = []
+    is_going_on = False
+    for piece in filter(str.strip, _SENTENCE_END.split(paragraph)):
+        if is_going_on:
+            sentences[-1] = f"{sentences[-1]} {piece}"
+        else:
+            sentences.append(piece.strip())
+        is_going_on = bool(_ABBREVIATION.search(sentences[-1]))
+    return sentences
+
+
+def gives_why(subject: str, reason: str) -> bool:
+    """Return True if the prose of a body tells why.
+
+    >>> gives_why("fix: retry 7 times", "The provider needs up to six tries at night.")
+    True
+    >>> gives_why("Drop sync (#12)", "Drop the sync client"), gives_why("Bump a to 2", "It must be so.")
+    (False, False)
+    """  # noqa: E501
+    own = {word.casefold() for word in _WORD.findall(reason)}
+    own -= {word.casefold() for word in _WORD.findall(subject)}
+    return (
+        (len(own) >= _LEAST_OWN_WORDS or not reason.isascii())
+        and _WHY.search(reason) is not None
+        and not _MADE_BY_A_TOOL.match(subject)
+        and not _SPEAKS_TO_THE_READER.search(f"{subject}\n{reason}")
+    )
 
 
 def subject_of(first_line: str) -> str:

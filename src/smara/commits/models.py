@@ -76,8 +76,10 @@ class LineReason:
         lines: The numbers of its lines that stand today.
         functions: The functions those lines, or the lost ones, belong to.
         lost: Its lines that are gone, in the order of the file.
-        undone_by: The commit that took most of them away and states no reason; ``None`` while
-            what the commit set still holds, or if a later reason replaced it.
+        undone_by: The commit that took them away and states no reason; ``None`` while what the
+            commit set still holds, or if it was replaced on purpose.
+        texts: Its lines that stand today, without how they are set in.
+        instead: What the other commit put in the place of lost lines, as far as it stands today.
     """
 
     commit: Commit
@@ -86,6 +88,8 @@ class LineReason:
     functions: tuple[str, ...] = ()
     lost: tuple[LostLine, ...] = ()
     undone_by: Commit | None = None
+    texts: tuple[str, ...] = ()
+    instead: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

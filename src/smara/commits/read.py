@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from smara.commits.edit import is_definition, name_of
 from smara.commits.message import read_commit
 from smara.commits.models import Commit
-from smara.core.extract import word_set
 from smara.core.git import git_text
 
 MOST_FILES = 100
@@ -28,12 +28,6 @@ _PATCH = (
 )  # fmt: skip
 _LONGEST_MESSAGE = 20_000
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$")
-_NAME = re.compile(
-    r"(?:\b(?:def|class|func|fn|function|interface|struct|enum|trait|impl|module|type|sub|proc|"
-    r"object|defp?|defmodule)\s+(?:\([^)]{0,80}\)\s*)?([A-Za-z_$][\w$.]*)"
-    r"|([A-Za-z_$][\w$]*)\s*(?:=\s*(?:async\s*)?(?:function\b|\()|\())"
-)
-_NOT_NAMES = word_set("if for while switch return catch with elif else await new")
 
 
 class Hunk(NamedTuple):
@@ -165,31 +159,9 @@ def functions_of(patches: Sequence[FilePatch]) -> tuple[str, ...]:
     """Return the names of the functions that a commit's patches touch."""
     names: dict[str, None] = {}
     for hunk in (hunk for patch in patches for hunk in patch.hunks):
-        defined = (name_of(line) for line in (*hunk.added, *hunk.removed) if _is_definition(line))
+        defined = (name_of(line) for line in (*hunk.added, *hunk.removed) if is_definition(line))
         names.update((name, None) for name in (hunk.function, *defined) if name)
     return tuple(names)
-
-
-def _is_definition(line: str) -> bool:
-    return (
-        re.match(r"\s*(?:export\s+|public\s+|async\s+)*(?:def|class|func|fn|function)\b", line)
-        is not None
-    )
-
-
-def name_of(line: str) -> str:
-    """Return the name of the function that a line begins.
-
-    >>> name_of("    def apply(self, amount):"), name_of("func (s *Store) Get(id string) Row {")
-    ('apply', 'Get')
-    >>> name_of("static int read_all(FILE *f)"), name_of("const send = async (x) => {"), name_of("")
-    ('read_all', 'send', '')
-    """
-    for match in _NAME.finditer(line[:200]):
-        name = match[1] or match[2]
-        if name not in _NOT_NAMES:
-            return name
-    return ""
 
 
 def _git(root: str, *arguments: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from smara.commits.models import Commit
@@ -26,8 +26,17 @@ class CommitState(NamedTuple):
     is_all: bool = True
 
 
+class LineNotes(NamedTuple):
+    """The notes on one file, and the newest commit that they know."""
+
+    tip: str
+    is_undone: bool
+    facts: str
+    """The notes as JSON, see :mod:`smara.commits.note`."""
+
+
 class CommitStore(ProjectStore):
-    """The tables ``commits`` and ``commit_files`` of one project."""
+    """The tables ``commits``, ``commit_files`` and ``line_notes`` of one project."""
 
     def state(self, session: Session) -> CommitState:
         """Return how far the history was read."""
@@ -136,6 +145,77 @@ class CommitStore(ProjectStore):
         )
         found = self.by_numbers(session, [int(row[0]) for row in rows])
         return sorted(found.values(), key=lambda each: (each.at, each.sha), reverse=True)[:limit]
+
+    def reasoned_paths(self, session: Session) -> list[str]:
+        """Return the files that commits with reasons changed, newest first."""
+        rows = session.all(
+            self.sql(
+                "SELECT f.path FROM commit_files f JOIN commits c ON c.no = f.commit_no"
+                " WHERE f.project_no = :project AND c.reason <> '' GROUP BY f.path"
+                " ORDER BY max(c.at) DESC, f.path"
+            )
+        )
+        return [from_storable(row[0]) for row in rows]
+
+    def notes(
+        self, session: Session, place: str, paths: Sequence[str] | None = None
+    ) -> dict[str, LineNotes]:
+        """Return the notes on all files of a place, or on some."""
+        statement = (
+            "SELECT path, tip, is_undone, facts FROM line_notes WHERE project_no = :project"
+            " AND place = ? AND path "
+        )
+        if paths is None:
+            rows = self.rows(session, f"{statement} <> '' AND facts <> '[]'", place)
+        else:
+            keys = [to_storable(path) for path in paths]
+            rows = self.rows(session, f"{statement} IN (:some)", place, some=keys)
+        return {from_storable(row[0]): LineNotes(row[1], bool(row[2]), row[3]) for row in rows}
+
+    def notes_elsewhere(
+        self, session: Session, tips: Sequence[tuple[str, str]]
+    ) -> dict[str, LineNotes]:
+        """Return the notes on files that any place has."""
+        newest = dict(tips)
+        rows = self.rows(
+            session,
+            "SELECT path, tip, is_undone, facts FROM line_notes WHERE project_no = :project"
+            " AND path IN (:some)",
+            some=[to_storable(path) for path in newest],
+        )
+        found = {from_storable(row[0]): LineNotes(row[1], bool(row[2]), row[3]) for row in rows}
+        return {path: notes for path, notes in found.items() if notes.tip == newest[path]}
+
+    def put_notes(self, session: Session, place: str, notes: Mapping[str, LineNotes]) -> None:
+        """Write notes on files of a place."""
+        session.run_many(
+            self.sql(
+                "INSERT INTO line_notes (project_no, place, path, tip, is_undone, facts)"
+                " VALUES (:project, ?, ?, ?, ?, ?) ON CONFLICT (project_no, place, path)"
+                " DO UPDATE SET tip = excluded.tip, is_undone = excluded.is_undone,"
+                " facts = excluded.facts"
+            ),
+            [
+                (place, to_storable(path), each.tip, int(each.is_undone), to_storable(each.facts))
+                for path, each in notes.items()
+            ],
+        )
+
+    def places(self, session: Session) -> list[str]:
+        """Return the places that have notes."""
+        rows = self.rows(
+            session, "SELECT place FROM line_notes WHERE project_no = :project AND path = ''"
+        )
+        return [row[0] for row in rows]
+
+    def remove_notes(self, session: Session, place: str, paths: Sequence[str] | None) -> None:
+        """Remove the notes on all files of a place, or on some."""
+        statement = "DELETE FROM line_notes WHERE project_no = :project AND place = ?"
+        if paths is None:
+            self.run(session, statement, place)
+        else:
+            keys = [to_storable(path) for path in paths]
+            self.run(session, f"{statement} AND path IN (:some)", place, some=keys)
 
     def unnamed(self, session: Session, limit: int) -> list[str]:
         """Return the newest commits whose functions were not looked for yet."""

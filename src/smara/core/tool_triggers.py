@@ -73,6 +73,16 @@ def triggers_of(tool: str, arguments: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def note_triggers(triggers: Iterable[str], is_edit: bool) -> list[str]:
+    """Return the triggers of files with notes on their lines.
+
+    >>> note_triggers(["tool:Edit", "file:cart.py"], True), note_triggers(["file:cart.py"], False)
+    (['noted:cart.py'], ['undone:cart.py'])
+    """
+    kind = "noted" if is_edit else "undone"
+    return [f"{kind}:{each[5:]}" for each in triggers if each.startswith("file:")]
+
+
 def file_trigger(path: str) -> str:
     """Return a file's trigger: its last name."""
     return f"file:{path.replace(chr(92), '/').rstrip('/').rpartition('/')[2]}"

@@ -106,6 +106,23 @@ class Leases:
         Heartbeat(lease, is_lost=not changed).check()
         return replace(lease, expires_at=expires_at)
 
+    def acquire_from_gone(self, name: str, owner: str, lease_seconds: float) -> Lease | None:
+        """Take the lease, also from a process that has ended.
+
+        Hosts that leave kill what runs in their background, so its lease is not waited for.
+
+        Args:
+            name: The lease.
+            owner: The process that asks, as ``host:pid``.
+            lease_seconds: How long it holds without being renewed.
+        """
+        lease = self.acquire(name, owner, lease_seconds)
+        holder = self.find(name) if lease is None else None
+        if holder is not None and is_gone(holder.owner):
+            self.release(holder)
+            lease = self.acquire(name, owner, lease_seconds)
+        return lease
+
     @contextmanager
     def hold(
         self, lease: Lease, lease_seconds: float, on_lost: Callable[[], object] | None = None

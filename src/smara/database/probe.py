@@ -49,10 +49,14 @@ class SqliteProbe:
 
     def number(self, sql: str, **values: Any) -> int:
         """The one number that a statement gives; every statement names its ``:project``."""
+        return int(self.text(sql, **values) or 0)
+
+    def text(self, sql: str, **values: Any) -> str:
+        """The one text that a statement gives, or an empty one."""
         if ":project" not in sql:
             raise AssertionError(f"statement without a wall: {sql}")
         row = self._connection.execute(sql, {"project": self._project_no, **values}).fetchone()
-        return int(row[0]) if row else 0
+        return str(row[0]) if row else ""
 
     def __enter__(self) -> SqliteProbe:
         return self

@@ -182,7 +182,7 @@ TABLES: tuple[TableSpec, ...] = (
         "code_facts", "code_chunks", "code_churn", "code_cochange", "code_modules", "code_numbers",
         "message_index", "record_index", "code_index", "index_state", "words", "word_trigrams",
         "vector_spaces", "vector_fills", "vector_walks", "vector_shelves", "vectors",
-        "vector_blocks", "embedding_queue", "embedding_failures", "embedding_cache",
+        "vector_blocks", "embedding_queue", "embedding_failures", "embedding_cache", "line_notes",
     ),
     *_machine(
         "migrations", "leases", "model_switch", "project_places", "project_notes", "sessions",

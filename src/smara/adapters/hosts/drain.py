@@ -36,7 +36,7 @@ from smara.behavior.store import by_session
 from smara.core import log
 from smara.core.events import HostEvent
 from smara.core.files import is_ours, make_private, open_regular
-from smara.database.leases import Lease, host_name, is_gone
+from smara.database.leases import Lease, host_name
 from smara.errors import DatabaseError, SmaraError
 from smara.memory import Memory
 
@@ -82,14 +82,7 @@ def drain(
         with suppress(OSError):
             make_private(folder)
     name, owner = lease_name(folder), f"{host_name()}:{os.getpid()}"
-    lease = memory.internals.leases.acquire(name, owner, LEASE_SECONDS)
-    if lease is None:
-        # Hosts that leave kill what runs in their background, so a lease of a dead process is
-        # not waited for.
-        holder = memory.internals.leases.find(name)
-        if holder is not None and is_gone(holder.owner):
-            memory.internals.leases.release(holder)
-            lease = memory.internals.leases.acquire(name, owner, LEASE_SECONDS)
+    lease = memory.internals.leases.acquire_from_gone(name, owner, LEASE_SECONDS)
     if lease is None:
         done.is_busy = True
         return done

@@ -206,7 +206,8 @@ def take_in(
     with memory:
         until = clock() + seconds * patience()
         done = drain(memory, folder, seconds * patience(), clock=clock)
-        drafts = refresh(memory, folder, done)
+        left = until - clock() if seconds >= BACKGROUND_SECONDS else 0.0
+        drafts = refresh(memory, folder, done, history_seconds=left)
         if seconds >= BACKGROUND_SECONDS and not done.is_busy and claim_round(folder):
             for name in {memory.project, *(project for project, _ in done.folders.values())}:
                 for _ in memory.in_project(name).worker.steps():
@@ -219,8 +220,13 @@ def take_in(
         finish(folder, each)
 
 
-def refresh(memory: Memory, folder: str, done: DrainReport) -> list[BriefDraft]:
-    """Draft new briefs for repositories with events, and for aged ones."""
+def refresh(
+    memory: Memory, folder: str, done: DrainReport, history_seconds: float = 0.0
+) -> list[BriefDraft]:
+    """Draft new briefs for repositories with events, and for aged ones.
+
+    With ``history_seconds``, what is new in each one's history of git is read first.
+    """
     from smara.adapters.importer import project_of
 
     roots = {
@@ -238,7 +244,14 @@ def refresh(memory: Memory, folder: str, done: DrainReport) -> list[BriefDraft]:
                 roots[root] = (root, each, set())
                 break
     drafts = [
-        prepare(memory.in_project(project), folder, cwd, agents=agents, loaded=done.loaded.get(cwd))
+        prepare(
+            memory.in_project(project),
+            folder,
+            cwd,
+            agents=agents,
+            loaded=done.loaded.get(cwd),
+            history_seconds=history_seconds / len(roots),
+        )
         for cwd, project, agents in roots.values()
     ]
     return [each for each in drafts if each is not None]

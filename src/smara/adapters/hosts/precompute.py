@@ -21,7 +21,7 @@ from smara.context.models import Injection, PrecomputedInjections, ToolTrigger
 from smara.context.moments import experiment
 from smara.core.files import read_regular
 from smara.core.host_table import RULE_FILES
-from smara.core.tool_triggers import file_trigger, program_triggers
+from smara.core.tool_triggers import file_trigger, note_triggers, program_triggers
 from smara.database.migrate import HEAD
 from smara.database.probe import MEMORIES, TASKS, Probe, has_changed, last_rows, open_probe
 from smara.environment import spool_folder
@@ -63,11 +63,23 @@ def _draft(memory: Memory, cwd: str, files: Mapping[str, Sequence[str]]) -> Brie
         head["apart"] = memory.internals.knowledge_store.apart(session)
     words: dict[str, Mapping[str, Any]] = {}
     watched: set[str] = set()
+    # A branch that is checked out later has other commits.
+    branch = _branch(cwd)
+    head["branch"] = {branch: brief.file_stamp(branch)}
+    head["place"], noted = memory.commits.noted_files()
+    notes = [
+        trigger
+        for path, is_undone in noted.items()
+        for is_edit in ((True, False) if is_undone else (True,))
+        for trigger in note_triggers([file_trigger(path)], is_edit)
+    ]
     for agent, paths in files.items():
         root = brief.root_of(cwd)
         ready = memory.moments.prepared(agent=agent, cwd=root, known_texts=texts_of(paths))
         if ready.has_arms:
             head["arms"] = memory.project
+        if ready.most_said:
+            watched.update(notes)
         words[agent] = _words(ready, paths, partial(_cited, memory, root, {}))
         watched.update(key for tool in ready.tools for key in _triggers(tool))
     return BriefDraft(cwd, head, tuple(watched), words)
@@ -103,6 +115,15 @@ def _marker(cwd: str) -> str:
     return os.path.join(git, "config") if os.path.isdir(git) else git
 
 
+def _branch(cwd: str) -> str:
+    """Return the file that names the branch which is checked out."""
+    root = brief.root_of(cwd)
+    git = os.path.join(root, ".git")
+    for pointer in texts_of([git] if os.path.isfile(git) else ()):  # of a worktree
+        git = os.path.join(root, pointer.partition("gitdir:")[2].strip())
+    return os.path.join(git, "HEAD")
+
+
 def _has_changed(look: Probe, head: Mapping[str, Any]) -> bool:
     return (
         has_changed(look, MEMORIES, head["marks"])
@@ -135,12 +156,14 @@ def prepare(
     cwd: str,
     agents: Iterable[str],
     loaded: Mapping[str, Iterable[str]] | None = None,
+    history_seconds: float = 0.0,
 ) -> BriefDraft | None:
     """Draft a brief for these agents and those of the last one.
 
     Returns ``None`` if the room that speaks fails.
 
-    ``loaded`` has files that agents said they have read, besides those that they are known to.
+    ``loaded`` has files that agents said they have read, besides those that they are known to. With
+    ``history_seconds``, what is new in the history of git is read first.
     """
     head = brief.head_of(folder, cwd) or {"agents": ()}
     files = {
@@ -151,6 +174,9 @@ def prepare(
     if not enter(cwd):  # how memories stand to the code is judged in the folder they are about
         return None
     try:
+        if history_seconds > 0:
+            with suppress(SmaraError):  # the next one may do
+                memory.commits.keep_up(history_seconds)
         return _draft(memory, cwd, files)
     except SmaraError:
         return None

@@ -29,6 +29,7 @@ from smara.adapters.hosts.session_log import (
     remember_start,
     remove_mark,
 )
+from smara.core.files import read_regular
 from smara.core.host_table import (
     BEFORE,
     COMPACTIONS,
@@ -43,7 +44,15 @@ from smara.core.host_table import (
 )
 from smara.core.memory_block import CLOSING, OPENING
 from smara.core.tool_names import is_whole, tool_arguments, tool_name
-from smara.core.tool_triggers import is_named, runs, shown_files, starts, triggers_of, words_of
+from smara.core.tool_triggers import (
+    is_named,
+    note_triggers,
+    runs,
+    shown_files,
+    starts,
+    triggers_of,
+    words_of,
+)
 
 TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 
@@ -55,6 +64,7 @@ _TWICE_SECONDS = 5.0
 """Two hooks that ask the same within so short a time were set up twice; the second stays silent."""
 _MOST_AT_ONCE = 2
 _LEAST_STEMS, _LEAST_SHARE = 3, 0.6
+_MOST_READ = 1 << 20
 
 
 def answer(agent: str, event: str, raw: bytes, folder: str, is_behind: bool = False) -> bytes:
@@ -251,9 +261,12 @@ def _about_tool(
         if shown:
             tool, given = "Read", {"file_path": shown[0], "files": shown}
     keys = set(triggers_of(tool, given))
+    is_edit = tool in ("Edit", "Write")
+    may_note = error is None and (is_edit or (tool == "Read" and event not in BEFORE))
+    noted = set(note_triggers(keys, is_edit) if may_note else ())
     if error is not None:
         keys.add(FAILED)
-    if keys.isdisjoint(head["watched"]):
+    if (keys | noted).isdisjoint(head["watched"]):
         return []
     if head["arms"]:
         from smara.context.moments.experiment import arm_of
@@ -280,7 +293,45 @@ def _about_tool(
         # the code has changed under what is known of it: whether it still holds is for the store to
         # say
         return None
-    return [each["told"] for each in new if _stands(head, each["told"])][:_MOST_AT_ONCE]
+    chosen = [each["told"] for each in new if _stands(head, each["told"])]
+    if not noted.isdisjoint(head["watched"]):
+        notes = _notes(given, head, folder_of(payload), is_edit=is_edit)
+        if notes is None:
+            return None
+        from smara.commits.edit import injection_of
+
+        chosen += [
+            injection_of(note, points[0], is_edit)
+            for note in notes
+            if note["key"] not in record.names
+        ]
+    return chosen[:_MOST_AT_ONCE]
+
+
+def _notes(
+    given: Mapping[str, Any], head: Mapping[str, Any], cwd: str, is_edit: bool
+) -> list[Mapping[str, Any]] | None:
+    """Return what commits say about the lines of a call; ``None`` if the store must be asked."""
+    from smara.commits.edit import NOTES_AT, matching
+    from smara.database.probe import open_probe
+
+    look = None
+    if head["store"] and brief.are_same(head["branch"]):
+        look = open_probe(head["store"], head["project_no"], head["schema"])
+    if look is None:
+        return None
+    found: list[Mapping[str, Any]] = []
+    with look:
+        for path in given.get("files") or [given.get("file_path")]:
+            whole = os.path.realpath(os.path.join(cwd, str(path)))
+            name = os.path.relpath(whole, os.path.realpath(head["root"])).replace("\\", "/")
+            facts = look.text(NOTES_AT, place=head["place"], path=name)
+            try:
+                text = read_regular(whole, _MOST_READ).decode("utf-8", "replace") if facts else ""
+            except OSError:
+                continue
+            found += matching(json.loads(facts or "[]"), text, given if is_edit else None)
+    return found
 
 
 def _fits(

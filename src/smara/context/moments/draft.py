@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from smara.actions.error_quote import error_quote, output_words
 from smara.behavior.habits import KnownFailure
+from smara.commits.edit import injection_of
 from smara.context.models import InjectionItem, PointBudget
 from smara.context.moments.usage import FAILED_CALL_TOKENS, signs_of_failure, signs_of_memory
 from smara.core.clock import Clock
@@ -251,6 +252,13 @@ def line_of_failure(failure: KnownFailure, why: str, is_before: bool) -> Injecti
         signs=signs_of_failure(failure, is_before),
     )
     return InjectionLine(line, item)
+
+
+def line_of_note(note: Mapping[str, Any], is_edit: bool) -> InjectionLine:
+    """Return a note on lines as a line of an injection."""
+    facts = injection_of(note, "", is_edit)["items"][0]
+    item = InjectionItem(**{**facts, "signs": tuple(facts["signs"])})
+    return with_line(item, note["line"])
 
 
 def new_lines(lines: Iterable[InjectionLine], old_keys: set[str]) -> list[InjectionLine]:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from smara.behavior.behavior import Behavior
     from smara.behavior.habits import Habits
     from smara.behavior.methodology import PlannerContext, PrefetchedFile
+    from smara.commits.commits import Commits
     from smara.context.moments.start import RecentWork
     from smara.context.moments.tool_calls import ToolCallLookup
     from smara.knowledge.memories import Memories
@@ -89,6 +90,7 @@ class MomentParts:
     habits: Callable[[], Habits]
     lately: Callable[[], RecentWork]
     tasks: Callable[[], Tasks]
+    commits: Callable[[], Commits]
     search_pattern: Callable[[str], str | None]
     root: Callable[[], str | None]
     actor: str
@@ -385,7 +387,7 @@ class Moments(ReceiptKeeper):
     def _tools(self) -> ToolCallLookup:
         from smara.context.moments.tool_calls import ToolCallLookup
 
-        return ToolCallLookup(self._finder, self._parts.habits())
+        return ToolCallLookup(self._finder, self._parts.habits(), self._parts.commits)
 
     # made ahead
 

@@ -6,15 +6,22 @@ Strong evidence only: the very file, command, error or search.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from smara.actions.commands import is_dictated, is_named_anew, is_of_the_moment
 from smara.actions.failures import has_failed, is_passing, lacking
 from smara.actions.paths import project_path
 from smara.behavior.habits import Habits, KnownFailure
+from smara.commits.commits import Commits
 from smara.context.moments.candidates import MemoryFinder
-from smara.context.moments.draft import InjectionLine, line_of_failure, line_of_memory
+from smara.context.moments.draft import (
+    InjectionLine,
+    line_of_failure,
+    line_of_memory,
+    line_of_note,
+)
 from smara.core.events import HostEvent
 from smara.core.tool_names import is_whole, tool_arguments, tool_name
 from smara.core.tool_triggers import shown_files
@@ -27,7 +34,7 @@ LEAST_OCCURRENCES, LEAST_SESSIONS = 3, 2
 """A failure nobody has found a way around is told when it came so often, in so many sessions."""
 LEAST_WANTED = 2
 """What is not there was wanted so often, by whichever command."""
-_MOST_FILES = 4
+_MOST_FILES, _MOST_NOTES = 4, 2
 FAILED_BEFORE = "the same command failed here before"
 LACKING = "what it needs was not there before"
 NOT_FOUND = "the file was not found here before"
@@ -42,6 +49,7 @@ class CallSubject(NamedTuple):
     command: str = ""
     pattern: str = ""
     is_whole: bool = True
+    given: Mapping[str, Any] = MappingProxyType({})
 
 
 def call_of(tool: str, arguments: Mapping[str, Any]) -> CallSubject:
@@ -59,6 +67,7 @@ def call_of(tool: str, arguments: Mapping[str, Any]) -> CallSubject:
         command if name == "Bash" and isinstance(command, str) else "",
         pattern=pattern if name in SEARCHING and isinstance(pattern, str) else "",
         is_whole=is_whole(given),
+        given=given if name in EDITING else MappingProxyType({}),
     )
 
 
@@ -101,9 +110,12 @@ def wanted(failures: Sequence[KnownFailure]) -> list[KnownFailure]:
 class ToolCallLookup:
     """Finds what is to be said around tool calls."""
 
-    def __init__(self, finder: MemoryFinder, habits: Habits) -> None:
+    def __init__(
+        self, finder: MemoryFinder, habits: Habits, commits: Callable[[], Commits]
+    ) -> None:
         self._finder = finder
         self._habits = habits
+        self._commits = commits
 
     def before(self, call: CallSubject) -> list[InjectionLine]:
         """Return what is known about a call before it is made."""
@@ -118,7 +130,10 @@ class ToolCallLookup:
                 if is_worth_saying(each)
             ][:1]
         if call.tool in EDITING:
-            return [line for path in call.files for line in self.about_file(path, is_edit=True)]
+            return [
+                *(line for path in call.files for line in self.about_file(path, is_edit=True)),
+                *self._notes(call.files, call.given),
+            ]
         if call.tool == "Read":
             costs = (
                 []
@@ -143,7 +158,10 @@ class ToolCallLookup:
                 return [self.of_search(tellable) for tellable in found]
             files = call.files or shown_files(call.command)  # some agents open files by commands
             is_edit = call.tool in EDITING
-            return [line for path in files for line in self.about_file(path, is_edit=is_edit)]
+            return [
+                *(line for path in files for line in self.about_file(path, is_edit=is_edit)),
+                *self._notes(files, call.given if is_edit else None),
+            ]
         words = error or output
         for failure in self._habits.failures_like(call.command, words) if call.command else []:
             if is_worth_saying(failure):
@@ -162,6 +180,11 @@ class ToolCallLookup:
         return [
             self.of_file(tellable, is_edit) for tellable in self._finder.about_file(path, is_edit)
         ]
+
+    def _notes(self, files: Sequence[str], given: Mapping[str, Any] | None) -> list[InjectionLine]:
+        """What commits say about the lines of files that are opened or changed."""
+        found = (note for path in files for note in self._commits().notes_at(path, given))
+        return [line_of_note(note, given is not None) for note in found][:_MOST_NOTES]
 
     def of_file(self, tellable: Tellable, is_edit: bool) -> InjectionLine:
         """A memory about a file that is at hand."""

@@ -79,15 +79,18 @@ def show(call: Invocation, sha: str) -> Reply:
 
 
 @commits_command.command("why")
-@click.argument("path")
+@click.argument("path", metavar="FILE[:FUNCTION]")
 @click.option("--function", metavar="NAME", help="Only what concerns this function.")
 @common
 def why(call: Invocation, path: str, function: str | None) -> Reply:
     """Explain a file: the stated reasons behind its lines.
 
     What a commit set with a reason, and a later one took away without
-    stating one, comes first.
+    stating one, comes first. Agents are told of it when they open the file.
     """
+    if function is None and not os.path.exists(path):
+        path, _, name = path.partition(":")
+        function = name.removesuffix("()") or None
     with call.memory() as memory:
         memory.commits.update()
         reasons = memory.commits.why(_in_repository(path), function)

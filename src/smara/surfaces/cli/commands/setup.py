@@ -31,6 +31,7 @@ from smara.adapters.hosts.setup import (
     undo_plan,
 )
 from smara.adapters.importer import BulkImport, BulkReport, find
+from smara.commits.models import CommitReport
 from smara.core.git import find_repository
 from smara.core.host_table import AGENTS
 from smara.environment import setup_folder, spool_folder
@@ -41,6 +42,7 @@ from smara.surfaces.cli.options import Invocation, Reply, common
 
 Mode = Literal["write", "check", "remove", "print"]
 _COUNTED = ("messages", "threads")
+_HISTORY_SECONDS = 60.0
 
 
 @click.command("setup")
@@ -247,6 +249,10 @@ def init_command(call: Invocation, yes: bool, folder: str | None, has_diff: bool
     # The first session must not wait for its brief.
     agents = [host.agent for host in hosts if host.is_set_up or host.agent in done]
     with call.memory() as memory:
+        commits = CommitReport()
+        if here is not None:
+            with output.bar("Reading commits") as progress:
+                commits = memory.commits.keep_up(_HISTORY_SECONDS, progress)
         draft = prepare(memory, spool_folder(), root, agents=agents) if agents else None
     if draft is not None:
         finish(spool_folder(), draft)
@@ -267,6 +273,7 @@ def init_command(call: Invocation, yes: bool, folder: str | None, has_diff: bool
             "stored": sum(each.stored for each in imported.reports),
             "learned": imported.learned.memories,
         },
+        "commits": commits.added,
     }
     for host in hosts:
         if host.agent in done:
@@ -276,6 +283,8 @@ def init_command(call: Invocation, yes: bool, folder: str | None, has_diff: bool
                 output.say(f"         {setup.advice['project']}")
     if imported.reports:
         output.say(imported_line(imported))
+    if commits.added:
+        output.say(f"Read {output.count(commits.added, 'commit')} of this repository.")
     output.say()
     is_new = len(sessions) > len(imported.reports) and len(sessions) > int(status["threads"])
     waiting = [host.agent for host in hosts if not host.is_set_up and host.agent not in done]

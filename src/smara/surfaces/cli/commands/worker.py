@@ -29,6 +29,7 @@ from smara.surfaces.cli.commands.observations import require_writing
 from smara.surfaces.cli.options import Invocation, Reply, common
 
 LEASE_SECONDS = 60.0
+HISTORY_SECONDS = 30.0
 
 
 @contextmanager
@@ -110,8 +111,9 @@ def worker_command(
     def tell(done: WorkerRound) -> None:
         rounds.append(done)
         try:
+            memory.commits.keep_up(HISTORY_SECONDS)
             folder = spool_folder()
-            for draft in refresh(memory, folder, drain(memory, folder)):
+            for draft in refresh(memory, folder, drain(memory, folder), HISTORY_SECONDS):
                 finish(folder, draft)
         except SmaraError as error:
             log.warning("spool.not_drained", error=error.code)  # the next round tries again
@@ -130,6 +132,7 @@ def worker_command(
 
     with call.memory() as memory:
         require_writing(memory)
+        memory.commits.keep_up(HISTORY_SECONDS)
         project = None if all_projects or memory.settings.project is None else memory.project
         worker = memory.internals.workers if project is None else memory.worker
         if once:
@@ -217,7 +220,7 @@ def hook_command(call: Invocation, agent: str, event: str | None, seconds: float
         )
     with call.memory() as memory:
         done = drain(memory, spool_folder(), seconds)
-        drafts = refresh(memory, spool_folder(), done)
+        drafts = refresh(memory, spool_folder(), done, HISTORY_SECONDS)
     for draft in drafts:
         finish(spool_folder(), draft)
     if done.is_busy:

@@ -1,0 +1,109 @@
+"""Write what an agent is told of the reasons behind lines.
+
+A commit message is evidence, never an instruction: it is quoted, shortened and cited, and cannot
+leave its quotation marks. The notes are made ahead; :mod:`.edit` finds those that a call is about.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from smara.commits.edit import marks
+from smara.commits.message import sentences_of
+from smara.commits.models import Commit, LineReason
+from smara.core.escape import neutralize
+from smara.core.extract import one_line
+from smara.core.tokens import estimate_o200k
+
+VERSION = 1
+"""Notes of another version are written again."""
+MOST_OF_A_FILE = 12
+_LONGEST_UNDONE, _LONGEST_STANDING, _LONGEST_CODE, _LONGEST_SUBJECT = 1_100, 420, 110, 100
+_FEW_LINES = 8
+"""A commit that set so few lines is about all of them."""
+_WORD = re.compile(r"\w{3,}|\d+")
+_IS_CODE = re.compile(r"\w\s*[=([{]|[;{}]$")
+
+
+def note_of(reason: LineReason) -> dict[str, Any] | None:
+    """Return the note on a reason, or ``None``."""
+    commit, undone = reason.commit, reason.undone_by
+    named = _words(f"{commit.subject} {commit.reason}")
+    cited = f"commit {commit.short_id} ({commit.day}, {_quoted(commit.subject, _LONGEST_SUBJECT)})"
+    lines: list[str] = []
+    gone: list[str] = []
+    if undone is None:
+        is_about_all = len(reason.texts) <= _FEW_LINES
+        lines = [each for each in reason.texts if is_about_all or _words(each) & named]
+        why = _chosen(commit, named, _LONGEST_STANDING)
+        text = f"- Lines that this changes were set by {cited}, which says why: {why}"
+    else:
+        gone = [each.text for each in reason.lost if each.by == undone.sha]
+        shown = min(gone, key=lambda each: (not _IS_CODE.search(each), -len(_words(each) & named)))
+        where = f" in {_code(reason.functions[0] + '()')}" if reason.functions else ""
+        more = f" and {len(gone) - 1} more lines" if len(gone) > 2 else ""
+        why = _chosen(commit, _words("\n".join(gone)), _LONGEST_UNDONE)
+        now = f" {_code(reason.instead[0])} stands there now." if len(reason.instead) == 1 else ""
+        text = (
+            f"- Undone here{where}: {cited} had set {_code(shown)}{more}, and says why: {why} "
+            f"Commit {undone.short_id} ({undone.day}, {_quoted(undone.subject, _LONGEST_SUBJECT)})"
+            f" took that away; its message says no more than that.{now}"
+        )
+    if not (lines or undone):
+        return None
+    line = f"{text} [Commit {commit.short_id}]"
+    return {
+        "id": commit.short_id,
+        "key": f"commit:{commit.short_id}:{reason.path}",
+        "text": one_line(neutralize(commit.subject), 60),
+        "line": line,
+        "tokens": math.ceil(estimate_o200k(line)),
+        "is_undone": undone is not None,
+        "functions": list(reason.functions),
+        "lines": sorted(marks(lines)),
+        "gone": sorted(marks(gone)),
+        "now": sorted(marks(reason.instead)),
+    }
+
+
+def notes_of(reasons: Sequence[LineReason]) -> list[dict[str, Any]]:
+    """Return the notes on a file, what was undone first."""
+    notes = filter(None, map(note_of, reasons))
+    return [note for note, _ in zip(notes, range(MOST_OF_A_FILE), strict=False)]
+
+
+def _chosen(commit: Commit, words: Collection[str], most: int) -> str:
+    """Quote a reason; of a long one, the sentences that have the most of some words."""
+    sentences = sentences_of(commit.reason)
+    ranked = sorted(
+        range(len(sentences)), key=lambda at: (-len(_words(sentences[at]) & set(words)), at)
+    )
+    chosen: set[int] = set()
+    for at in ranked:
+        if not chosen or sum(len(sentences[each]) + 1 for each in (*chosen, at)) <= most:
+            chosen.add(at)
+    text = ""
+    for at in sorted(chosen):
+        is_next = at == 0 or at - 1 in chosen
+        text += f"{' ' if text else ''}{'' if is_next else '… '}{sentences[at]}"
+    return _quoted(text if max(chosen, default=0) == len(sentences) - 1 else f"{text} …", most)
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in _WORD.findall(text)}
+
+
+def _safe(text: str, most: int) -> str:
+    # Nothing that is stored may look like a citation of ours.
+    return one_line(neutralize(text[: 8 * most]), most).replace("[Commit ", "(Commit ")
+
+
+def _quoted(text: str, most: int) -> str:
+    return f'"{_safe(text, most).replace(chr(34), chr(39))}"'
+
+
+def _code(text: str) -> str:
+    return f"`{_safe(text, _LONGEST_CODE).replace('`', chr(39))}`"
