@@ -370,7 +370,7 @@ MOST_FILES = 420
 MOST_FUNCTIONS = 4_760
 MOST_STATEMENTS = 52_900
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
-    "commits": (10, 90, 970),
+    "commits": (10, 95, 1_020),
     "privacy": (12, 120, 1_200),
 }
 """Files, functions and statements of the rooms that came later."""

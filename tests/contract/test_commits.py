@@ -252,6 +252,22 @@ def test_a_change_of_lines_with_a_reason_is_told_it(memory, repository):
     assert changing(memory, "s2", **around) == ""
 
 
+def test_of_a_commit_of_many_things_only_what_is_about_the_lines_is_told(memory, repository):
+    repository.commit("feat: begin", retry__py=TWO.format(3))
+    body = (
+        "The page of prices must never show a price without its tax, as the law requires it.\n\n"
+        "MAX_ATTEMPTS must be 7 because the payment provider needs up to six tries at night."
+    )
+    others = {f"part{number}__py": f"PART = {number}\n" for number in range(5)}
+    repository.commit(f"feat: the spring release\n\n{body}", retry__py=TWO.format(7), **others)
+    memory.commits.keep_up()
+    seven = {"old_string": "MAX_ATTEMPTS = 7", "new_string": "MAX_ATTEMPTS = 9"}
+    assert "six tries" in (said := changing(memory, **seven))
+    assert "tax" not in said
+    part = {"file_path": "part2.py", "old_string": "PART = 2", "new_string": "PART = 9"}
+    assert changing(memory, "s2", **part) == ""
+
+
 def test_what_was_set_again_is_not_told_as_undone(memory, repository):
     undo(memory, repository)
     (repository.root / "retry.py").write_text(TWO.format(7))

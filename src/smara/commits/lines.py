@@ -29,7 +29,7 @@ _COMMENT = re.compile(
 )
 _WORD = re.compile(r"[A-Za-z_]\w+|\d+(?:\.\d+)?")
 _TOKEN = re.compile(r"\w+(?:\.\d+)?|\S")
-_COMMON = word_set(
+COMMON = word_set(
     "0 1 the and for with this that from when then into over than they them have has been was were"
     " are not but can will would should could which what their there here also only more some such"
     " each both very just like using used use code line lines file files add added make made change"
@@ -188,7 +188,7 @@ class _FileLines:
         put = _put(taken)
         words = _words("\n".join(each.text for each in taken.lines))
         less = words - _words("\n".join(put))
-        named = _words(f"{commit.subject} {commit.reason}") - _COMMON
+        named = _words(f"{commit.subject} {commit.reason}") - COMMON
         subject = _words(remover.subject)
         standing = sum(line in self._standing for line in put)
         if (
@@ -219,7 +219,7 @@ class _FileLines:
                 or any(
                     _is_other_value(each.text, line, named) for each in taken.lines for line in put
                 )
-                or (taken.share >= _MOST_LINES and not put)
+                or (taken.share >= _MOST_LINES and not put and len(about) > 1)
                 or (
                     taken.share >= _MOST_LINES
                     and claims_nothing

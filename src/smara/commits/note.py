@@ -11,8 +11,10 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from smara.actions.paths import is_source
 from smara.commits.edit import marks
-from smara.commits.message import sentences_of
+from smara.commits.lines import COMMON
+from smara.commits.message import gives_why, sentences_of
 from smara.commits.models import Commit, LineReason
 from smara.core.escape import neutralize
 from smara.core.extract import one_line
@@ -22,9 +24,14 @@ VERSION = 1
 """Notes of another version are written again."""
 MOST_OF_A_FILE = 12
 _LONGEST_UNDONE, _LONGEST_STANDING, _LONGEST_CODE, _LONGEST_SUBJECT = 1_100, 420, 110, 100
-_FEW_LINES = 8
-"""A commit that set so few lines is about all of them."""
+_FEW_LINES, _FEW_FILES, _FEW_SENTENCES = 30, 3, 12
+"""A commit that set so few lines, in so few words, is about all of them."""
+_LEAST_WORDS, _LONGEST_SENTENCE = 8, 330
+"""What a sentence must be like that explains lines: no remark, and no list without full stops."""
+_LONG = 500
+"""Of a longer reason, only what is about the lines is quoted."""
 _WORD = re.compile(r"\w{3,}|\d+")
+_NAME = re.compile(r"\w_\w|[a-z][A-Z]|\d")
 _IS_CODE = re.compile(r"\w\s*[=([{]|[;{}]$")
 
 
@@ -36,9 +43,8 @@ def note_of(reason: LineReason) -> dict[str, Any] | None:
     lines: list[str] = []
     gone: list[str] = []
     if undone is None:
-        is_about_all = len(reason.texts) <= _FEW_LINES
-        lines = [each for each in reason.texts if is_about_all or _words(each) & named]
-        why = _chosen(commit, named, _LONGEST_STANDING)
+        lines, whys = _explained(reason)
+        why = _quoted(" … ".join(whys), _LONGEST_STANDING)
         text = f"- Lines that this changes were set by {cited}, which says why: {why}"
     else:
         gone = [each.text for each in reason.lost if each.by == undone.sha]
@@ -75,15 +81,50 @@ def notes_of(reasons: Sequence[LineReason]) -> list[dict[str, Any]]:
     return [note for note, _ in zip(notes, range(MOST_OF_A_FILE), strict=False)]
 
 
+def _explained(reason: LineReason) -> tuple[list[str], list[str]]:
+    """Return the lines that a commit explains, and the sentences that do.
+
+    A sentence explains a line if it gives a why and has some words or one name of it. A small
+    commit is about all of its lines.
+    """
+    commit = reason.commit
+    sentences = sentences_of(commit.reason)
+    whys = [
+        each
+        for each in sentences
+        if gives_why("", each)
+        and len(each) <= _LONGEST_SENTENCE
+        and (len(each.split()) >= _LEAST_WORDS or not each.isascii())
+    ]
+    if not whys:
+        return [], []
+    is_small = len(reason.texts) <= _FEW_LINES and sum(map(is_source, commit.files)) <= _FEW_FILES
+    if is_small and len(sentences) <= _FEW_SENTENCES:
+        return list(reason.texts), whys
+    found: dict[str, None] = {}
+    lines = []
+    least = 2 if len(commit.files) <= 2 * _FEW_FILES else 3
+    for line in reason.texts:
+        words = _words(line) - COMMON
+        names = {word.casefold() for word in _WORD.findall(line) if _NAME.search(word)}
+        for why in whys:
+            shared = words & _words(why)
+            if len(shared) >= least or shared & names:
+                lines.append(line)
+                found[why] = None
+                break
+    return lines, list(found)
+
+
 def _chosen(commit: Commit, words: Collection[str], most: int) -> str:
     """Quote a reason; of a long one, the sentences that have the most of some words."""
     sentences = sentences_of(commit.reason)
-    ranked = sorted(
-        range(len(sentences)), key=lambda at: (-len(_words(sentences[at]) & set(words)), at)
-    )
+    shared = [len(_words(each) & set(words)) for each in sentences]
+    is_long = len(commit.reason) > _LONG and any(shared)
     chosen: set[int] = set()
-    for at in ranked:
-        if not chosen or sum(len(sentences[each]) + 1 for each in (*chosen, at)) <= most:
+    for at in sorted(range(len(sentences)), key=lambda at: (-shared[at], at)):
+        size = sum(len(sentences[each]) + 1 for each in (*chosen, at))
+        if not chosen or (size <= most and (shared[at] or not is_long)):
             chosen.add(at)
     text = ""
     for at in sorted(chosen):
