@@ -57,7 +57,9 @@ _PASSWORDS = (
     # lösenord, jelszó, κωδικός, mật khẩu, by what of them is the same in JSON
     b"senord", b"jelsz", b"adgangskode", b"salasana", b"heslo", b"parol", b"kata sandi",
     b"\xce\xba\xcf\x89\xce\xb4", b"\\u03ba\\u03c9\\u03b4", b"kh\xe1\xba\xa9u", b"kh\\u1ea9u",
-    b"identified by", b"securestring",
+    b"identified by", b"securestring", b"mdp", b"psk",
+    b"\xc3\xbcssel", b"\\u00fcssel", b"cl\xc3\xa9", b"cl\\u00e9",
+    b"\xe5\xaf\x86\xe9", b"\\u5bc6\\u9",
 )  # fmt: skip
 _COMMANDS = (
     (b"mysql", b" -p"), (b"mariadb", b" -p"), (b"7z", b" -p"), (b"sshpass", b"-p"),
@@ -72,9 +74,15 @@ _COMMANDS = (
     (b"sudo -", b"echo"), (b"sudo -", b"printf"), (b"auth=(", b","), (b"auth = (", b","),
     (b"login ", b" password "), (b"user ", b" password "), (b"account ", b" password "),
     (b"auth =(", b","), (b"auth= (", b","), (b"BasicAuth(", b","),
+    (b"http", b" -a"), (b"http", b" --auth"), (b"xh", b" -a"), (b"xh", b" --auth"),
+    (b"net use", b"\\\\"), (b"mc ", b" http"), (b"rabbitmqctl", b"_"), (b"lftp", b" -u"),
+    (b"keyvault", b" --value"), (b" as ", b"pass"), (b" as ", b"pwd"),
 )  # fmt: skip
 """Programs that take a password, and the option before it."""
-_PROSE_WORDS = (b"secret", b"token", b"key", *_PASSWORDS)
+_PROSE_WORDS = (
+    *(b"secret", b"token", b"key", *_PASSWORDS),
+    *(b"clave", b"recovery code", b"backup code"),
+)
 _KEYS = tuple(
     b"""
     api access auth private secret encrypt encryption signing account master service shared
@@ -83,7 +91,10 @@ _KEYS = tuple(
     """.split()
 )
 """What stands before ``key`` in the name of a secret."""
-_VERBS = frozenset(b"is was are for to of on in from de du der von ist lautet est es set".split())
+_VERBS = frozenset(
+    b"is was are for to of on in from de du do da del della der von para ist lautet est es set"
+    b" still - -> \xe2\x80\x93 \xe2\x80\x94 \xe2\x86\x92 \xc3\xa8 \xc3\xa9 f\xc3\xbcr".split()
+)
 _GIVING = tuple(bytes((sign,)) for sign in b":=!?|>{" + bytes(range(0x80, 0x100)))
 _ESCAPED = tuple(b"\\u00%d" % number for number in range(2, 8))
 _IDS = (
@@ -290,7 +301,10 @@ def _is_key_given(text: bytes, lowered: bytes) -> bool:
             end = at + len(word)
             if word == b"key" and not lowered[:at].rstrip(b"_ .-").endswith(_KEYS):
                 continue
-            if word != b"token" or text[at:end].isupper():
+            is_upper = text[at:end].isupper()
+            if is_upper and text[end : end + 1] == b" " and _has_value(text[end : end + 200], True):
+                return True
+            if word != b"token" or is_upper:
                 rest = text[end : end + 200].lstrip(b"\\\"'`*] \t_-." + _LOWER + _UPPER + _DIGITS)
                 if rest[:1] in (*_GIVING, b",") and _has_value(rest, is_plain=True):
                     return True

@@ -56,6 +56,7 @@ class Engine:
         }
         self._bare_rest = _compile(r"[^\s\"'`\\,;]*", _RULE_MEMORY)
         self._run = _compile(_ENCODED_RUN, _RULE_MEMORY)
+        self._pair = _compile(r"[\w.-]+=", _RULE_MEMORY)
         self._placeholder = _compile(r"\[REDACTED:[a-z0-9-]+\]", _RULE_MEMORY)
 
     def spans(self, data: bytes) -> list[Span]:
@@ -153,8 +154,17 @@ class Engine:
             ends_line=data[end - 1 : end] not in b")]}"
             and (
                 data[end : end + 2].strip(b" ")[:1] in (b"", b"\n", b"\r", b"\\")
-                # `host=db password=… dbname=shop`: an argument of code would end with a comma.
-                or (data[start - 1 : start] == b"=" and data[end : end + 1] in b" ;\"'")
+                # An argument of code would end with a comma.
+                or (data[start - 1 : start] == b"=" and data[end : end + 1] in b";\"'")
+                # `host=db password=… dbname=shop`, and not `reset_password=Reset your password`
+                or (
+                    data[start - 1 : start] == b"="
+                    and data[end : end + 1] == b" "
+                    and (
+                        self._pair.match(data, end + 1, min(len(data), end + 40)) is not None
+                        or b"=" in data[:opening].rpartition(b"\n")[2][-80:]
+                    )
+                )
             ),
         ):
             return None

@@ -239,8 +239,13 @@ _COMMANDS = (
     ("openssl", "-pass(?:in|out)? pass:"),
     ("htpasswd", r"-[a-zA-Z]*b[a-zA-Z]* \S{1,128} \S{1,64} "),
     ("smbclient|rpcclient|mount.cifs", r"-U ?[\"']?[^\s%\"']{1,64}%"),
-    ("az login", "(?:-p|--password)[ =]"),
+    ("az (?:login|keyvault secret set)", "(?:-p|--password|--value)[ =]"),
     ("poetry config", r"http-basic\.\S{1,64} \S{1,64} "),
+    ("https?|xhs?", r"(?:-a|--auth)[ =][^\s:]{1,64}:"),
+    ("rabbitmqctl", r"(?:add_user|change_password) \S{1,64} "),
+    ("lftp", r"-u ?[^\s,]{1,64},"),
+    ("net use", r"\\\\\S{1,128} "),
+    ("mc (?:alias set|config host add)", r"\S{1,64} https?://\S{1,128} \S{1,64} "),
 )  # fmt: skip
 _ARGUMENT_VALUE = r"\\{0,2}[\"']?([^\s\"'\\;|&<>]{4,128})"
 
@@ -278,7 +283,7 @@ _NAME_REST = r"[\w.-]{0,24}[\\\"'`*\]]{0,4}[ \t]{0,6}"
 # `=`, `:`, `:=`, `=>`, `==`, `||`, `?=`, `>`, and a typed declaration: `token: str =`.
 # and the colon and the equals sign of full width.
 _ASSIGN = (
-    r"(?::[ ]{0,2}[&'\w<>\[\]. |]{1,24}=|[:=!?]{1,3}={0,2}>?[*]{0,2}|\|\||>|\xef\xbc[\x9a\x9d]"
+    r"(?::[ ]{0,2}[&'\w<>\[\]. |]{1,24}=|[:=!?]{1,3}={0,2}>?[*]{0,2}|\|{1,2}|>|\xef\xbc[\x9a\x9d]"
     r"|</key>\s{0,20}<string>|\{ get;[^}]{0,20}\}[ ]?=)"
     r"[ \t]{0,8}"
 )
@@ -286,7 +291,7 @@ _ASSIGN = (
 _ARGUMENT = r"(?:,[ \t\n]{0,4}|\([ ]?|value[ ]?=[ ]?)"
 _QUOTE = r"\\{0,3}[\"'`]"
 _VALUE = (
-    rf"(?:{_ASSIGN}(?:[frbu]{{0,2}}{_QUOTE}([^\"'`\n]{{6}})|([^\s\"'`\\,;]{{6}}))"
+    rf"(?:{_ASSIGN}(?:[frbu@]{{0,2}}{_QUOTE}([^\"'`\n]{{6}})|([^\s\"'`\\,;]{{6}}))"
     rf"|{_ARGUMENT}(?:{_QUOTE}([^\"'`\n]{{6}})|([^\s\"'`\\,;(){{}}\[\]]{{16}})))"
 )
 _VALUE_OPENING = _VALUE.replace("([^", "(?:[^")
@@ -320,7 +325,7 @@ def assignment_rule(name: str, label: str, word: str, shape: Shape, rest: str = 
 
 def option(name: str, label: str, word: str, shape: Shape) -> Rule:
     """A value that follows a command-line option and a space."""
-    opening = rf"-(?i:(?:{word})[a-z-]{{0,12}})[ \t]{{1,3}}"
+    opening = rf"\B-(?i:(?:[a-z]{{1,16}}-){{0,2}}(?:{word})[a-z-]{{0,12}})[ \t]{{1,3}}"
     return Rule(
         name,
         label,
@@ -337,13 +342,32 @@ def prose_rule(name: str, label: str, word: str) -> Rule:
     """A value named in a sentence: "the password for staging is …"."""
     place = (
         r"(?:(?:is|was) (?:generated|created|set) )?"
-        r"(?:for|to|of|on|in|from|de|du|der|von) [\w .@'-]{1,40}?"
+        rf"(?:for|to|of|on|in|from|de|du|do|da|del|della|der|von|para|{_alternatives('für')})"
+        r" [\w .@'\x80-\xff-]{1,40}?"
     )
-    verbs = _alternatives("is", "was", "are", "to", "ist", "lautet", "est", "es", "è", "é", "—")
-    verb = rf"(?:{place}: |(?:{place} )?(?:{verbs})(?: now| set to| still)?:? |)"
+    verbs = _alternatives(
+        *(
+            "is",
+            "was",
+            "are",
+            "to",
+            "ist",
+            "lautet",
+            "est",
+            "es",
+            "è",
+            "é",
+            "—",
+            "–",
+            "-",
+            "→",
+            "->",
+        )
+    )
+    verb = rf"(?:{place} ?: |(?:{place} )?(?:{verbs})(?: now| set to| still)?:? |still |)"
     # Any sign of ASCII but quotes and stars: a sentence may go on in its own letters.
     sign = "[!#-&()+-_a-~]"
-    named = rf"(?i:{word})(?: |[ ]?(?:{_alternatives('は', '是', '为')})[ ]?)"
+    named = rf"(?i:{word})(?:(?:'s)? |[ ]?(?:{_alternatives('は', '是', '为')})[ ]?)"
     return Rule(
         name,
         label,
@@ -361,14 +385,15 @@ _ABROAD = _alternatives(
     "contraseña", "mot de passe", "senha", "palavra-passe", "wachtwoord", "kennwort", "passord",
     "lösenord", "adgangskode", "salasana", "heslo", "hasło", "jelszó", "parola", "parolă", "пароль",
     "κωδικός", "şifre", "mật khẩu", "kata sandi", "密码", "密碼", "口令", "パスワード", "비밀번호",
+    "mdp",
 )  # fmt: skip
-PASSWORD = f"passw(?:or)?d|passwd|passphrase|passwort|passcode|pwd|{_ABROAD}"
+PASSWORD = rf"passw(?:or)?d|passwd|passphrase|passwort|passcode|pwd|\bpsk|{_ABROAD}"
 SECRET = "secret"  # noqa: S105  # words that announce a secret
 TOKEN = "token"  # noqa: S105  # words that announce a secret
 KEY = (
     "(?:api|access|auth|private|secret|encrypt|encryption|signing|account|master|service|shared|subscription|license"
     "|storage|deploy|app|application|admin|jwt|hmac|aes|crypto|webhook|session|consumer|integration|function|root)"
-    "[_ .-]?key"
+    f"[_ .-]?key|{_alternatives('密钥', '密鑰')}"
 )
 CREDENTIAL = "credentials?|creds|(?:basic|http|proxy)[_-]?auth|sessid|phpsessid|connect\\.sid"
 
@@ -434,7 +459,7 @@ ASSIGNMENTS: tuple[Rule, ...] = (
     assignment_rule("assigned-key", "api-key", KEY, shape="token"),
     assignment_rule("assigned-token", "token", TOKEN, shape="token"),
     assignment_rule("assigned-credential", "credential", CREDENTIAL, shape="token"),
-    option("option-password", "password", PASSWORD, shape="password"),
+    option("option-password", "password", rf"{PASSWORD}|[a-z]{{3,8}}pass", shape="password"),
     option("option-secret", "secret", SECRET, shape="token"),
     option("option-key", "api-key", "api-?key|access-?key", shape="token"),
     option("option-token", "token", TOKEN, shape="token"),
@@ -455,9 +480,32 @@ ASSIGNMENTS: tuple[Rule, ...] = (
         shape="password",
         is_bounded=False,
     ),
-    prose_rule("told-password", "password", rf"{PASSWORD}|\bpass"),
+    Rule(
+        "password-below",
+        "password",
+        (rf"(?i:{PASSWORD})[\"'`*]{{0,3}}:[ ]?\n{{1,2}}[ \t]{{0,8}}[!-~]{{6}}",),
+        pattern=rf"(?i:{PASSWORD})[\"'`*]{{0,3}}:[ ]?\n{{1,2}}[ \t]{{0,8}}([!-~]{{6,64}})(?:\n|\z)",
+        shape="prose",
+        is_bounded=False,
+    ),
+    Rule(
+        "password-before",
+        "password",
+        (rf"as (?:the |a |your |my |its )?(?:[a-z]{{1,16}} )?(?i:{PASSWORD})",),
+        pattern=r"[\"'`]?([!#-&()+-_a-~]{6,64})[\"'`]? as (?:the |a |your |my |its )?"
+        rf"(?:[a-z]{{1,16}} )?(?i:{PASSWORD})",
+        shape="prose",
+        is_bounded=False,
+        lookback_bytes=80,
+    ),
+    prose_rule("told-password", "password", rf"{PASSWORD}|\b(?:pass|pw)"),
     prose_rule("told-secret", "secret", r"\bsecret(?: key)?"),
-    prose_rule("told-key", "api-key", r"\b(?:api|access) ?key"),
+    prose_rule(
+        "told-key",
+        "api-key",
+        r"\b(?:api|access) ?key|clave(?: de acceso| api)?|\b(?:recovery|backup) codes?|"
+        + _alternatives("schlüssel", "clé api"),
+    ),
     prose_rule("told-token", "token", r"\btoken"),
 )
 

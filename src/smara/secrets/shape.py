@@ -25,12 +25,21 @@ _EXAMPLES_IN_FORMATS = (
     "redacted",
 )
 _EXAMPLES = (
-    *_EXAMPLES_IN_FORMATS, "xxxx", "change", "your", "insert", "replace", "dummy", "todo", "sample",
-    "fake", "my_",
-    "my-", "mypass", "mysecret", "mytoken", "foobar", "secret", "passw", "passphrase", "undefined",
-    "deadbeef",
-    "1234567", "abcdef1", "abc123", "0123456789", "abcdefgh", "test", "default", "hidden", "masked",
+    *_EXAMPLES_IN_FORMATS, "xxxx", "your", "insert", "replace", "dummy", "todo", "fake",
+    "undefined", "deadbeef", "0123456789", "abcdefgh", "changeme",
+    "change_me", "change-me", "123456", "87654321", "pa$$", "p@ss", "palavra-",
 )  # fmt: skip
+_FAMILIAR = re.compile(
+    r"(?i)passw(?:or)?[dt]|passphrase|passcode|wachtwoord|contrase|contrasinal|senha|kennwort|parol[ae]"
+    r"|heslo|jelsz|salasana|secrets?|tokens?|change|sample|foobar|test(?:ing)?|default|hidden|masked"
+    r"|abc(?:def)?[0-9]|my(?=[-_]|pass)"
+)
+_BESIDE_FAMILIAR = re.compile(
+    r"(?i)pass|user(?:name)?|admin|super|here|some|this|that|with|keys?|value|string|old|new|bad"
+    r"|good|wrong|one|two|the|not|for|is|it|my|me|an?|[0-9]*123[0-9]*"
+)
+_FEWEST_OTHER = 6
+"""What has fewer letters and digits beside familiar words, and has one, is an example."""
 _CODE = (
     "${",
     "{{",
@@ -95,6 +104,8 @@ _NAME_OF_A_FACT = re.compile(
 )
 _IDENTIFIERS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]?.*", re.DOTALL)
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*")
+_CALL = re.compile(r"[A-Za-z_][\w.]*[(=]")
+"""``dict(type=`` and ``port=@PORT``."""
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _DIGIT = re.compile(r"[0-9]")
 _SPACE = re.compile(r"\s")
@@ -126,7 +137,7 @@ _PLAIN_WORDS = frozenset(
         "unknown", "object", "bytes", "literal", "invalid", "missing", "incorrect", "expired",
         "disabled", "enabled", "hashed", "encrypted", "plaintext", "plain", "basic", "digest",
         "bearer", "custom", "nothing", "private", "public", "protected", "internal", "external",
-        "username", "email",
+        "username", "email", "always", "never", "prompt",
     )
 )  # fmt: skip
 """What stands where a password is expected, and is its type or its state."""
@@ -194,10 +205,10 @@ def is_secret(value: str, rule: Rule, name: str, is_quoted: bool, ends_line: boo
             or (ends_line and _PROPERTY.fullmatch(name) is not None)
             or (ends_line and not _IDENTIFIER.fullmatch(value))
             or (is_quoted and _CONSTANT_PASSED.fullmatch(name) is not None)
-            or name.startswith("-")
+            or name.startswith(("-", "login"))
             or name.endswith(">")
-            or rule.name in ("netrc-password", "pgpass-line", "literal-password", "named-value")
-        )
+            or rule.name in ("pgpass-line", "literal-password", "named-value")
+        ) and (is_quoted or not _CALL.match(value))
         if _is_password(value, is_deliberate):
             return True
         # A line of YAML may be the declaration of a type: a value there is no name.
@@ -234,6 +245,8 @@ def _is_password(value: str, is_deliberate: bool) -> bool:
     if (
         (not is_deliberate and _is_call(value))
         or ("{" in value and "}" in value)
+        # A translation: who types a password of other letters has no keyboard for it elsewhere.
+        or 2 * sum(sign > "\x7f" for sign in value) > len(value)
         or _UUID.fullmatch(value)
     ):
         return False
@@ -279,13 +292,14 @@ def _is_prose_secret(value: str, name: str) -> bool:
     if name.lower().startswith("pass ") and ("=" in value or "_" in value):
         return False  # an argument that is passed
     is_name = "_" in value and _IDENTIFIER.fullmatch(value) and not _PHRASE.fullmatch(value)
-    if len(value) < 6 or is_name or _is_call(value) or len(set(value)) < 4:
+    if len(value) < 6 or is_name or _CALL.match(value) or _is_call(value) or len(set(value)) < 4:
         return False
     digits = sum(sign.isdigit() for sign in value)
     signs = sum(sign in _STRONG_SIGNS for sign in value)
     has_letter = any(sign.isalpha() for sign in value)
     if has_letter and digits:
-        return signs > 0 or digits > 1 or value.endswith("!")
+        is_mixed = len(value) >= 8 and len(_SWITCH.findall(value)) >= 2
+        return signs > 0 or digits > 1 or is_mixed or value.endswith("!")
     return (
         digits == len(value) or (has_letter and signs > 1) or _PHRASE.fullmatch(value) is not None
     )
@@ -318,7 +332,12 @@ def _is_reference(value: str) -> bool:
 
 
 def _is_example(value: str) -> bool:
-    return len(set(value.lower())) < 5 or _EXAMPLE.search(value) is not None
+    """``xxxx``, ``my-secret``, ``test_password1``; ``hunter2secret`` says something of its own."""
+    if len(set(value.lower())) < 5 or _EXAMPLE.search(value):
+        return True
+    other, familiar = _FAMILIAR.subn(" ", value)
+    own = _BESIDE_FAMILIAR.sub("", other) if familiar else value
+    return familiar > 0 and sum(map(str.isalnum, own)) < _FEWEST_OTHER
 
 
 def _is_call(value: str) -> bool:

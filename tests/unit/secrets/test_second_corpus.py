@@ -9,7 +9,7 @@ import pytest
 
 from smara.core.secret_prefilter import may_hold_secret
 from smara.secrets import redact, scan
-from tests.unit.secrets import third_corpus
+from tests.unit.secrets import fourth_corpus, third_corpus
 from tests.unit.secrets.second_corpus import context_samples, vendor_samples
 
 LEAST_VENDOR, LEAST_CONTEXT, MOST_FALSE = 0.99, 0.90, 1 / 10_000
@@ -64,6 +64,51 @@ def test_plain_words_are_found_where_a_password_is_written_down():
     assert recall(contexts) >= 0.85
     found = [text for _, text, _ in (*vendors, *contexts) if redact(text).text != text]
     assert [text for text in found if not may_hold_secret(text.encode())] == []
+
+
+@pytest.mark.parametrize("is_held_back", [False, True])
+def test_a_value_is_judged_by_what_it_is_made_of(is_held_back):
+    samples = list(fourth_corpus.samples(4, is_held_back))
+    found = [secret[-6:] not in redact(text).text for _, text, secret in samples]
+    assert sum(found) / len(found) >= LEAST_CONTEXT
+    redacted = [text for _, text, _ in samples if redact(text).text != text]
+    assert [text for text in redacted if not may_hold_secret(text.encode())] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: hunter2secret",
+        "the password: hunter2secret, ok?",
+        "log in with hunter2secret as the password",
+        "the password's hunter2secret",
+        "Password:\nhunter2secret\n",
+        "| password | hunter2secret |",
+        "das Passwort für den Server: hunter2secret",
+        "mdp : hunter2secret",
+        "la senha do banco é hunter2secret",
+    ],
+)
+def test_a_familiar_word_in_a_password_does_not_make_it_an_example(text):
+    assert "hunter2" not in redact(text).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "forgot_password=Forgot your password?\nnew_password=Neues Passwort\n",
+        "password=パスワードを変更\n",
+        "spec = dict(password=dict(type='str', no_log=True))",
+        "use the --ask-vault-password option here",
+        "run --vault-password-file vault-password format_1_1_AES256.yml",
+        "if self.update_password == 'always':",
+        "ansible_password=@PASSWORD ansible_port=@PORT",
+        "password: my-test-password",
+        "Unlock account without password parameter",
+    ],
+)
+def test_real_lines_that_speak_of_passwords_are_kept(text):
+    assert redact(text).text == text
 
 
 @pytest.mark.parametrize(
