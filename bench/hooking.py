@@ -19,7 +19,7 @@ from bench.corpus import Corpus
 from bench.measure import Report, p50, p95
 from smara.adapters.hosts import brief
 
-MESSAGES = 100_000
+MESSAGES, COMMITS = 100_000, 20_000
 _RUNS = 25
 _MAIN = "from smara.surfaces.cli import main; main()"
 _CAPTURE, INJECTING, INJECTING_MS = 1.5, 4.0, 150.0
@@ -44,6 +44,7 @@ def run(folder: Path, report: Report, messages: int = MESSAGES) -> None:
     place.mkdir()
     # Agents work in repositories; outside of one hooks say nothing.
     subprocess.run(["git", "init", "-q", str(place)], check=True)  # noqa: S607 - git is where the user has it
+    _commit(place, COMMITS if messages >= MESSAGES else COMMITS // 40)
     with chdir(place):  # whose project is the one that the hooks see
         _measure(place, report, messages)
 
@@ -67,6 +68,36 @@ def _measure(place: Path, report: Report, messages: int) -> None:
     _tell(report, times, said)
 
 
+def _commit(place: Path, commits: int) -> None:
+    """Give the repository a history, with a number that was set for a reason and then changed."""
+    stream: list[str] = []
+
+    def add(message: str, name: str, text: str) -> None:
+        when = f"Ann <ann@example.com> {1_700_000_000 + 60 * len(stream)} +0000"
+        stream.append(
+            f"commit refs/heads/main\ncommitter {when}\ndata {len(message)}\n{message}\n"
+            f"M 100644 inline {name}\ndata {len(text)}\n{text}\n"
+        )
+
+    for number in range(commits):
+        body = "\n\nThe provider must never be asked twice within a second." * (number % 5 == 0)
+        text = "".join(f"VALUE_{line} = {number * (line == 7)}\n" for line in range(20))
+        add(f"feat: step {number}{body}", f"src/part{number % 2_000}.py", text)
+    for message, tries in (
+        ("feat: retry", 3),
+        ("fix: retry 7 times\n\nThe provider needs up to six tries at night.", 7),
+        ("perf: simplify", 10),
+    ):
+        (place / "retried.py").write_text(f"MAX_ATTEMPTS = {tries}\nOTHER = 1\n")
+        add(message, "retried.py", (place / "retried.py").read_text())
+    subprocess.run(
+        ["git", "-C", str(place), "fast-import", "--quiet"],  # noqa: S607 - as above
+        input="".join(stream).encode(),
+        check=True,
+    )
+    subprocess.run(["git", "-C", str(place), "symbolic-ref", "HEAD", "refs/heads/main"], check=True)  # noqa: S607 - as above
+
+
 def _fill(store: Path, messages: int) -> None:
     corpus = Corpus(11)
     with smara.open(store, durability="normal", embed_in_background=False) as memory:
@@ -83,6 +114,7 @@ def _fill(store: Path, messages: int) -> None:
             by="person",
             source="user_taught",
         )
+        memory.commits.keep_up(300.0)
 
 
 def _fail_twice(place: Path, store: Path) -> None:
@@ -126,6 +158,7 @@ def _cases(number: int) -> list[Case]:
     about = {**common, **_TOOL, "tool_use_id": f"t{number}"}
     known = {**about, "tool_input": {"file_path": "known.py"}}
     failing = {**about, **_FAILING}
+    undone = {**about, "tool_input": {"file_path": "retried.py"}}
     return [
         ("bare", "", {}),
         ("capture: end of a turn", "Stop", {**common, "last_assistant_message": "Done. " * 100}),
@@ -152,6 +185,25 @@ def _cases(number: int) -> list[Case]:
             "injecting: tool result, something known",
             "PostToolUse",
             {**known, "session_id": f"a{number}"},
+        ),
+        (
+            "injecting: a file is opened, a reason was undone",
+            "PostToolUse",
+            {**undone, "session_id": f"i{number}"},
+        ),
+        (
+            "injecting: its lines are about to be changed",
+            "PreToolUse",
+            {
+                **undone,
+                "session_id": f"j{number}",
+                "tool_name": "Edit",
+                "tool_input": {
+                    "file_path": "retried.py",
+                    "old_string": "MAX_ATTEMPTS = 10",
+                    "new_string": "MAX_ATTEMPTS = 4",
+                },
+            },
         ),
         (
             "injecting: before a command that failed",

@@ -191,8 +191,7 @@ class Commits:
         if root is None or not head:
             return 0
         place = _place_of(root)
-        with self._store.database.read() as session:
-            before = self._store.notes(session, place, [""]).get("")
+        before = self._noted(place, "")
         if before is not None and before.tip == f"{VERSION}:{head}" and before.facts == "[]":
             return 0
         reached = set(new_shas(root, MOST_COMMITS))
@@ -240,7 +239,8 @@ class Commits:
         histories = self._history(paths, reached)
         tips = {path: each[0].sha for path, each in histories.items()}
         with self._store.database.read() as session:
-            notes = self._store.notes_elsewhere(session, list(tips.items()))
+            same = self._store.notes(session, list(tips))
+        notes = {path: same[path, tip] for path, tip in tips.items() if (path, tip) in same}
         rest = {path: each for path, each in histories.items() if path not in notes}
         reasons = line_reasons(root, rest, self._newest_at())
         for path in rest:
@@ -260,8 +260,7 @@ class Commits:
         if root is None or not self._is_current(root):
             return "", {}
         with self._store.database.read() as session:
-            notes = self._store.notes(session, _place_of(root))
-        return _place_of(root), {path: each.is_undone for path, each in notes.items()}
+            return _place_of(root), self._store.noted(session, _place_of(root))
 
     def notes_at(self, path: str, given: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
         """Return what may be told when a file is opened or changed.
@@ -274,8 +273,7 @@ class Commits:
         name = project_path(path, root) if root is not None else None
         if root is None or name is None:
             return []
-        with self._store.database.read() as session:
-            notes = self._store.notes(session, _place_of(root), [name]).get(name)
+        notes = self._noted(_place_of(root), name)
         if notes is None or notes.facts == "[]" or not self._is_current(root):
             return []
         try:
@@ -286,11 +284,14 @@ class Commits:
 
     def _is_current(self, root: str) -> bool:
         """Return True if notes were written for a commit that leads to the checked-out one."""
-        with self._store.database.read() as session:
-            state = self._store.notes(session, _place_of(root), [""]).get("")
+        state = self._noted(_place_of(root), "")
         version, _, former = state.tip.partition(":") if state is not None else ("", "", "")
         head = _head_of(root)
         return version == str(VERSION) and (head == former or is_ancestor(root, former, head))
+
+    def _noted(self, place: str, path: str) -> LineNotes | None:
+        with self._store.database.read() as session:
+            return next(iter(self._store.notes(session, [path], place).values()), None)
 
     def _history(self, paths: Sequence[str], reached: set[str]) -> dict[str, list[Commit]]:
         """Return the commits of files that lead to the checked-out one, newest first."""

@@ -157,34 +157,31 @@ class CommitStore(ProjectStore):
         )
         return [from_storable(row[0]) for row in rows]
 
-    def notes(
-        self, session: Session, place: str, paths: Sequence[str] | None = None
-    ) -> dict[str, LineNotes]:
-        """Return the notes on all files of a place, or on some."""
-        statement = (
-            "SELECT path, tip, is_undone, facts FROM line_notes WHERE project_no = :project"
-            " AND place = ? AND path "
+    def noted(self, session: Session, place: str) -> dict[str, bool]:
+        """Return files with notes, and whether something was undone."""
+        rows = self.rows(
+            session,
+            "SELECT path, is_undone FROM line_notes WHERE project_no = :project AND place = ?"
+            " AND path <> '' AND facts <> '[]'",
+            place,
         )
-        if paths is None:
-            rows = self.rows(session, f"{statement} <> '' AND facts <> '[]'", place)
-        else:
-            keys = [to_storable(path) for path in paths]
-            rows = self.rows(session, f"{statement} IN (:some)", place, some=keys)
-        return {from_storable(row[0]): LineNotes(row[1], bool(row[2]), row[3]) for row in rows}
+        return {from_storable(path): bool(is_undone) for path, is_undone in rows}
 
-    def notes_elsewhere(
-        self, session: Session, tips: Sequence[tuple[str, str]]
-    ) -> dict[str, LineNotes]:
-        """Return the notes on files that any place has."""
-        newest = dict(tips)
+    def notes(
+        self, session: Session, paths: Sequence[str], place: str | None = None
+    ) -> dict[tuple[str, str], LineNotes]:
+        """Return notes by file and newest commit, of one place or all."""
+        where = "" if place is None else " AND place = ?"
         rows = self.rows(
             session,
             "SELECT path, tip, is_undone, facts FROM line_notes WHERE project_no = :project"
-            " AND path IN (:some)",
-            some=[to_storable(path) for path in newest],
+            f"{where} AND path IN (:some)",
+            *(() if place is None else (place,)),
+            some=[to_storable(path) for path in paths],
         )
-        found = {from_storable(row[0]): LineNotes(row[1], bool(row[2]), row[3]) for row in rows}
-        return {path: notes for path, notes in found.items() if notes.tip == newest[path]}
+        return {
+            (from_storable(row[0]), row[1]): LineNotes(row[1], bool(row[2]), row[3]) for row in rows
+        }
 
     def put_notes(self, session: Session, place: str, notes: Mapping[str, LineNotes]) -> None:
         """Write notes on files of a place."""
