@@ -52,6 +52,12 @@ class Settings:
     """Summaries this many messages back are archived (level 2)."""
     compact_run_messages: int = 10
     """How many messages one summary stands for."""
+    import_unpacked_mib: int = 16
+    """A packed file may unpack to so much, however small it is."""
+    import_unpack_ratio: int = 200
+    """And to so many times its size; past both its import stops."""
+    import_most_unpacked_gib: int = 16
+    """No packed file may unpack to more, whatever its size."""
     task_prefix: str = "t"
     """What the short ids of new tasks begin with."""
     claim_expires_after_minutes: int = 240

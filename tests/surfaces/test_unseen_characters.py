@@ -8,9 +8,9 @@ import re
 
 import click
 import pytest
+import zstandard
 
 import smara as library
-from smara.adapters import lines
 from smara.core.extract import word_set
 from smara.surfaces.cli.app import cli
 from tests.surfaces.shell import smara
@@ -76,15 +76,18 @@ def test_an_export_to_standard_output_parses_to_the_very_text(hostile):
     assert EVIL in titles
 
 
-def test_a_bomb_stops_at_a_stated_limit_that_says_what_to_do(db, tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "LEAST_UNPACKED", 1 << 20)
-    monkeypatch.setattr(lines, "MOST_RATIO", 100)
-    bomb = tmp_path / "bomb.jsonl.gz"
-    bomb.write_bytes(gzip.compress(b"\n" * (8 << 20)))
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_a_bomb_stops_at_a_stated_limit_that_says_what_to_do(db, tmp_path, monkeypatch, pack):
+    monkeypatch.setenv("SMARA_IMPORT_UNPACKED_MIB", "1")
+    monkeypatch.setenv("SMARA_IMPORT_UNPACK_RATIO", "100")
+    bomb = tmp_path / "bomb.jsonl"
+    bomb.write_bytes(pack(b"\n" * (8 << 20)))
     done = smara("import", str(bomb), "--format", "jsonl")
     assert done.code != 0
     assert "unpacks to more than 100 times its size" in " ".join(done.err.split())
     assert "gunzip FILE" in done.err
+    monkeypatch.setenv("SMARA_IMPORT_UNPACKED_MIB", "16")
+    assert smara("import", str(bomb), "--format", "jsonl").code == 0
 
 
 def test_a_small_bomb_stops_before_its_lines_take_minutes(db, tmp_path):

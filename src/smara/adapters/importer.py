@@ -23,6 +23,7 @@ from smara.adapters.host import Here, TranscriptFile, walk, written_at
 from smara.adapters.host_specs import HOSTS, TRANSCRIPTS
 from smara.adapters.lines import (
     JsonLine,
+    bound_unpacking,
     decode,
     head_of,
     is_database,
@@ -151,6 +152,8 @@ class Importer:
         dry_run: bool = False,
     ) -> None:
         self._memory = memory
+        if memory is not None:
+            bound_unpacking(memory.settings)
         self._resource_id = resource_id
         self._learner = None if dry_run else learner
         self._dry_run = dry_run

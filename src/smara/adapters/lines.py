@@ -20,6 +20,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -27,17 +28,15 @@ from pathlib import Path
 from typing import IO, Any
 
 from smara.adapters.records import Counted, Progress
+from smara.config import Settings
 from smara.core.files import open_regular, read_regular
 from smara.errors import InvalidInputError, MissingExtraError, NotFoundError
 
 # Room for a message of 64 MiB together with its JSON escapes.
 MAX_LINE_BYTES = 80 * 1024 * 1024
 
-LEAST_UNPACKED, MOST_UNPACKED, MOST_RATIO = 16 << 20, 16 << 30, 200
-"""A packed file may grow to the first, or the third times its size, and never past the second.
-
-Blank lines pack best: 16 MiB of them are 16 million lines to read.
-"""
+_unpacking: ContextVar[Settings] = ContextVar("unpacking", default=Settings())  # noqa: B039 - frozen
+"""How far a packed file may grow. Blank lines pack best: 16 MiB are 16 million lines to read."""
 _CHUNK_BYTES = 1024 * 1024
 _LINES_PER_PROGRESS = 200
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -54,6 +53,11 @@ class FileLine:
     data: bytes
     is_terminated: bool = True
     problem: str | None = None
+
+
+def bound_unpacking(settings: Settings) -> None:
+    """Read packed files of this context within the bounds of these settings."""
+    _unpacking.set(settings)
 
 
 def read_lines(
@@ -143,12 +147,16 @@ class _Source(io.RawIOBase):
         buffer[: len(chunk)] = chunk
         if self._packed is not None:
             self._unpacked_bytes += len(chunk)
-            most = max(LEAST_UNPACKED, MOST_RATIO * self._packed.tell())
-            if self._unpacked_bytes > min(most, MOST_UNPACKED):
+            bounds = _unpacking.get()
+            most = max(
+                bounds.import_unpacked_mib << 20, bounds.import_unpack_ratio * self._packed.tell()
+            )
+            if self._unpacked_bytes > min(most, bounds.import_most_unpacked_gib << 30):
                 raise InvalidInputError(
-                    f"This file unpacks to more than {MOST_RATIO:,} times its size, or to more than"
-                    f" {MOST_UNPACKED >> 30} GiB. It was not read to its end. If you trust it,"
-                    " unpack it (gunzip FILE, unzstd FILE) and import the unpacked file."
+                    f"This file unpacks to more than {bounds.import_unpack_ratio:,} times its size,"
+                    f" or to more than {bounds.import_most_unpacked_gib} GiB. It was not read to"
+                    " its end. If you trust it, unpack it (gunzip FILE, unzstd FILE) and import the"
+                    " unpacked file, or raise import_unpack_ratio or import_most_unpacked_gib."
                 )
         return len(chunk)
 

@@ -35,6 +35,7 @@ from smara.adapters.beads.issues import (
 )
 from smara.adapters.lines import (
     JsonLine,
+    bound_unpacking,
     decode,
     list_in,
     mapping_in,
@@ -332,6 +333,7 @@ def import_beads(
     for a path that is no readable tracker; then nothing was stored.
     """
     report = BeadsReport(os.fspath(path))
+    bound_unpacking(memory.settings)
     issues, others = read_tracker(path, report)
     _BeadsImport(memory, issues, report).run(progress)
     _store_others(memory, others)
