@@ -404,6 +404,7 @@ class BulkImport:
         dry_run: bool = False,
     ) -> None:
         self._memory = memory
+        bound_unpacking(memory.settings)
         self._resource = resource_id
         self._everywhere = everywhere
         self._learn = learn and not dry_run
