@@ -27,7 +27,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("memory", "rooms", "aio", "doctor", "testing", "shapes", "texts"),
     ("context", "links", "privacy"),
     ("search",),
-    ("meaning",),
+    ("meaning", "decisions"),
     ("observations", "behavior"),
     ("messages", "tasks", "working", "knowledge", "codegraph", "commits"),
     ("actions", "journal"),
@@ -371,6 +371,7 @@ MOST_FUNCTIONS = 4_760
 MOST_STATEMENTS = 52_900
 MOST_OF_NEW_ROOMS: dict[str, tuple[int, int, int]] = {
     "commits": (10, 95, 1_020),
+    "decisions": (10, 100, 1_000),
     "privacy": (12, 120, 1_200),
 }
 """Files, functions and statements of the rooms that came later."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from smara.codegraph.anchors.anchors import Anchors
     from smara.codegraph.graph import CodeGraph
     from smara.commits.commits import Commits
+    from smara.decisions.decisions import Decisions
     from smara.config import Settings
     from smara.context.moments.moments import Moments
     from smara.context.processors import Processors
@@ -249,6 +250,22 @@ class Rooms:
         root = self._code_root()
         place = self.projects.at(root, self.settings.project, may_add=False) if root else None
         return root if place == self.scope else None
+
+    @cached_property
+    def decisions(self) -> Decisions:
+        from smara.decisions.decisions import Decisions
+        from smara.decisions.store import DecisionStore
+        from smara.links.provenance import Provenance
+
+        return Decisions(
+            self.project,
+            DecisionStore(self.database, self.scope),
+            self.store,
+            lambda: self.memories,
+            knowledge=self.knowledge_store,
+            sources=Provenance(self.store),
+            root=self._code_root,
+        )
 
     @cached_property
     def knowledge_store(self) -> KnowledgeStore:

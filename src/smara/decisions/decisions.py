@@ -1,0 +1,373 @@
+"""Keep what people decided in their sessions, as typed memories with quotations.
+
+Sessions are read when they have been silent for a while. Every decision is a memory of the
+source ``said``: it may be told unasked, as a quotation, without a review. No model is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from smara.core.extract import shorten
+from smara.core.git import git_text
+from smara.core.text import analyze
+from smara.database.database import Session
+from smara.database.projects import ProjectContext
+from smara.decisions.amend import Amendment, amendment
+from smara.decisions.assemble import Draft, assemble
+from smara.decisions.line import LONGEST, decision_line
+from smara.decisions.models import Decision, DecisionPage, DecisionReport
+from smara.decisions.recall import recall
+from smara.decisions.store import DecisionRow, DecisionStore, WaitingThread
+from smara.decisions.utterances import Turn, names_in
+from smara.errors import NotFoundError
+from smara.knowledge.memories import Memories
+from smara.knowledge.models import AddResult, Evidence, NewMemory, State, TypedMemory
+from smara.knowledge.provenance import Sources, Why
+from smara.knowledge.store import KnowledgeStore
+from smara.messages.models import Message
+from smara.messages.store import MessageStore
+from smara.observations.models import taint_of
+from smara.observations.offline.exchanges import ToolCall, read
+from smara.observations.offline.exchanges import Utterance as Spoken
+
+MOST_THREADS = 1_000
+IDLE_SECONDS = 120.0
+_MOST_MESSAGES = 6_000
+_MOST_TERMS = 400
+_MOST_NAMES, _MOST_FILES = 12, 6
+_MOST_AMENDED, _MOST_REJECTED, _MOST_EVIDENCE = 4, 6, 40
+_LONGEST_RULE = 1_600
+Progress = Callable[[int, int], None]
+
+
+class Decisions:
+    """The decisions of one project."""
+
+    def __init__(
+        self,
+        project: ProjectContext,
+        store: DecisionStore,
+        messages: MessageStore,
+        memories: Callable[[], Memories],
+        *,
+        knowledge: KnowledgeStore,
+        sources: Sources,
+        root: Callable[[], str | None],
+    ) -> None:
+        self._project = project
+        self._store = store
+        self._messages = messages
+        self._memories = memories
+        self._knowledge = knowledge
+        self._sources = sources
+        self._root = root
+
+    def update(
+        self,
+        limit: int = MOST_THREADS,
+        *,
+        idle_seconds: float = 0.0,
+        has_time: Callable[[], bool] = lambda: True,
+        progress: Progress | None = None,
+    ) -> DecisionReport:
+        """Read sessions with new messages for what was decided in them.
+
+        Safe to repeat and to run from several processes: a decision is kept once.
+
+        Args:
+            limit: The most sessions that are read.
+            idle_seconds: Sessions that were active more recently are left for later.
+            has_time: Asked before each session.
+            progress: Called with the number of sessions read, and of all.
+
+        Returns:
+            What was read, added and superseded.
+        """
+        now_ms = self._project.clock.now_ms()
+        with self._store.database.read() as session:
+            waiting = self._store.waiting(session, now_ms - int(idle_seconds * 1_000), limit + 1)
+        counts = {"added": 0, "changed": 0, "superseded": 0}
+        threads = 0
+        for thread in waiting[:limit]:
+            if not has_time():
+                break
+            self._read(thread, counts)
+            threads += 1
+            if progress is not None:
+                progress(threads, min(len(waiting), limit))
+        return DecisionReport(threads, **counts, is_all=threads == len(waiting))
+
+    def list(
+        self, *, state: State = "active", path: str | None = None, limit: int = 50, offset: int = 0
+    ) -> DecisionPage:
+        """Return decisions, newest first.
+
+        Args:
+            state: ``active``, ``deprecated`` or ``all``.
+            path: Only those about this file.
+            limit: The most that are returned.
+            offset: How many are skipped.
+        """
+        page = self._memories().list(
+            source="said",
+            state=state,
+            file=path,
+            limit=limit,
+            offset=offset,
+        )
+        return DecisionPage(tuple(self._as_decisions(page.memories)), page.next_offset)
+
+    def get(self, decision_id: str) -> Decision:
+        """Return a decision by its id.
+
+        Raises:
+            NotFoundError: If there is no such decision.
+        """
+        found = self._as_decisions([self._memories().get(decision_id)])
+        if not found:
+            hint = "`smara decisions list` shows what there is."
+            raise NotFoundError(
+                f"Decision not found: {decision_id}. {hint}",
+                brief=f"Decision not found: {decision_id}",
+                hint=hint,
+                memory_id=decision_id,
+            )
+        return found[0]
+
+    def why(self, decision_id: str) -> Why:
+        """Explain a decision: its messages, its trust, what it took the place of."""
+        return self._memories().why(self.get(decision_id).id)
+
+    def search(self, text: str, limit: int = 5) -> list[Decision]:
+        """Return the decisions in force that a text is about, the surest first.
+
+        Args:
+            text: A question, or the description of a task.
+            limit: The most that are returned.
+
+        Returns:
+            Decisions; empty if none is about the text.
+        """
+        with self._store.database.read() as session:
+            found = self._recalled(session, text)[: 4 * limit]
+            memories = self._knowledge.by_numbers(session, found).values()
+        return self._as_decisions(each for each in memories if each.is_active)[:limit]
+
+    def _recalled(self, session: Session, text: str) -> list[int]:
+        total = self._store.total(session)
+        hits = recall(
+            text,
+            total,
+            lambda term: self._store.match(session, term),
+            lambda numbers: self._store.in_force(session, numbers),
+        )
+        return [each.no for each in hits]
+
+    def _as_decisions(self, memories: Iterable[TypedMemory]) -> list[Decision]:
+        return [
+            Decision(each, str(each.data.get("thread") or each.session_id or ""))
+            for each in memories
+            if each.source == "said"
+        ]
+
+    # reading
+
+    def _read(self, thread: WaitingThread, counts: dict[str, int]) -> None:
+        with self._store.database.read() as session:
+            after = max(0, thread.last_seq - _MOST_MESSAGES)
+            messages = self._messages.between(
+                session, thread.no, after, thread.last_seq + 1, _MOST_MESSAGES
+            )
+            before = self._store.of_thread(session, thread.no)
+        turns = turns_of(messages)
+        for draft in assemble(turns):
+            origin = turns[draft.quotations[0].turn].message_id
+            evidence, draft = self._evidence(turns, draft)
+            if origin in before:
+                counts["changed"] += self._change(thread, before[origin], draft, evidence)
+                continue
+            amended = self._amended(thread, turns, draft)
+            new = self._memory(thread, draft, evidence, amended)
+            self._add(thread, origin, new, draft, counts)
+        with self._store.database.write() as session:
+            self._store.advance(session, thread.no, thread.last_seq)
+
+    def _evidence(self, turns: Sequence[Turn], draft: Draft) -> tuple[list[Evidence], Draft]:
+        """Return a draft's quotations as evidence, one a message.
+
+        The agent's wording is left out if something from outside may speak through it.
+        """
+        quotes: dict[str, list[str]] = {}
+        for each in draft.quotations:
+            quotes.setdefault(turns[each.turn].message_id, []).append(each.text)
+        found = [Evidence(message_id=no, quote=" ".join(texts)) for no, texts in quotes.items()]
+        if draft.wording is not None:
+            said = Evidence(message_id=turns[draft.wording.turn].message_id)
+            with self._store.database.read() as session:
+                if any(each.taint for each in self._sources.shown(session, [said])):
+                    draft = draft._replace(wording=None)
+        return found, draft
+
+    def _amended(
+        self, thread: WaitingThread, turns: Sequence[Turn], draft: Draft
+    ) -> list[Amendment]:
+        """Return the decisions in force that a draft amends: older ones of other sessions."""
+        text = " ".join((draft.rule, *(each.text for each in draft.quotations)))
+        at_ms = turns[draft.quotations[0].turn].at_ms
+        with self._store.database.read() as session:
+            numbers = self._recalled(session, text)[:_MOST_AMENDED]
+            older = self._knowledge.by_numbers(session, numbers).values()
+        found = [
+            amendment(draft, each)
+            for each in older
+            if each.is_active and each.session_id != thread.id and each.evidence_at <= at_ms
+        ]
+        return [each for each in found if each is not None]
+
+    def _memory(
+        self,
+        thread: WaitingThread,
+        draft: Draft,
+        evidence: Sequence[Evidence],
+        amended: Sequence[Amendment],
+    ) -> NewMemory:
+        carried = [each for amendment in amended for each in amendment.carried]
+        rejected = [each.text for each in draft.rejected]
+        rejected += [text for each in amended for text in each.given_up]
+        files = [path for each in amended for path in each.older.files]
+        data = {
+            "thread": thread.id,
+            "alternatives": [shorten(each, 400) for each in rejected[:_MOST_REJECTED]],
+            "wording": "agent" if draft.wording is not None else "person",
+            "earlier": [each.quote for each in carried if each.quote],
+        }
+        return NewMemory(
+            shorten(draft.rule, _LONGEST_RULE),
+            "preference" if draft.is_wish else "decision",
+            "said",
+            files=list(dict.fromkeys([*self._files_of(draft), *files]))[:_MOST_FILES],
+            visibility="personal" if draft.is_wish and draft.is_personal else "project",
+            session_id=thread.id,
+            evidence=[*evidence, *carried][:_MOST_EVIDENCE],
+            supersedes=[each.older.id for each in amended],
+            data={name: value for name, value in data.items() if value},
+        )
+
+    def _add(
+        self,
+        thread: WaitingThread,
+        origin: str,
+        new: NewMemory,
+        draft: Draft,
+        counts: dict[str, int],
+    ) -> None:
+        def index(session: Session, results: Sequence[AddResult]) -> None:
+            for result in results:
+                if result.outcome == "added" and result.memory is not None:
+                    self._index(
+                        session, thread, result.memory, origin, draft, amended=result.superseded
+                    )
+
+        result = self._memories().add_many([new], by="system", session_id=thread.id, also=index)[0]
+        counts["added"] += result.outcome == "added"
+        counts["superseded"] += len(result.superseded)
+
+    def _change(
+        self, thread: WaitingThread, no: int, draft: Draft, evidence: Sequence[Evidence]
+    ) -> bool:
+        """Bring a decision of a session that went on up to date."""
+        with self._store.database.read() as session:
+            memory = self._knowledge.by_numbers(session, [no]).get(no)
+            row = self._store.by_numbers(session, [no]).get(no)
+        if memory is None or row is None or not memory.is_active or memory.is_verified:
+            return False
+        rule = shorten(draft.rule, _LONGEST_RULE)
+        own = {each.quote for each in memory.evidence}
+        if rule == memory.content and all(each.quote in own for each in evidence):
+            return False
+        kept = [each for each in memory.evidence if each.quote in memory.data.get("earlier", ())]
+        after = self._memories().update(
+            memory.id,
+            by="system",
+            session_id=thread.id,
+            content=rule,
+            evidence=[*evidence, *kept][:_MOST_EVIDENCE],
+            data={"wording": "agent" if draft.wording is not None else "person"},
+        )
+        with self._store.database.write() as session:
+            self._index(session, thread, after, row.origin, draft)
+        return True
+
+    def _index(
+        self,
+        session: Session,
+        thread: WaitingThread,
+        memory: TypedMemory,
+        origin: str,
+        draft: Draft,
+        amended: Sequence[str] = (),
+    ) -> None:
+        places = analyze(" ".join(memory.files))
+        found = analyze(draft.about)
+        terms = dict.fromkeys((*places.code.split(), *places.prose.split(), *found.code.split()))
+        terms |= dict.fromkeys(found.prose.split())
+        numbers = self._knowledge.numbers_of_ids(session, [memory.id, *amended])
+        no = numbers.pop(memory.id)
+        # A task may be described as it was when the older decision was made.
+        for row in self._store.by_numbers(session, list(numbers.values())).values():
+            terms |= dict.fromkeys(row.about.split())
+        self._store.remove(session, list(numbers.values()))
+        about = " ".join(list(terms)[:_MOST_TERMS * (1 + len(numbers))])
+        row = DecisionRow(no, thread.no, origin, memory.version, about, line_of(memory))
+        self._store.put(session, row)
+
+    def _files_of(self, draft: Draft) -> list[str]:
+        """Return the files in which what a decision names is defined, as committed."""
+        root = self._root()
+        names = sorted(names_in([draft.rule, draft.about]), key=lambda each: (-len(each), each))
+        names = [each for each in names if each.isidentifier() and len(each) > 3][:_MOST_NAMES]
+        if root is None or not names:
+            return []
+        pattern = rf"({_DEFINING})[ \t]+({'|'.join(names)})([^A-Za-z0-9_]|$)"
+        found = git_text(root, "grep", "-l", "-I", "-E", "-e", pattern, "HEAD") or ""
+        paths = [line.partition(":")[2] for line in found.splitlines()]
+        return paths if len(paths) <= _MOST_FILES else []
+
+
+_DEFINING = "def|class|function|func|fn|const|let|var|type|interface|struct|enum|trait|module"
+
+
+def turns_of(messages: Sequence[Message]) -> list[Turn]:
+    """Return what was said in turns; words of programs and of other agents are left out."""
+    ids = {message.seq: message.id for message in messages}
+    outside = {message.seq for message in messages if message.role == "user" and taint_of([message])}
+    turns: list[Turn] = []
+    for exchange in read(messages)[0]:
+        words = [each for each in exchange.words if each.voice == "user" and each.seq not in outside]
+        if words:
+            text = "\n".join(each.text for each in words)
+            turns.append(Turn("person", text, ids.get(words[0].seq, ""), words[0].at))
+        calls = sum(isinstance(each, ToolCall) for each in exchange.steps)
+        told = [each for each in exchange.steps if isinstance(each, Spoken) and each.voice == "assistant"]
+        if told or calls:
+            text = "\n".join(each.text for each in told)
+            last = told[-1] if told else exchange.steps[-1]
+            turns.append(Turn("agent", text, ids.get(last.seq, ""), last.at, calls))
+    return turns
+
+
+def line_of(memory: TypedMemory, most: int = LONGEST) -> str:
+    """Return a decision as the line that agents are told."""
+    earlier = memory.data.get("earlier", ())
+    return decision_line(
+        memory.short_id,
+        str(memory.data.get("thread") or memory.session_id or ""),
+        memory.evidence_at,
+        rule=memory.content,
+        quotations=[each.quote for each in memory.evidence if each.quote and each.quote not in earlier],
+        earlier=[str(each) for each in earlier],
+        rejected=[str(each) for each in memory.data.get("alternatives", ())],
+        is_agents_wording=memory.data.get("wording") == "agent",
+        most=most,
+    )
