@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from smara.core.extract import shorten
 from smara.decisions.utterances import (
@@ -27,11 +27,12 @@ from smara.decisions.utterances import (
     sentences,
 )
 
-SURE, LIKELY, POSSIBLE = 0.78, 0.5, 0.15
+SURE, LIKELY, POSSIBLE = 0.78, 0.5, 0.1
 """A sentence that is a decision by itself, one that belongs to one, and one that may."""
-TALK = 0.4
-"""The least of a talk that decides something: the mean of its sentences, and its summary."""
-_SUMMARY_WEIGHT = 0.5
+TALK = 0.42
+"""The least mean of a talk that decides something."""
+_TALK_CHARACTERS, _MOST_OF_LONG_TALK, _SUMMARY_WEIGHT = 800, 16, 0.5
+"""The longest turns of an agent, on average, that talks instead of reporting its work."""
 _LEAST_SUMMARY, _LEAST_WORDING = 0.2, 0.4
 _MANY_CALLS = 3
 _PAUSE_MS = 6 * 3_600_000
@@ -73,15 +74,18 @@ class Draft(NamedTuple):
 
 
 @cache
-def _weights() -> dict[str, float]:
+def _weights() -> dict[str, dict[str, float]]:
     text = files("smara.decisions").joinpath("weights.json").read_text("utf-8")
-    found: dict[str, float] = json.loads(text)["weights"]
+    found: dict[str, dict[str, float]] = json.loads(text)
     return found
 
 
-def weigh(facts: dict[str, float]) -> float:
-    """Return how likely a sentence with some facts decides something, from 0 to 1."""
-    weights = _weights()
+def weigh(facts: dict[str, float], kind: Literal["work", "talk"] = "work") -> float:
+    """Return how likely a sentence with some facts decides something, from 0 to 1.
+
+    Where an agent works, a sentence is mostly a request; in a talk, mostly a statement.
+    """
+    weights = _weights()[kind]
     total = weights["start"] + math.fsum(weights[name] * value for name, value in facts.items())
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
 
@@ -122,39 +126,36 @@ def _stretches(turns: Sequence[Turn], weighed: Sequence[Weighed]) -> list[list[W
 
 
 def _draft(turns: Sequence[Turn], stretch: Sequence[Weighed]) -> Draft | None:
-    stated = [(weight, each) for weight, each in stretch if not each.facts["question"]]
-    replies = [(weight, each) for weight, each in stated if not each.facts["first"]]
+    stated = [pair for pair in stretch if not pair[1].facts["question"]]
     if not stated:
         return None
     first, last = stretch[0][1].turn, stretch[-1][1].turn
-    is_talk = len(replies) > 1 and not any(turn.calls for turn in turns[first : last + 1])
-    spoken = set[str]().union(*(content_terms(each.text) for _, each in replies))
-    summary, coverage = _summary(turns, first, last, spoken) if is_talk else (None, 0.0)
-    score = max((weight for weight, _ in stated), default=0.0)
-    mean = math.fsum(weight for weight, _ in replies) / len(replies) if is_talk else 0.0
-    decides_as_talk = is_talk and mean + _SUMMARY_WEIGHT * coverage >= TALK
-    if score < SURE and not decides_as_talk:
+    replies = [
+        (weigh(each.facts, "talk"), each) for _, each in stated if not each.facts["first"]
+    ]
+    mean = _talk_score(turns, replies, stated)
+    score = max(weight for weight, _ in stated)
+    if score < SURE and mean < TALK:
         return None
-    least = POSSIBLE if decides_as_talk else LIKELY
+    is_talk = mean >= TALK
     chosen = [
         Quotation(each.turn, each.text, weight)
-        for weight, each in (replies if decides_as_talk else stated)
-        if weight >= least or (decides_as_talk and each.facts["specific"] and each.facts["answer"])
+        for weight, each in (replies if is_talk else stated)
+        if weight >= (POSSIBLE if is_talk else LIKELY)
     ]
     while sum(len(each.text) for each in chosen) > _MOST_QUOTED:
         chosen.remove(min(chosen, key=lambda each: each.weight))
     if not chosen:
         return None
-    wording = summary if decides_as_talk and coverage >= _LEAST_SUMMARY else None
-    if wording is None:
-        wording = _taken_up(turns, chosen)
+    wording = _summary(turns, chosen) if is_talk else None
+    wording = wording or _taken_up(turns, chosen)
     best = max(stated, key=lambda pair: pair[0])[1]
     return Draft(
         tuple(chosen),
         wording,
         tuple(_rejected(turns, stretch))[:_MOST_REJECTED],
         "\n".join(_words(turn) for turn in turns[first : last + 2]),
-        max(score, mean),
+        mean if is_talk else score,
         is_wish=_is_wish(best, chosen),
         is_personal=bool(count_signs(best.text, "self") and count_signs(best.text, "want")),
     )
@@ -164,21 +165,45 @@ def _words(turn: Turn) -> str:
     return own_text(turn.text) if turn.speaker == "person" else turn.text[:6_000]
 
 
-def _summary(
-    turns: Sequence[Turn], first: int, last: int, spoken: set[str]
-) -> tuple[Quotation | None, float]:
-    """Return the agent's turn that sums up most of what the person said, and its share."""
-    best, coverage = None, 0.0
+def _talk_score(
+    turns: Sequence[Turn], replies: Sequence[Weighed], stated: Sequence[Weighed]
+) -> float:
+    """Return how likely a talk as a whole decides something; 0 if work is done in it.
+
+    Where the agent's turns are short, the mean of the person's sentences says it. Where they are
+    long, they may be reports of work, and what the agent sums up has to show it.
+    """
+    if len(replies) < 2:
+        return 0.0
+    first, last = stated[0][1].turn, stated[-1][1].turn
+    told = [turn for turn in turns[first : last + 2] if turn.speaker == "agent"]
+    if any(turn.calls for turn in told):
+        return 0.0
+    if sum(len(turn.text) for turn in told) <= _TALK_CHARACTERS * len(told):
+        return math.fsum(weight for weight, _ in replies) / len(replies)
+    if last - first > _MOST_OF_LONG_TALK:
+        return 0.0
+    weights = [weight for weight, each in stated if not each.facts["first"]]
+    summary = _summary(turns, [Quotation(each.turn, each.text, 0.0) for _, each in replies])
+    coverage = summary.weight if summary is not None else 0.0
+    return math.fsum(weights) / len(weights) + _SUMMARY_WEIGHT * coverage
+
+
+def _summary(turns: Sequence[Turn], chosen: Sequence[Quotation]) -> Quotation | None:
+    """Return the agent's turn that sums up most of what the person said, if one does."""
+    spoken = content_terms(" ".join(each.text for each in chosen))
+    first, last = chosen[0].turn, chosen[-1].turn
+    best = Quotation(-1, "", _LEAST_SUMMARY)
     for number in range(first + 1, min(last + 2, len(turns))):
         if turns[number].speaker != "agent":
             continue
-        told = [each for each in sentences(own_text(turns[number].text)) if not each.endswith(("?", "？"))]
-        text = " ".join(told)
+        told = sentences(own_text(turns[number].text))
+        text = " ".join(each for each in told if not each.endswith(("?", "？")))
         share = len(content_terms(text) & spoken) / max(6, len(spoken))
         # Of two that say as much, the later one knows more.
-        if text and share + 0.1 * (number - first) / (last - first + 1) >= coverage:
-            best, coverage = Quotation(number, shorten(text, _LONGEST_WORDING), share), share
-    return best, coverage
+        if text and share >= best.weight - 0.1:
+            best = Quotation(number, shorten(text, _LONGEST_WORDING), share)
+    return best if best.turn >= 0 else None
 
 
 def _taken_up(turns: Sequence[Turn], chosen: Sequence[Quotation]) -> Quotation | None:
