@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from smara.codegraph.anchors.anchors import Anchors
     from smara.codegraph.graph import CodeGraph
     from smara.commits.commits import Commits
-    from smara.decisions.decisions import Decisions
     from smara.config import Settings
     from smara.context.moments.moments import Moments
     from smara.context.processors import Processors
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from smara.database.database import Session
     from smara.database.leases import Leases
     from smara.database.probe import SessionProbe
+    from smara.decisions.decisions import Decisions
     from smara.knowledge.memories import Memories
     from smara.knowledge.store import KnowledgeStore
     from smara.links.code import CodeKnowledge, CodeUpkeep
@@ -379,6 +379,7 @@ class Rooms:
                 lately=lambda: RecentWork(recent),
                 tasks=lambda: self.tasks,
                 commits=lambda: self.commits,
+                decisions=lambda: self.decisions,
                 search_pattern=lambda pattern: getattr(
                     self.pattern_search.find(pattern), "id", None
                 ),

@@ -538,6 +538,25 @@ def commit_json(commit: Commit) -> Json:
     }
 
 
+def decision_json(decision: Decision) -> Json:
+    """Return the shape of a decision."""
+    memory = decision.memory
+    return {
+        "id": decision.id,
+        "shortId": decision.short_id,
+        "type": memory.type,
+        "rule": decision.rule,
+        "quotations": list(decision.quotations),
+        "rejected": list(decision.rejected),
+        "decidedAt": decision.decided_at,
+        "threadId": decision.thread_id,
+        "files": list(memory.files),
+        "isInForce": decision.is_in_force,
+        "supersededBy": memory.superseded_by,
+        "supersedes": list(memory.supersedes),
+    }
+
+
 def line_reason_json(reason: LineReason) -> Json:
     """Return the shape of a reason behind a file's lines."""
     return {

@@ -64,7 +64,9 @@ def _is_same_point(text: str, others: Sequence[str]) -> bool:
     if not terms:
         return True
     pieces = [content_terms(piece) for other in others for piece in sentences(other)]
-    return any(len(terms & each) >= _SAME_POINT * min(len(terms), max(3, len(each))) for each in pieces)
+    return any(
+        len(terms & each) >= _SAME_POINT * min(len(terms), max(3, len(each))) for each in pieces
+    )
 
 
 def _is_repeated(text: str, others: Sequence[str]) -> bool:

@@ -130,18 +130,17 @@ def _draft(turns: Sequence[Turn], stretch: Sequence[Weighed]) -> Draft | None:
     if not stated:
         return None
     first, last = stretch[0][1].turn, stretch[-1][1].turn
-    replies = [
-        (weigh(each.facts, "talk"), each) for _, each in stated if not each.facts["first"]
-    ]
+    replies = [(weigh(each.facts, "talk"), each) for _, each in stated if not each.facts["first"]]
     mean = _talk_score(turns, replies, stated)
     score = max(weight for weight, _ in stated)
     if score < SURE and mean < TALK:
         return None
     is_talk = mean >= TALK
     chosen = [
-        Quotation(each.turn, each.text, weight)
-        for weight, each in (replies if is_talk else stated)
-        if weight >= (POSSIBLE if is_talk else LIKELY)
+        Quotation(each.turn, each.text, max(weight, in_talk))
+        for weight, each in stated
+        for in_talk in (weigh(each.facts, "talk") if is_talk and each.turn > first else 0.0,)
+        if weight >= LIKELY or in_talk >= POSSIBLE
     ]
     while sum(len(each.text) for each in chosen) > _MOST_QUOTED:
         chosen.remove(min(chosen, key=lambda each: each.weight))
@@ -201,7 +200,7 @@ def _summary(turns: Sequence[Turn], chosen: Sequence[Quotation]) -> Quotation | 
         text = " ".join(each for each in told if not each.endswith(("?", "？")))
         share = len(content_terms(text) & spoken) / max(6, len(spoken))
         # Of two that say as much, the later one knows more.
-        if text and share >= best.weight - 0.1:
+        if text and share >= best.weight - 0.02:
             best = Quotation(number, shorten(text, _LONGEST_WORDING), share)
     return best if best.turn >= 0 else None
 
@@ -216,7 +215,9 @@ def _taken_up(turns: Sequence[Turn], chosen: Sequence[Quotation]) -> Quotation |
     for each in sentences(own_text(turns[number].text))[:12]:
         terms = content_terms(each)
         share = len(terms & spoken) / max(4, len(spoken))
-        if not each.endswith(("?", "？", ":")) and share > (best.weight if best else _LEAST_WORDING):
+        if not each.endswith(("?", "？", ":")) and share > (
+            best.weight if best else _LEAST_WORDING
+        ):
             best = Quotation(number, shorten(each, 400), share)
     return best
 
@@ -243,9 +244,14 @@ _CODE_NAME = re.compile(r"[\w-]+\.\w{1,5}\b|\w+_\w+|\w+\(\)|`")
 def _is_wish(best: Utterance, chosen: Sequence[Quotation]) -> bool:
     """Return True for a rule for all of the work, not for one thing in the code."""
     facts = best.facts
-    is_general = facts["lasting"] or facts["total"] or facts["oblige"] or facts["refuse"] or facts["choose"]
+    is_general = (
+        facts["lasting"] or facts["total"] or facts["oblige"] or facts["refuse"] or facts["choose"]
+    )
     names = names_in([best.text])
     return bool(
-        is_general and len(chosen) <= 3 and not names and not _CODE_NAME.search(best.text)
+        is_general
+        and len(chosen) <= 3
+        and not names
+        and not _CODE_NAME.search(best.text)
         and len(content_terms(best.text)) <= 9
     )

@@ -6,6 +6,8 @@ source ``said``: it may be told unasked, as a quotation, without a review. No mo
 
 from __future__ import annotations
 
+import builtins
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from smara.core.extract import shorten
@@ -87,7 +89,7 @@ class Decisions:
         now_ms = self._project.clock.now_ms()
         with self._store.database.read() as session:
             waiting = self._store.waiting(session, now_ms - int(idle_seconds * 1_000), limit + 1)
-        counts = {"added": 0, "changed": 0, "superseded": 0}
+        counts = Counter[str]()
         threads = 0
         for thread in waiting[:limit]:
             if not has_time():
@@ -96,7 +98,20 @@ class Decisions:
             threads += 1
             if progress is not None:
                 progress(threads, min(len(waiting), limit))
-        return DecisionReport(threads, **counts, is_all=threads == len(waiting))
+        return _report(threads, counts, is_all=threads == len(waiting))
+
+    def read(self, thread_id: str) -> DecisionReport:
+        """Read one session for what was decided in it, as it is now.
+
+        Args:
+            thread_id: The session; an unknown one is fine.
+        """
+        counts = Counter[str]()
+        with self._store.database.read() as session:
+            waiting = self._store.waiting_thread(session, thread_id)
+        for thread in waiting:
+            self._read(thread, counts)
+        return _report(len(waiting), counts)
 
     def list(
         self, *, state: State = "active", path: str | None = None, limit: int = 50, offset: int = 0
@@ -139,7 +154,7 @@ class Decisions:
         """Explain a decision: its messages, its trust, what it took the place of."""
         return self._memories().why(self.get(decision_id).id)
 
-    def search(self, text: str, limit: int = 5) -> list[Decision]:
+    def search(self, text: str, limit: int = 5) -> builtins.list[Decision]:
         """Return the decisions in force that a text is about, the surest first.
 
         Args:
@@ -154,7 +169,7 @@ class Decisions:
             memories = self._knowledge.by_numbers(session, found).values()
         return self._as_decisions(each for each in memories if each.is_active)[:limit]
 
-    def _recalled(self, session: Session, text: str) -> list[int]:
+    def _recalled(self, session: Session, text: str) -> builtins.list[int]:
         total = self._store.total(session)
         hits = recall(
             text,
@@ -164,7 +179,7 @@ class Decisions:
         )
         return [each.no for each in hits]
 
-    def _as_decisions(self, memories: Iterable[TypedMemory]) -> list[Decision]:
+    def _as_decisions(self, memories: Iterable[TypedMemory]) -> builtins.list[Decision]:
         return [
             Decision(each, str(each.data.get("thread") or each.session_id or ""))
             for each in memories
@@ -173,7 +188,7 @@ class Decisions:
 
     # reading
 
-    def _read(self, thread: WaitingThread, counts: dict[str, int]) -> None:
+    def _read(self, thread: WaitingThread, counts: Counter[str]) -> None:
         with self._store.database.read() as session:
             after = max(0, thread.last_seq - _MOST_MESSAGES)
             messages = self._messages.between(
@@ -193,7 +208,9 @@ class Decisions:
         with self._store.database.write() as session:
             self._store.advance(session, thread.no, thread.last_seq)
 
-    def _evidence(self, turns: Sequence[Turn], draft: Draft) -> tuple[list[Evidence], Draft]:
+    def _evidence(
+        self, turns: Sequence[Turn], draft: Draft
+    ) -> tuple[builtins.list[Evidence], Draft]:
         """Return a draft's quotations as evidence, one a message.
 
         The agent's wording is left out if something from outside may speak through it.
@@ -211,7 +228,7 @@ class Decisions:
 
     def _amended(
         self, thread: WaitingThread, turns: Sequence[Turn], draft: Draft
-    ) -> list[Amendment]:
+    ) -> builtins.list[Amendment]:
         """Return the decisions in force that a draft amends: older ones of other sessions."""
         text = " ".join((draft.rule, *(each.text for each in draft.quotations)))
         at_ms = turns[draft.quotations[0].turn].at_ms
@@ -260,7 +277,7 @@ class Decisions:
         origin: str,
         new: NewMemory,
         draft: Draft,
-        counts: dict[str, int],
+        counts: Counter[str],
     ) -> None:
         def index(session: Session, results: Sequence[AddResult]) -> None:
             for result in results:
@@ -318,11 +335,11 @@ class Decisions:
         for row in self._store.by_numbers(session, list(numbers.values())).values():
             terms |= dict.fromkeys(row.about.split())
         self._store.remove(session, list(numbers.values()))
-        about = " ".join(list(terms)[:_MOST_TERMS * (1 + len(numbers))])
+        about = " ".join(list(terms)[: _MOST_TERMS * (1 + len(numbers))])
         row = DecisionRow(no, thread.no, origin, memory.version, about, line_of(memory))
         self._store.put(session, row)
 
-    def _files_of(self, draft: Draft) -> list[str]:
+    def _files_of(self, draft: Draft) -> builtins.list[str]:
         """Return the files in which what a decision names is defined, as committed."""
         root = self._root()
         names = sorted(names_in([draft.rule, draft.about]), key=lambda each: (-len(each), each))
@@ -338,18 +355,36 @@ class Decisions:
 _DEFINING = "def|class|function|func|fn|const|let|var|type|interface|struct|enum|trait|module"
 
 
+def _report(threads: int, counts: Counter[str], is_all: bool = True) -> DecisionReport:
+    return DecisionReport(
+        threads,
+        added=counts["added"],
+        changed=counts["changed"],
+        superseded=counts["superseded"],
+        is_all=is_all,
+    )
+
+
 def turns_of(messages: Sequence[Message]) -> list[Turn]:
     """Return what was said in turns; words of programs and of other agents are left out."""
     ids = {message.seq: message.id for message in messages}
-    outside = {message.seq for message in messages if message.role == "user" and taint_of([message])}
+    outside = {
+        message.seq for message in messages if message.role == "user" and taint_of([message])
+    }
     turns: list[Turn] = []
     for exchange in read(messages)[0]:
-        words = [each for each in exchange.words if each.voice == "user" and each.seq not in outside]
+        words = [
+            each for each in exchange.words if each.voice == "user" and each.seq not in outside
+        ]
         if words:
             text = "\n".join(each.text for each in words)
             turns.append(Turn("person", text, ids.get(words[0].seq, ""), words[0].at))
         calls = sum(isinstance(each, ToolCall) for each in exchange.steps)
-        told = [each for each in exchange.steps if isinstance(each, Spoken) and each.voice == "assistant"]
+        told = [
+            each
+            for each in exchange.steps
+            if isinstance(each, Spoken) and each.voice == "assistant"
+        ]
         if told or calls:
             text = "\n".join(each.text for each in told)
             last = told[-1] if told else exchange.steps[-1]
@@ -360,12 +395,18 @@ def turns_of(messages: Sequence[Message]) -> list[Turn]:
 def line_of(memory: TypedMemory, most: int = LONGEST) -> str:
     """Return a decision as the line that agents are told."""
     earlier = memory.data.get("earlier", ())
+
+    def is_old(evidence: Evidence) -> bool:
+        return evidence.quote in earlier
+
     return decision_line(
         memory.short_id,
         str(memory.data.get("thread") or memory.session_id or ""),
         memory.evidence_at,
         rule=memory.content,
-        quotations=[each.quote for each in memory.evidence if each.quote and each.quote not in earlier],
+        quotations=[
+            each.quote for each in memory.evidence if each.quote and each.quote not in earlier
+        ],
         earlier=[str(each) for each in earlier],
         rejected=[str(each) for each in memory.data.get("alternatives", ())],
         is_agents_wording=memory.data.get("wording") == "agent",

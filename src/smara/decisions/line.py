@@ -46,7 +46,11 @@ def decision_line(
         text = f", as the agent summed it up: {_quoted(rule, _LONGEST_RULE)} The person:"
     else:
         text = ":"
-    kept = f" Still standing from before: {_quoted(' '.join(earlier), _LONGEST_EARLIER)}" if earlier else ""
+    kept = (
+        f" Still standing from before: {_quoted(' '.join(earlier), _LONGEST_EARLIER)}"
+        if earlier
+        else ""
+    )
     refused = kept + refused
     room = most - len(head) - len(end) - len(text) - len(refused)
     said = [_quoted(each, room) for each in quotations]

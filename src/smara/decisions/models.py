@@ -7,6 +7,7 @@ a rule, quoted from the messages that settled it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from smara.core.items import Items
 from smara.knowledge.models import TypedMemory
@@ -46,6 +47,11 @@ class Decision:
     def decided_at(self) -> int:
         """When it was said (ms)."""
         return self.memory.evidence_at
+
+    @property
+    def day(self) -> str:
+        """The day of the decision, in UTC."""
+        return f"{datetime.fromtimestamp(self.decided_at / 1_000, UTC):%Y-%m-%d}"
 
     @property
     def is_in_force(self) -> bool:

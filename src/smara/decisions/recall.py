@@ -17,6 +17,8 @@ TYPE_CHECKING = False  # read by hooks; see smara.core.tool_names
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from typing import NamedTuple
+
+    from smara.database.probe import SqliteProbe
 else:
     from collections import namedtuple
 
@@ -111,10 +113,49 @@ def _terms(text: str) -> set[str]:
 
 def _common() -> dict[str, float]:
     """Return the share of texts in which common terms stand."""
-    with open(os.path.join(os.path.dirname(__file__), "common_terms.txt"), encoding="utf-8") as file:
+    with open(
+        os.path.join(os.path.dirname(__file__), "common_terms.txt"), encoding="utf-8"
+    ) as file:
         lines = file.read().splitlines()
     return {
         term: int(rate) / 10_000
         for rate, _, terms in (line.partition(": ") for line in lines if not line.startswith("#"))
         for term in terms.split()
     }
+
+
+def recall_by_probe(look: SqliteProbe, text: str, actor: str) -> list[dict[str, str]]:
+    """Return the decisions in force that a message is about, as they are told.
+
+    One that was changed since its line was written is left out.
+    """
+    total = look.number("SELECT count(*) FROM decisions WHERE project_no = :project")
+    if not total:
+        return []
+    found = recall(
+        text,
+        total,
+        lambda term: look.records(term, _DECISION, MOST_ROWS),
+        lambda numbers: {row[0] for row in look.rows(_IN_FORCE, ids=_json(numbers), actor=actor)},
+    )
+    rows = look.rows(_LINES, ids=_json([each.no for each in found]), actor=actor)
+    lines = {row[0]: {"id": row[1], "text": row[2], "label": row[3]} for row in rows}
+    return [lines[each.no] for each in found if each.no in lines]
+
+
+def _json(numbers: Sequence[int]) -> str:
+    return f"[{','.join(map(str, numbers))}]"
+
+
+_DECISION = 7
+_IN_FORCE = (
+    "SELECT m.no FROM memories m WHERE m.no IN (SELECT value FROM json_each(:ids))"
+    " AND +m.project_no = :project AND m.deprecated_at IS NULL AND m.stale_at IS NULL"
+    " AND (m.taint = '[]' OR m.is_verified = 1)"
+    " AND (m.visibility <> 'personal' OR m.created_by = :actor)"
+)
+_LINES = (
+    "SELECT d.memory_no, m.id, d.line, substr(m.content, 1, 60) FROM decisions d"
+    f" JOIN memories m ON m.no = d.memory_no AND m.version = d.version WHERE m.no IN ({_IN_FORCE})"
+    " AND d.project_no = :project"
+)

@@ -37,15 +37,21 @@ class DecisionStore(ProjectStore):
 
     def waiting(self, session: Session, before_ms: int, limit: int) -> list[WaitingThread]:
         """Return sessions with new messages that are silent since a time, oldest first."""
-        rows = session.all(
-            self.sql(
-                "SELECT t.no, t.id, coalesce(c.seq, 0), t.last_seq FROM threads t"
-                " LEFT JOIN decision_cursors c ON c.thread_no = t.no"
-                " WHERE t.project_no = :project AND t.kind <> 'subagent'"
-                " AND t.last_seq > coalesce(c.seq, 0) AND t.updated_at <= ?"
-                " ORDER BY t.updated_at, t.no LIMIT ?"
-            ),
-            (before_ms, limit),
+        rest = " AND t.updated_at <= ? ORDER BY t.updated_at, t.no LIMIT ?"
+        return self._waiting(session, rest, before_ms, limit)
+
+    def waiting_thread(self, session: Session, thread_id: str) -> list[WaitingThread]:
+        """Return a session if it has new messages."""
+        return self._waiting(session, " AND t.id = ?", thread_id)
+
+    def _waiting(self, session: Session, rest: str, *values: object) -> list[WaitingThread]:
+        rows = self.rows(
+            session,
+            "SELECT t.no, t.id, coalesce(c.seq, 0), t.last_seq FROM threads t"
+            " LEFT JOIN decision_cursors c ON c.thread_no = t.no"
+            " WHERE t.project_no = :project AND t.kind <> 'subagent'"
+            f" AND t.last_seq > coalesce(c.seq, 0){rest}",
+            *values,
         )
         return [WaitingThread(int(row[0]), row[1], int(row[2]), int(row[3])) for row in rows]
 
@@ -68,7 +74,14 @@ class DecisionStore(ProjectStore):
                 " ON CONFLICT (memory_no) DO UPDATE SET version = excluded.version,"
                 " about = excluded.about, line = excluded.line"
             ),
-            (row.memory_no, row.thread_no, row.origin, row.version, to_storable(row.about), to_storable(row.line)),
+            (
+                row.memory_no,
+                row.thread_no,
+                row.origin,
+                row.version,
+                to_storable(row.about),
+                to_storable(row.line),
+            ),
         )
         terms = RecordTerms("", (to_storable(row.about),))
         self.database.records.put(
@@ -83,7 +96,7 @@ class DecisionStore(ProjectStore):
         """Return the memories of a session's decisions in force, by origin."""
         rows = session.all(
             self.sql(
-                "SELECT d.origin, d.memory_no FROM decisions d JOIN memories m ON m.no = d.memory_no"
+                "SELECT d.origin, d.memory_no FROM decisions d"
                 " WHERE d.project_no = :project AND d.thread_no = ? ORDER BY d.memory_no"
             ),
             (thread_no,),
@@ -92,26 +105,39 @@ class DecisionStore(ProjectStore):
 
     def by_numbers(self, session: Session, numbers: Sequence[int]) -> dict[int, DecisionRow]:
         """Return decisions by the numbers of their memories."""
-        rows = self.rows(
-            session,
-            "SELECT memory_no, thread_no, origin, version, about, line FROM decisions"
-            " WHERE project_no = :project AND memory_no IN (:some)",
-            some=list(numbers),
-        ) if numbers else []
+        rows = (
+            self.rows(
+                session,
+                "SELECT memory_no, thread_no, origin, version, about, line FROM decisions"
+                " WHERE project_no = :project AND memory_no IN (:some)",
+                some=list(numbers),
+            )
+            if numbers
+            else []
+        )
         return {
             int(row[0]): DecisionRow(
-                int(row[0]), int(row[1]), row[2], int(row[3]), from_storable(row[4]), from_storable(row[5])
+                int(row[0]),
+                int(row[1]),
+                row[2],
+                int(row[3]),
+                from_storable(row[4]),
+                from_storable(row[5]),
             )
             for row in rows
         }
 
     def thread_ids(self, session: Session, numbers: Sequence[int]) -> dict[int, str]:
         """Return the ids of threads by number."""
-        rows = self.rows(
-            session,
-            "SELECT no, id FROM threads WHERE project_no = :project AND no IN (:some)",
-            some=list(numbers),
-        ) if numbers else []
+        rows = (
+            self.rows(
+                session,
+                "SELECT no, id FROM threads WHERE project_no = :project AND no IN (:some)",
+                some=list(numbers),
+            )
+            if numbers
+            else []
+        )
         return {int(row[0]): row[1] for row in rows}
 
     def total(self, session: Session) -> int:

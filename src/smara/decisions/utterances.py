@@ -30,17 +30,22 @@ _LINK = re.compile(r"\bhttps?://\S+|\bwww\.\S+")
 _BULLET = re.compile(r"^\s*(?:[-*+•·–]|\(?\d{1,2}[.)、]|[a-z][.)])\s+")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s|={4,}|-{4,}|\*\*[^*]{3,80}\*\*:?\s*$)")
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[^\s])|(?<=[。！？；])")
-_SHORTENED = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|cf|z\.B|d\.h|bzw|p\.ej|ej|no|Nr|Mr|Dr)\.$", re.I)
+_SHORTENED = re.compile(
+    r"\b(?:e\.g|i\.e|etc|vs|approx|cf|z\.B|d\.h|bzw|p\.ej|ej|no|Nr|Mr|Dr)\.$", re.I
+)
 _LONG_QUOTATION = re.compile(r"[\"“«„]([^\"“”«»„]{25,}?)[\"”»“]")
 _CODE = re.compile(
     r"^\s*(?:at |File \"|Traceback|\d{4}-\d\d-\d\d[T ]\d\d|\[?\d\d:\d\d:\d\d|\$ |> |>>> |\.\.\. |"
-    r"[+-]{3} |@@|diff --git|import |from \S+ import|def |class |function |const |let |var |return\b|"
-    r"#include|//|/\*|\*/|<\?|\{|\}|\[(?:INFO|WARN|ERROR|DEBUG)|(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL)\b|"
+    r"[+-]{3} |@@|diff --git|import |from \S+ import|def |class |function |const |let |var |"
+    r"return\b|#include|//|/\*|\*/|<\?|\{|\}|\[(?:INFO|WARN|ERROR|DEBUG)|"
+    r"(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL)\b|"
     r"\|.*\||npm |pip |git |sudo |docker )"
 )
 _SYMBOLS = re.compile(r"[{}()\[\];=<>|\\/_$#@^~*+]")
 _ASKS = re.compile(r"[?？]")
-_SPECIFIC = re.compile(r"`[^`]+`|'[^'\s]{1,30}'|\b\d[\d.,:%]*|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\.\w{1,5}\b|\b\w+\(\)")
+_SPECIFIC = re.compile(
+    r"`[^`]+`|'[^'\s]{1,30}'|\b\d[\d.,:%]*|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\.\w{1,5}\b|\b\w+\(\)"
+)
 _SCRIPT = re.compile("[\u3040-\u30ff]|[\u4e00-\u9fff]")
 
 
@@ -137,8 +142,10 @@ def _is_code(line: str) -> bool:
     if line == "```" or line.lstrip().startswith((">", "|")) or line.startswith(("    ", "\t")):
         return True
     letters = sum(character.isalpha() for character in bare)
-    return bool(_CODE.match(bare)) or letters < 2 or (
-        len(_SYMBOLS.findall(re.sub(r"`[^`]*`", "", bare))) > 0.12 * len(bare) + 2
+    return (
+        bool(_CODE.match(bare))
+        or letters < 2
+        or (len(_SYMBOLS.findall(re.sub(r"`[^`]*`", "", bare))) > 0.12 * len(bare) + 2)
     )
 
 
@@ -183,10 +190,10 @@ def _small() -> frozenset[str]:
     )
     more = (
         "the a an and or of to in on for is are be it its that this with as i you your my me at by "
-        "from than into do does was were will would can have has had they them there their also le la "
-        "les un une des du de et ou en est sont ce cette il elle je tu vous der die das ein eine und "
-        "oder ist sind im in zu mit von für auf el los las una y o es son en con por para o os um uma "
-        "e é são em com 的 了 是 在 和 は が を に で と の も"
+        "from than into do does was were will would can have has had they them there their also le "
+        "la les un une des du de et ou en est sont ce cette il elle je tu vous der die das ein "
+        "eine und oder ist sind im in zu mit von für auf el los las una y o es son en con por para o os "
+        "um uma e é são em com 的 了 是 在 和 は が を に で と の も"
     )
     found = analyze(f"{phrases} {more}")
     return frozenset((*found.prose.split(), *found.code.split()))
@@ -214,7 +221,11 @@ def _facts_of(
 ) -> Iterator[tuple[str, dict[str, float]]]:
     own = own_text(turn.text)
     uptake = content_terms(after.text[:6_000])
-    restated = [content_terms(each) for each in sentences(after.text[:900])[:2] if not _ASKS.search(each[-2:])]
+    restated = [
+        content_terms(each)
+        for each in sentences(after.text[:900])[:2]
+        if not _ASKS.search(each[-2:])
+    ]
     talks = float(bool(after.text) and not before.calls and not after.calls)
     """Nothing is done between the words of both: they talk something over."""
     exchange = {
@@ -257,7 +268,10 @@ def _facts_of(
             "taken up in talk": talks * is_plain * facts["taken up"],
             "echo in talk": talks * is_plain * facts["echo"],
             "echo of a number": talks * is_plain * facts["echo"] * min(1.0, facts["specific"]),
-            "echo confirmed": talks * is_plain * min(1.0, 2 * facts["echo"]) * exchange["confirmed"],
+            "echo confirmed": talks
+            * is_plain
+            * min(1.0, 2 * facts["echo"])
+            * exchange["confirmed"],
             "specific reply": talks * is_plain * facts["specific"],
             "status in talk": talks * facts["status"],
             "doubt in talk": talks * facts["doubt"],

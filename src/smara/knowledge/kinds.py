@@ -110,7 +110,7 @@ _TABLE: tuple[MemoryKind, ...] = (
         "decision", "an architectural decision with its reasons",
         title="Decided", name="decision", scope="global",
         half_life_days=None, because="a decision stands until another one supersedes it",
-        told_at=("start", "search", "edit"), is_fact=False,
+        told_at=("start", "search", "file"), is_fact=False,
         contradicts="claims", recorded_on="wish",
         start_share=0.2,
         boost={"define": 1.1, "explore": 1.2},
